@@ -46,7 +46,7 @@ def told(world: tuple[float, float, bool], agents: int, queries: int, seed: int)
     games = Played("games", Games(names, a, b, won, query), topics, BradleyTerrySettings())
     methods = (games, Means("score", names, topics, values))
     seen = {own.name: dict(zip(own.agents, own.seen().sum(axis=1).tolist(), strict=True)) for own in methods}
-    return bool(departures([draw(own, topics, SAMPLES, seed) for own in methods], seen).found)
+    return bool(departures([draw(own, topics, SAMPLES, seed) for own in methods], seen).pairs)
 
 
 def main() -> None:

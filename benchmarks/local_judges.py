@@ -25,7 +25,7 @@ from judges.contracts import allowed_replies
 from judges.providers import local_model, open_provider
 from judges.providers.local import local_source
 from judges.providers.local_model import Conversation, LocalModel
-from judges.providers.transformers import ReplyScores, scored
+from judges.providers.transformers import ReplyScores, score_replies
 from judges.spec import JudgeSpec
 from judges.types import Completion, Inputs, Prompt, Query, ReplyContract, Task
 from tests.support.tiny_models import save_random_chat_model
@@ -125,7 +125,7 @@ def dissected(model: LocalModel, asked: Sequence[Conversation], size: int) -> No
     replies = [allowed_replies(VERDICT)] * len(asked)
 
     def score() -> dict[int, ReplyScores]:
-        found = scored(model, asked, replies, size)
+        found = score_replies(model, asked, replies, size)
         return {place: each for place, each in found if isinstance(each, ReplyScores)}
 
     def write() -> object:

@@ -1,1 +1,1 @@
-"""What a judge sees and says: prompts in, verdicts or failures out."""
+"""LLM judges: prompts, providers, batches, and parsers that turn replies into verdicts or failures."""

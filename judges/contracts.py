@@ -1,4 +1,4 @@
-"""What a reply must consist of, as it is said to a judge: in words, as a JSON Schema, or as a reply to score."""
+"""Reply contracts for judges: written as instructions, as a JSON Schema, and as the replies to choose from."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ _OBJECT = "Reply with one JSON object and nothing else."
 
 
 def reply_rule(contract: ReplyContract) -> str:
-    """How to reply, in words, for models that are not held to a schema."""
+    """Instructions on the reply's format, for prompts to models that no JSON schema binds."""
     return _RULES[contract.form](contract)
 
 
 def _object_rule(contract: ReplyContract) -> str:
-    fields = [f'"{name}", a text' for name in contract.spoken]
+    fields = [f'"{name}", a text' for name in contract.text_fields]
     for name, words in contract.choices.items():
         shown = (str(word) if isinstance(word, int) else f'"{word}"' for word in words)
         fields.append(f'"{name}", one of {", ".join(shown)}')
-    fields += [f'"{name}", the text "{mark}"' for name, mark in contract.marking.items()]
+    fields += [f'"{name}", the text "{mark}"' for name, mark in contract.mark_field.items()]
     return f"{_OBJECT} Its keys, in this order: {'; '.join(fields)}."
 
 
 def _list_rule(contract: ReplyContract) -> str:
-    (name,) = contract.counted
+    (name,) = contract.outcome_fields
     if not contract.mark:
         return f'{_OBJECT} Its one key is "{name}", a list of {number_asked(contract)}.'
-    ((key, mark),) = contract.marking.items()
+    ((key, mark),) = contract.mark_field.items()
     return f'{_OBJECT} Its keys: "{key}", the text "{mark}"; "{name}", a list of {number_asked(contract)}.'
 
 
@@ -79,11 +79,11 @@ _RULES: Mapping[Form, Callable[[ReplyContract], str]] = {
 
 
 def json_schema(contract: ReplyContract) -> dict[str, Any]:
-    """The JSON Schema of a contract, explanation first so that the choice follows from it.
+    """The JSON Schema of a contract. The explanation comes first, so that the choice follows from it.
 
-    The number of a list's entries is only described, since not every server can be held to one.
+    The number of a list's entries stands in a description only, since not every server can enforce it.
     """
-    properties: dict[str, Any] = {name: {"type": "string"} for name in contract.spoken}
+    properties: dict[str, Any] = {name: {"type": "string"} for name in contract.text_fields}
     if contract.listed is not None:
         entries = {"type": "array", "items": {"type": "string"}, "description": number_asked(contract)}
         properties[contract.listed.name] = entries
@@ -95,13 +95,13 @@ def json_schema(contract: ReplyContract) -> dict[str, Any]:
         else:
             kind = "integer" if all(isinstance(word, int) for word in words) else "string"
             properties[name] = {"type": kind, "enum": list(words)}
-    for name, mark in contract.marking.items():  # not held to it: a mark that the server wrote would prove nothing
+    for name, mark in contract.mark_field.items():  # no constant: a mark that the server enforces proves nothing
         properties[name] = {"type": "string", "description": f"the text {mark}"}
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 def number_asked(contract: ReplyContract) -> str:
-    """How many texts or labels the list of a reply has, in words."""
+    """The required number of texts or labels in a reply's list, in words."""
     rule = contract.listed
     if rule is None:
         return "exactly 1 label" if contract.length == 1 else f"exactly {contract.length} labels"
@@ -115,24 +115,24 @@ def number_asked(contract: ReplyContract) -> str:
 def written_reply(
     contract: ReplyContract, chosen: Mapping[str, str | int], reason: str = "", texts: Mapping[str, str] | None = None
 ) -> str:
-    """A reply that chooses these words, as a model would write it.
+    """Write a reply that makes the given choices, in the format that the contract asks for.
 
     Args:
-        contract: one with choices.
-        chosen: the word of each choice.
-        reason: the explanation, where the form has one.
-        texts: the further text fields, where they do not repeat the explanation.
+        contract: a contract with choices.
+        chosen: the word for each choice.
+        reason: the explanation, for forms that have one.
+        texts: values of further text fields; by default they repeat the explanation.
     """
     if contract.form in ("word", "rating"):
         return f"{next(iter(chosen.values()))} {contract.mark}".rstrip()
     if contract.form == "brackets":
         return f"{reason}\n[[{next(iter(chosen.values()))}]] {contract.mark}".strip()
-    spoken = {**dict.fromkeys(contract.spoken, reason), **(texts or {})}
-    return json.dumps({**spoken, **chosen, **contract.marking}, ensure_ascii=False)
+    text_fields = {**dict.fromkeys(contract.text_fields, reason), **(texts or {})}
+    return json.dumps({**text_fields, **chosen, **contract.mark_field}, ensure_ascii=False)
 
 
 def unused_mark(prompt: Prompt) -> str:
-    """Letters for the reply to a prompt, the same whenever it is asked, which nothing that it shows can hold."""
+    """A mark for the reply to a prompt: letters that do not occur in it, the same at every call."""
     shown = "\n".join([prompt.system, prompt.user, *(turn.text for turn in prompt.turns)])
     digest = hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()
     while (mark := "".join(chr(ord("a") + int(digit, 16)) for digit in digest[:_MARK_LETTERS])) in letters(shown):
@@ -141,7 +141,7 @@ def unused_mark(prompt: Prompt) -> str:
 
 
 def allowed_replies(contract: ReplyContract) -> list[str]:
-    """Every reply without an explanation, one for each value of the label; empty where a reply is more than a label."""
+    """All possible replies without explanation, one for each label; empty if a reply holds more than one label."""
     if contract.form == "rating":
         return [str(rating) for rating in range(HIGHEST_RATING + 1)]
     if contract.form not in {"json", "brackets", "word"} or len(contract.choices) != 1 or contract.texts:

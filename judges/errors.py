@@ -1,4 +1,7 @@
-"""One tree of errors, and when to stop asking. What a user can cause is an ``InputError``: one line, exit status 2."""
+"""The exceptions of all packages, the causes of failed calls with their remedies, and when to stop calling.
+
+A mistake of the user is an ``InputError``: printed on one line, exit status 2.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class RagleagueError(Exception):
-    """Base of every error that ragleague raises on purpose. Messages never show a password.
+    """Base of every error this project raises on purpose. Passwords in addresses are masked in its message.
 
     Example:
         >>> issubclass(rl.InputError, rl.RagleagueError) and issubclass(rl.StoreError, rl.RagleagueError)
@@ -37,7 +40,7 @@ class RagleagueError(Exception):
 class InputError(RagleagueError):
     """The user's input is wrong; the message says where and what to do.
 
-    The message can always be printed, even if it quotes a file name that is not UTF-8.
+    The message can always be printed: bytes that are not UTF-8, such as in a file's name, are escaped.
 
     Example:
         >>> rl.open("nowhere.db")
@@ -50,11 +53,11 @@ class InputError(RagleagueError):
 
 
 class ConfigError(InputError):
-    """The YAML file does not say what it must."""
+    """A configuration file (YAML) is invalid."""
 
 
 class PromptError(InputError):
-    """A prompt file is malformed or asks for something a judge cannot give."""
+    """A prompt file is malformed, or its templates fail or ask for an impossible reply."""
 
 
 class MissingExtraError(InputError):
@@ -76,16 +79,16 @@ class DataError(InputError):
 
 
 def reason(error: OSError) -> str:
-    """Why a file cannot be read or written, in the system's words, and what to do."""
+    """Why a file cannot be read or written, in the operating system's words, and what to do about it."""
     help_ = _HELP.get(error.errno or 0)
     return f"{error.strerror or error}{f'; {help_}' if help_ else ''}"
 
 
-def a_file(path: Path) -> Path:
-    """The path again, if what stands there ends: reading a pipe or a device may wait for ever.
+def regular_file(path: Path) -> Path:
+    """Return ``path`` unchanged, unless it is a pipe, a socket or a device: reading one may block for ever.
 
     Raises:
-        OSError: it is a pipe, a socket or a device.
+        OSError: the path is a pipe, a socket or a device.
     """
     with suppress(FileNotFoundError):
         mode = path.stat().st_mode
@@ -122,25 +125,25 @@ class StoreError(RagleagueError):
 
 
 class StoreGoneError(StoreError):
-    """The store's server went away during a run, and did not come back in time."""
+    """The connection to the store's server was lost during a run, and could not be restored in time."""
 
 
 class ReplyError(RagleagueError):
-    """A reply outside its contract. The message is what the judge is told when it is asked again."""
+    """A reply that breaks its contract. The message goes back to the judge when it is asked again."""
 
 
 class UnclearReplyError(ReplyError):
-    """A reply that may be a quotation of the texts shown. The next one must carry a mark that no text holds."""
+    """A reply that may be quoted from the texts shown. The next reply must carry a mark that occurs in no text."""
 
 
 class ProviderError(RagleagueError):
-    """A call brought no reply. ``cause`` is one of ``CAUSES``.
+    """A call returned no usable reply. ``cause`` is one of ``CAUSES``.
 
     Attributes:
         retry_after_s: how long the server asks to wait.
-        allowance: what it says is left of its rate limits.
-        to_do: what mends it, where that is not what mends the cause (``TO_DO``); the message ends with it.
-        of_text: whether it is about what this request says, so that it tells nothing of others.
+        allowance: the server's remaining rate limits.
+        to_do: the remedy, if it differs from the usual one of the cause (``TO_DO``); it ends the message.
+        of_text: whether the error is due to the text of this request, so that other requests may succeed.
     """
 
     def __init__(
@@ -166,24 +169,24 @@ class ProviderError(RagleagueError):
         return str(self).removesuffix(f"; {self.to_do}") if self.to_do else str(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travels between processes whole; an exception by itself would be made again from its message alone."""
-        named = ("retry_after_s", "allowance", "to_do", "of_text")
-        return partial(type(self), **{name: getattr(self, name) for name in named}), (self.cause, self.problem)
+        """Pickle all attributes; by default an exception is unpickled from its message alone."""
+        attributes = ("retry_after_s", "allowance", "to_do", "of_text")
+        return partial(type(self), **{name: getattr(self, name) for name in attributes}), (self.cause, self.problem)
 
 
 class TransientError(ProviderError):
-    """Worth another attempt: connection lost, time out, rate limit, server error."""
+    """Another attempt may succeed: connection lost, timeout, rate limit, server error."""
 
 
 class NoServiceError(TransientError):
-    """No connection, or an answer that is none of such a service.
+    """No connection, or an answer that does not come from the expected service.
 
-    That may pass where the service has answered before; where it never has, the address is wrong or nothing runs there.
+    If the service has answered before, the error may be temporary; otherwise the address is wrong or no server runs.
     """
 
 
 class BrokenReplyError(TransientError):
-    """A reply that the server itself calls failed. It may be paid for, and the server is up: it is not waited for."""
+    """The server reports that it failed while writing a reply. The reply may be billed, and the server is running."""
 
 
 class RejectedError(ProviderError):
@@ -195,7 +198,7 @@ class JudgeStoppedError(ProviderError):
 
 
 class StillWaitingError(RagleagueError):
-    """The request is in a batch, or was to go into one, and nobody waits for it any more. No fault of the judgment."""
+    """The run stopped waiting for a request in a batch. The judgment has not failed: the next run waits again."""
 
 
 CAUSES = {
@@ -221,7 +224,7 @@ CAUSES = {
     "stopped": "the judge was stopped before this call",
     "cancelled": "the batch that held this request was cancelled",
 }
-"""Every cause a failure can have, with its meaning."""
+"""All causes of failures, with their meanings."""
 
 TO_DO = {
     "connection": "start the server, or mend {address}",
@@ -240,37 +243,37 @@ TO_DO = {
     "contract": "try another 'model' or prompt (see 'ragleague failures')",
     "exception": "mend {code}",
 }
-"""What mends a cause that holds for every call; ``{address}`` and ``{key}`` are what the judge has them from,
-``{code}`` is what raised an exception."""
+"""The remedy for a cause that affects every call. ``{address}`` and ``{key}`` name the settings that hold them,
+``{code}`` the code that raised an exception."""
 
-_OF_THE_TEXTS = {"bad_request", "refusal", "content_filter", "truncated", "too_long", "empty", "contract", "cancelled"}
-RETRIED_NEXT_RUN = frozenset(CAUSES.keys() - _OF_THE_TEXTS)
-"""Causes under which nothing was said about the texts judged: the next run asks again."""
+_TEXT_CAUSES = {"bad_request", "refusal", "content_filter", "truncated", "too_long", "empty", "contract", "cancelled"}
+RETRIED_NEXT_RUN = frozenset(CAUSES.keys() - _TEXT_CAUSES)
+"""Causes that do not depend on the texts judged: the next run asks again."""
 
 
 def to_be_asked(known: object | None) -> bool:
-    """Whether a judgment of which the store knows this result needs a call, unless somebody retries every failure."""
+    """Whether a judgment with this stored result (``None`` if it has none) needs a call, without --retry-failed."""
     return known is None or getattr(known, "cause", None) in RETRIED_NEXT_RUN
 
 
 def remedy(cause: str) -> str:
-    """What brings a judgment that failed for a cause, a phrase: what to mend first, and how to ask again."""
-    if cause in _FIRST:
-        return f"run again, {_FIRST[cause]}"
+    """What to do about judgments that failed for a cause, as a phrase: what to change first, and how to run again."""
+    if cause in _RERUN_CONDITIONS:
+        return f"run again, {_RERUN_CONDITIONS[cause]}"
     again = "run again" if cause in RETRIED_NEXT_RUN else "run again with --retry-failed"
-    first = {**TO_DO, **_OF_SOME}.get(cause, "").partition(" (")[0]
+    first = {**TO_DO, **_SINGLE_TEXT_REMEDIES}.get(cause, "").partition(" (")[0]
     first = first.format(address="'base_url'", key="its variable", code="the judge's code")
     return f"{first}; then {again}" if first else again
 
 
-_OF_SOME: Final = {"content_filter": "choose another 'model', or loosen the filter"}
-"""What mends a cause that is about single texts."""
-_FIRST: Final = {
+_SINGLE_TEXT_REMEDIES: Final = {"content_filter": "choose another 'model', or loosen the filter"}
+"""Remedies for causes that affect single texts."""
+_RERUN_CONDITIONS: Final = {
     "not_recorded": "once its reply is recorded",
     "budget": "with a larger 'max_cost_usd'",
     "unknown_model": "with a 'model' that the server has",
 }
-"""Causes under which running again helps only after something else."""
+"""Causes after which running again helps only under a condition."""
 
 
 def _shortened(value: str, limit: int = 50) -> str:
@@ -283,62 +286,61 @@ DISTRIBUTION = "ragleague"
 def how_to_install(extra: str) -> str:
     """The command that adds an extra's libraries to this installation.
 
-    It names the libraries and not us: an installation may come from a folder or a file that is not there any more, and
-    what an index offers under our name may be somebody else's.
+    The command names the libraries instead of ``ragleague[extra]``: this installation may come from a folder or file
+    that was deleted since, and the package of this name on an index may be somebody else's.
     """
     from packaging.requirements import Requirement
 
-    wanted = []
+    missing = []
     for line in metadata.requires(DISTRIBUTION) or ():
         requirement = Requirement(line)
-        marker = requirement.marker  # some are of systems, and hold without an extra
+        marker = requirement.marker  # markers of operating systems are true without an extra too
         if marker is not None and marker.evaluate({"extra": extra}) and not marker.evaluate({"extra": ""}):
             requirement.marker = None
-            wanted.append(str(requirement))
+            missing.append(str(requirement))
     pip = [sys.executable, "-m", "pip", "install"]
-    if util.find_spec("pip") is None:  # as where uv made the environment
+    if util.find_spec("pip") is None:  # in an environment that uv made
         pip = ["uv", "pip", "install", "--python", sys.executable]
-    return shlex.join([*pip, *wanted])
+    return shlex.join([*pip, *missing])
 
 
 PROGRESS: Final = logging.getLogger("ragleague.progress")
-"""A line for each thing that takes time: a model that is loaded, a batch that is looked for."""
+"""Logs one line for each slow step, such as loading a model or searching for a batch."""
 
 
-FEW: Final = 5
-"""Calls, or judgments, that may fail for one cause."""
-_SAY_NOTHING: Final = frozenset({"stopped", "budget", "cancelled", "not_recorded", "content_filter"})
-"""Causes that tell nothing of the settings: recordings need not hold every prompt, a filter withholds one text."""
+ENOUGH: Final = 5
+"""Failures for one cause after which a judge is stopped."""
+_UNINFORMATIVE_CAUSES: Final = frozenset({"stopped", "budget", "cancelled", "not_recorded", "content_filter"})
+"""Causes that do not point to a wrong setting: recordings may lack a prompt, a filter withholds a single text."""
 
 
-class Misses:
-    """Counts failures by their cause since the last success.
+class FailureCounter:
+    """Counts failures by cause since the last success, and decides when to stop.
 
     Args:
-        patience_s: how long failures may go on after a success; before any, a few are enough.
+        patience_s: how long failures may continue after a success. Before the first success, ``ENOUGH`` failures for
+            one cause suffice.
     """
 
     def __init__(self, patience_s: float = math.inf) -> None:
         self._patience_s, self._counts = patience_s, Counter[str]()
         self._since: float | None = None
-        self.over = False
-        """Whether something has succeeded."""
+        self.has_succeeded = False
 
-    def hit(self) -> None:
-        """Something succeeded."""
+    def add_success(self) -> None:
         self._counts.clear()
-        self._since, self.over = None, True
+        self._since, self.has_succeeded = None, True
 
-    def miss(self, cause: str) -> bool:
+    def add_failure(self, cause: str) -> bool:
         """Count a failure; returns whether it is time to stop."""
-        if cause in _SAY_NOTHING or (self.over and cause not in RETRIED_NEXT_RUN):
+        if cause in _UNINFORMATIVE_CAUSES or (self.has_succeeded and cause not in RETRIED_NEXT_RUN):
             return False
         self._counts[cause] += 1
         self._since = self._since or time.monotonic()
-        long = not self.over or time.monotonic() - self._since >= self._patience_s
-        return long and self._counts[cause] >= FEW
+        impatient = not self.has_succeeded or time.monotonic() - self._since >= self._patience_s
+        return impatient and self._counts[cause] >= ENOUGH
 
-    def alike(self, message: str) -> str:
-        """Why somebody is not asked any more: the last of the failures, and how many there were or for how long."""
-        how = f"nothing but failures for {self._patience_s:g} s" if self.over else f"{FEW} failures alike"
+    def stop_message(self, message: str) -> str:
+        """Why calls stop: the number or duration of the failures, and the message of the last one."""
+        how = f"nothing but failures for {self._patience_s:g} s" if self.has_succeeded else f"{ENOUGH} failures alike"
         return f"{how}: {message}"

@@ -1,8 +1,8 @@
-"""What decides a function's replies, as far as it can be read: its compiled code, and the values and code that it uses.
+"""Hashes a user's function: its compiled code, and the values and code that it uses, as far as they can be read.
 
-Code of the user's own is followed through global names, variables around a function, defaults, attributes and classes;
-what comes with Python or an installed package is known by its name and version. Layout, comments and the place of a
-file do not count, nor does the order of dictionaries and sets.
+The user's code is followed through global names, closures, defaults, attributes and classes. Code of Python or an
+installed package enters by name and version. Layout, comments, the file's location, and the order of dictionaries and
+sets do not change the hash.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from msgspec import Struct
 from judges.libraries import library_of, library_to_import, named_in_library
 
 _MOST_VALUES: Final = 100_000
-"""Values that one attribute, variable or argument may hold; reading them takes a few tenths of a second."""
+"""Largest number of values read of one attribute, variable or argument; this many take a few tenths of a second."""
 _MOST_BYTES: Final = 32_000_000
 _LISTED_OBJECT: Final = 10
-"""How many values an object in a list counts for."""
-_DEEPEST: Final = 60
-"""Lists in lists, and so on."""
-_NAMED: Final = 3
-_TO_KEEP: Final = "say version= beside the function to keep them"
-_WRITTEN: Final[Mapping[str, Callable[[Any], str | bytes]]] = {
+"""An object in a list counts as this many values."""
+_MAX_DEPTH: Final = 60
+"""Largest depth of nested lists, dictionaries and the like."""
+_SHOWN_NAMES: Final = 3
+_REMEDY: Final = "say version= beside the function to keep them"
+_AS_TEXT: Final[Mapping[str, Callable[[Any], str | bytes]]] = {
     "builtins.NoneType": repr,
     "builtins.bool": repr,
     "builtins.str": str,
@@ -63,31 +63,31 @@ _WRITTEN: Final[Mapping[str, Callable[[Any], str | bytes]]] = {
     "builtins.complex": repr,
     "typing.TypeVar": repr,
 }
-"""Values that are what they say in words."""
-_DECIDES_NOTHING: Final = frozenset(
+"""Types whose values are completely described by a text, with the function that makes it."""
+_WITHOUT_EFFECT: Final = frozenset(
     {"logging.Logger", "_thread.lock", "_thread.RLock", "_contextvars.ContextVar"}
     | {f"threading.{name}" for name in ("Semaphore", "BoundedSemaphore", "Event", "Condition", "Barrier")}
     | {f"asyncio.locks.{name}" for name in ("Lock", "Semaphore", "BoundedSemaphore", "Event", "Condition")}
 )
-_OF_TUPLES: Final = frozenset({"collections._tuplegetter", "_collections._tuplegetter"})
+_TUPLE_GETTERS: Final = frozenset({"collections._tuplegetter", "_collections._tuplegetter"})
 _HEAP_TYPE: Final = 1 << 9
 _DEFINITIONS: Final = (type, types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType)
 _PLAIN: Final = (str, bytes, bytearray, int, float, tuple, list, dict, set, frozenset, deque)
 
 PROCESS: Final = uuid.uuid4().hex
-"""No other process has it."""
+"""Unique to this process."""
 
 _Path: TypeAlias = tuple[str, str] | None
-"""What kind of name leads to a value, and the name; ``None`` for the function itself."""
+"""Kind and name of the attribute, variable or argument that holds a value; ``None`` for the function itself."""
 
 
 class FunctionReading(Struct, frozen=True):
-    """What was read of a function.
+    """The hash of a function, and the parts that could not be read.
 
     Attributes:
-        digest: of all that could be read; the same in every process.
-        unreadable: the other parts in words, such as ``attribute 'client' (httpx.Client)``.
-        objects: which objects of this process those parts are; empty where everything could be read.
+        digest: hash of all that could be read; the same in every process.
+        unreadable: the unreadable parts, such as ``attribute 'client' (httpx.Client)``.
+        objects: hash of the unreadable objects' identities in this process; empty if everything could be read.
     """
 
     digest: str
@@ -96,31 +96,31 @@ class FunctionReading(Struct, frozen=True):
 
     @property
     def lacking(self) -> str:
-        """What could not be read, and what follows from it."""
+        """A message that names the unreadable parts and says what follows; empty if everything could be read."""
         if not self.unreadable:
             return ""
-        more = len(self.unreadable) - _NAMED
-        named = ", ".join([*self.unreadable[:_NAMED], *([f"{more} more"] if more > 0 else [])])
-        return f"{named} cannot be read, so replies are not kept across processes; {_TO_KEEP}"
+        more = len(self.unreadable) - _SHOWN_NAMES
+        named = ", ".join([*self.unreadable[:_SHOWN_NAMES], *([f"{more} more"] if more > 0 else [])])
+        return f"{named} cannot be read, so replies are not kept across processes; {_REMEDY}"
 
 
 def read_function(function: Callable[..., Any]) -> FunctionReading:
-    """Read what decides a function's replies."""
+    """Hash the code and values on which a function's replies depend."""
     return _Reader().read(function)
 
 
 class _TooLargeError(Exception):
-    """A value holds more than is read of one."""
+    """A value exceeds the limits on size or depth."""
 
 
 class _Scope:
-    """Objects that refer to each other by number, in the order in which they were first met."""
+    """One hash, and the objects that it refers to by number, in the order of their first occurrence."""
 
     def __init__(self) -> None:
         self.digest = hashlib.sha256()
         self.numbers: dict[int, int] = {}
         self.objects: list[tuple[Any, _Path]] = []
-        """They are held, so that no other object gets their address."""
+        """References keep the objects alive, so that no other object gets their address."""
         self.written = 0
 
 
@@ -135,15 +135,15 @@ class _Reader:
         self._unreadable: dict[str, set[str]] = {}
 
     def read(self, function: Callable[..., Any]) -> FunctionReading:
-        digest = self._apart(function)
+        digest = self._digest_of(function)
         tokens = sorted(set[str]().union(*self._unreadable.values()))
         objects = hashlib.sha256(" ".join(tokens).encode()).hexdigest()[:16] if tokens else ""
         return FunctionReading(digest.hex()[:16], tuple(self._unreadable), objects)
 
-    # The stream that is hashed
+    # The hashed stream
 
-    def _put(self, kind: str, content: bytes | str = b"") -> None:
-        """Write one thing so that no two sequences of things are written alike."""
+    def _write(self, kind: str, content: bytes | str = b"") -> None:
+        """Append an entry to the hash, with its length, so that different sequences of entries never look the same."""
         self._left_bytes -= len(content)
         if self._left_bytes < 0:
             raise _TooLargeError
@@ -151,298 +151,298 @@ class _Reader:
         self._scopes[-1].digest.update(b"%s %d " % (kind.encode(), len(content)))
         self._scopes[-1].digest.update(content)
 
-    def _apart(self, value: Any) -> bytes:
-        """The digest of a value as if it stood alone, so that values can be put in an order."""
+    def _digest_of(self, value: Any) -> bytes:
+        """The hash of a value by itself, for sorting values."""
         scope = _Scope()
         self._scopes.append(scope)
         try:
-            self._value(value)
+            self._write_value(value)
             while scope.written < len(scope.objects):
-                found, path = scope.objects[scope.written]
+                member, path = scope.objects[scope.written]
                 scope.written += 1
                 before, self._path = self._path, path
                 try:
-                    self._content(found)
+                    self._write_object(member)
                 except _TooLargeError:
                     if self._inside:
                         raise
-                    self._cannot(found)
+                    self._mark_unreadable(member)
                 self._path = before
         finally:
             self._scopes.pop()
         return scope.digest.digest()
 
-    def _part(self, path: _Path, value: Any) -> None:
-        """A value under a name: one that is too large cannot be read, and counts for nothing more."""
+    def _write_named(self, path: _Path, value: Any) -> None:
+        """Write a value under a name; mark it as unreadable if it is too large."""
         before, self._path = self._path, path
         try:
             if self._inside:
-                self._value(value)
+                self._write_value(value)
             else:
-                self._bounded(value)
+                self._write_bounded(value)
         finally:
             self._path = before
 
-    def _bounded(self, value: Any) -> None:
+    def _write_bounded(self, value: Any) -> None:
         scope = self._scopes[-1]
-        digest, met, rest = scope.digest.copy(), len(scope.objects), (self._left, self._left_bytes)
+        digest, first_new, budget = scope.digest.copy(), len(scope.objects), (self._left, self._left_bytes)
         self._left = values = min(_MOST_VALUES, self._all_left)
         self._left_bytes = size = min(_MOST_BYTES, self._all_left_bytes)
         self._inside = True
         try:
-            self._value(value)
+            self._write_value(value)
         except _TooLargeError:
             scope.digest = digest
-            for found, _ in scope.objects[met:]:
-                del scope.numbers[id(found)]
-            del scope.objects[met:]
+            for member, _ in scope.objects[first_new:]:
+                del scope.numbers[id(member)]
+            del scope.objects[first_new:]
             self._left_bytes = size
-            self._cannot(value)
+            self._mark_unreadable(value)
         finally:
             self._inside = False
             self._all_left -= values - max(self._left, 0)
             self._all_left_bytes -= size - max(self._left_bytes, 0)
-            self._left, self._left_bytes = rest
+            self._left, self._left_bytes = budget
 
-    def _cannot(self, value: Any) -> None:
+    def _mark_unreadable(self, value: Any) -> None:
         kind, name = self._path or ("", "")
         type_ = type(value)
         shown = f"{type_.__module__}.{type_.__qualname__}".removeprefix("builtins.")
         large = ", too large" if isinstance(value, _PLAIN) or type_.__module__ == "numpy" else ""
         words = f"{kind} {name!r} ({shown}{large})" if kind else f"the object itself ({shown})"
         self._unreadable.setdefault(words, set()).add(token_of(value))
-        self._put("unreadable", shown)
+        self._write("unreadable", shown)
 
     # Values
 
-    def _value(self, value: Any) -> None:
+    def _write_value(self, value: Any) -> None:
         self._left -= 1
-        if self._left < 0 or len(self._containers) > _DEEPEST:
+        if self._left < 0 or len(self._containers) > _MAX_DEPTH:
             raise _TooLargeError
         kind: Any = type(value)
-        if (written := _WRITTEN.get(_called(kind))) is not None:
-            self._put(_called(kind), written(value))
+        if (written := _AS_TEXT.get(_type_name(kind))) is not None:
+            self._write(_type_name(kind), written(value))
         elif isinstance(value, PurePath):
-            self._put("path", str(value))
+            self._write("path", str(value))
         elif kind in _PLAIN:
-            self._container(value)
+            self._write_container(value)
         elif kind is types.MappingProxyType:
-            self._container(dict(value))
+            self._write_container(dict(value))
         elif isinstance(value, types.CodeType):
-            self._code(value)
+            self._write_code(value)
         else:
-            self._refer(value)
+            self._write_reference(value)
 
-    def _container(self, value: Any) -> None:
+    def _write_container(self, value: Any) -> None:
         if id(value) in self._containers:
-            self._put("above", str(len(self._containers) - self._containers.index(id(value))))
+            self._write("above", str(len(self._containers) - self._containers.index(id(value))))
             return
         if len(value) > self._left:
             raise _TooLargeError
         self._containers.append(id(value))
         try:
             if isinstance(value, dict):
-                self._put("dict", str(len(value)))
-                for digest, key in sorted(((self._apart(key), key) for key in value), key=itemgetter(0)):
-                    self._put("key", digest)
-                    self._value(value[key])
+                self._write("dict", str(len(value)))
+                for digest, key in sorted(((self._digest_of(key), key) for key in value), key=itemgetter(0)):
+                    self._write("key", digest)
+                    self._write_value(value[key])
             elif isinstance(value, set | frozenset):
-                self._put("set", b"".join(sorted(self._apart(each) for each in value)))
+                self._write("set", b"".join(sorted(self._digest_of(each) for each in value)))
             else:
-                self._put("tuple" if isinstance(value, tuple) else "list", str(len(value)))
+                self._write("tuple" if isinstance(value, tuple) else "list", str(len(value)))
                 for each in value:
-                    self._value(each)
+                    self._write_value(each)
         finally:
             self._containers.pop()
 
-    def _refer(self, value: Any) -> None:
-        """Write the number of an object; what it is follows after the value at hand."""
+    def _write_reference(self, value: Any) -> None:
+        """Write the number of an object; its content is written after the current value."""
         self._left -= _LISTED_OBJECT if self._containers else 0
         for level, scope in enumerate(reversed(self._scopes)):
             if (number := scope.numbers.get(id(value))) is not None:
-                self._put("object", f"{level} {number}")
+                self._write("object", f"{level} {number}")
                 return
         scope = self._scopes[-1]
         scope.numbers[id(value)] = len(scope.objects)
         scope.objects.append((value, self._path))
-        self._put("object", f"0 {scope.numbers[id(value)]}")
+        self._write("object", f"0 {scope.numbers[id(value)]}")
 
-    def _content(self, value: Any) -> None:  # noqa: C901, PLR0912 - a case for each kind of object
-        kind, called = type(value), _called(type(value))
+    def _write_object(self, value: Any) -> None:  # noqa: C901, PLR0912 - a case for each kind of object
+        kind, type_name = type(value), _type_name(type(value))
         by_name = isinstance(value, _DEFINITIONS) or (callable(value) and library_of(kind.__module__))
         library = named_in_library(value) if by_name else ""
         if library:
-            self._put("library", library)
+            self._write("library", library)
         elif isinstance(value, types.FunctionType):
-            self._function(value)
+            self._write_function(value)
         elif isinstance(value, types.MethodType):
-            self._put("method")
-            self._value(value.__func__)
-            self._value(value.__self__)
+            self._write("method")
+            self._write_value(value.__func__)
+            self._write_value(value.__self__)
         elif isinstance(value, type):
-            self._class(value)
+            self._write_class(value)
         elif isinstance(value, types.ModuleType):
-            self._whole_module(value)
+            self._write_whole_module(value)
         elif kind is functools.partial:
-            self._put("partial")
-            self._value(value.func)
+            self._write("partial")
+            self._write_value(value.func)
             for name, argument in [*enumerate(value.args, start=1), *sorted(value.keywords.items())]:
-                self._put("argument", str(name))
-                self._part(("argument", str(name)), argument)
+                self._write("argument", str(name))
+                self._write_named(("argument", str(name)), argument)
         elif isinstance(value, functools._lru_cache_wrapper):
-            self._value(value.__wrapped__)
+            self._write_value(value.__wrapped__)
         elif isinstance(value, property | staticmethod | classmethod | functools.cached_property):
-            self._put(called)
+            self._write(type_name)
             for name in ("fget", "fset", "__func__", "func"):
-                self._value(getattr(value, name, None))
+                self._write_value(getattr(value, name, None))
         elif isinstance(value, types.BuiltinFunctionType | types.MethodWrapperType):
-            self._put("builtin", value.__name__)
-            self._part(self._path or ("attribute", "__self__"), value.__self__)
+            self._write("builtin", value.__name__)
+            self._write_named(self._path or ("attribute", "__self__"), value.__self__)
         elif isinstance(value, enum.Enum):
-            self._put("enum", str(value.name))
-            self._value((kind, value.value))
+            self._write("enum", str(value.name))
+            self._write_value((kind, value.value))
         elif isinstance(value, re.Pattern):
-            self._put("pattern", str(value.flags))
-            self._value(value.pattern)
-        elif called in _DECIDES_NOTHING:
-            self._put("library", called)
+            self._write("pattern", str(value.flags))
+            self._write_value(value.pattern)
+        elif type_name in _WITHOUT_EFFECT:
+            self._write("library", type_name)
         elif typing.get_origin(value) is not None:
-            self._put("type")
-            self._value((typing.get_origin(value), typing.get_args(value)))
-        elif kind.__module__ in {"operator", "_operator"} or called in _OF_TUPLES:
-            self._value(value.__reduce__())
+            self._write("type")
+            self._write_value((typing.get_origin(value), typing.get_args(value)))
+        elif kind.__module__ in {"operator", "_operator"} or type_name in _TUPLE_GETTERS:
+            self._write_value(value.__reduce__())
         elif kind.__module__ == "numpy" and hasattr(value, "tobytes"):
-            self._array(value)
+            self._write_array(value)
         else:
-            self._instance(value)
+            self._write_instance(value)
 
-    def _array(self, value: Any) -> None:
+    def _write_array(self, value: Any) -> None:
         if value.dtype.hasobject or value.nbytes > self._left_bytes:
-            self._cannot(value)
+            self._mark_unreadable(value)
         else:
-            self._put(f"array {value.dtype.str} {value.shape}", value.tobytes())
+            self._write(f"array {value.dtype.str} {value.shape}", value.tobytes())
 
     # Code
 
-    def _function(self, function: types.FunctionType) -> None:
+    def _write_function(self, function: types.FunctionType) -> None:
         space = function.__globals__
         library = library_of(space.get("__name__"), space.get("__file__"))
-        if library:  # such as what a library's decorator made of a function
-            self._put("library", f"{library}:{function.__code__.co_qualname}")
+        if library:  # such as a wrapper that a library's decorator made
+            self._write("library", f"{library}:{function.__code__.co_qualname}")
         else:
-            self._put("function")
-            self._code(function.__code__)
-            self._names(function)
+            self._write("function")
+            self._write_code(function.__code__)
+            self._write_names(function)
         code = function.__code__
         defaults = function.__defaults__ or ()
         with_defaults = code.co_varnames[code.co_argcount - len(defaults) : code.co_argcount]
         named = [*zip(with_defaults, defaults, strict=True), *sorted((function.__kwdefaults__ or {}).items())]
         for name, default in named:
-            self._put("default", name)
-            self._part(("default of", name), default)
+            self._write("default", name)
+            self._write_named(("default of", name), default)
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-            self._put("variable", name)
+            self._write("variable", name)
             with suppress(ValueError):  # not assigned yet
-                self._part(("variable", name), cell.cell_contents)
+                self._write_named(("variable", name), cell.cell_contents)
         for name, attribute in sorted(vars(function).items()):
-            self._put("attribute", name)
-            self._part(("attribute", name), attribute)
+            self._write("attribute", name)
+            self._write_named(("attribute", name), attribute)
 
-    def _code(self, code: types.CodeType) -> None:
+    def _write_code(self, code: types.CodeType) -> None:
         counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
-        self._put("code", code.co_code)
-        self._put("exceptions", code.co_exceptiontable)
-        self._value((counts, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, code.co_consts))
+        self._write("code", code.co_code)
+        self._write("exceptions", code.co_exceptiontable)
+        self._write_value((counts, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, code.co_consts))
 
-    def _names(self, function: types.FunctionType) -> None:
-        """The global names that a function's code reads, and what it imports."""
+    def _write_names(self, function: types.FunctionType) -> None:
+        """Write the globals and imports that a function's code uses."""
         space = function.__globals__
         names = frozenset(name for code in _all_code(function.__code__) for name in code.co_names)
         for name in dict.fromkeys(_global_names(function.__code__)):
             if name in space:
-                self._put("global", name)
-                self._named(name, space[name], names)
+                self._write("global", name)
+                self._write_global(name, space[name], names)
             elif not hasattr(builtins, name):
-                self._put("no global", name)
+                self._write("no global", name)
         for module, wanted in dict.fromkeys(_imports(function.__code__, space.get("__package__") or "")):
-            self._put("import", module)
+            self._write("import", module)
             library = library_to_import(module)
             if library:
-                self._put("library", library)
+                self._write("library", library)
                 continue
             try:
                 imported = importlib.import_module(module)
-            except Exception:  # as the function will see
-                self._put("not there")
+            except Exception:  # the function's call will raise it again
+                self._write("not there")
                 continue
-            self._module(imported, names.union(wanted), set())
+            self._write_module(imported, names.union(wanted), set())
 
-    def _named(self, name: str, value: Any, names: frozenset[str]) -> None:
+    def _write_global(self, name: str, value: Any, names: frozenset[str]) -> None:
         if isinstance(value, types.ModuleType):
-            self._module(value, names, set())
+            self._write_module(value, names, set())
         else:
-            self._part(("global", name), value)
+            self._write_named(("global", name), value)
 
-    def _module(self, module: types.ModuleType, names: frozenset[str], seen: set[int]) -> None:
-        """What code that has these names may take from a module."""
+    def _write_module(self, module: types.ModuleType, names: frozenset[str], seen: set[int]) -> None:
+        """Write the attributes of a module that code with these names may use."""
         if library := library_of(module.__name__, getattr(module, "__file__", None)):
-            self._put("library", library)
-            self._put("module", module.__name__)
+            self._write("library", library)
+            self._write("module", module.__name__)
             return
         if id(module) in seen:
             return
         seen.add(id(module))
         for name in sorted(names & vars(module).keys()):
-            self._put("name", name)
+            self._write("name", name)
             value = vars(module)[name]
             if isinstance(value, types.ModuleType):
-                self._module(value, names, seen)
+                self._write_module(value, names, seen)
             else:
-                self._part(("global", name), value)
+                self._write_named(("global", name), value)
 
-    def _whole_module(self, module: types.ModuleType) -> None:
+    def _write_whole_module(self, module: types.ModuleType) -> None:
         file = getattr(module, "__file__", None)
         if library := library_of(module.__name__, file):
-            self._put("library", library)
-            self._put("module", module.__name__)
+            self._write("library", library)
+            self._write("module", module.__name__)
         elif file is not None and Path(file).suffix == ".py" and Path(file).is_file():
-            self._put("file", hashlib.sha256(Path(file).read_bytes()).digest())
+            self._write("file", hashlib.sha256(Path(file).read_bytes()).digest())
         else:
-            self._cannot(module)
+            self._mark_unreadable(module)
 
     # Classes and objects
 
-    def _class(self, class_: type) -> None:
+    def _write_class(self, class_: type) -> None:
         if library := library_of(class_.__module__):
-            self._put("library", f"{library}:{class_.__module__}.{class_.__qualname__}")
+            self._write("library", f"{library}:{class_.__module__}.{class_.__qualname__}")
             return
-        self._put("class", class_.__name__)
-        self._value((type(class_), class_.__bases__))
+        self._write("class", class_.__name__)
+        self._write_value((type(class_), class_.__bases__))
         if issubclass(class_, enum.Enum):
-            self._value({name: member.value for name, member in class_.__members__.items()})
+            self._write_value({name: member.value for name, member in class_.__members__.items()})
         for name, value in sorted(vars(class_).items()):
-            if _decides(class_, name, value):
-                self._put("attribute", name)
-                self._part(("attribute", f"{class_.__name__}.{name}"), value)
+            if _has_effect(class_, name, value):
+                self._write("attribute", name)
+                self._write_named(("attribute", f"{class_.__name__}.{name}"), value)
 
-    def _instance(self, value: Any) -> None:
+    def _write_instance(self, value: Any) -> None:
         class_ = type(value)
         plain = next((kind for kind in _PLAIN if isinstance(value, kind)), None)
-        own = not library_of(class_.__module__)
-        if not (own or plain is not None or _is_record(class_) or _is_empty(value)) or _has_hidden_parts(class_):
-            self._cannot(value)
+        is_users = not library_of(class_.__module__)
+        if not (is_users or plain is not None or _is_record(class_) or _is_empty(value)) or _has_hidden_parts(class_):
+            self._mark_unreadable(value)
             return
-        self._put("instance")
-        self._value(class_)
+        self._write("instance")
+        self._write_value(class_)
         if plain is not None:
-            self._value((plain(value), getattr(value, "default_factory", None)))
+            self._write_value((plain(value), getattr(value, "default_factory", None)))
         kind, within = self._path or ("attribute", "")
         for name, attribute in sorted(_attributes(value).items()):
-            self._put("attribute", name)
-            self._part((kind, f"{within}.{name}" if within else name), attribute)
+            self._write("attribute", name)
+            self._write_named((kind, f"{within}.{name}" if within else name), attribute)
 
 
-def _called(kind: type) -> str:
+def _type_name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
@@ -461,7 +461,7 @@ def _global_names(code: types.CodeType) -> Iterator[str]:
 
 
 def _imports(code: types.CodeType, package: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The modules that code imports, by their whole names, and what it takes from each."""
+    """The modules that code imports, by their absolute names, each with the names imported from it."""
     for each in _all_code(code):
         before: list[Any] = [None, None]
         for instruction in dis.get_instructions(each):
@@ -475,13 +475,13 @@ def _imports(code: types.CodeType, package: str) -> Iterator[tuple[str, tuple[st
             before = [before[1], instruction.argval]
 
 
-def _decides(class_: type, name: str, value: Any) -> bool:
-    """Whether an entry of a class says what its objects do; what is made of others does not."""
+def _has_effect(class_: type, name: str, value: Any) -> bool:
+    """Whether an entry of a class affects its objects' behaviour; entries generated from others do not count."""
     if isinstance(value, types.MemberDescriptorType | types.GetSetDescriptorType) or name == "_abc_impl":
         return False
-    if name == "__doc__":  # the one that dataclasses make shows addresses
-        made = "__dataclass_fields__" in vars(class_) and str(value).startswith(f"{class_.__name__}(")
-        return isinstance(value, str) and not made
+    if name == "__doc__":  # a dataclass's generated docstring may contain addresses
+        is_generated = "__dataclass_fields__" in vars(class_) and str(value).startswith(f"{class_.__name__}(")
+        return isinstance(value, str) and not is_generated
     if (name.startswith("_") and name.endswith("_")) or issubclass(class_, enum.Enum):
         of_attrs = isinstance(value, types.FunctionType) and value.__code__.co_filename.startswith("<attrs ")
         return isinstance(value, types.FunctionType | property | staticmethod | classmethod) and not of_attrs
@@ -489,7 +489,7 @@ def _decides(class_: type, name: str, value: Any) -> bool:
 
 
 def _is_record(class_: type) -> bool:
-    """Whether objects of a class are their fields: dataclasses, attrs, Structs, models of pydantic."""
+    """Whether a class is a record whose objects are their fields: dataclass, attrs, Struct, pydantic model."""
     return any(
         hasattr(class_, name)
         for name in ("__dataclass_fields__", "__attrs_attrs__", "__struct_fields__", "__pydantic_fields__")
@@ -497,42 +497,46 @@ def _is_record(class_: type) -> bool:
 
 
 def _is_empty(value: Any) -> bool:
-    """Whether an object has no more than its class, as ``object()`` has."""
+    """Whether an object has no state besides its class, such as ``object()``."""
     return type(value) is object or (
-        bool(type(value).__flags__ & _HEAP_TYPE) and type(value).__basicsize__ <= _BASIC and not _attributes(value)
+        bool(type(value).__flags__ & _HEAP_TYPE) and type(value).__basicsize__ <= _EMPTY_SIZE and not _attributes(value)
     )
 
 
-class _Bare:
-    """A class as small as they are."""
+class _Empty:
+    """A class without attributes, the smallest there is."""
 
 
-_BASIC: Final = _Bare.__basicsize__
+_EMPTY_SIZE: Final = _Empty.__basicsize__
 
 
 def _has_hidden_parts(class_: type) -> bool:
-    """Whether some base that is not written in Python may hold what no attribute shows."""
-    known = (object, *_PLAIN, OrderedDict, defaultdict)
-    hidden = (base for base in class_.__mro__ if not base.__flags__ & _HEAP_TYPE and base not in known)
+    """Whether a base class not written in Python may hold state that no attribute shows."""
+    known_classes = (object, *_PLAIN, OrderedDict, defaultdict)
+    hidden = (base for base in class_.__mro__ if not base.__flags__ & _HEAP_TYPE and base not in known_classes)
     return any(not hasattr(base, "__struct_fields__") and base.__module__ != "msgspec._core" for base in hidden)
 
 
 def _attributes(value: Any) -> Mapping[str, Any]:
-    """What an object holds, by name."""
-    found: dict[str, Any] = {}
+    """The attributes and slots of an object, by name."""
+    attributes: dict[str, Any] = {}
     for class_ in type(value).__mro__:
         slots = [name for name, entry in vars(class_).items() if isinstance(entry, types.MemberDescriptorType)]
-        found |= {name: getattr(value, name) for name in slots if hasattr(value, name)}
-    held = getattr(value, "__dict__", None)
-    return found | {str(name): each for name, each in held.items()} if isinstance(held, dict) else found
+        attributes |= {name: getattr(value, name) for name in slots if hasattr(value, name)}
+    namespace = getattr(value, "__dict__", None)
+    return (
+        attributes | {str(name): each for name, each in namespace.items()}
+        if isinstance(namespace, dict)
+        else attributes
+    )
 
 
 _tokens: Final[dict[int, tuple[Callable[[], Any], str]]] = {}
-"""By address: an object that cannot be read, and the name that it has for as long as it lives."""
+"""Unreadable objects by address (a weak reference if possible), with their tokens."""
 
 
 def token_of(value: Any) -> str:
-    """A name for an object, which it has for as long as it lives and no other object of any process ever has."""
+    """A token for an object: constant while the object lives, and different from all other objects' in any process."""
     address = id(value)
     alive, token = _tokens.get(address, (None, ""))
     if alive is None or alive() is not value:

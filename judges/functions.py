@@ -1,4 +1,4 @@
-"""Functions of a user's own: found by their names, called in threads, known by what decides their replies."""
+"""User functions: imported by name, called in threads, and identified by the code and values that they use."""
 
 from __future__ import annotations
 
@@ -28,55 +28,56 @@ if TYPE_CHECKING:
     from judges.function_identity import FunctionReading
 
 
-def _usable(given: str | Callable[..., Any], info: ValidationInfo) -> str | Callable[..., Any]:
-    if not isinstance(given, str):
-        return given
-    found = re.fullmatch(r"(?:(?P<file>.+\.py)|[A-Za-z_][\w.]*):(?P<name>[A-Za-z_][\w.]*)", given)
-    if found is None:
-        raise ValueError(f"is written module:function or file.py:function, not {given!r}")
-    return given if found["file"] is None else f"{beside_file(Path(found['file']), info)}:{found['name']}"
+def _checked_name(function: str | Callable[..., Any], info: ValidationInfo) -> str | Callable[..., Any]:
+    if not isinstance(function, str):
+        return function
+    match = re.fullmatch(r"(?:(?P<file>.+\.py)|[A-Za-z_][\w.]*):(?P<name>[A-Za-z_][\w.]*)", function)
+    if match is None:
+        raise ValueError(f"is written module:function or file.py:function, not {function!r}")
+    return function if match["file"] is None else f"{beside_file(Path(match['file']), info)}:{match['name']}"
 
 
 Result = TypeVar("Result")
 
-Named: TypeAlias = Annotated[str | Callable[..., Any], AfterValidator(_usable)]
+Named: TypeAlias = Annotated[str | Callable[..., Any], AfterValidator(_checked_name)]
 """``module:function`` or ``file.py:function`` in a configuration; in Python also the function itself."""
 
 
 class UserFunction:
-    """A function that can be called, and what is known of it.
+    """A user's function, with a hash of its code that identifies its replies in the cache.
 
     Attributes:
-        call: the function, or an object that can be called.
-        reading: what was read of it before it was called.
-        identity: of what could be read, the same in every process.
-        objects: which objects of this process could not be read and have no version in their place; often empty.
-        lacking: the same in words, and what follows from it.
+        call: the function, or a callable object.
+        reading: the code and values read before the first call.
+        identity: hash of all that could be read, the same in every process.
+        objects: hash of the objects of this process that could not be read; empty if there are none or a version was
+            given for them.
+        lacking: names those objects and the consequence, for messages.
     """
 
     def __init__(self, named: str | Callable[..., Any], version: str = "") -> None:
-        """Find a function, and read what decides its replies.
+        """Import a function, and read the code and values that its replies depend on.
 
-        A class stands for what it makes without arguments, which must be callable.
+        A class is instantiated without arguments; the instance must be callable.
 
         Args:
             named: ``module:function``, ``file.py:function``, or the function itself.
-            version: the user's word for what cannot be read.
+            version: the user's version of the parts that cannot be read.
 
         Raises:
-            InputError: there is no such module or function, or it cannot be imported.
+            InputError: the module or function does not exist or cannot be imported.
         """
         from judges.function_identity import read_function
 
-        self._named = _looked_up(named) if isinstance(named, str) else named
+        self._named = _resolve(named) if isinstance(named, str) else named
         self.call = _instance(self._named)
-        before = read_function(self._named)
-        self.reading = _STATES.get(self._state(before), before)
+        reading = read_function(self._named)
+        self.reading = _STATES.get(self._state(reading), reading)
         self.identity = self.reading.digest
         self.objects, self.lacking = ("", "") if version else (self.reading.objects, self.reading.lacking)
 
     def settle(self) -> None:
-        """What calls have changed, such as a counter or a cache, makes no other function of it in this process."""
+        """Keep the function's identity in this process although calls changed its state, such as a counter."""
         from judges.function_identity import read_function
 
         _STATES[self._state(read_function(self._named))] = self.reading
@@ -89,10 +90,10 @@ class UserFunction:
 
 
 _STATES: Final[dict[tuple[str, str, str], FunctionReading]] = {}
-"""By a function's state after calls: what was read before them."""
+"""The reading before the first calls, by the function's state after them."""
 
 
-def _looked_up(named: str) -> Callable[..., Any]:
+def _resolve(named: str) -> Callable[..., Any]:
     where, _, name = named.rpartition(":")
     try:
         module = _from_file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
@@ -100,18 +101,18 @@ def _looked_up(named: str) -> Callable[..., Any]:
         raise InputError(f"{where}: no such file; check its name and folder") from None
     except (Exception, SystemExit) as error:
         raise InputError(f"{where}: cannot be imported: {exception_line(error)}; mend that first") from error
-    found: Any = module
+    target: Any = module
     for part in name.split("."):
-        found = getattr(found, part, None)
-    if not callable(found):
-        own = [each for each, value in vars(module).items() if callable(value) and not each.startswith("_")]
-        raise InputError(f"{where}: no function {name!r}{nearest(name, own) if own else '; write it'}")
-    function: Callable[..., Any] = found
+        target = getattr(target, part, None)
+    if not callable(target):
+        public = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+        raise InputError(f"{where}: no function {name!r}{nearest(name, public) if public else '; write it'}")
+    function: Callable[..., Any] = target
     return function
 
 
 def name_of(named: str | Callable[..., Any]) -> str:
-    """How a function is called, without the place where it stands."""
+    """The name of a function, without its module or file."""
     if isinstance(named, str):
         return named.rpartition(":")[2]
     if isinstance(named, partial):
@@ -119,22 +120,22 @@ def name_of(named: str | Callable[..., Any]) -> str:
     return str(getattr(named, "__qualname__", type(named).__qualname__))
 
 
-def _instance(found: Callable[..., Any]) -> Callable[..., Any]:
-    if not inspect.isclass(found):
-        return found
+def _instance(callable_: Callable[..., Any]) -> Callable[..., Any]:
+    if not inspect.isclass(callable_):
+        return callable_
     try:
-        made = found()
+        instance = callable_()
     except Exception as error:
-        raise InputError(f"{found.__name__}() failed: {exception_line(error)}") from error
-    if not callable(made):
-        raise InputError(f"{found.__name__} has no method __call__, so what it makes cannot be called")
-    return made
+        raise InputError(f"{callable_.__name__}() failed: {exception_line(error)}") from error
+    if not callable(instance):
+        raise InputError(f"{callable_.__name__} has no method __call__; add it, or name a function")
+    return instance
 
 
 def _from_file(path: Path) -> ModuleType:
-    """The module of a file as Python would run it: known by its name, with the files beside it within reach.
+    """Import a file as a module, with its folder on the import path.
 
-    It is run once for as long as the file stays the same, so that its objects are the same.
+    The module is cached until the file changes, so that its objects stay the same.
     """
     source = path.read_bytes()
     folder = str(path.resolve().parent)
@@ -146,7 +147,7 @@ def _from_file(path: Path) -> ModuleType:
         return loaded
     loader = SourceFileLoader(name, str(path))
     spec = importlib.util.spec_from_loader(name, loader, origin=str(path))
-    assert spec is not None  # of a loader
+    assert spec is not None  # never None with a loader
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
         exec(loader.source_to_code(source, str(path)), vars(module))  # noqa: S102 - the user's own; compiled files may be stale
@@ -158,14 +159,14 @@ def _from_file(path: Path) -> ModuleType:
 
 
 _SOURCES: Final[dict[str, bytes]] = {}
-"""By module, the file that was run."""
+"""Source of the imported file, by module name."""
 
 
 async def called(function: Callable[[Any], Any], argument: Any) -> tuple[Any, float | None]:
-    """What a function returned, and its seconds where it ran beside this program's other work.
+    """Call a function; return its result, and its seconds if it ran in a thread.
 
-    A coroutine is awaited. Anything else runs in a daemon thread, which is left alone when the caller stops waiting:
-    Python cannot end it, and one that hangs must not keep the program from ending, as a pool's would.
+    A coroutine is awaited. Anything else runs in a daemon thread: Python cannot stop a thread, and one that hangs must
+    not keep the program from exiting, as a pool's thread would.
 
     Raises:
         ProviderError: the function raised an exception; the cause is ``exception``.
@@ -173,17 +174,16 @@ async def called(function: Callable[[Any], Any], argument: Any) -> tuple[Any, fl
     try:
         if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
             return await function(argument), None
-        given, seconds = await _in_thread(function, argument)
-        return (await given, None) if inspect.isawaitable(given) else (given, seconds)
+        returned, seconds = await _in_thread(function, argument)
+        return (await returned, None) if inspect.isawaitable(returned) else (returned, seconds)
     except Exception as error:
         raise ProviderError("exception", exception_line(error)) from error
 
 
 async def contained(work: Awaitable[Result]) -> Result:
-    """The result of a judge, a provider or an agent, in which any exception may arise: it ends no run.
+    """Await a call to a judge, a provider or an agent; any exception in it fails the call instead of the run.
 
-    Errors that this project raises on purpose pass, and so do Ctrl-C and the cancellation of this task. Errors in the
-    rest of this program do not come by here, and show.
+    This project's own errors are raised unchanged, and so are Ctrl-C and the cancellation of this task.
 
     Raises:
         RejectedError: another exception was raised; the cause is ``exception``.
@@ -197,12 +197,12 @@ async def contained(work: Awaitable[Result]) -> Result:
         if task is None or task.cancelling():
             raise
         raise RejectedError("exception", "CancelledError: the call cancelled itself") from None
-    except BaseException as error:  # SystemExit too, and what a library in Rust raises when it panics
+    except BaseException as error:  # includes SystemExit, and the exception of a Rust library that panics
         raise RejectedError("exception", exception_line(error)) from error
 
 
 async def _in_thread(function: Callable[[Any], Any], argument: Any) -> tuple[Any, float]:
-    """What it returned and its seconds."""
+    """The function's result and its seconds."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
 
@@ -217,14 +217,14 @@ async def _in_thread(function: Callable[[Any], Any], argument: Any) -> tuple[Any
             result = function(argument), time.perf_counter() - started
         except Exception as raised:
             error = raised
-        except BaseException as raised:  # SystemExit, of code that was written as a script
+        except BaseException as raised:  # such as SystemExit, from code that was written as a script
             error = RuntimeError(exception_line(raised))
-        if isinstance(error, StopIteration):  # asyncio refuses it, and whoever waits would wait for ever
+        if isinstance(error, StopIteration):  # a future refuses it, so the caller would wait for ever
             error = RuntimeError(exception_line(error))
         try:
             loop.call_soon_threadsafe(settle, result, error)
         except RuntimeError:
-            return  # the loop has ended: nobody waits
+            return  # the event loop is closed: nobody waits for the result
 
     threading.Thread(target=work, daemon=True).start()
     returned: tuple[Any, float] = await future

@@ -1,4 +1,4 @@
-"""The id of a judgment: a hash of what was judged and how, so that nothing is judged twice."""
+"""The id of a judgment: a hash of the texts judged and of all settings, so that nothing is judged twice."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ _ENCODE = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", "
 
 
 def judgment_id(prompt: Prompt, identity: Mapping[str, str | int | float | None], *, by_name: bool = False) -> str:
-    """Thirty-two hexadecimal digits over texts, prompt name and version, judge model and parameters.
+    """A hash of 32 hexadecimal digits over texts, prompt name and version, judge model and parameters.
 
-    Names of queries, documents and agents do not enter: a renamed agent is the same judgment, an edited answer another.
+    Names of queries, documents and agents are left out: the id stays when an agent is renamed, and changes when an
+    answer is edited.
 
     Args:
-        prompt: as rendered; its texts hold everything the judge sees, and each repetition is a judgment of its own.
-        identity: the provider's own parameters (``Provider.identity``).
-        by_name: also count the names, for replayed verdicts, which are recorded by name and not by text.
+        prompt: the rendered prompt, with all texts that the judge sees; its sample number is part of the hash.
+        identity: the provider's parameters (``Provider.identity``).
+        by_name: include the names, for replayed verdicts, which are recorded by name and not by text.
     """
     content = {
         "task": prompt.task,
@@ -35,9 +36,9 @@ def judgment_id(prompt: Prompt, identity: Mapping[str, str | int | float | None]
 
 
 def request_id(judgment: str, prompt: Prompt) -> str:
-    """The id of one request for a judgment: it may take several, each with all that was said before.
+    """The id of one request: the judgment's id, and for repeated requests a hash of the earlier turns.
 
-    Fits what batch APIs allow: at most 64 letters, digits and hyphens.
+    It fits the limits of batch APIs: at most 64 letters, digits and hyphens.
     """
     if not prompt.turns:
         return judgment
@@ -46,9 +47,10 @@ def request_id(judgment: str, prompt: Prompt) -> str:
 
 
 def _listed_contract(contract: ReplyContract) -> list[object]:
-    """Fields that a contract does not have are left out, so that ids made before there were such fields stand.
+    """The parts of a contract that enter the id.
 
-    So is how a reply is read (``leeway``, ``levels``): a judge is asked the same.
+    Unused fields are left out, so that ids stay the same when contracts get new fields. Settings of the parser
+    (``leeway``, ``levels``) are left out too, since they do not change the prompt.
     """
     listed: list[object] = [contract.form, contract.reason, _listed(contract.choices)]
     if contract.listed is not None:

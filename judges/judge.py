@@ -1,4 +1,4 @@
-"""From requests to judgments: each judge asks its provider until there is a reply within the contract, or a failure."""
+"""Judges: each sends requests to its provider, within limits and with retries, until it has a judgment or a failure."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from judges.errors import (
     RETRIED_NEXT_RUN,
     BrokenReplyError,
     ConfigError,
+    FailureCounter,
     JudgeStoppedError,
-    Misses,
     NoServiceError,
     ProviderError,
     ReplyError,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class Request(Struct, frozen=True):
-    """One judgment that is wanted; ``before`` is the failure about its texts that an earlier run ended in."""
+    """A request for one judgment; ``before`` is its failure in an earlier run, if that was due to the texts."""
 
     judgment_id: str
     prompt: Prompt
@@ -51,25 +51,25 @@ class Request(Struct, frozen=True):
 
 
 class Account(Struct):
-    """What one judgment has used so far, over all its calls.
+    """Tokens, seconds and replies of one judgment so far, over all its calls.
 
     Attributes:
-        request: what is wanted.
-        price: of the judge's tokens, ``None`` where it is not known.
-        model: as the server names it, until then as it was asked for.
-        started: when the first call began: waiting for a turn is no doing of the model's.
-        in_line_s: seconds spent waiting for turns.
-        replied_s, called_s: seconds of the calls that brought a reply, and of all.
-        rejected: replies outside the contract, to each of which the judge was asked again.
-        error: of the last attempt, if that brought no reply.
-        to_do: what mends a failure, where that is not what mends its cause.
+        request: the request for the judgment.
+        price: the price of the judge's tokens, ``None`` if it is not known.
+        model: the server's name for the model; before the first reply, the requested name.
+        started: start of the first call; the wait for a slot before it does not count as latency.
+        queued_s: seconds spent waiting for slots.
+        replied_s, called_s: seconds spent in calls that returned a reply, and in all calls.
+        rejected: replies outside the contract; after each the judge was asked again.
+        error: the error of the last attempt, ``None`` if that returned a reply.
+        to_do: the remedy for a failure, if it differs from the usual one of its cause.
     """
 
     request: Request
     price: Price | None
     model: str
     started: float | None = None
-    in_line_s: float = 0.0
+    queued_s: float = 0.0
     replied_s: float = 0.0
     called_s: float = 0.0
     usage: Usage = field(default_factory=Usage)
@@ -79,25 +79,24 @@ class Account(Struct):
     to_do: str = ""
 
     def begin_call(self) -> float:
-        """Count a call that begins now; returns when that is."""
+        """Count a call and return its start time."""
         now = time.perf_counter()
         self.calls += 1
         self.started = now if self.started is None else self.started
         return now
 
     def end_call(self, began: float, *, replied: bool) -> None:
-        """Count the seconds of a call."""
+        """Add the call's duration to the totals."""
         seconds = time.perf_counter() - began
         self.called_s += seconds
         self.replied_s += seconds if replied else 0.0
 
-    def take(self, completion: Completion) -> None:
-        """Count what a reply has used."""
+    def add_usage(self, completion: Completion) -> None:
         self.usage += completion.usage
         self.model = completion.model
 
     def judgment(self, completion: Completion, parsed: ParsedReply) -> Judgment:
-        """The last reply is within the contract."""
+        """The judgment that the last reply gives, with the totals of all calls."""
         return Judgment(
             self.request.judgment_id,
             parsed.outcome,
@@ -110,7 +109,7 @@ class Account(Struct):
         )
 
     def failure(self, cause: str, message: str, reply: str | None = None, *, to_do: str = "") -> JudgeFailure:
-        """There will be no judgment."""
+        """A failure with the totals of all calls."""
         self.to_do = to_do
         message = f"{message}; {to_do}" if to_do else message
         return JudgeFailure(self.request.judgment_id, cause, message, reply, self.model, **self._totals())
@@ -130,17 +129,17 @@ FINAL_FINISHES = {
     Finish.REFUSAL: ("refusal", "the model refused to answer"),
     Finish.TOO_LONG: ("too_long", "the reply is longer than any that can be used"),
 }
-"""Cause and message of failures that another call would not mend."""
+"""Finishes after which another call would not help, with the cause and message of the failure."""
 
 
-_REASONED = "turn reasoning off by 'extra_body', or raise 'max_tokens'"
+_REASONING_ADVICE = "turn reasoning off by 'extra_body', or raise 'max_tokens'"
 
 
 def read(completion: Completion, prompt: Prompt) -> ParsedReply:
-    """What a completion says.
+    """Parse a completion.
 
     Raises:
-        ReplyError: it is outside the contract, cut off, or empty.
+        ReplyError: the reply is outside the contract, cut off, or empty.
     """
     if not completion.text.strip():
         where = f": its text stands in {completion.aside!r}" if completion.aside else ""
@@ -151,12 +150,12 @@ def read(completion: Completion, prompt: Prompt) -> ParsedReply:
 
 
 def parsed(text: str, prompt: Prompt) -> ParsedReply:
-    """What a reply to a prompt says.
+    """Parse a reply to a prompt.
 
     Raises:
-        ReplyError: it is outside the contract, or the parser fails on it.
+        ReplyError: the reply is outside the contract, or the parser fails on it.
     """
-    from judges.parse import parse_reply  # late, as a run that knows all replies reads none
+    from judges.parse import parse_reply  # late: a run whose replies are all cached never parses
 
     try:
         return parse_reply(text, prompt.contract, prompt.inputs)
@@ -167,9 +166,10 @@ def parsed(text: str, prompt: Prompt) -> ParsedReply:
 
 
 def asked_again(prompt: Prompt, reply: str, error: ReplyError) -> Prompt:
-    """The same prompt with the refused reply and what is wrong with it; an empty message cannot be sent.
+    """The prompt for the next call: the same one, the rejected reply, and a message that says what is wrong with it.
 
-    Once a reply may have been a quotation, all that follow must carry a mark, each its own.
+    After a reply that may be a quotation, every further reply must carry a mark, a new one each time. An empty reply is
+    replaced by ``(no reply)``, since servers refuse empty messages.
     """
     contract, form = prompt.contract, "exactly in the form asked for."
     if contract.mark or isinstance(error, UnclearReplyError):
@@ -183,10 +183,10 @@ def asked_again(prompt: Prompt, reply: str, error: ReplyError) -> Prompt:
 
 
 def read_again(prompt: Prompt, replies: Sequence[str]) -> ParsedReply:
-    """What the last reply to a prompt says, where those before it were refused.
+    """Parse the last of several replies to a prompt, all before it having been rejected.
 
     Raises:
-        ReplyError: it is outside the contract that it was asked for under.
+        ReplyError: the last reply is outside the contract that applied when it was requested.
     """
     for reply in replies[:-1]:
         try:
@@ -196,55 +196,55 @@ def read_again(prompt: Prompt, replies: Sequence[str]) -> ParsedReply:
     return parsed(replies[-1], prompt)
 
 
-_AT_FIRST = 4
-"""Calls at once until the first reply: where none can succeed, few are made."""
+_INITIAL_CALLS = 4
+"""Limit on concurrent calls until the first reply, so that a wrong setting costs few calls."""
 MAX_REASKS = 2
-"""How often a judge is told what is wrong with its reply before the judgment counts as failed."""
+"""How often a judge is asked again after a reply outside the contract before the judgment fails."""
 
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 60.0
-_STARTING_S = 60.0
-"""Seconds beyond all attempts in which a server that has not replied yet may still be starting."""
+_STARTUP_S = 60.0
+"""How long a server that has never replied is retried beyond ``max_attempts``, since it may still be starting."""
 Result = Judgment | JudgeFailure
 
 
 class Stop:
-    """Asks whatever runs to finish what is in flight and begin nothing new."""
+    """Asks everything that runs to finish the calls in flight and start no new ones."""
 
     def __init__(self) -> None:
-        self._told: list[Callable[[], None]] = []
+        self._callbacks: list[Callable[[], None]] = []
 
     def request(self) -> None:
-        """Begin nothing new."""
-        for callback in self._told:
+        for callback in self._callbacks:
             callback()
 
     def tell(self, callback: Callable[[], None]) -> None:
         """Call ``callback`` when a stop is requested."""
-        self._told.append(callback)
+        self._callbacks.append(callback)
 
 
 MayAsk = Callable[[str], Awaitable[bool]]
-"""Whether the judgment with this id may be asked for: another process may do so meanwhile."""
+"""Checks by the judgment's id that this process still holds the claim on it; another process may have taken it over."""
 
 
-class _GivenUpError(Exception):
-    """A call was not made, because nothing new is to begin; no fault of the judgment."""
+class _NotSentError(Exception):
+    """A call was not made because the judge has halted; the judgment has not failed."""
 
 
-class _LostError(_GivenUpError):
-    """A call was not made, because another process may ask for the judgment."""
+class _ClaimLostError(_NotSentError):
+    """A call was not made because another process may have claimed the judgment."""
 
 
 class Judge:
-    """A provider with its limits.
+    """A provider with its rate limits, budget and retries.
 
     Attributes:
-        spent_usd: over all calls, as far as the price is known.
-        stopped: the error after which it is not asked any more.
-        halted: set once no further request may be sent: it stopped, its money is spent, or a stop was requested.
-        latencies_s: seconds of each call that brought a reply.
-        calls: attempts sent.
-        may_ask: looked at before each call, where there may be other processes.
+        spent_usd: cost of all calls so far, as far as the price is known.
+        stopped: the error that stopped the judge, if one did.
+        halted: set once no further request may be sent: an error stopped the judge, its budget is spent, or a stop was
+            requested.
+        latencies_s: seconds of each call that returned a reply.
+        calls: number of attempts sent.
+        may_ask: checked before each call if other processes may work on the same run.
     """
 
     may_ask: MayAsk | None = None
@@ -262,15 +262,15 @@ class Judge:
         """Open the provider that ``spec`` names, unless one is given.
 
         Args:
-            name: by which results and messages call it.
+            name: the judge's name in results and messages.
             spec: its declaration.
-            provider: in place of the declared one.
+            provider: replaces the declared one.
             read_records: see ``open_provider``.
-            stop: ends waiting, so that nothing new begins.
-            trace: told of every call.
+            stop: halts the judge when a stop is requested.
+            trace: called after every call.
 
         Raises:
-            InputError: a missing key, extra or file; a budget for a model whose price is not known.
+            InputError: a key, extra or file is missing, or the model has a budget but no known price.
         """
         self.name = name
         self.spec = spec
@@ -287,64 +287,66 @@ class Judge:
         self.halted = asyncio.Event()
         self._trace = trace
         self._usual_output = float(spec.max_tokens)
-        # What waits in batches together could cost many times the budget, before the first price is known.
+        # The requests waiting in batches could together cost many times the budget before the first cost is known.
         left_usd = self._left_usd if spec.in_batches and spec.max_cost_usd is not None else None
-        asks_elsewhere = (spec.provider in VENDORS or spec.provider == "python") and not spec.in_batches
-        self._unserved, self._failed = Misses(), Misses(spec.retry_s)
+        ramps_up = (spec.provider in VENDORS or spec.provider == "python") and not spec.in_batches
+        self._connection_failures, self._judgment_failures = FailureCounter(), FailureCounter(spec.retry_s)
         self._witness = Witness(name, spec)
         self._failing_since: float | None = None
-        if spec.in_batches:  # what has come back is paid for, and the rest has been sent
-            self._unserved.hit()
-            self._failed.hit()
+        if spec.in_batches:  # failures stop no batch: its requests are already sent, its replies already paid
+            self._connection_failures.add_success()
+            self._judgment_failures.add_success()
         self._pace = Pace(
             spec.at_once,
             spec.requests_per_minute,
             spec.tokens_per_minute,
             spec.max_retry_s,
             left_usd=left_usd,
-            at_first=_AT_FIRST if asks_elsewhere else None,
+            at_first=_INITIAL_CALLS if ramps_up else None,
         )
         if stop is not None:
             stop.tell(self.halt)
 
     def halt(self, error: JudgeStoppedError | None = None) -> None:
-        """Send nothing more: whoever waits for a turn, or for something to ask, looks again."""
+        """Stop sending, and wake everyone who waits for a slot or a request."""
         self.stopped = self.stopped or error
         self.halted.set()
         self._pace.wake()
 
     @property
     def at_once(self) -> int:
-        """Requests that it works on at the same time."""
+        """Most requests in progress at once."""
         return self.spec.at_once
 
     @property
     def budget_spent(self) -> bool:
-        """Whether ``max_cost_usd`` is used up. Calls in flight when it is may still add to it."""
+        """Whether ``max_cost_usd`` is used up. Calls still in flight may exceed it."""
         return self.spec.max_cost_usd is not None and self.spent_usd >= self.spec.max_cost_usd
 
     def _left_usd(self) -> float:
         return (self.spec.max_cost_usd or 0.0) - self.spent_usd
 
     async def judge(self, request: Request) -> Result | None:
-        """Ask until there is a reply within the contract, or a failure that another attempt would not mend.
+        """Call the provider until it returns a reply within the contract, or a failure that retries would not change.
 
         Returns:
-            ``None`` if nothing was sent, because a stop came, the judge stopped or its money was spent before; if
-            another process may ask; or if it is in a batch that was not waited for, and will be found there again.
+            ``None`` if nothing was sent, because the judge had halted or another process may have claimed the judgment;
+            or if the run left the request's batch before its end, to which a later run returns.
         """
         account = Account(request, self.price, self.spec.model)
         result = await self._judged(account)
         if isinstance(result, Judgment):
-            self._failed.hit()
+            self._judgment_failures.add_success()
         elif result is not None:
             about_texts = result.cause not in RETRIED_NEXT_RUN
             of_text = account.error is not None and account.error.of_text
-            again = request.before is not None and about_texts  # says nothing of others
-            if not again and not of_text and self._failed.miss(result.cause):
+            repeated = request.before is not None and about_texts  # tells nothing about other texts
+            if not repeated and not of_text and self._judgment_failures.add_failure(result.cause):
                 problem = result.message.removesuffix(f"; {account.to_do}")
-                self.halt(JudgeStoppedError(result.cause, self._failed.alike(problem), to_do=account.to_do))
-            if request.before is not None and not about_texts:  # nothing new is known of the texts
+                self.halt(
+                    JudgeStoppedError(result.cause, self._judgment_failures.stop_message(problem), to_do=account.to_do)
+                )
+            if request.before is not None and not about_texts:  # so the earlier failure still stands
                 earlier = request.before
                 return replace(result, cause=earlier.cause, message=earlier.message, reply=earlier.reply)
         return result
@@ -352,20 +354,20 @@ class Judge:
     async def _judged(self, account: Account) -> Result | None:
         try:
             return await self._converse(account)
-        except (StillWaitingError, _LostError):
+        except (StillWaitingError, _ClaimLostError):
             return None
         except JudgeStoppedError as error:
             self.halt(error)
             return account.failure(error.cause, error.problem, to_do=error.to_do)
         except ProviderError as error:
             return account.failure(error.cause, error.problem, to_do=error.to_do)
-        except _GivenUpError:
-            return self._given_up(account)
+        except _NotSentError:
+            return self._unsent_result(account)
 
-    def _given_up(self, account: Account) -> Result | None:
-        """What becomes of a judgment that is not asked any more: nothing, or a failure if calls were made for it.
+    def _unsent_result(self, account: Account) -> Result | None:
+        """The result of a judgment whose next call was not made: a failure if there were earlier calls, else ``None``.
 
-        Replies that came in batches are found there again by the next run.
+        With batches it is always ``None``: the next run reads their replies again.
         """
         if not account.calls or self.spec.in_batches:
             return None
@@ -391,7 +393,7 @@ class Judge:
                 if len(account.rejected) == MAX_REASKS:
                     cut = "truncated" if completion.finish is Finish.LENGTH else "contract"
                     cause = cut if completion.text.strip() else "empty"
-                    to_do = _REASONED if cause == "empty" and completion.aside else ""
+                    to_do = _REASONING_ADVICE if cause == "empty" and completion.aside else ""
                     return account.failure(cause, str(error), completion.text, to_do=to_do)
                 account.rejected.append(completion.text)
                 prompt = asked_again(prompt, completion.text, error)
@@ -399,8 +401,8 @@ class Judge:
             return account.judgment(completion, reply)
 
     async def _call(self, prompt: Prompt, account: Account) -> Completion:
-        """One reply, whatever it says; attempts are repeated within bounds of number and time (not that in line)."""
-        attempts, failed_at, in_line_s = 0, 0.0, 0.0
+        """One reply, not yet parsed. Retries within ``max_attempts`` and ``retry_s``; waits for a slot do not count."""
+        attempts, failed_at, queued_s = 0, 0.0, 0.0
         while True:
             try:
                 completion = await self._attempt(prompt, account)
@@ -408,9 +410,9 @@ class Judge:
                 account.error = error
                 attempts += 1
                 if attempts == 1:
-                    failed_at, in_line_s = time.perf_counter(), account.in_line_s
+                    failed_at, queued_s = time.perf_counter(), account.queued_s
                 wait_s = self._backoff_s(min(attempts, self.spec.max_attempts - 1), error)
-                trying_s = time.perf_counter() - failed_at - (account.in_line_s - in_line_s)
+                trying_s = time.perf_counter() - failed_at - (account.queued_s - queued_s)
                 last = attempts >= self.spec.max_attempts and not self._may_be_starting(error)
                 if last or trying_s + wait_s >= self.spec.retry_s:
                     raise
@@ -420,18 +422,21 @@ class Judge:
             await self._sleep(wait_s)
 
     def _may_be_starting(self, error: TransientError) -> bool:
-        """Whether a server that fails, but is there, gets more attempts than by default: it has not replied yet."""
-        up = self._unserved.over or isinstance(error, NoServiceError | BrokenReplyError)
-        if up or "max_attempts" in self.spec.model_fields_set:
+        """Whether to exceed the default number of attempts, for a server that answers but has never replied."""
+        was_up = self._connection_failures.has_succeeded or isinstance(error, NoServiceError | BrokenReplyError)
+        if was_up or "max_attempts" in self.spec.model_fields_set:
             return False
         now = time.perf_counter()
         if self._failing_since is None:
             self._failing_since = now
-            PROGRESS.info("judge %s: %s; asked again for up to %.0f s", self.name, error, _STARTING_S)
-        return now - self._failing_since < _STARTING_S
+            PROGRESS.info("judge %s: %s; asked again for up to %.0f s", self.name, error, _STARTUP_S)
+        return now - self._failing_since < _STARTUP_S
 
     def _backoff_s(self, attempts: int, error: TransientError) -> float:
-        """At least what the server asked for, else exponential with full jitter; batches go out at one time anyway."""
+        """Wait before the next attempt: exponential with full jitter, at least what the server asked for.
+
+        Batches need none, since they are submitted together anyway.
+        """
         if self.spec.in_batches:
             return 0.0
         longest_s = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2.0 ** min(attempts - 1, 32))
@@ -441,72 +446,78 @@ class Judge:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self.halted.wait()
-                raise _GivenUpError
+                raise _NotSentError
 
     async def _attempt(self, prompt: Prompt, account: Account) -> Completion:
-        tokens, came = self._expected_tokens(prompt), time.perf_counter()
+        tokens, queued_at = self._expected_tokens(prompt), time.perf_counter()
         ticket = await self._pace.enter(tokens, self.halted.is_set, self._expected_usd(tokens))
-        account.in_line_s += time.perf_counter() - came
+        account.queued_s += time.perf_counter() - queued_at
         if ticket is None:
-            raise _GivenUpError
+            raise _NotSentError
         await self._require_claim(account.request, ticket)
         self.calls += 1
-        sent, used = account.begin_call(), None
+        started, tokens_used = account.begin_call(), None
         try:
             async with asyncio.timeout(self.spec.reply_s):
                 completion = await contained(self.provider.complete(prompt))
         except (TimeoutError, ProviderError) as raised:
-            late = TransientError("timeout", f"no reply within {self.spec.timeout_s:g} s")
-            error = raised if isinstance(raised, ProviderError) else late
-            account.end_call(sent, replied=False)
-            self._note(account, sent, error=error)
-            if isinstance(error, NoServiceError) and self._unserved.miss(error.cause):
-                error = JudgeStoppedError(error.cause, self._unserved.alike(error.problem), to_do=error.to_do)
+            timeout_error = TransientError("timeout", f"no reply within {self.spec.timeout_s:g} s")
+            error = raised if isinstance(raised, ProviderError) else timeout_error
+            account.end_call(started, replied=False)
+            self._record_call(account, started, error=error)
+            if isinstance(error, NoServiceError) and self._connection_failures.add_failure(error.cause):
+                error = JudgeStoppedError(
+                    error.cause, self._connection_failures.stop_message(error.problem), to_do=error.to_do
+                )
             if error.cause == "rate_limit":
                 self._pace.slow_down(ticket, error.retry_after_s)
                 self._check_wait(error)
             account.error = error
             raise error from None
         else:
-            used = _tokens(completion.usage)
-            account.end_call(sent, replied=True)
-            unlike = self._witness.look(completion, prompt)
-            self._took_in(completion, prompt, account, usable=unlike is None)
-            self._note(account, sent, completion)
-            if unlike is not None:
-                account.error = unlike
-                raise unlike
+            tokens_used = _tokens(completion.usage)
+            account.end_call(started, replied=True)
+            mismatch = self._witness.look(completion, prompt)
+            self._count_reply(completion, prompt, account, usable=mismatch is None)
+            self._record_call(account, started, completion)
+            if mismatch is not None:
+                account.error = mismatch
+                raise mismatch
             return completion
         finally:
-            self._pace.leave(ticket, used)
+            self._pace.leave(ticket, tokens_used)
 
     async def _require_claim(self, request: Request, ticket: Ticket) -> None:
-        """Look last thing before a call, as a process may have slept while it waited for its turn."""
+        """Check the claim right before the call: the process may have been suspended while it waited for a slot."""
         try:
             if self.may_ask is not None and not await self.may_ask(request.judgment_id):
-                raise _LostError
+                raise _ClaimLostError
         except BaseException:
             self._pace.leave(ticket, 0)
             raise
 
     def _check_wait(self, error: ProviderError) -> None:
-        """A wait that is longer than a run should take ends the judge's work, and says when to come back."""
-        asked = error.retry_after_s or 0.0
-        if asked > self.spec.max_retry_s:
+        """Stop the judge if the server asks for a wait longer than ``max_retry_s``.
+
+        Raises:
+            JudgeStoppedError: with the wait in its message.
+        """
+        wait_s = error.retry_after_s or 0.0
+        if wait_s > self.spec.max_retry_s:
             message = (
-                f"{error.problem} (the server asks to wait {asked:.0f} s, max_retry_s is {self.spec.max_retry_s:g})"
+                f"{error.problem} (the server asks to wait {wait_s:.0f} s, max_retry_s is {self.spec.max_retry_s:g})"
             )
             raise JudgeStoppedError("rate_limit", message)
 
-    def _took_in(self, completion: Completion, prompt: Prompt, account: Account, *, usable: bool) -> None:
-        account.take(completion)
-        self._unserved.hit()
+    def _count_reply(self, completion: Completion, prompt: Prompt, account: Account, *, usable: bool) -> None:
+        account.add_usage(completion)
+        self._connection_failures.add_success()
         if completion.usage.output_tokens is not None:
             self._usual_output += (completion.usage.output_tokens - self._usual_output) / 8
-        if usable:  # else as few calls as before the first reply
+        if usable:  # else the limit on concurrent calls stays as it was before the first reply
             self._pace.speed_up()
         if completion.allowance is not None:
-            self._pace.heed(completion.allowance, self._expected_tokens(prompt))
+            self._pace.respect_limits(completion.allowance, self._expected_tokens(prompt))
         self._pay(cost_usd(completion.usage, self.price))
 
     def _expected_tokens(self, prompt: Prompt) -> int:
@@ -514,24 +525,31 @@ class Judge:
         return int(sum(map(estimated_tokens, texts)) + int(self._usual_output))
 
     def _expected_usd(self, tokens: int) -> float:
-        """What so many tokens are expected to cost, as many of them written as usual; 0 where no money is counted."""
+        """Expected cost of a call with this many tokens, output being as long as usual; 0 without a budget."""
         if self.spec.max_cost_usd is None:
             return 0.0
-        written = int(self._usual_output)
-        return cost_usd(Usage(tokens - written, None, written), self.price) or 0.0
+        output_tokens = int(self._usual_output)
+        return cost_usd(Usage(tokens - output_tokens, None, output_tokens), self.price) or 0.0
 
     def _pay(self, dollars: float | None) -> None:
         self.spent_usd += dollars or 0.0
         if dollars is None and self.spec.max_cost_usd is not None:
-            message = "the server does not say how many tokens it used, so max_cost_usd cannot be kept; leave it out"
+            message = (
+                "the server does not say how many tokens it used, so max_cost_usd cannot be enforced; leave it out"
+            )
             self.halt(JudgeStoppedError("budget", message))
         if self.budget_spent:
             self.halt()
 
-    def _note(
-        self, account: Account, sent: float, completion: Completion | None = None, *, error: ProviderError | None = None
+    def _record_call(
+        self,
+        account: Account,
+        started: float,
+        completion: Completion | None = None,
+        *,
+        error: ProviderError | None = None,
     ) -> None:
-        latency_s = time.perf_counter() - sent
+        latency_s = time.perf_counter() - started
         if completion is not None:
             self.latencies_s.append(latency_s)
         if self._trace is None:
@@ -567,40 +585,40 @@ def _tokens(usage: Usage) -> int | None:
 
 
 class RequestSource(Protocol):
-    """Where one judge's requests come from, made no earlier than they are taken."""
+    """The queue of one judge's requests. Each is made only when it is taken."""
 
     def take(self) -> Any:
-        """The next request, ``None`` while there is none."""
+        """The next request; ``None`` if none is ready."""
         ...
 
     async def more(self) -> bool:
-        """Wait until there may be another request; ``False`` once there will be none."""
+        """Wait until another request may be ready; ``False`` if there will be none."""
         ...
 
     def put_back(self, request: Any) -> None:
-        """A request that was taken has not been sent, since the judge cannot go on or may not ask for it."""
+        """Return a request that was taken but not sent, since the judge halted or lost the claim on it."""
         ...
 
     def end(self) -> None:
-        """Nothing is taken any more: the judge cannot go on, or everything has been judged."""
+        """Close the queue: the judge halted, or everything has been judged."""
         ...
 
 
 Sink = Callable[[str, Any, Any], Awaitable[None]]
-"""Takes a judge's name, the request and its result; is awaited, so it can hold the judges back."""
+"""Receives a judge's name, a request and its result. Judges await it, so a slow sink slows them down."""
 
 
-class Asked(Protocol):
-    """Whom requests go to: a judge, or a system under evaluation."""
+class Respondent(Protocol):
+    """The receiver of requests: a judge, or a system under evaluation."""
 
     @property
     def name(self) -> str:
-        """By which sources are given."""
+        """The key of its source in ``judge_all``."""
         ...
 
     @property
     def at_once(self) -> int:
-        """Requests that it works on at the same time."""
+        """Most requests in progress at once."""
         ...
 
     @property
@@ -609,33 +627,33 @@ class Asked(Protocol):
         ...
 
     may_ask: MayAsk | None
-    """Looked at before each call."""
+    """Checked before each call."""
 
     async def judge(self, request: Any, /) -> Any:
         """The result; ``None`` if nothing was sent."""
         ...
 
 
-async def judge_all(sources: Mapping[str, RequestSource], judges: Mapping[str, Asked], sink: Sink) -> None:
-    """Judge everything the sources give, each judge from its own and at its own concurrency.
+async def judge_all(sources: Mapping[str, RequestSource], judges: Mapping[str, Respondent], sink: Sink) -> None:
+    """Judge the requests of all sources; each judge takes requests from its source at its own concurrency.
 
-    Requests that are left when a judge halts are not taken: they stay unjudged, and the caller sees what is missing.
+    When a judge halts, the rest of its requests stay in the source, unjudged.
 
     Args:
-        sources: per judge name; a request is taken only when it can be worked on.
+        sources: one source per judge name; a request is taken only when a slot is free.
         judges: the judges by name.
         sink: called with each result.
     """
     async with asyncio.TaskGroup() as group:
         for name, source in sources.items():
-            group.create_task(_work_off(judges[name], source, sink))
+            group.create_task(_run_judge(judges[name], source, sink))
 
 
-async def _work_off(judge: Asked, source: RequestSource, sink: Sink) -> None:
-    free = asyncio.Semaphore(judge.at_once)
+async def _run_judge(judge: Respondent, source: RequestSource, sink: Sink) -> None:
+    slots = asyncio.Semaphore(judge.at_once)
 
     async def work(request: Any) -> None:
-        """Judge one request and, in the same place, those that are ready behind it: the next leaves at once."""
+        """Judge a request, then further ones in the same slot while any are ready."""
         try:
             while request is not None:
                 result = await judge.judge(request)
@@ -645,35 +663,35 @@ async def _work_off(judge: Asked, source: RequestSource, sink: Sink) -> None:
                 await sink(judge.name, request, result)
                 request = None if judge.halted.is_set() else source.take()
         finally:
-            free.release()
+            slots.release()
 
     working: set[asyncio.Task[None]] = set()
     try:
         async with asyncio.TaskGroup() as group:
             while not judge.halted.is_set():
-                await free.acquire()
+                await slots.acquire()
                 request = None if judge.halted.is_set() else source.take()
                 if request is not None:
                     task = group.create_task(work(request))
                     working.add(task)
                     task.add_done_callback(working.discard)
                     continue
-                free.release()
-                if await _more(source, judge):
+                slots.release()
+                if await _wait_for_more(source, judge):
                     continue
                 if not working:
                     break
-                await asyncio.wait(working)  # whose requests may be put back
+                await asyncio.wait(working)  # they may put their requests back
     finally:
         source.end()
 
 
-async def _more(source: RequestSource, judge: Asked) -> bool:
-    """Wait until the source may have another request; ``False`` if it never will, or the judge halts before."""
-    waiting = [asyncio.ensure_future(source.more()), asyncio.ensure_future(judge.halted.wait())]
+async def _wait_for_more(source: RequestSource, judge: Respondent) -> bool:
+    """Wait until the source may have another request; ``False`` if there will be none or the judge halts first."""
+    tasks = [asyncio.ensure_future(source.more()), asyncio.ensure_future(judge.halted.wait())]
     try:
-        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        return not judge.halted.is_set() and waiting[0].result()
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        return not judge.halted.is_set() and tasks[0].result()
     finally:
-        for task in waiting:
+        for task in tasks:
             task.cancel()

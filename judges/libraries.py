@@ -1,4 +1,4 @@
-"""Which code is a user's, and which comes with Python or an installed package: that is known by name and version."""
+"""Tells the user's code from that of Python and installed packages, which a name and a version identify."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from importlib import metadata, util
 from pathlib import Path
 from typing import Any, Final
 
-_OURS: Final = frozenset({"arena", "judges", "ragleague", "retrieval_eval", "ui"})
+_OUR_PACKAGES: Final = frozenset({"arena", "judges", "ragleague", "retrieval_eval", "ui"})
 _ROOT: Final = Path(__file__).parents[1]
 _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 
 
 def library_of(module: str | None, file: str | None = None) -> str:
-    """The library that a module belongs to, as name and version; empty for code of the user's.
+    """The library to which a module belongs, as name and version; empty for the user's code.
 
     Args:
         module: the module's name.
-        file: where it was read from, if its name does not say so.
+        file: the module's file, for modules that are not imported.
     """
     if not module or module == "__main__":
         return ""
@@ -28,7 +28,7 @@ def library_of(module: str | None, file: str | None = None) -> str:
 
 
 def library_to_import(module: str) -> str | None:
-    """The same of a module that may not be imported yet; ``None`` where there is none of this name."""
+    """Like ``library_of``, for a module that may not be imported yet; ``None`` if there is no such module."""
     top = module.partition(".")[0]
     if top in sys.modules:
         return library_of(top)
@@ -47,7 +47,7 @@ def _library(top: str, file: str | None) -> str:
     standard = path is None or path.is_relative_to(sysconfig.get_path("stdlib")) or ".zip" in path.parts
     if top in sys.builtin_module_names or (top in sys.stdlib_module_names and standard):
         return "python {}.{}".format(*sys.version_info)
-    if top in _OURS and path is not None and path.is_relative_to(_ROOT / top):
+    if top in _OUR_PACKAGES and path is not None and path.is_relative_to(_ROOT / top):
         return "ragleague"
     return ""
 
@@ -61,7 +61,7 @@ def _version(top: str) -> str:
 
 
 def named_in_library(value: Any) -> str:
-    """Where a library has a value, as ``LIBRARY:MODULE.NAME``; empty where none has it under its own name."""
+    """The place of a library's value, as ``LIBRARY:MODULE.NAME``; empty if no library defines it under its name."""
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
     if not isinstance(name, str):
         return ""
@@ -69,9 +69,9 @@ def named_in_library(value: Any) -> str:
         library = library_of(module) if isinstance(module, str) else ""
         if not library:
             continue
-        found: Any = sys.modules.get(str(module))
+        target: Any = sys.modules.get(str(module))
         for part in name.split("."):
-            found = getattr(found, part, None)
-        if found is value:
+            target = getattr(target, part, None)
+        if target is value:
             return f"{library}:{module}.{name}"
     return ""

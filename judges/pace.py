@@ -1,7 +1,7 @@
-"""How fast one judge may be asked: calls at once, requests and tokens per minute, and what the server says of them.
+"""Rate limits of one judge: concurrent calls, requests and tokens per minute, and the limits that the server reports.
 
-Calls at once follow additive increase and multiplicative decrease (Chiu and Jain 1989, as in TCP): an answer 429 halves
-them, every round of good replies allows one more, up to the declared concurrency.
+The limit on concurrent calls follows additive increase and multiplicative decrease (Chiu and Jain 1989, as in TCP): an
+answer 429 halves it, every round of good replies raises it by one, up to the declared concurrency.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from judges.types import Allowance
 MINUTE_S = 60.0
 
 
-class _Spent(Struct):
-    """What one call took of a limit, and when."""
+class _Entry(Struct):
+    """The use of a limit by one call: when, and how much."""
 
     at: float
     amount: float
 
 
 class MinuteWindow:
-    """At most ``limit`` in any sixty seconds."""
+    """A sliding window that admits at most ``limit`` units in any sixty seconds."""
 
     def __init__(self, limit: float) -> None:
         self.limit = limit
-        self._spent: deque[_Spent] = deque()
+        self._spent: deque[_Entry] = deque()
         self._total = 0.0
 
     def wait_s(self, now: float, amount: float) -> float:
-        """Seconds until ``amount`` more fits. What alone is more than the limit goes when nothing else did."""
+        """Seconds until ``amount`` more fits. An amount above the limit fits once the window is empty."""
         while self._spent and self._spent[0].at <= now - MINUTE_S:
             self._total -= self._spent.popleft().amount
         excess, until = self._total + amount - self.limit, now
@@ -47,25 +47,24 @@ class MinuteWindow:
             until = entry.at + MINUTE_S
         return until - now
 
-    def spend(self, now: float, amount: float) -> _Spent:
-        """Count ``amount`` as spent now."""
-        entry = _Spent(now, amount)
+    def spend(self, now: float, amount: float) -> _Entry:
+        entry = _Entry(now, amount)
         self._spent.append(entry)
         self._total += amount
         return entry
 
-    def correct(self, entry: _Spent, amount: float) -> None:
-        """Count what was really spent in place of an estimate."""
+    def correct(self, entry: _Entry, amount: float) -> None:
+        """Replace an entry's estimate by the actual amount."""
         if self._spent and entry.at >= self._spent[0].at:
             self._total += amount - entry.amount
         entry.amount = amount
 
 
 class Ticket(Struct, frozen=True):
-    """One call that may be made now; handed back when it has ended."""
+    """Permission for one call; the caller hands it to ``leave`` when the call has ended."""
 
     entered: float
-    tokens: _Spent | None
+    tokens: _Entry | None
     dollars: float = 0.0
 
 
@@ -76,11 +75,12 @@ class Pace:
         concurrency: most calls at once.
         requests_per_minute: most calls in any sixty seconds; no limit when ``None``.
         tokens_per_minute: most tokens, sent and received, in any sixty seconds; no limit when ``None``.
-        longest_pause_s: a server's word on its limits is heeded up to this; beyond it, its next answer decides.
-        left_usd: what may still be spent; calls under way are expected to fit into it, all but a single one. No limit
-            when ``None``.
-        at_first: most calls at once until one went well; as many as always when ``None``.
-        clock: seconds, only ever rising.
+        longest_pause_s: longest pause that the server's reported limits can cause; a longer one is ignored, and the
+            server's next answer decides.
+        left_usd: returns the rest of the budget. A call waits if its expected cost and that of the calls in flight
+            exceed it, unless no other call is in flight. No limit when ``None``.
+        at_first: most calls at once until the first succeeds; ``concurrency`` when ``None``.
+        clock: a monotonic clock in seconds.
     """
 
     def __init__(
@@ -109,15 +109,15 @@ class Pace:
         self._changed = asyncio.Event()
 
     async def enter(self, tokens: int, given_up: Callable[[], bool], dollars: float = 0.0) -> Ticket | None:
-        """Wait for the turn to make a call.
+        """Wait until a call may be made.
 
         Args:
-            tokens: an estimate of what it will take.
-            given_up: whether the call is not wanted any more; asked after each ``wake``.
-            dollars: an estimate of what it will cost.
+            tokens: estimated tokens of the call.
+            given_up: returns whether the call is no longer wanted; checked after each ``wake``.
+            dollars: estimated cost of the call.
 
         Returns:
-            A ticket to hand to ``leave``, or ``None`` if the call was given up.
+            A ticket to hand to ``leave``, or ``None`` if the call is no longer wanted.
         """
         if self._head_of_line.locked() or self._wait_s(tokens, dollars) > 0:
             async with self._head_of_line:
@@ -136,7 +136,7 @@ class Pace:
         return Ticket(now, None if self._tokens is None else self._tokens.spend(now, tokens), dollars)
 
     def leave(self, ticket: Ticket, tokens: int | None = None) -> None:
-        """A call has ended; ``tokens`` is what it took, where that is known."""
+        """Hand back a ticket after its call; ``tokens`` are those it actually used, if known."""
         self.in_flight -= 1
         self._committed_usd -= ticket.dollars
         if self._tokens is not None and ticket.tokens is not None and tokens is not None:
@@ -144,26 +144,26 @@ class Pace:
         self.wake()
 
     def speed_up(self) -> None:
-        """A call went well."""
+        """Raise the limit on concurrent calls after a success."""
         self._at_first = None
         self.allowed = min(float(self._concurrency), self.allowed + 1 / self.allowed)
 
     def slow_down(self, ticket: Ticket, retry_after_s: float | None) -> None:
-        """The server asked to slow down; calls that were under way when it last did are no news."""
+        """Halve the limit on concurrent calls, but once only for all calls that were in flight at that time."""
         if ticket.entered > self._halved_at:
             self._halved_at = self._clock()
             self.allowed = max(1.0, min(self.allowed, self.in_flight) / 2)
         self._pause(retry_after_s)
 
-    def heed(self, allowance: Allowance, tokens: int) -> None:
-        """Wait for the server's limits to open again where it says that nothing, or less than a call, is left."""
+    def respect_limits(self, allowance: Allowance, tokens: int) -> None:
+        """Pause until the server's limits are reset if they leave no request, or fewer tokens than a call needs."""
         if allowance.requests is not None and allowance.requests < 1:
             self._pause(allowance.requests_reset_s)
         if allowance.tokens is not None and allowance.tokens < tokens:
             self._pause(allowance.tokens_reset_s)
 
     def wake(self) -> None:
-        """Let whoever waits look again."""
+        """Make waiting calls check their conditions again."""
         self._changed.set()
 
     def _pause(self, seconds: float | None) -> None:
@@ -171,9 +171,9 @@ class Pace:
             self._paused_until = max(self._paused_until, self._clock() + seconds)
 
     def _wait_s(self, tokens: int, dollars: float = 0.0) -> float:
-        """Seconds until a call may be made; infinite where another one has to end first."""
+        """Seconds until a call may be made; infinite if another call must end first."""
         most = int(self.allowed) if self._at_first is None else min(int(self.allowed), self._at_first)
-        if self.in_flight >= most or self._too_dear(dollars):
+        if self.in_flight >= most or self._exceeds_budget(dollars):
             return math.inf
         now = self._clock()
         wait_s = self._paused_until - now
@@ -183,8 +183,8 @@ class Pace:
             wait_s = max(wait_s, self._tokens.wait_s(now, tokens))
         return max(0.0, wait_s)
 
-    def _too_dear(self, dollars: float) -> bool:
-        """Whether a call would not fit into what is left beside those under way."""
+    def _exceeds_budget(self, dollars: float) -> bool:
+        """Whether the call and those in flight would cost more than the rest of the budget."""
         if self._left_usd is None or not self.in_flight:
             return False
         return self._committed_usd + dollars > self._left_usd()

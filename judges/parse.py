@@ -1,11 +1,11 @@
-"""Replies to typed outcomes. Strict: the whole field, a whole label, nothing quoted from the inputs.
+"""Parses replies into typed outcomes, strictly: whole fields, whole labels, nothing quoted from the inputs.
 
-A reply that is not exactly what the contract asks for raises ``ReplyError``; its message tells the judge what to
-mend. Nothing is guessed: peers that search a reply for the last digit turn ``score = 10`` into 0.
+A reply that does not match its contract exactly raises ``ReplyError``; the message tells the judge what to correct.
+Nothing is guessed: other tools search a reply for its last digit, and turn ``score = 10`` into 0.
 
-A reply that is nothing but labels is the judge's, whatever the texts hold. One with words of its own may be a quotation
-of them: where the texts hold as much, ``UnclearReplyError`` has the judge asked for the same with a mark
-(``ReplyContract.mark``). A reply with its mark is the judge's, again whatever the texts hold.
+A reply of labels alone always counts as the judge's. A reply with text may be quoted from the inputs: if they contain
+that text, ``UnclearReplyError`` makes the caller ask again for a reply with a mark (``ReplyContract.mark``). A reply
+with its mark always counts as the judge's.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from judges.reply_text import (
     has_brackets,
     letters,
     list_alone,
-    lone_end,
     read_relaxed,
+    split_at_closing_tag,
     unwrapped,
     value_alone,
     without_reasoning,
@@ -45,31 +45,31 @@ _NUMBER = re.compile(r"[*_`]*(\d+)[*_`]*\.?[*_`]*")
 _NAME = re.compile(NAMED + r"[ \t*_]*", re.IGNORECASE)
 _SENTENCE_ENDS = (".", "!", "?", "\u3002", "\uff01", "\uff1f")
 _QUOTED_WORDS = 3
-"""Words before a verdict that tell a quotation of it from one's own."""
-_MOST_TRIED = 50
+"""Number of words before a verdict that are compared with the inputs."""
+_MAX_OBJECTS = 50
 _SHORT = 6
-"""Characters below which a reason cannot be searched in an encoding, and the field's name is."""
+"""Texts shorter than this are not searched for in encoded form; the field's name is searched for instead."""
 _LONG = 12
-"""Characters from which on a list does not stand in a text by chance."""
+"""Least characters of a list whose occurrence in a text is no coincidence."""
 
 
 class ParsedReply(Struct, frozen=True):
-    """The part of a reply that counts, and the explanation that came with it; of a list, what was left out."""
+    """The outcome of a reply and its explanation; for a list, a note on the entries left out."""
 
     outcome: Outcome
     reason: str
 
 
 def parse_reply(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedReply:
-    """Read one reply.
+    """Parse one reply.
 
     Args:
         text: the whole reply.
-        contract: what it must consist of.
-        inputs: what was judged.
+        contract: the format that the reply must have.
+        inputs: the texts shown to the judge, from which the reply may be quoted.
 
     Raises:
-        UnclearReplyError: the reply may be a quotation of the inputs; the next one must carry a mark.
+        UnclearReplyError: the reply may be quoted from the inputs; the next one must carry a mark.
         ReplyError: the reply is outside the contract.
     """
     reply = without_reasoning(text)
@@ -80,14 +80,14 @@ def parse_reply(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedRep
     def read(part: str) -> ParsedReply:
         return _READERS[contract.form](part, contract, shown)
 
-    if (ended := lone_end(reply)) is None:
+    if (ending := split_at_closing_tag(reply)) is None:
         return read(reply)
-    if contract.is_object:  # a text within an object may speak of such an end
+    if contract.is_object:  # a text within the object may mention the tag
         with suppress(ReplyError):
             return read(reply)
-    before, tag, behind = ended
-    if contract.mark or not (shown.hold_sign(tag) or _breaks_off(before, behind) or _is_reply(before, contract, read)):
-        return read(behind)
+    before, tag, after = ending
+    if contract.mark or not (shown.hold_sign(tag) or _breaks_off(before, after) or _is_reply(before, contract, read)):
+        return read(after)
     try:
         return read(reply)
     except ReplyError as error:
@@ -95,15 +95,15 @@ def parse_reply(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedRep
 
 
 def _without_list_so_far(inputs: Inputs, reply: str) -> Inputs:
-    """The inputs without items that the reply has again, as a list does that goes on from them; an object is none."""
-    again = letters(reply)
-    others = [item for item in inputs.items if has_brackets(item) or letters(item) not in again]
-    return replace(inputs, items=tuple(others))
+    """The inputs without the items that the reply repeats, as a continued list does; items with brackets stay."""
+    reply_letters = letters(reply)
+    new_items = [item for item in inputs.items if has_brackets(item) or letters(item) not in reply_letters]
+    return replace(inputs, items=tuple(new_items))
 
 
-def _breaks_off(before: str, behind: str) -> bool:
-    """Whether a tag stands within a line, and no sentence ends before it."""
-    return not _ends_sentence(before) and not behind.startswith(("\n", "\r"))
+def _breaks_off(before: str, after: str) -> bool:
+    """Whether a tag stands in the middle of a line and of a sentence."""
+    return not _ends_sentence(before) and not after.startswith(("\n", "\r"))
 
 
 def _ends_sentence(text: str) -> bool:
@@ -111,7 +111,7 @@ def _ends_sentence(text: str) -> bool:
 
 
 def _is_reply(before: str, contract: ReplyContract, read: Callable[[str], ParsedReply]) -> bool:
-    """Whether what stands before a tag is a reply by itself, where not any words are one."""
+    """Whether the text before a tag is a complete reply. Always false for forms in which any text is one."""
     if contract.form == "text" or (contract.form == "rating" and not re.search(r"\d", before)):
         return False
     try:
@@ -124,17 +124,17 @@ def _is_reply(before: str, contract: ReplyContract, read: Callable[[str], Parsed
 
 
 def _read_object(text: str, contract: ReplyContract, shown: ShownTexts) -> ParsedReply:
-    """One JSON object with the fields asked for and no others; where one number is asked for, that number alone."""
+    """Read a JSON object with exactly the required fields; a bare number also counts if one number is required."""
     body = unwrapped(text)
     if (number := _number_alone(body, contract)) is not None:
         return ParsedReply(number, "")
     value = _judges_object(body, contract, shown)
-    expected = {*contract.spoken, *contract.choices}
+    expected = {*contract.text_fields, *contract.choices}
     if missing := expected - value.keys():
-        raise ReplyError(f"the JSON object lacks {_names(missing)}")
+        raise ReplyError(f"the JSON object lacks {_quoted(missing)}")
     if unknown := value.keys() - expected:
-        raise ReplyError(f"the JSON object has {_names(unknown)}, which was not asked for")
-    reason, *texts = (_text(name, value[name]) for name in contract.spoken) if contract.reason else ("",)
+        raise ReplyError(f"the JSON object has {_quoted(unknown)}, which was not asked for")
+    reason, *texts = (_text(name, value[name]) for name in contract.text_fields) if contract.reason else ("",)
     chosen = {name: _chosen(name, value[name], allowed) for name, allowed in contract.choices.items()}
     if contract.label is not None:
         label = chosen.pop(contract.label)
@@ -143,7 +143,7 @@ def _read_object(text: str, contract: ReplyContract, shown: ShownTexts) -> Parse
 
 
 def _number_alone(body: str, contract: ReplyContract) -> int | str | None:
-    """The label of a reply such as ``2``, which prompts with a scale of whole numbers ask for as published."""
+    """The label of a reply that is only a number, such as ``2``, a form that some published prompts ask for."""
     if contract.mark or contract.texts or len(contract.choices) != 1:
         return None
     ((_, words),) = contract.choices.items()
@@ -151,60 +151,59 @@ def _number_alone(body: str, contract: ReplyContract) -> int | str | None:
     return written.get(_whole_number(_value_named(body)))
 
 
-def _text(name: str, given: Any) -> str:
-    if not isinstance(given, str):
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
         raise ReplyError(f"{name!r} must be text")
-    return given.strip()
+    return value.strip()
 
 
-def _chosen(name: str, given: Any, allowed: Mapping[str | int, int | str]) -> int | str:
-    """The value of one choice: a whole label. ``True`` is not 1, ``2.0`` is not 2, ``"2 of 3"`` is not 2."""
-    if isinstance(given, bool) or not isinstance(given, str | int):
-        raise ReplyError(f"{name!r} must be one of {_names(allowed)}")
-    if given in allowed:
-        return allowed[given]
+def _chosen(name: str, field: Any, allowed: Mapping[str | int, int | str]) -> int | str:
+    """The value of one choice. Only a whole label counts: ``True`` is not 1, neither ``2.0`` nor ``"2 of 3"`` is 2."""
+    if isinstance(field, bool) or not isinstance(field, str | int):
+        raise ReplyError(f"{name!r} must be one of {_quoted(allowed)}")
+    if field in allowed:
+        return allowed[field]
     for word, value in allowed.items():
-        if isinstance(given, str) and given.strip().casefold() == str(word).casefold():
+        if isinstance(field, str) and field.strip().casefold() == str(word).casefold():
             return value
-    raise ReplyError(f"{name!r} must be one of {_names(allowed)}, not {str(given)[:40]!r}")
+    raise ReplyError(f"{name!r} must be one of {_quoted(allowed)}, not {str(field)[:40]!r}")
 
 
 def _read_list(text: str, contract: ReplyContract, shown: ShownTexts) -> ParsedReply:
-    """The texts of a list, without surrounding white space, and in place of a reason what was left out of them.
+    """Read a list of texts; the reason notes the entries left out.
 
-    A text whose letters and digits are those of one further up, or of the query, says nothing new and is left out; the
-    number of texts must be right without it, but for the rule's ``leeway``. Texts that merely resemble each other are
-    all kept: which of them says it better, people decide.
+    Texts that have the letters and digits of an earlier text, or of the query, are left out. The number of the other
+    texts must match the rule, within its ``leeway``. Similar but different texts all stay, for people to choose from.
     """
     assert contract.listed is not None
     rule = contract.listed
     entries, repeated = dict[str, str](), list[str]()
     query = letters(shown.query)
     for entry in map(str.strip, _entries(text, contract, shown, "texts")):
-        compared = letters(entry)
-        if not compared:
+        key = letters(entry)
+        if not key:
             raise ReplyError(f"{rule.name!r} holds an empty text")
-        if compared == query:
+        if key == query:
             repeated.append(f"{entry[:60]!r} repeats the query")
-        elif compared in entries:
-            repeated.append(f"{entry[:60]!r} repeats {entries[compared][:60]!r}")
+        elif key in entries:
+            repeated.append(f"{entry[:60]!r} repeats {entries[key][:60]!r}")
         else:
-            entries[compared] = entry
+            entries[key] = entry
     texts, notes = tuple(entries.values()), [f"Left out: {'; '.join(repeated)}."] if repeated else []
     if rule.leeway == "fewer" and 0 < len(texts) < rule.fewest:
         notes.append(f"{len(texts)} of the {rule.fewest} texts asked for.")
     elif rule.leeway == "more" and rule.most is not None and len(texts) > rule.most:
-        beyond = ", ".join(repr(entry[:60]) for entry in texts[rule.most :])
-        notes.append(f"Left out, since at most {rule.most} texts were asked for, of {len(texts)}: {beyond}.")
+        surplus = ", ".join(repr(entry[:60]) for entry in texts[rule.most :])
+        notes.append(f"Left out, since at most {rule.most} texts were asked for, of {len(texts)}: {surplus}.")
         texts = texts[: rule.most]
     elif len(texts) < rule.fewest or (rule.most is not None and len(texts) > rule.most):
-        because = f"; {'; '.join(repeated)}" if repeated else ""
-        raise ReplyError(f"{rule.name!r} must hold {number_asked(contract)}, not {len(texts)}{because}")
+        note = f"; {'; '.join(repeated)}" if repeated else ""
+        raise ReplyError(f"{rule.name!r} must hold {number_asked(contract)}, not {len(texts)}{note}")
     return ParsedReply(texts, " ".join(notes))
 
 
 def _read_labels(text: str, contract: ReplyContract, shown: ShownTexts) -> ParsedReply:
-    """One label for each item, in their order. Nothing is shifted, filled up or left out."""
+    """Read one label per item, in the items' order. The number of labels must be exact."""
     ((name, words),) = contract.choices.items()
     entries = _entries(text, contract, shown, "labels")
     if len(entries) != contract.length:
@@ -214,14 +213,14 @@ def _read_labels(text: str, contract: ReplyContract, shown: ShownTexts) -> Parse
     for place, entry in enumerate(entries, start=1):
         label = spelled.get(entry.strip().casefold()) if isinstance(entry, str) else None
         if label is None:
-            raise ReplyError(f"label {place} must be one of {_names(words)}, not {str(entry)[:40]!r}")
+            raise ReplyError(f"label {place} must be one of {_quoted(words)}, not {str(entry)[:40]!r}")
         labels.append(label)
     return ParsedReply(tuple(labels), "")
 
 
 def _entries(text: str, contract: ReplyContract, shown: ShownTexts, kind: str) -> list[Any]:
-    """The list of a reply: its object's one field, or the published prompts' bare list."""
-    (name,) = contract.counted
+    """The entries of a reply's list: the only field of a JSON object, or a bare list as published prompts ask for."""
+    (name,) = contract.outcome_fields
     body = list_alone(text)
     bare = read_relaxed(body) if body.startswith("[") and not contract.mark else None
     if isinstance(bare, list):
@@ -243,26 +242,26 @@ def _unclear(what: str) -> UnclearReplyError:
 
 
 def _judges_object(body: str, contract: ReplyContract, shown: ShownTexts) -> Mapping[str, Any]:
-    """The judge's JSON object, without its mark: the last of the reply, and nothing behind it.
+    """The judge's JSON object, without its mark: the last one in the reply, with no text behind it.
 
-    One that is not spelled as JSON spells it is all of the reply.
+    An object with errors of spelling, such as single quotes, must be the whole reply.
     """
-    candidates = [entry for entry in _objects(body) if any(name in entry.value for name in contract.counted)]
+    candidates = [entry for entry in _objects(body) if any(name in entry.value for name in contract.outcome_fields)]
     if not candidates and body.startswith("{"):
         relaxed = read_relaxed(body, _without_repeated_keys)
-        if isinstance(relaxed, dict) and any(name in relaxed for name in contract.counted):
+        if isinstance(relaxed, dict) and any(name in relaxed for name in contract.outcome_fields):
             candidates = [_JsonObject(relaxed, 0, len(body))]
     if not candidates:
-        raise ReplyError(f"the reply holds no JSON object with {_names(contract.counted)}")
+        raise ReplyError(f"the reply holds no JSON object with {_quoted(contract.outcome_fields)}")
     *others, reply = candidates
     if contract.mark:
-        ((name, mark),) = contract.marking.items()
+        ((name, mark),) = contract.mark_field.items()
         marked = [entry for entry in candidates if letters(str(entry.value.get(name))) == mark]
         if marked != [reply]:
             raise ReplyError(f"the one JSON object with {mark!r} as {name!r} must be the end of the reply")
     else:
-        alone = reply.start == 0 and reply.end == len(body)
-        if _may_be_quoted(reply.value, contract, shown, alone=alone):
+        is_whole_reply = reply.start == 0 and reply.end == len(body)
+        if _may_be_quoted(reply.value, contract, shown, alone=is_whole_reply):
             raise _unclear("the JSON object")
         if any(not _may_be_quoted(other.value, contract, shown, alone=False) for other in others):
             raise UnclearReplyError("the reply holds more than one JSON object; reply with exactly one")
@@ -270,37 +269,38 @@ def _judges_object(body: str, contract: ReplyContract, shown: ShownTexts) -> Map
             raise UnclearReplyError("the JSON object stands within reasoning that does not end; reply behind it")
     if body[reply.end :].strip().strip("`").strip():
         raise ReplyError("the JSON object must be the end of the reply")
-    return {name: value for name, value in reply.value.items() if name not in contract.marking}
+    return {name: value for name, value in reply.value.items() if name not in contract.mark_field}
 
 
 def _may_be_quoted(value: Mapping[str, Any], contract: ReplyContract, shown: ShownTexts, *, alone: bool = True) -> bool:
-    """Whether the texts hold what an object says in words, beside the name of a field; without words, its labels.
+    """Whether an object may be quoted from the texts shown.
 
-    A judge may well explain itself in words of a text. Labels ``alone`` are no quotation.
+    Its texts must occur there next to the name of a field: a judge may well explain itself in a text's words. An
+    object without text is compared by its labels, unless it is the whole reply (``alone``) to a contract without text.
     """
-    given = [value[name] for name in contract.spoken if name in value]
-    given += value.get(contract.counted[0], ()) if contract.form == "list" else ()
-    words = [text for text in given if isinstance(text, str) and letters(text)]
-    if not words:
-        labels = [f"{name} {value[name]}" for name in contract.counted if name in value]
-        if alone and not contract.spoken:
+    values = [value[name] for name in contract.text_fields if name in value]
+    values += value.get(contract.outcome_fields[0], ()) if contract.form == "list" else ()
+    texts = [text for text in values if isinstance(text, str) and letters(text)]
+    if not texts:
+        labels = [f"{name} {value[name]}" for name in contract.outcome_fields if name in value]
+        if alone and not contract.text_fields:
             return False
-        return shown.hold(*labels) or shown.hold_encoded(contract.counted[0])
-    if shown.hold(*words):
-        together = "".join(words) if contract.form == "list" else ""
+        return shown.hold(*labels) or shown.hold_encoded(contract.outcome_fields[0])
+    if shown.hold(*texts):
+        together = "".join(texts) if contract.form == "list" else ""
         if together and shown.hold_sign(f"[{together}"):
             return True
-        names = [*contract.spoken, *contract.counted]
-        if any(shown.hold(f"{name} {word}") or shown.hold(f"{word} {name}") for name in names for word in words):
+        names = [*contract.text_fields, *contract.outcome_fields]
+        if any(shown.hold(f"{name} {word}") or shown.hold(f"{word} {name}") for name in names for word in texts):
             return True
-        if len(words) > 1 and len(together) >= _LONG and shown.hold(together):
+        if len(texts) > 1 and len(together) >= _LONG and shown.hold(together):
             return True
-    longest = max(words, key=len)
-    return shown.hold_encoded(longest if len(longest) >= _SHORT else contract.counted[0])
+    longest = max(texts, key=len)
+    return shown.hold_encoded(longest if len(longest) >= _SHORT else contract.outcome_fields[0])
 
 
 class _JsonObject(Struct, frozen=True):
-    """A JSON object within a text: what it says, where it begins, and the offset just behind it."""
+    """A JSON object within a text, with its start and end offsets."""
 
     value: Mapping[str, Any]
     start: int
@@ -308,22 +308,22 @@ class _JsonObject(Struct, frozen=True):
 
 
 def _objects(text: str) -> Iterator[_JsonObject]:
-    tried = 0
-    start = _OBJECT_START.search(text)
-    while start:
-        tried += 1
-        if tried > _MOST_TRIED:  # each may take as long as the text
+    tries = 0
+    match = _OBJECT_START.search(text)
+    while match:
+        tries += 1
+        if tries > _MAX_OBJECTS:  # each try may take time linear in the text's length
             raise ReplyError("the reply holds too many JSON objects or pieces of them; reply with exactly one")
         try:
-            value, end = _DECODER.raw_decode(text, start.start())
-            yield _JsonObject(value, start.start(), end)
+            value, end = _DECODER.raw_decode(text, match.start())
+            yield _JsonObject(value, match.start(), end)
         except (ValueError, RecursionError):
-            end = start.start() + 1
-        start = _OBJECT_START.search(text, end)
+            end = match.start() + 1
+        match = _OBJECT_START.search(text, end)
 
 
 def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object in which a key that stands twice has no usable value, where JSON libraries quietly keep the last."""
+    """Make an object whose repeated keys have the value ``None``; JSON libraries silently take the last value."""
     value = dict(pairs)
     if len(value) < len(pairs):
         counts = Counter(name for name, _ in pairs)
@@ -332,26 +332,26 @@ def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_without_repeated_keys, strict=False)
-"""Lines may break within texts."""
+"""Not strict: strings may contain line breaks."""
 
 
 def _read_brackets(text: str, contract: ReplyContract, shown: ShownTexts) -> ParsedReply:
-    """A verdict in double brackets at the end, alone or behind an explanation."""
+    """Read a verdict in double brackets at the end of the reply, with or without an explanation before it."""
     ((_, allowed),) = contract.choices.items()
     stripped = unwrapped(text)
     markers = list(_MARKER.finditer(stripped))
     if not markers:
         raise ReplyError(f"the reply must end in one of {_markers(contract)}")
     last, word = markers[-1], _word(markers[-1])
-    before, behind = stripped[: last.start()].lstrip(), stripped[last.end() :].strip(_DECORATION)
+    before, after = stripped[: last.start()].lstrip(), stripped[last.end() :].strip(_DECORATION)
     others = {_word(marker) for marker in markers} - {word}
     if any(not shown.hold_sign(f"[[{other}]]") for other in others) and not contract.mark:
         raise UnclearReplyError("the reply holds different verdicts in double brackets; give exactly one, at the end")
-    if behind.casefold() != contract.mark:
+    if after.casefold() != contract.mark:
         raise ReplyError(f"end the reply with {_markers(contract)} on a line of its own")
     if not contract.mark and _words(before) and _ends_in_quote(before, word, shown):
-        own = _markers(contract)
-        raise UnclearReplyError(f"the reply ends in words of a text being judged; end it with your own {own}")
+        verdicts = _markers(contract)
+        raise UnclearReplyError(f"the reply ends in words of a text being judged; end it with your own {verdicts}")
     for choice, value in allowed.items():
         if str(choice) == word:
             return ParsedReply(value, before.rstrip())
@@ -359,32 +359,33 @@ def _read_brackets(text: str, contract: ReplyContract, shown: ShownTexts) -> Par
 
 
 def _words(text: str) -> bool:
-    """Whether there is more than decoration; Markdown's mark of a quotation is more."""
+    """Whether a text has letters, digits, or Markdown's quotation mark ``>``."""
     return ">" in text or bool(letters(text))
 
 
 def _ends_in_quote(before: str, word: str, shown: ShownTexts) -> bool:
-    """Whether the verdict may be quoted: the texts have it behind the same words, or as it is here.
+    """Whether the verdict at the end may be quoted from the texts shown.
 
-    Where they have it in brackets, one's own stands on a line of its own behind a whole sentence.
+    It may if they contain it after the same words, or if they contain it in brackets and it does not stand on a
+    separate line after a complete sentence here.
     """
     words = before.split()[-_QUOTED_WORDS:]
     if shown.hold(" ".join([*words, word])) or shown.hold_encoded(" ".join(words)):
         return True
     marker = f"[[{word}]]"
-    held = shown.hold_sign(marker) or shown.hold_encoded(marker)
-    return held and (_words(before.rpartition("\n")[2]) or not _ends_sentence(before))
+    occurs = shown.hold_sign(marker) or shown.hold_encoded(marker)
+    return occurs and (_words(before.rpartition("\n")[2]) or not _ends_sentence(before))
 
 
 def _read_word(text: str, contract: ReplyContract, shown: ShownTexts) -> ParsedReply:  # noqa: ARG001 - as the others
-    """One allowed word, or the number that it stands for, is the whole reply.
+    """Read a reply that is one allowed word, or the number for which it stands.
 
-    Only case, punctuation and Markdown around it do not count, nor a name in front (``Answer: Yes``).
+    Case, surrounding punctuation and Markdown, and a name in front (``Answer: Yes``) are ignored.
     """
     ((_, allowed),) = contract.choices.items()
     reply = _without_mark(_value_named(text), contract)
     for word, value in allowed.items():
-        if _bare(reply) == _bare(str(word)) or _whole_number(reply) == str(value):
+        if _normalized(reply) == _normalized(str(word)) or _whole_number(reply) == str(value):
             return ParsedReply(value, "")
     raise ReplyError(f"the whole reply must be one word: {' or '.join(map(str, word_per_value(allowed)))}")
 
@@ -394,46 +395,51 @@ def _value_named(text: str) -> str:
 
 
 def _whole_number(text: str) -> str:
-    """The number that a reply is, but for bold letters and a full stop: ``.1`` and ``No. 1`` are none."""
+    """The number that is the whole reply, apart from Markdown and a full stop; empty for ``.1`` or ``No. 1``."""
     number = _NUMBER.fullmatch(text)
     return number[1] if number else ""
 
 
-def _bare(text: str) -> str:
+def _normalized(text: str) -> str:
     return " ".join(text.strip(_AROUND_WORD).split()).casefold()
 
 
 def _without_mark(text: str, contract: ReplyContract) -> str:
-    """What stands before the mark.
+    """The text before the mark; the whole text if the contract has none.
 
     Raises:
-        ReplyError: the reply does not end in it.
+        ReplyError: the reply does not end in the mark.
     """
     if not contract.mark:
         return text
-    value, mark, behind = text.rpartition(contract.mark)
-    if not mark or letters(behind):
+    value, mark, after = text.rpartition(contract.mark)
+    if not mark or letters(after):
         raise ReplyError(f"the reply must end in {contract.mark}")
     return value.strip(_AROUND_WORD)
 
 
 def _read_rating(text: str, contract: ReplyContract, shown: ShownTexts) -> ParsedReply:
-    """A whole number; what has none is an answer or says that there is none."""
+    """Read a whole number; a reply without one is graded by ``self_rating``."""
     reply = value_alone(text)
     if contract.mark:
         reply = _without_mark(reply, contract)
         if not re.search(r"\d", reply):
             raise ReplyError(f"reply with one whole number and {contract.mark} behind it")
     rating = self_rating(reply, levels=contract.levels)
-    words = re.sub(r"^\W*\d", "", reply)
-    free = words != reply and letters(words) not in ("", letters(contract.levels.get(rating, "")))
-    if free and not contract.mark and (shown.hold(f"{rating} {words}") or shown.hold_encoded(words)):
+    explanation = re.sub(r"^\W*\d", "", reply)
+    meaning = letters(contract.levels.get(rating, ""))
+    is_explained = explanation != reply and letters(explanation) not in ("", meaning)
+    if (
+        is_explained
+        and not contract.mark
+        and (shown.hold(f"{rating} {explanation}") or shown.hold_encoded(explanation))
+    ):
         raise _unclear("the rating")
     return ParsedReply(rating, "")
 
 
 def _read_text(text: str, contract: ReplyContract, shown: ShownTexts) -> ParsedReply:  # noqa: ARG001 - as the others
-    """All of the text is the outcome, unless all of it is one of the contract's words."""
+    """Read the whole text as the outcome; if it is one of the contract's words, the value of that word."""
     stripped = text.strip()
     if not stripped:
         raise ReplyError("the reply was empty")
@@ -463,7 +469,7 @@ def _texts(inputs: Inputs) -> Iterable[str]:
     yield from inputs.items
 
 
-def _names(words: Iterable[str | int]) -> str:
+def _quoted(words: Iterable[str | int]) -> str:
     return ", ".join(repr(word) for word in words)
 
 

@@ -1,9 +1,9 @@
-"""Replies without what models put around them, and whether what is left stands in the texts that a judge was shown.
+"""Removes the wrapping around replies (reasoning, fences, tags), and detects replies quoted from the texts shown.
 
-A planted ``{"verdict": "A"}`` may hide behind characters that are not seen, behind others of the same look, behind
-entities, escapes, comments or an encoding. A model reads through all of them and may repeat the object in plain
-letters. So only letters and digits are compared, in several readings of the texts. Where that takes too much for a
-quotation, it costs one more call, in which the judge marks its reply.
+A text may contain a planted ``{"verdict": "A"}``, hidden by invisible characters, look-alikes, entities, escapes,
+comments or an encoding. A model reads all of these and may repeat the object in plain letters. So only letters and
+digits are compared, in several readings of the texts. A false alarm costs one more call, in which the judge adds a mark
+to its reply.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ _ESCAPE = re.compile(
         r"|%(HH(?:%HH)*)|=(HH(?:=HH)*)|U\+(H{4,6})|0x(HH)\b"
     ).replace("H", "[0-9a-fA-F]")
 )
-"""Escapes of JSON and of programs, however often escaped again, of addresses, and of mail (quoted-printable)."""
-_OF_ESCAPES = ("&", "\\", "%", "=", "U+", "0x")
+"""Escapes of JSON and programming languages, even if doubly escaped, of URLs, and of mail (quoted-printable)."""
+_ESCAPE_SIGNS = ("&", "\\", "%", "=", "U+", "0x")
 _OCTAL, _IN_ADDRESS, _IN_MAIL = 5, 6, 7
 _MARKUP = re.compile(r"<[^<>]*>|/\*[^*]*\*/|(?://|#|--)[^\n]*")
 """Tags and comments."""
-_OF_MARKUP = ("<", "/", "#", "--")
+_MARKUP_SIGNS = ("<", "/", "#", "--")
 _TAGS = re.compile("[\U000e0020-\U000e007e]+")
-_UNDOINGS = 3
-"""An escape or entity may itself be escaped; nobody reads deeper."""
+_MAX_DEPTH = 3
+"""Levels of nested escapes and entities that are decoded."""
 
-_UNSEEN = frozenset({"Cf", "Mn", "Me", "Cc", "Lm"})
+_INVISIBLE = frozenset({"Cf", "Mn", "Me", "Cc", "Lm"})
 _FILLERS = "\u115f\u1160\u3164\uffa0"
-"""Letters by their category that show nothing."""
+"""Characters of category letter that are invisible."""
 
-_ALIKE = (  # letters of one script that look like these, where compatibility normalisation does not say so
+_LOOK_ALIKES = (  # letters that look like Latin ones but that compatibility normalisation leaves unchanged
     ("АВЕЅІЈКМНОРСТУХЬаеѕіјкмнорстухьԁԛԝһӏѵгпв", "ABESIJKMHOPCTYXbaesijkmhopctyxbdqwhlvrnb"),
     ("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧϹαεηικνορτυχωγσϲϳ", "ABEZHIKMNOPTYXCaenikvoptuxwyocj"),
     ("ᎠᎡᎢᎪᎫᎬᎳᎷᎻᏀᏃᏙᏚᏞᏟᏢᏦᏴ", "DRTAJEWMHGZVSLCPKB"),  # noqa: RUF001 - Cherokee
@@ -49,69 +49,70 @@ _ALIKE = (  # letters of one script that look like these, where compatibility no
     ("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢıɑɡɩʋ", "abcdefghijklmnoprstuvwyziagiv"),
     ("❴⦃❵⦄([)]{}", "{{}}([)]{}"),  # noqa: RUF001 - braces; all other brackets are square
 )
-_SEEN_AS = {alike: letter for others, plain in _ALIKE for alike, letter in zip(others, plain, strict=True)}
-_SEEN_AS |= {"⟦": "[[", "〚": "[[", "⟧": "]]", "〛": "]]"}
-_SEEN_AS |= {chr(first + at): chr(65 + at) for first in (0x1F150, 0x1F170, 0x1F1E6) for at in range(26)}  # boxed, flags
+_LOOKS_LIKE = {alike: letter for others, plain in _LOOK_ALIKES for alike, letter in zip(others, plain, strict=True)}
+_LOOKS_LIKE |= {"⟦": "[[", "〚": "[[", "⟧": "]]", "〛": "]]"}
+_BOXED_LETTERS = (0x1F150, 0x1F170, 0x1F1E6)  # also those of flags
+_LOOKS_LIKE |= {chr(first + at): chr(65 + at) for first in _BOXED_LETTERS for at in range(26)}
 
 
 _BRACKETS = {"Ps": "[", "Pe": "]"}
 _SIGNS = "[]{/"
-"""Beside letters and digits, by which objects, markers and closing tags are known."""
+"""Characters compared besides letters and digits, to recognize objects, markers and closing tags."""
 
 
-class _Kept(dict[int, str]):
-    """What of a character is compared, worked out when it first comes up: letters as they look, digits, signs."""
+class _Normalized(dict[int, str]):
+    """The characters compared for each code point, cached: look-alikes become Latin letters, invisible ones vanish."""
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
-        parts = unicodedata.normalize("NFKD", _SEEN_AS.get(char, char))
-        seen = (part for part in parts if unicodedata.category(part) not in _UNSEEN and part not in _FILLERS)
-        plain = (_SEEN_AS.get(part) or _BRACKETS.get(unicodedata.category(part), part) for part in seen)
-        kept = "".join(plain).casefold()
-        self[code] = kept = "".join(part for part in kept if part.isalnum() or part in _SIGNS)
-        return kept
+        parts = unicodedata.normalize("NFKD", _LOOKS_LIKE.get(char, char))
+        visible = (part for part in parts if unicodedata.category(part) not in _INVISIBLE and part not in _FILLERS)
+        plain = (_LOOKS_LIKE.get(part) or _BRACKETS.get(unicodedata.category(part), part) for part in visible)
+        normalized = "".join(plain).casefold()
+        self[code] = normalized = "".join(part for part in normalized if part.isalnum() or part in _SIGNS)
+        return normalized
 
 
-_kept_of = _Kept()
+_normalized_of = _Normalized()
 _LOWER = bytes(range(256)).lower()
 _DROPPED = bytes(code for code in range(128) if not chr(code).isalnum() and chr(code) not in _SIGNS)
 
 
-def _kept(text: str) -> str:
-    """Letters and digits, and the signs. What tag characters spell is put at the end, since a model may read them."""
+def _normalized(text: str) -> str:
+    """The letters, digits and signs of a text in lower case; text in tag characters, which models read, goes last."""
     if text.isascii():
         return text.encode().translate(_LOWER, _DROPPED).decode()
-    kept = text.translate(_kept_of)
+    normalized = text.translate(_normalized_of)
     if _TAGS.search(text):
-        kept += _kept("".join(chr(ord(char) - 0xE0000) for tags in _TAGS.findall(text) for char in tags))
-    return kept
+        normalized += _normalized("".join(chr(ord(char) - 0xE0000) for tags in _TAGS.findall(text) for char in tags))
+    return normalized
 
 
 def letters(text: str) -> str:
-    """Letters and digits alone, in lower case: what two texts are compared by, however they are spelled."""
-    return _without_signs(_kept(text))
+    """The letters and digits of a text in lower case, by which texts are compared."""
+    return _without_signs(_normalized(text))
 
 
 _DIGITS = str.maketrans("013457i", "oleastl")
-"""Digits that stand for letters, and the two letters that one of them stands for."""
+"""Digits used as letters; 1 stands for both i and l, so i becomes l too."""
 
 
-def _compared(text: str) -> str:
+def _comparable(text: str) -> str:
     return letters(text).translate(_DIGITS)
 
 
-def _without_signs(kept: str) -> str:
+def _without_signs(normalized: str) -> str:
     for sign in _SIGNS:
-        kept = kept.replace(sign, "")
-    return kept
+        normalized = normalized.replace(sign, "")
+    return normalized
 
 
-def undone(text: str) -> str:
-    """``text`` with entities and escapes undone."""
-    for _ in range(_UNDOINGS):
-        if not any(sign in text for sign in _OF_ESCAPES):
+def unescaped(text: str) -> str:
+    """The text with entities and escapes decoded."""
+    for _ in range(_MAX_DEPTH):
+        if not any(sign in text for sign in _ESCAPE_SIGNS):
             break
-        plain = html.unescape(_ESCAPE.sub(_unescaped, text)).replace("\xa0", " ")
+        plain = html.unescape(_ESCAPE.sub(_character, text)).replace("\xa0", " ")
         if plain == text:
             break
         text = plain
@@ -119,11 +120,11 @@ def undone(text: str) -> str:
 
 
 def has_brackets(text: str) -> bool:
-    """Whether a text has brackets or braces, however they are spelled, as an object has."""
-    return any(sign in _kept(undone(text)) for sign in "[{")
+    """Whether a text contains opening brackets or braces in any spelling, as JSON objects do."""
+    return any(sign in _normalized(unescaped(text)) for sign in "[{")
 
 
-def _unescaped(escape: re.Match[str]) -> str:
+def _character(escape: re.Match[str]) -> str:
     kind = escape.lastindex
     if kind is None:
         return " "
@@ -134,60 +135,60 @@ def _unescaped(escape: re.Match[str]) -> str:
 
 
 class ShownTexts:
-    """The texts that a judge was shown, and whether a piece of its reply may be quoted from them."""
+    """The texts that a judge was shown, to check whether parts of its reply may be quoted from them."""
 
     def __init__(self, query: str, texts: Iterable[str]) -> None:
         self.query = query
         self._texts = texts
 
     @cached_property
-    def _kept(self) -> list[str]:
-        """All texts one behind another in each reading: as they are, with escapes undone, without comments and tags."""
+    def _readings(self) -> list[str]:
+        """The joined texts in each reading: unchanged, with escapes decoded, and both without comments and tags."""
         text = "\n".join(self._texts)
-        readings = list(dict.fromkeys((text, undone(text))))
-        readings += [_MARKUP.sub("", reading) for reading in readings if any(sign in reading for sign in _OF_MARKUP)]
-        return list(dict.fromkeys(map(_kept, readings)))
+        readings = list(dict.fromkeys((text, unescaped(text))))
+        readings += [_MARKUP.sub("", reading) for reading in readings if any(sign in reading for sign in _MARKUP_SIGNS)]
+        return list(dict.fromkeys(map(_normalized, readings)))
 
     @cached_property
-    def _letters(self) -> list[str]:
-        return [_without_signs(kept).translate(_DIGITS) for kept in self._kept]
+    def _letter_readings(self) -> list[str]:
+        return [_without_signs(reading).translate(_DIGITS) for reading in self._readings]
 
     def hold(self, *pieces: str) -> bool:
-        """Whether one reading has all of these pieces, whatever stands between their letters."""
-        wanted = [_compared(undone(piece)) for piece in pieces]
-        return any(all(piece in reading for piece in wanted) for reading in self._letters)
+        """Whether one reading contains all of these pieces, compared by letters and digits."""
+        keys = [_comparable(unescaped(piece)) for piece in pieces]
+        return any(all(piece in reading for piece in keys) for reading in self._letter_readings)
 
     def hold_sign(self, sign: str) -> bool:
-        """Whether the texts have a piece with brackets or a slash, such as ``[[A]]``."""
-        wanted = _kept(sign)
-        return any(wanted in reading for reading in self._kept)
+        """Whether the texts contain a piece with brackets or a slash, such as ``[[A]]``."""
+        key = _normalized(sign)
+        return any(key in reading for reading in self._readings)
 
     def hold_encoded(self, piece: str) -> bool:
-        """Whether the texts have a piece of some length in base64, in hexadecimal, backwards and the like."""
-        return any(code in reading for code in _encoded(piece) for reading in self._letters)
+        """Whether the texts contain a piece in base64, in hexadecimal, backwards and the like, if it is long enough."""
+        return any(code in reading for code in _encoded(piece) for reading in self._letter_readings)
 
 
 _FEWEST = 6
-"""Characters from which on an encoded piece is not met by chance."""
+"""Least characters of an encoded piece whose occurrence is no coincidence."""
 _RUN = re.compile(r"[ !#-\[\]-~]+")
-"""Characters that JSON writes as they are."""
+"""Characters that JSON does not escape."""
 
 
 def _encoded(piece: str) -> Iterator[str]:
-    """What of a piece is the same in every longer text that is encoded with it."""
+    """The codes of a piece that are the same in every encoded text that contains it."""
     plain = max(_RUN.findall(piece), key=len, default="").strip()
     raw = plain.encode()
     turned = codecs.encode(plain, "rot13")
     codes = [plain[::-1], turned, turned[::-1], " ".join(plain.split()[::-1]), raw.hex()]
     codes += ["".join(f"{byte:{form}}" for byte in raw) for form in ("d", "08b", "03o")]
-    once = list(_in_base(64, raw))
-    codes += [*once, *_in_base(32, raw), *_in_base(64, plain.encode("utf-16-le")), *_in_base(64, raw[::-1])]
-    codes += [twice for code in once for twice in _in_base(64, code.encode())]
-    return (code for code in map(_compared, codes) if len(code) >= _FEWEST)
+    once = list(_base_core(64, raw))
+    codes += [*once, *_base_core(32, raw), *_base_core(64, plain.encode("utf-16-le")), *_base_core(64, raw[::-1])]
+    codes += [twice for code in once for twice in _base_core(64, code.encode())]
+    return (code for code in map(_comparable, codes) if len(code) >= _FEWEST)
 
 
-def _in_base(base: Literal[32, 64], raw: bytes) -> Iterator[str]:
-    """The characters that stand for these bytes alone, wherever in a longer run of bytes they begin."""
+def _base_core(base: Literal[32, 64], raw: bytes) -> Iterator[str]:
+    """The encoded characters that depend on these bytes alone, for each alignment in a longer text."""
     encode, bits, places = (base64.b64encode, 6, 3) if base == 64 else (base64.b32encode, 5, 5)
     for at in range(places):
         yield encode(bytes(at) + raw).decode()[-(-8 * at // bits) : 8 * (at + len(raw)) // bits]
@@ -206,11 +207,11 @@ _CLOSINGS = {
 }
 _CLOSES = re.compile(rf"</{_REASONING}>|{'|'.join(re.escape(close) for close in _CLOSINGS.values())}", re.IGNORECASE)
 _CHANNEL = re.compile(r"(?:<\|start\|>assistant)?<\|channel\|>(\w+)(?: ?<\|constrain\|>\w+)?<\|message\|>")
-_ENDS = (
+_END_TOKENS = (
     *("<|im_end|>", "<|eot_id|>", "<|end|>", "<|return|>", "<|endoftext|>", "</s>", "<end_of_turn>", "<eos>"),
     *("<|END_RESPONSE|>", "<|END_OF_TURN_TOKEN|>", "<｜end▁of▁sentence｜>"),  # noqa: RUF001 - as the model writes it
 )
-_MOST_ENDS = 4
+_MAX_END_TOKENS = 4
 _LONGEST_VALUE = 200
 _FENCE = re.compile(
     r"(```|~~~)(?:json5?|jsonc|python|py|text|txt|plaintext|markdown)?[ \t]*(?:\n|(?=[\[{]))", re.IGNORECASE
@@ -225,12 +226,12 @@ _BOXED = re.compile(r"(?:\$\$?|\\[(\[])?\s*\\boxed\{\s*(?:\\text\{([^{}]*)\}|([^
 
 
 def without_reasoning(text: str) -> str:
-    """The reply behind the reasoning that it begins with; a draft within the reasoning is none.
+    """The reply without the reasoning at its beginning, and without the model's end tokens.
 
     Raises:
-        ReplyError: the reasoning does not end, or nothing follows it.
+        ReplyError: the reasoning does not end, or no text follows it.
     """
-    rest = _final_channel(_without_ends(text.strip(_SPACE)))
+    rest = _final_channel(_without_end_tokens(text.strip(_SPACE)))
     at = 0
     while opened := _OPENS.match(rest, at):
         closing = f"</{opened['tag']}>" if opened["tag"] else _CLOSINGS[opened["other"].upper()]
@@ -245,10 +246,11 @@ def without_reasoning(text: str) -> str:
     return rest[at:].removeprefix("<|START_RESPONSE|>")
 
 
-def lone_end(text: str) -> tuple[str, str, str] | None:
-    """A reply at the last tag that ends reasoning, if none begins it: what is before, the tag, and what is behind.
+def split_at_closing_tag(text: str) -> tuple[str, str, str] | None:
+    """Split a reply at the last tag that closes reasoning: the text before, the tag, and the text after.
 
-    Reasoning may begin in the prompt, where the model's chat template opens it. ``None`` where there is no such tag.
+    ``None`` if there is no closing tag, or an opening one too. The opening tag may be in the prompt, if the model's
+    chat template writes it.
     """
     closes = list(_CLOSES.finditer(text))
     if not closes or _OPENS.search(text):
@@ -257,19 +259,19 @@ def lone_end(text: str) -> tuple[str, str, str] | None:
 
 
 def with_opening(prompt: str, reply: str) -> str:
-    """The reply behind the tag with which its prompt opens reasoning, if it ends that."""
+    """The reply, preceded by the opening tag of reasoning at the prompt's end if the reply contains the closing tag."""
     opened = next((tag for tag in _OPENS.finditer(prompt) if tag.end() == len(prompt.rstrip())), None)
-    return f"{opened[0]}{reply}" if opened and lone_end(reply) else reply
+    return f"{opened[0]}{reply}" if opened and split_at_closing_tag(reply) else reply
 
 
 def ends_within_reasoning(text: str) -> bool:
-    """Whether reasoning begins in ``text`` and does not end there."""
+    """Whether the text has an opening tag of reasoning that no closing tag follows."""
     opens = [opened.end() for opened in _OPENS.finditer(text)]
     return bool(opens) and _CLOSES.search(text, opens[-1]) is None
 
 
 def unwrapped(text: str) -> str:
-    """The reply without white space, one code fence and one tag such as ``<answer>`` around all of it."""
+    """The reply without surrounding white space, code fence, and tag such as ``<answer>``."""
     inner = text.strip(_SPACE)
     if (tag := _TAG.match(inner)) and inner.lower().endswith(f"</{tag[1].lower()}>"):
         inner = inner[tag.end() : -len(tag[0]) - 1].strip(_SPACE)
@@ -280,7 +282,7 @@ def unwrapped(text: str) -> str:
 
 
 def value_alone(text: str) -> str:
-    """The value of a reply that is one value, without what is around it, such as LaTeX's box."""
+    """The value of a reply that is a single value, without its wrapping, such as LaTeX's box."""
     inner = unwrapped(text)
     if len(inner) > _LONGEST_VALUE:
         return inner
@@ -289,25 +291,25 @@ def value_alone(text: str) -> str:
 
 
 def list_alone(text: str) -> str:
-    """A reply without the heading of a list, such as ``Updated Nugget List:`` at the end of a published prompt."""
+    """The reply without the heading of a list, such as ``Updated Nugget List:``, which published prompts end with."""
     inner = unwrapped(text)
     headed = _HEADED.match(inner)
     return unwrapped(inner[headed.end() :]) if headed else inner
 
 
-def _without_ends(text: str) -> str:
-    for _ in range(_MOST_ENDS):
-        if not text.endswith(_ENDS):
+def _without_end_tokens(text: str) -> str:
+    for _ in range(_MAX_END_TOKENS):
+        if not text.endswith(_END_TOKENS):
             break
-        text = text.removesuffix(next(filter(text.endswith, _ENDS))).rstrip(_SPACE)
+        text = text.removesuffix(next(filter(text.endswith, _END_TOKENS))).rstrip(_SPACE)
     return text
 
 
 def _final_channel(text: str) -> str:
-    """The one final channel of a reply in channels (gpt-oss), also where a server dropped the marks between them.
+    """The final channel of a reply in channels (gpt-oss), even if the server removed the separators.
 
     Raises:
-        ReplyError: there is none, or there are several.
+        ReplyError: the reply has no final channel, or several.
     """
     if _CHANNEL.match(text):
         channels = list(_CHANNEL.finditer(text))
@@ -333,14 +335,14 @@ _CHANGED = re.compile(r"\\([bfnrt/\"\\]|u[0-9a-fA-F]{4})|\\'|\\|\"")
 
 
 def read_relaxed(text: str, hook: Callable[[list[tuple[str, Any]]], Any] | None = None) -> object:
-    """The value of a text that is one JSON list or object, or would be if it were spelled more strictly.
+    """Parse a text as one JSON list or object, tolerating single quotes, trailing commas and stray backslashes.
 
     Args:
-        text: all of it.
-        hook: makes an object of its keys and values.
+        text: the whole text.
+        hook: makes an object of its pairs of key and value.
 
     Returns:
-        ``None`` where it is neither.
+        The value; ``None`` if the text is neither.
     """
     for spelled in (text, _as_json(text)):
         try:
@@ -352,14 +354,14 @@ def read_relaxed(text: str, hook: Callable[[list[tuple[str, Any]]], Any] | None 
 
 
 def _as_json(text: str) -> str | None:
-    """A text that is one list or object but for its quotes, trailing commas and stray backslashes, as JSON.
+    """Rewrite almost-JSON as JSON: correct its quotes, trailing commas and stray backslashes.
 
-    Quotes are the same at both ends of a text and do not stand within it unescaped; nothing is closed or left out.
+    A string must have the same quotes at both ends and only escaped ones within. Missing brackets are not added.
 
     Returns:
-        ``None`` where a character is not part of such a text. What comes out may still be no JSON.
+        ``None`` if a character fits no token. The result may still be invalid JSON.
     """
-    written: list[str] = []
+    tokens: list[str] = []
     at = 0
     while at < len(text):
         token = _TOKEN.match(text, at)
@@ -370,16 +372,16 @@ def _as_json(text: str) -> str | None:
         if kind is None:
             continue
         if kind in ("sign", "number"):
-            if token[kind] in ("]", "}") and len(written) > 1 and written[-1] == "," and written[-2] not in "[{,":
-                written.pop()
-            written.append(token[kind])
+            if token[kind] in ("]", "}") and len(tokens) > 1 and tokens[-1] == "," and tokens[-2] not in "[{,":
+                tokens.pop()
+            tokens.append(token[kind])
         else:
-            written.append(f'"{_CHANGED.sub(_spelled, token[kind])}"')
-    return " ".join(written)  # two numbers side by side are not one
+            tokens.append(f'"{_CHANGED.sub(_spelled, token[kind])}"')
+    return " ".join(tokens)  # blanks keep adjacent numbers apart
 
 
 def _spelled(match: re.Match[str]) -> str:
-    """An escape of JSON as it is, an apostrophe without its backslash, any other backslash or quote escaped itself."""
+    """Leave JSON escapes unchanged, unescape apostrophes, and escape all other backslashes and quotes."""
     if match[1]:
         return match[0]
     return "'" if match[0] == "\\'" else f"\\{match[0]}"

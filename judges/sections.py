@@ -1,4 +1,4 @@
-"""YAML files that people write: strict keys, one-line errors, paths relative to the file."""
+"""Models of YAML files: strict keys, errors on one line, paths relative to the file."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from judges.errors import InputError, a_file, reason
+from judges.errors import InputError, reason, regular_file
 from judges.masking import looks_like_key, one_line
 
 
-def matching(pattern: str, words: str) -> AfterValidator:
-    """A text of a certain form; ``words`` say which."""
+def matching(pattern: str, problem: str) -> AfterValidator:
+    """A validator for texts that match ``pattern``; ``problem`` is the error's first words."""
     form = re.compile(pattern)
 
-    def check(given: str) -> str:
-        if not form.match(given):
-            raise ValueError(f"{words}, not {shortened([given])!r}")
-        return given
+    def check(text: str) -> str:
+        if not form.match(text):
+            raise ValueError(f"{problem}, not {shortened([text])!r}")
+        return text
 
     return AfterValidator(check)
 
@@ -43,9 +43,9 @@ def matching(pattern: str, words: str) -> AfterValidator:
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
 Draws = Annotated[int, Field(ge=1, le=100_000)]
-"""Random draws, each of which stays in memory."""
+"""Number of random draws; all of them are held in memory."""
 Seed = Annotated[int, Field(ge=0)]
-"""Of random draws; the generators take no negative ones."""
+"""Seed of random draws; the generators accept no negative one."""
 TournamentName = Annotated[
     str,
     matching(
@@ -55,27 +55,27 @@ TournamentName = Annotated[
 
 
 class Section(BaseModel):
-    """A mapping of known keys. An unknown one is refused with the nearest known name."""
+    """A mapping of known keys. An unknown key is refused with a hint at the nearest known one."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
     @model_validator(mode="before")
     @classmethod
-    def _known_keys(cls, given: Any) -> Any:
-        if isinstance(given, dict):
-            for key in given:
+    def _known_keys(cls, values: Any) -> Any:
+        if isinstance(values, dict):
+            for key in values:
                 if key == "api_key":
-                    words = "keys do not belong in a file; name an environment variable with 'api_key_env'"
-                    raise mistake(words, key)
+                    problem = "keys do not belong in a file; name an environment variable with 'api_key_env'"
+                    raise mistake(problem, key)
                 if key not in cls.model_fields:
                     raise mistake(f"unknown key {key!r}{nearest(key, cls.model_fields)}", str(key))
-                if isinstance(given[key], bool) and _is_number(cls.model_fields[key].annotation):
-                    raise mistake(f"{key}: must be a number, not {str(given[key]).lower()}", key)
-        return given
+                if isinstance(values[key], bool) and _is_number(cls.model_fields[key].annotation):
+                    raise mistake(f"{key}: must be a number, not {str(values[key]).lower()}", key)
+        return values
 
 
 def _is_number(annotation: Any) -> bool:
-    """Whether a number is asked for: the library would take ``yes`` for 1."""
+    """Whether a field takes numbers but no booleans, which pydantic would convert (``yes`` to 1)."""
     kinds = list(_kinds(annotation))
     return any(kind in (int, float) for kind in kinds) and not any(isinstance(kind, bool) for kind in kinds)
 
@@ -88,11 +88,11 @@ def _kinds(annotation: Any) -> Iterator[Any]:
         yield from _kinds(each)
 
 
-def at_home(path: str | Path) -> Path:
-    """A path with the user's folder in place of ``~``.
+def expand_home(path: str | Path) -> Path:
+    """The path with ``~`` replaced by the user's home folder.
 
     Raises:
-        ValueError: it cannot be one.
+        ValueError: the path is invalid, or the home folder is unknown.
     """
     if "\0" in str(path):
         raise ValueError("a file's name holds no NUL character; remove it")
@@ -103,30 +103,30 @@ def at_home(path: str | Path) -> Path:
 
 
 def beside_file(path: Path, info: ValidationInfo) -> Path:
-    """A path as the folder of the file that names it has it."""
+    """The path relative to the folder of the configuration file that names it."""
     folder = (info.context or {}).get("folder")
-    return path if folder is None else (folder / at_home(path))
+    return path if folder is None else (folder / expand_home(path))
 
 
 RelativePath = Annotated[Path, AfterValidator(beside_file)]
-"""A path that a file names; relative ones start at the file's own folder."""
+"""A path in a configuration file, relative to the file's folder."""
 
 
 def prompt_beside_file(name: str, info: ValidationInfo) -> str:
-    """The name of a packaged prompt as it is, the path of a prompt file as ``beside_file`` has it."""
+    """The path of a prompt file, relative to the configuration file; a packaged prompt's name unchanged."""
     return str(beside_file(Path(name), info)) if name.endswith((".yaml", ".yml")) else name
 
 
-def as_list(given: object) -> object:
-    """One text in place of a list of one."""
-    return [given] if isinstance(given, str) else given
+def as_list(names: object) -> object:
+    """A list of one for a single text; anything else unchanged."""
+    return [names] if isinstance(names, str) else names
 
 
 def each_once(names: list[str]) -> list[str]:
-    """Names that are neither empty nor repeated.
+    """Validate a list of names and return it unchanged.
 
     Raises:
-        ValueError: one is.
+        ValueError: a name is empty or repeated.
     """
     for name in names:
         if not name.strip():
@@ -138,7 +138,7 @@ def each_once(names: list[str]) -> list[str]:
 
 Paths = Annotated[list[RelativePath], BeforeValidator(as_list)]
 PromptName = Annotated[str, AfterValidator(prompt_beside_file)]
-"""A packaged prompt, or a file of one's own."""
+"""The name of a packaged prompt, or the path of a prompt file."""
 UNLESS_EMPTY: Final[Any] = Field(exclude_if=lambda value: not value)
 """A field that is left out of what is stored if it is empty."""
 JudgeNames = Annotated[list[str], BeforeValidator(as_list), Field(min_length=1), AfterValidator(each_once)]
@@ -151,10 +151,10 @@ def load_section(path: Path, model: type[Model], error: type[InputError]) -> Mod
     """Read a YAML file into ``model``.
 
     Raises:
-        InputError: of type ``error``; one line with the file, the key and the problem.
+        InputError: of type ``error``; its message is one line with the file, the key and the problem.
     """
     try:
-        text = a_file(path).read_text(encoding="utf-8")
+        text = regular_file(path).read_text(encoding="utf-8")
     except FileNotFoundError as problem:
         raise error(f"{path}: no such file; check its name and folder") from problem
     except OSError as problem:
@@ -166,10 +166,10 @@ def load_section(path: Path, model: type[Model], error: type[InputError]) -> Mod
 
 
 def argument(name: str, kind: Any, value: Any) -> Any:
-    """A value that a call from Python gives, as the kind that is asked for.
+    """Validate an argument of a call from Python, and convert it to the type ``kind``.
 
     Raises:
-        InputError: it is of another kind.
+        InputError: the value has another type.
     """
     try:
         return TypeAdapter(dict[str, kind]).validate_python({name: value})[name]
@@ -180,16 +180,16 @@ def argument(name: str, kind: Any, value: Any) -> Any:
 def parse_section(
     text: str | Mapping[str, Any], source: str, model: type[Model], error: type[InputError], *, folder: Path | None
 ) -> Model:
-    """Like ``load_section`` for a text, or what it would say, already at hand; ``source`` names it in errors."""
+    """Like ``load_section``, for a YAML text or its values; errors name it ``source``."""
     try:
         content = _content(text) if isinstance(text, str) else text
         return model.model_validate(content, context={"folder": folder})
     except ValidationError as problem:
-        said = describe(problem, line_in(text if isinstance(text, str) else ""))
-        raise error(f"{source}{'' if said.startswith(':') else ': '}{said}") from problem
+        description = describe(problem, line_in(text if isinstance(text, str) else ""))
+        raise error(f"{source}{'' if description.startswith(':') else ': '}{description}") from problem
     except yaml.MarkedYAMLError as problem:
         line = f":{problem.problem_mark.line + 1}" if problem.problem_mark else ""
-        raise error(f"{source}{line}: {_plain(problem)}") from problem
+        raise error(f"{source}{line}: {_yaml_problem(problem)}") from problem
     except yaml.YAMLError as problem:
         before = str(text)[: getattr(problem, "position", 0)]
         raise error(
@@ -200,17 +200,17 @@ def parse_section(
 
 
 def _content(text: str) -> Any:
-    """What a text says: libyaml takes a tenth of the time, and the reader in Python tells better what is wrong."""
+    """The values of a YAML text. libyaml parses it in a tenth of the time; the Python parser has better errors."""
     try:
-        if len(text) <= _SHORT:
+        if len(text) <= _QUICK_LIMIT:
             return yaml.load(text, Loader=QuickKeys)  # noqa: S506 - a safe loader
     except yaml.YAMLError:
         pass
     return yaml.load(text, Loader=UniqueKeys)  # noqa: S506 - a safe loader
 
 
-def _plain(problem: yaml.MarkedYAMLError) -> str:
-    """What is wrong with a YAML text; our own words stay as they are."""
+def _yaml_problem(problem: yaml.MarkedYAMLError) -> str:
+    """The problem of a YAML text in plain words; our own messages stay unchanged."""
     words = str(problem.problem or problem.context)
     if isinstance(problem, _KeyProblem):
         return words
@@ -224,14 +224,13 @@ def _plain(problem: yaml.MarkedYAMLError) -> str:
 
 
 class _KeyProblem(yaml.MarkedYAMLError):
-    """A key that cannot stand where it does, in our own words."""
+    """A key or value that we refuse, with our own message."""
 
 
 class _Keys(yaml.constructor.SafeConstructor):
-    """Refuses a key that stands twice, where YAML libraries quietly keep the last."""
+    """Refuses repeated keys, of which YAML libraries silently use the last."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """The value of a node."""
         try:
             return super().construct_object(node, deep)
         except ValueError as problem:
@@ -239,10 +238,9 @@ class _Keys(yaml.constructor.SafeConstructor):
             raise _KeyProblem(None, None, words, node.start_mark) from problem
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        """The mapping of a node."""
         seen = set()
         for key_node, _ in node.value:
-            if key_node.tag == "tag:yaml.org,2002:merge":  # ``<<: *other``, whose keys may be given again
+            if key_node.tag == "tag:yaml.org,2002:merge":  # the keys of ``<<: *other`` may be repeated
                 continue
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, Hashable):
@@ -259,43 +257,43 @@ class _Keys(yaml.constructor.SafeConstructor):
 
 
 class UniqueKeys(_Keys, yaml.SafeLoader):
-    """Reads YAML whose keys stand once each."""
+    """Loads YAML in Python, and refuses repeated keys."""
 
 
 QuickLoader: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""Of libyaml, where PyYAML was built with it, as its wheels are."""
-_SHORT: Final = 10_000
-"""Characters up to which it is asked: it crashes where a text nests some ten thousand lists."""
+"""libyaml's loader if PyYAML was built with it, as its wheels are; else the Python loader."""
+_QUICK_LIMIT: Final = 10_000
+"""Longest text, in characters, for libyaml, which crashes on tens of thousands of nested lists."""
 
 
 class QuickKeys(_Keys, QuickLoader):  # type: ignore[misc]
-    """The same by libyaml, which says less of what is wrong."""
+    """Loads YAML by libyaml, and refuses repeated keys; its errors are less detailed."""
 
 
 KeyPath: TypeAlias = tuple[int | str, ...]
-"""Keys and places in lists that lead to a value."""
+"""Path to a value: keys, and positions in lists."""
 
 _SHOWN: Final = 60
-"""Characters of a value that a message repeats."""
+"""Longest value shown in a message, in characters."""
 _LISTED: Final = 70
-"""Characters of a list of names in a message."""
+"""Longest list of names in a message, in characters."""
 _NAME: Final = 24
-"""Characters of a name in such a list."""
-_LIKE: Final = 0.7
-"""How like two names are of which one may be a slip for the other, from 0 to 1."""
+"""Longest name in such a list, in characters."""
+_LEAST_RATIO: Final = 0.7
+"""Least similarity, from 0 to 1, at which a name may be a misspelling of another."""
 
-_KEYS: Final = "a section, such as {key: value}"
-_ASKED_FOR: Final[Mapping[str, str]] = {
+_SECTION_FORM: Final = "a section, such as {key: value}"
+_EXPECTED: Final[Mapping[str, str]] = {
     **dict.fromkeys(("string_type", "callable_type"), "a text in quotes"),
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
     **dict.fromkeys(("float_type", "float_parsing"), "a number"),
     **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
     **dict.fromkeys(("list_type", "tuple_type"), "a list, such as [a, b]"),
-    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), _KEYS),
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), _SECTION_FORM),
     "finite_number": "a finite number",
     "path_type": "the path of a file",
 }
-"""By the library's name of the mistake."""
+"""Expected values, by pydantic's error type."""
 _BOUNDS: Final = {
     "greater_than": ("more than", "gt"),
     "greater_than_equal": ("at least", "ge"),
@@ -305,23 +303,23 @@ _BOUNDS: Final = {
 
 
 def mistake(words: str, *at: int | str) -> PydanticCustomError:
-    """An error for a validator to raise; ``at`` leads from the section that is checked to the value."""
+    """An error for a validator to raise; ``at`` is the path from the checked section to the value."""
     return PydanticCustomError("mistake", "{words}", {"words": words, "at": at})
 
 
-def nearest(given: object, known: Any) -> str:
-    """``; did you mean 'x'?`` for the known name most like ``given``, else the list of what is known."""
+def nearest(name: object, known: Any) -> str:
+    """``; did you mean 'x'?`` with the known name most like ``name``; if none is, the list of known names."""
     names = [str(name) for name in known]
-    return did_you_mean(given, names) or f"; known are {shortened(sorted(names))}"
+    return did_you_mean(name, names) or f"; known are {shortened(sorted(names))}"
 
 
 def did_you_mean(given: object, known: Iterable[str]) -> str:
-    """``; did you mean 'x'?`` for the known name most like ``given``, if few letters differ or only their order."""
+    """``; did you mean 'x'?`` with the most similar known name; empty if none is similar."""
     name = str(given)
     close = [
         other
         for other in difflib.get_close_matches(name, known, n=3, cutoff=0.6)
-        if difflib.SequenceMatcher(None, name, other).ratio() >= _LIKE
+        if difflib.SequenceMatcher(None, name, other).ratio() >= _LEAST_RATIO
         or sorted(name) == sorted(other)
         or name in other
         or other in name
@@ -330,56 +328,57 @@ def did_you_mean(given: object, known: Iterable[str]) -> str:
 
 
 def shortened(names: Iterable[str], width: int = _LISTED) -> str:
-    """Names in a row, as many as fit into ``width`` characters; ``...`` stands for the others."""
-    some = [name if len(name) <= _NAME else f"{name[: _NAME - 1]}…" for name in itertools.islice(names, width)]
-    for kept in range(len(some), 0, -1):
-        shown = ", ".join([*some[:kept], *(["..."] if kept < len(some) else [])])
-        if len(shown) <= width or kept == 1:
+    """A comma-separated list of the first names that fit into ``width`` characters, and ``...`` for the rest."""
+    names_shown = [name if len(name) <= _NAME else f"{name[: _NAME - 1]}…" for name in itertools.islice(names, width)]
+    for count in range(len(names_shown), 0, -1):
+        shown = ", ".join([*names_shown[:count], *(["..."] if count < len(names_shown) else [])])
+        if len(shown) <= width or count == 1:
             return shown
     return ""
 
 
 def describe(problem: ValidationError, line_of: Callable[[KeyPath], int | None] = lambda _: None) -> str:
-    """The first thing wrong, as ``key.key: what is asked for, not 'value'``.
+    """The first mistake, as ``key.key: must be a number, not 'value'``.
 
     Args:
-        problem: what the library found.
-        line_of: the line of a value, where the values come from a file; it stands in front then, as in ``:4: key``.
+        problem: pydantic's error.
+        line_of: finds the line of a value in its file; the message then begins with the line, as in ``:4: key``.
     """
     mistakes = problem.errors(include_url=False)
-    own = [each for each in mistakes if each["type"] == "mistake"]
-    # A misspelt key is missing as well: what was written comes first. Of a value that may be of several kinds, what is
-    # wrong deepest within it says most.
-    first = own[0] if own else max(_of_one_value(mistakes[0], mistakes), key=lambda each: len(_keys(each)))
-    where = _keys(first)
-    line = line_of((*where, *first.get("ctx", {}).get("at", ())))
+    own_mistakes = [each for each in mistakes if each["type"] == "mistake"]
+    # A misspelt key is also reported as missing, so our own mistakes come first. If a value may have several types, its
+    # deepest error is the most specific.
+    candidates = own_mistakes[:1] or _of_same_value(mistakes[0], mistakes)
+    reported = max(candidates, key=lambda each: len(_keys(each)))
+    where = _keys(reported)
+    line = line_of((*where, *reported.get("ctx", {}).get("at", ())))
     more = len({_value_of(each) for each in mistakes}) - 1
     key = ".".join(map(str, where))
-    said = f"{key + ': ' if key else ''}{_words(first, mistakes)}{f' (and {more} more)' if more else ''}"
-    return f":{line}: {said}" if line is not None else said
+    description = f"{key + ': ' if key else ''}{_words(reported, mistakes)}{f' (and {more} more)' if more else ''}"
+    return f":{line}: {description}" if line is not None else description
 
 
 def line_in(text: str) -> Callable[[KeyPath], int | None]:
-    """Finds the line of a value in a YAML text: its key's, or that of the nearest section around it."""
+    """A function that finds the line of a value in a YAML text, or of the nearest section around it."""
 
     def line_of(place: KeyPath) -> int | None:
         try:
-            node = yaml.compose(text, Loader=QuickLoader if len(text) <= _SHORT else yaml.SafeLoader)
+            node = yaml.compose(text, Loader=QuickLoader if len(text) <= _QUICK_LIMIT else yaml.SafeLoader)
         except (yaml.YAMLError, ValueError, RecursionError):
             return None
         line = None
         for part in place:
-            found = _below(node, part)
-            if found is None:
+            child = _child(node, part)
+            if child is None:
                 break
-            line, node = found
+            line, node = child
         return line
 
     return line_of
 
 
-def _below(node: yaml.Node | None, part: int | str) -> tuple[int, yaml.Node] | None:
-    """The line of a key, or of a member of a list, and its value."""
+def _child(node: yaml.Node | None, part: int | str) -> tuple[int, yaml.Node] | None:
+    """Line and node of a key's value or of a list's member; ``None`` if there is none."""
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             if str(key.value) == str(part):
@@ -391,7 +390,7 @@ def _below(node: yaml.Node | None, part: int | str) -> tuple[int, yaml.Node] | N
 
 
 _KIND: Final = re.compile(r"[\[\](){}]|^(?:str|int|float|bool|dict|callable|[A-Z]\w+Section)$")
-"""How the library names the kinds that a value may have, among the keys that lead to it."""
+"""Names of a value's possible types, which pydantic inserts into the path of keys."""
 
 
 def _keys(each: ErrorDetails) -> KeyPath:
@@ -403,49 +402,49 @@ def _value_of(each: ErrorDetails) -> KeyPath:
     return each["loc"][: kinds[0]] if kinds else each["loc"]
 
 
-def _of_one_value(first: ErrorDetails, mistakes: Sequence[ErrorDetails]) -> list[ErrorDetails]:
-    """All that is said of the value that ``first`` is about, for each kind that it may have."""
+def _of_same_value(first: ErrorDetails, mistakes: Sequence[ErrorDetails]) -> list[ErrorDetails]:
+    """All errors about the value of ``first``, one for each type that it may have."""
     return [each for each in mistakes if _value_of(each) == _value_of(first)]
 
 
 def _words(first: ErrorDetails, mistakes: Sequence[ErrorDetails]) -> str:
-    kind, given, told = first["type"], first.get("input"), first.get("ctx", {})
+    kind, value, context = first["type"], first.get("input"), first.get("ctx", {})
     if kind in {"mistake", "value_error"}:
-        return str(told.get("words") or told.get("error") or first["msg"])
+        return str(context.get("words") or context.get("error") or first["msg"])
     if kind in {"too_short", "too_long"}:
-        number = told["min_length" if kind == "too_short" else "max_length"]
-        return (
-            f"must have {number} entries, not {told['actual_length']}" if number > 1 else "is empty; name at least one"
-        )
-    if given is None and not first["loc"]:
+        number = context["min_length" if kind == "too_short" else "max_length"]
+        if number <= 1:
+            return "is empty; name at least one"
+        return f"must have {number} entries, not {context['actual_length']}"
+    if value is None and not first["loc"]:
         return "the file is empty; it must have lines such as 'key: value'"
-    alike = [each for each in _of_one_value(first, mistakes) if _keys(each) == _keys(first)]
-    known = list(dict.fromkeys(name for each in alike for name in _asked_for(each)))
+    errors = [each for each in _of_same_value(first, mistakes) if _keys(each) == _keys(first)]
+    known = list(dict.fromkeys(name for each in errors for name in _expected(each)))
     names = f"{', '.join(known[:-1])} or {known[-1]}" if known[1:] else "".join(known)
     if kind == "missing":
         return "is missing; add it"
-    return f"must be {names}, not {_shown(given)}{did_you_mean(given, known)}"
+    return f"must be {names}, not {_shown(value)}{did_you_mean(value, known)}"
 
 
-def _asked_for(each: ErrorDetails) -> list[str]:
+def _expected(each: ErrorDetails) -> list[str]:
     if each["type"] in {"literal_error", "enum"}:
         return [text or number for text, number in re.findall(r"'([^']*)'|(\d+)", str(each["ctx"]["expected"]))]
     if each["type"] in _BOUNDS:
         words, name = _BOUNDS[each["type"]]
         return [f"{words} {each['ctx'][name]:g}"]
-    return [_ASKED_FOR.get(each["type"], "something else")]
+    return [_EXPECTED.get(each["type"], "something else")]
 
 
-def _shown(given: object) -> str:
-    if given is None:
+def _shown(value: object) -> str:
+    if value is None:
         return "nothing"
-    if isinstance(given, bool):
-        return str(given).lower()
-    if isinstance(given, Mapping):
-        return "keys with values" if given else "{}"
-    if isinstance(given, list | tuple) and not given:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return "keys with values" if value else "{}"
+    if isinstance(value, list | tuple) and not value:
         return "[]"
-    text = one_line(str(given) if isinstance(given, datetime.date) else repr(given))
+    text = one_line(str(value) if isinstance(value, datetime.date) else repr(value))
     if looks_like_key(text):
         return "what looks like a key"
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

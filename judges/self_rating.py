@@ -1,6 +1,6 @@
-"""What a grader's free text says: a rating from 0 to 5, or that the question cannot be answered.
+"""Reads ratings from 0 to 5 from a grader's free text, and recognizes "unanswerable".
 
-Grading a passage against an item without JSON, as small models do it (000, 4.2.1 and 4.2.2; 001, Table 2).
+Small models grade a passage against an item in this way, without JSON (000, 4.2.1 and 4.2.2; 001, Table 2).
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ UNANSWERABLE = (
     "it does not say",
     "no relevant information",
 )
-"""Replies that say that there is no answer (000, 4.2.1)."""
+"""Replies that mean "no answer" (000, 4.2.1)."""
 
 FUZZY_RATIO = 80
-"""Above this ratio, rounded, the workbench takes two normalised strings for the same."""
+"""The workbench treats two normalised strings as equal if their rounded ratio is above this."""
 
 NAMED = r"(?:[\s*_#]*(?:final\s+)?(?:answer|rating|grade|score|label)[*_]*[ \t]*:)?"
-"""What a value is called in front of it, often because the prompt ends so."""
+"""A name in front of a value, such as ``Answer:``, which models often repeat from the prompt's end."""
 _WHOLE_RATING = re.compile(NAMED + r"[\s\"'`*(\[]*([0-5])[\s\"'`*)\].]*", re.IGNORECASE)
 _LEVEL = re.compile(r"^[ \t]*(?:[-*][ \t]*)?([0-5]):[ \t]*(\S.*)$", re.MULTILINE)
 _WITH_WORDS = re.compile(
     r"[\s*_]*([0-5])[*_]*(?:[ \t]*[:=][*_]*|[ \t]+[-\u2013\u2014][ \t]|[ \t]*\n)\s*(\S.*)", re.DOTALL
 )
-_NUMBER_SAID = re.compile(r"\d|\b(?:zero|two|three|four|five)\b", re.IGNORECASE)  # one is also a pronoun
-_TOLD_APART = 3
-"""Words in common with what the prompt says of another number from which on a reply says that one's."""
+_NUMBER_OR_WORD = re.compile(r"\d|\b(?:zero|two|three|four|five)\b", re.IGNORECASE)  # one is also a pronoun
+_DISTINCTIVE_WORDS = 3
+"""Number of leading words in common with another rating's meaning at which a reply contradicts its rating."""
 _NUMBER = re.compile(r"(?<!\w)\d{1,2}(?!\w)")
 _LETTER = re.compile(r"[^\W\d_]")
 _MARK = re.compile(r"[(\[]?(?:[a-d]|i{1,3}|iv)[)\].]?", re.IGNORECASE)
@@ -52,28 +52,28 @@ _ONE_DIGIT = re.compile(r"[^\w]*([0-9])[^\w]*")
 
 
 def levels_of(prompt: str) -> dict[int, str]:
-    """What a prompt says that the numbers stand for, on lines such as ``- 4: almost all of it``."""
+    """The meanings of the ratings, from a prompt's lines such as ``- 4: almost all of it``."""
     return {int(number): meaning for number, meaning in _LEVEL.findall(prompt)}
 
 
 def self_rating(reply: str, *, levels: Mapping[int, str] | None = None, compat: Compat | None = None) -> int:
     """The grade, 0 to 5, of a reply to a self-rating prompt.
 
-    A reply that is one whole number on the scale, or ``Rating: 4``, is that grade, also with words behind it (``4: The
-    answer is mostly complete``) that name no number and do not begin as what the prompt says of another grade. A reply
-    without a number is graded 0 where it says that the question is unanswerable, or is ill-formed, and otherwise 1: the
-    model answered instead of rating (000, 4.2.2). Any other number of one or two digits (``score = 10``, ``-1``, ``4
-    out of 5``) may be meant as a rating and is not guessed at; longer ones (``the 1930s``) are part of an answer.
+    A reply that is one whole number on the scale, or ``Rating: 4``, has that grade. Words may follow (``4: The answer
+    is mostly complete``) if they contain no number and do not begin like another grade's meaning. A reply without a
+    number is graded 0 if it means "unanswerable" or is ill-formed, and otherwise 1: the model answered instead of
+    rating (000, 4.2.2). Any other number of one or two digits (``score = 10``, ``-1``, ``4 out of 5``) is an error,
+    since it may be meant as a rating; longer numbers (``the 1930s``) are part of an answer.
 
     Args:
         reply: the model's text.
-        levels: what the prompt says that each number stands for.
-        compat: ``workbench`` does what its code does: one digit among signs that are no letters is the rating, so that
-            ``-1`` is 1; a reply without one, or with 6 to 9, is graded 0 if it answers, and 1 if it is empty or says
-            unanswerable, which is the opposite of the paper.
+        levels: the meanings of the grades, as the prompt explains them.
+        compat: ``workbench`` behaves like its code: a single digit without letters is the rating, so ``-1`` is 1; a
+            reply without such a digit, or with 6 to 9, is graded 0 if it answers, and 1 if it is empty or means
+            "unanswerable", the opposite of the paper.
 
     Raises:
-        ReplyError: the reply is empty or holds a number that may be meant as a rating. Never with ``compat``.
+        ReplyError: the reply is empty or contains a number that may be meant as a rating. Never with ``compat``.
     """
     if compat == "workbench":
         return _workbench_rating(reply)
@@ -89,11 +89,14 @@ def self_rating(reply: str, *, levels: Mapping[int, str] | None = None, compat: 
 
 
 def _agrees(rating: int, words: str, levels: Mapping[int, str]) -> bool:
-    """Whether the words behind a rating name no number, and do not begin as what another rating stands for."""
-    if _NUMBER_SAID.search(words) or not _LETTER.search(words):
+    """Whether the words after a rating contain no number, and do not begin like another rating's meaning."""
+    if _NUMBER_OR_WORD.search(words) or not _LETTER.search(words):
         return False
-    alike = {level: _words_in_common(words, meaning) for level, meaning in levels.items()}
-    return alike.get(rating, 0) >= max(alike.values(), default=0) or max(alike.values()) < _TOLD_APART
+    common_words = {level: _words_in_common(words, meaning) for level, meaning in levels.items()}
+    return (
+        common_words.get(rating, 0) >= max(common_words.values(), default=0)
+        or max(common_words.values()) < _DISTINCTIVE_WORDS
+    )
 
 
 def _words_in_common(first: str, second: str) -> int:
@@ -106,22 +109,22 @@ def _words(text: str) -> list[str]:
 
 
 def is_answer(reply: str) -> bool:
-    """Whether an extracted answer answers at all: neither empty nor ill-formed nor a way to say unanswerable."""
+    """Whether an extracted answer is a real one: not empty, not ill-formed, and not "unanswerable"."""
     return bool(reply.strip()) and not is_unanswerable(reply) and not is_ill_formed(reply)
 
 
 def is_unanswerable(reply: str) -> bool:
-    """Whether a reply is, but for case, punctuation and spacing, exactly one of ``UNANSWERABLE``."""
+    """Whether a reply is one of ``UNANSWERABLE``, ignoring case, punctuation and spacing."""
     return " ".join(reply.lower().translate(_PUNCTUATION).split()) in UNANSWERABLE
 
 
 def is_ill_formed(reply: str) -> bool:
-    """Whether a reply is the mark of a list or of a choice and nothing else, such as ``a.`` or ``(iii)``."""
+    """Whether a reply is nothing but the mark of a list entry or choice, such as ``a.`` or ``(iii)``."""
     return _MARK.fullmatch(reply.strip()) is not None
 
 
 def similar(first: str, second: str) -> bool:
-    """The workbench's fuzzy match: twice the common characters in order over both lengths, in whole per cent."""
+    """The workbench's fuzzy match: twice the common subsequence's length over the total length, in rounded per cent."""
     from rapidfuzz import fuzz
 
     ratio: float = fuzz.ratio(first, second)
@@ -148,7 +151,7 @@ def _workbench_expressions() -> frozenset[str]:
 
 
 def _stemmed_whole(text: str) -> str:
-    """The workbench lowers a text and stems it as if it were one word, which changes its last word at most."""
+    """The text in lower case, stemmed as one word as in the workbench; this changes its last word at most."""
     import Stemmer
 
     stemmed: str = Stemmer.Stemmer("porter").stemWord(text.lower())

@@ -1,4 +1,4 @@
-"""How a judge is declared in the configuration, and what its calls cost."""
+"""The declaration of a judge in the configuration, and the prices of its calls."""
 
 from __future__ import annotations
 
@@ -20,43 +20,43 @@ from judges.masking import key_in, looks_like_key
 from judges.sections import UNLESS_EMPTY, Count, Positive, QuickLoader, RelativePath, Section, shortened
 from judges.types import Usage
 
-_OWN_FIELDS = frozenset(
+_REQUEST_FIELDS = frozenset(
     {"model", "messages", "system", "temperature", "seed", "max_tokens", "max_completion_tokens", "response_format"}
 )
 _ONE_WHOLE_REPLY = frozenset({"stream", "n"})
 _BATCH_REQUESTS = 50_000
-_MODELS_HERE = ("transformers", "extractive_qa")
-_OF_MODELS_HERE = {
+_LOCAL_PROVIDERS = ("transformers", "extractive_qa")
+_LOCAL_OPTIONS = {
     "labels": ("transformers",),
-    "batch_size": _MODELS_HERE,
+    "batch_size": _LOCAL_PROVIDERS,
     "device_map": ("transformers",),
     "attention": ("transformers",),
     "chat_template_kwargs": ("transformers",),
 }
-"""Options by the providers that have them."""
-_SET_FOR_TEMPLATES = frozenset(
+"""Options of local models, with the providers that have them."""
+_TEMPLATE_ARGUMENTS = frozenset(
     {"conversation", "messages", "chat_template", "tools", "documents", "tokenize", "add_generation_prompt", "padding"}
     | {"continue_final_message", "truncation", "max_length", "return_tensors", "return_dict", "tokenizer_kwargs"}
     | {"sanitize_control_tokens", "return_assistant_tokens_mask"}
 )
 
 SECRET = re.compile(r"api[-_ ]?key|secret|password|authorization|credential|token$|^key$", re.IGNORECASE)
-"""Names of fields that hold what belongs in the environment."""
+"""Names of fields that may hold a secret, which belongs in the environment."""
 
 
 def usable_address(url: str) -> str:
-    """The address of a server, as it is.
+    """Validate the address of a server and return it unchanged.
 
     Raises:
-        ValueError: it is none, or it holds a key, which belongs in the environment.
+        ValueError: the text is not such an address, or holds a key, which belongs in the environment.
     """
-    said = f"must be the address of a server, as http://server:8000/v1 is, not {shortened([url])!r}"
+    problem = f"must be the address of a server, as http://server:8000/v1 is, not {shortened([url])!r}"
     try:
         parts = urlsplit(url)
         port = parts.port
         (parts.hostname or "").encode("idna")
     except ValueError as error:
-        raise ValueError(said) from error
+        raise ValueError(problem) from error
     if (
         parts.username is not None
         or any(SECRET.search(name) for name, _ in parse_qsl(parts.query))
@@ -64,14 +64,14 @@ def usable_address(url: str) -> str:
     ):
         raise ValueError("an address holds no key or password; name a variable of the environment that has it")
     if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0 or re.search(r"\s", url):
-        raise ValueError(said)
+        raise ValueError(problem)
     return url
 
 
-def _no_json(value: Any) -> object:
-    """What JSON cannot say of a value that YAML can: a date, bytes, NaN."""
+def _not_json(value: Any) -> object:
+    """The first part of a YAML value that JSON cannot represent (a date, bytes, NaN), as text; else ``None``."""
     if isinstance(value, Mapping | list):
-        return next(filter(None, map(_no_json, value.values() if isinstance(value, Mapping) else value)), None)
+        return next(filter(None, map(_not_json, value.values() if isinstance(value, Mapping) else value)), None)
     finite = not isinstance(value, float) or math.isfinite(value)
     return None if (value is None or isinstance(value, str | int | float)) and finite else str(value)
 
@@ -88,19 +88,19 @@ def _variable(name: str) -> str:
 Variable = Annotated[str, AfterValidator(_variable)]
 
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_SENT_ANYWAY = frozenset({"host", "content-length", "content-type", "transfer-encoding", "connection"})
+_TRANSPORT_HEADERS = frozenset({"host", "content-length", "content-type", "transfer-encoding", "connection"})
 
 
-def _headers(given: dict[str, str]) -> dict[str, str]:
-    """Headers by name, each with the variable of the environment that holds its value."""
-    for header, variable in given.items():
+def _headers(headers_env: dict[str, str]) -> dict[str, str]:
+    """Validate headers, each with the environment variable that holds its value."""
+    for header, variable in headers_env.items():
         if not _HEADER.fullmatch(header):
-            raise ValueError(f"{header!r} is no name of a header")
-        if header.lower() in _SENT_ANYWAY:
+            raise ValueError(f"{header!r} is not a valid header name")
+        if header.lower() in _TRANSPORT_HEADERS:
             raise ValueError(f"{header!r} is a header that ragleague sets itself")
         if not re.fullmatch(r"[A-Za-z_]\w*", variable, re.ASCII) or looks_like_key(variable):
             raise ValueError(f"{header}: name an environment variable; its value does not belong here")
-    return given
+    return headers_env
 
 
 HeadersEnv = Annotated[dict[str, str], AfterValidator(_headers)]
@@ -109,13 +109,13 @@ _SECRET = re.compile(r"api[-_ ]?key|secret|password|authorization|credential", r
 
 
 class Vendor(NamedTuple):
-    """Where a hosted model is asked, unless it is said otherwise, and the variables of the environment that say so.
+    """A vendor of hosted models: its default address, and the environment variables for another address and the key.
 
     Attributes:
-        address: the vendor's own.
-        address_variable: holds another address, as the vendor's own SDK reads it.
-        key_variable: holds the key.
-        path: an end of an address that every request adds by itself.
+        address: the vendor's default address.
+        address_variable: the environment variable of the vendor's SDK for another address.
+        key_variable: the environment variable that holds the key.
+        path: an end of addresses that is removed, since every request appends it.
     """
 
     address: str
@@ -128,7 +128,7 @@ VENDORS: Mapping[str, Vendor] = {
     "openai": Vendor("https://api.openai.com/v1", "OPENAI_BASE_URL", "OPENAI_API_KEY"),
     "anthropic": Vendor("https://api.anthropic.com", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "/v1"),
 }
-"""By provider."""
+"""Vendors by provider."""
 
 
 class Price(Section):
@@ -196,7 +196,7 @@ class JudgeSettings(Section):
 
 
 class JudgeSpec(JudgeSettings):
-    """One entry under ``judges:``. Keys never stand here, only the name of the variable that holds one."""
+    """One entry under ``judges:``. It holds no key, only the name of the environment variable that does."""
 
     base_url: Address | None = None
     """The server's address. Else ``OPENAI_BASE_URL`` or ``ANTHROPIC_BASE_URL``, else the vendor's own."""
@@ -246,81 +246,80 @@ class JudgeSpec(JudgeSettings):
 
     @property
     def other_address(self) -> str | None:
-        """Where a hosted model is asked, if not at the vendor's own address.
+        """The address of a hosted model, ``None`` if it is the vendor's default.
 
         Raises:
-            InputError: the environment names no address.
+            InputError: the address in the environment is invalid.
         """
         if self.provider not in VENDORS:
             return None
         vendor = VENDORS[self.provider]
-        told = os.environ.get(vendor.address_variable, "").strip() if self.base_url is None else self.base_url
+        address = os.environ.get(vendor.address_variable, "").strip() if self.base_url is None else self.base_url
         try:
-            told = told and usable_address(told)
+            address = address and usable_address(address)
         except ValueError as error:
             raise InputError(f"{vendor.address_variable}: {error}; set it anew") from error
-        return (told.rstrip("/").removesuffix(vendor.path) or None) if told else None
+        return (address.rstrip("/").removesuffix(vendor.path) or None) if address else None
 
     @property
     def address(self) -> str:
-        """Where a hosted model is asked; empty for any other."""
+        """The address of a hosted model; empty for other providers."""
         vendor = VENDORS.get(self.provider)
         return "" if vendor is None else self.other_address or vendor.address
 
     @property
     def address_from(self) -> str:
-        """What the address of a hosted model was taken from, as messages say it."""
+        """The source of a hosted model's address, for messages: ``'base_url'`` or an environment variable."""
         if self.base_url is not None or self.other_address is None:
             return "'base_url'"
         return VENDORS[self.provider].address_variable
 
     @property
     def key_from(self) -> str:
-        """The variable of the environment that holds the key of a hosted model; empty for any other."""
+        """The environment variable that holds the key of a hosted model; empty for other providers."""
         return self.api_key_env or (VENDORS[self.provider].key_variable if self.provider in VENDORS else "")
 
     @property
     def sends_key(self) -> bool:
-        """Whether the key goes into the vendor's own header; with ``headers_env`` only if ``api_key_env`` is set."""
+        """Whether the vendor's header carries the key; with ``headers_env``, only if ``api_key_env`` is set."""
         return not self.headers_env or self.api_key_env is not None
 
     @property
     def secret_from(self) -> str:
-        """What lets a hosted model in, as messages say it."""
+        """The source of a hosted model's credentials, for messages."""
         if self.sends_key:
             return f"the key in {self.key_from}"
         return " and ".join(f"{variable} (header {header})" for header, variable in self.headers_env.items())
 
     @property
     def in_batches(self) -> bool:
-        """Whether requests go into batches."""
         return self.mode == "batch"
 
     @property
     def runs_here(self) -> bool:
-        """Whether the model is in this process, or in a worker's: its calls cannot be broken off."""
-        return self.provider in _MODELS_HERE
+        """Whether the model runs in this process or a worker's, so that its calls cannot be interrupted."""
+        return self.provider in _LOCAL_PROVIDERS
 
     @property
-    def unheeded(self) -> str:
-        """What of the declaration is not heeded, and why; empty where all of it is."""
+    def ignored_setting(self) -> str:
+        """A note on a setting of the declaration that is ignored, and why; empty if none is."""
         if not (self.runs_here and "timeout_s" in self.model_fields_set):
             return ""
-        return "timeout_s is not heeded: a pass through a model on this machine cannot be broken off"
+        return "timeout_s is ignored: a call to a model on this machine cannot be interrupted"
 
     @property
     def at_once(self) -> int:
-        """Most judgments that are under way at once."""
+        """Most judgments in progress at once."""
         return self.batch_requests if self.in_batches else self.concurrency
 
     @property
     def reply_s(self) -> float | None:
-        """Longest wait for one reply; a batch has the server's own, and a model here none: it would only lose work."""
+        """Timeout of one attempt; ``None`` for batches, which the server limits, and for local models."""
         return None if self.in_batches or self.runs_here else self.timeout_s
 
     @property
     def retry_s(self) -> float:
-        """Longest time spent on attempts at one reply; where a reply has no deadline only their number counts."""
+        """Longest time for all attempts at one reply; infinite if attempts have no timeout."""
         return math.inf if self.reply_s is None else self.max_retry_s
 
     @model_validator(mode="after")
@@ -329,18 +328,19 @@ class JudgeSpec(JudgeSettings):
             raise ValueError(f"provider {self.provider!r} needs a 'model'")
         if self.runs_here and not (self.model or self.path):
             raise ValueError(f"provider {self.provider!r} needs a 'model' name or a 'path' to a local folder")
-        if fixed := self.extra_body.keys() & (_OWN_FIELDS | _ONE_WHOLE_REPLY):
+        if fixed := self.extra_body.keys() & (_REQUEST_FIELDS | _ONE_WHOLE_REPLY):
             raise ValueError(f"extra_body may not hold {', '.join(sorted(fixed))}, which ragleague sets itself")
         for section in ("extra_body", "chat_template_kwargs"):
-            if (odd := _no_json(getattr(self, section))) is not None:
-                raise ValueError(f"{section}: {odd} is no value of JSON; put quotes around it")
+            if (invalid := _not_json(getattr(self, section))) is not None:
+                raise ValueError(f"{section}: {invalid} is no value of JSON; put quotes around it")
             if secret := next(filter(_SECRET.search, names_in(getattr(self, section))), None):
                 raise ValueError(
                     f"{section} may not hold {secret!r}: it is kept in the store; keys stay in the environment"
                 )
-            if at := key_in(getattr(self, section)):
+            if path := key_in(getattr(self, section)):
                 raise ValueError(
-                    f"{section}.{'.'.join(at)} looks like a key: it is kept in the store; keys stay in the environment"
+                    f"{section}.{'.'.join(path)} looks like a key: it is kept in the store; "
+                    "keys stay in the environment"
                 )
         if self.provider == "replay" and self.path is None:
             raise ValueError("provider 'replay' needs a 'path' to recorded replies or verdicts")
@@ -350,19 +350,19 @@ class JudgeSpec(JudgeSettings):
 
     @model_validator(mode="after")
     def _fits_its_model(self) -> JudgeSpec:
-        """Options of models in this process are not for others, and each means something."""
+        """Refuse options that the provider does not have, or that contradict each other."""
         for name in ("headers_env", "replies_as"):
             if getattr(self, name) and self.provider not in VENDORS:
                 raise ValueError(f"provider {self.provider!r} has no {name!r}")
         fields = type(self).model_fields
-        for name, providers in _OF_MODELS_HERE.items():
-            given = getattr(self, name)
-            if given != fields[name].get_default(call_default_factory=True) and self.provider not in providers:
+        for name, providers in _LOCAL_OPTIONS.items():
+            value = getattr(self, name)
+            if value != fields[name].get_default(call_default_factory=True) and self.provider not in providers:
                 hint = "; it goes into 'extra_body'" if name == "chat_template_kwargs" else ""
                 raise ValueError(
                     f"provider {self.provider!r} has no '{name}{': likeliest' * (name == 'labels')}'{hint}"
                 )
-        if fixed := self.chat_template_kwargs.keys() & _SET_FOR_TEMPLATES:
+        if fixed := self.chat_template_kwargs.keys() & _TEMPLATE_ARGUMENTS:
             raise ValueError(
                 f"chat_template_kwargs may not hold {', '.join(sorted(fixed))}, which ragleague sets itself"
             )
@@ -383,7 +383,7 @@ class JudgeSpec(JudgeSettings):
 
 
 def names_in(value: Any) -> Iterator[str]:
-    """The names of all fields of a value as JSON has it, at any depth."""
+    """The names of all fields of a JSON value, at any depth."""
     if isinstance(value, dict):
         for name, inner in value.items():
             yield str(name)
@@ -396,15 +396,15 @@ def names_in(value: Any) -> Iterator[str]:
 FREE = Price(input=0, output=0, cached_input=0)
 _PER_TOKEN = 1e-6
 _CACHE_WRITE = 1.25
-"""What Anthropic asks for tokens that its cache takes in for five minutes, in prices of plain input."""
+"""Anthropic's price of tokens written to its five-minute cache, as a multiple of the input price."""
 _DATE = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 
 
 def price_of(spec: JudgeSpec) -> Price | None:
-    """The declared price, else the packaged list's; free where nothing is called; ``None`` where not known.
+    """The declared price, else the packaged list's; free for providers that call no vendor; ``None`` if unknown.
 
-    The list's prices are lower for a judge that asks in batches; a declared price is taken as what is paid.
-    A server at another address has its own prices, so the list does not speak for it.
+    The discount for batches applies to the list's prices, not to a declared price. The list does not apply to a server
+    at another address, which has its own prices.
     """
     if spec.price is not None:
         return spec.price
@@ -412,7 +412,7 @@ def price_of(spec: JudgeSpec) -> Price | None:
         return FREE
     if spec.other_address is not None:
         return None
-    # Only a date is left out: gpt-4o-audio-preview or a successor such as claude-opus-4-9 has a price of its own.
+    # Only a date is removed: gpt-4o-audio-preview or a successor such as claude-opus-4-9 has another price.
     listed = _list()["models"].get(_DATE.sub("", spec.model))
     if listed is None:
         return None
@@ -421,7 +421,7 @@ def price_of(spec: JudgeSpec) -> Price | None:
 
 
 def batch_share() -> float:
-    """What a token costs in a batch, in prices of one asked directly."""
+    """Price of a token in a batch, as a share of its price in a direct call."""
     return float(_list()["batch"])
 
 
@@ -431,7 +431,7 @@ def list_checked() -> str:
 
 
 def cost_usd(usage: Usage, price: Price | None) -> float | None:
-    """Dollars for ``usage``; ``None`` where the price is not known or the server named no tokens."""
+    """Dollars for ``usage``; ``None`` if the price is unknown or the server reported no tokens."""
     if price is None:
         return None
     if usage.input_tokens is None or usage.output_tokens is None:

@@ -1,24 +1,24 @@
-"""The vocabulary every package shares. All values are immutable; a failure is a value too."""
+"""The value types that all packages share: queries, answers, prompts, judgments. All are immutable."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from enum import StrEnum
+from collections.abc import Hashable, Iterable, Mapping
+from enum import IntEnum, StrEnum
 from typing import Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct, field
 
 Outcome: TypeAlias = int | str | Mapping[str, float | str] | tuple[str, ...]
-"""What counts in a reply: a label, a verdict, one value per criterion (a fraction as the mean of several samples), or a
-list of texts or labels. A relevance prompt that asks for more than its label gives a mapping, with the label under
-``LABEL`` and the other fields under their names."""
+"""The parsed value of a reply: a label, a verdict, one value per criterion (a fraction if samples are averaged), or a
+list of texts or labels. A relevance prompt with further fields gives a mapping: the label under ``LABEL``, the other
+fields under their names."""
 
 Form: TypeAlias = Literal["json", "brackets", "word", "text", "list", "labels", "rating"]
-"""How a reply is written, see ``ReplyContract``."""
+"""The format of a reply, see ``ReplyContract``."""
 
 LABEL = "label"
-"""Where a relevance outcome that is a mapping holds its label, whatever the prompt calls that field."""
+"""The key of the label in a relevance outcome that is a mapping, whatever the prompt calls that field."""
 
 
 Role: TypeAlias = Literal["user", "assistant"]
@@ -26,7 +26,7 @@ ROLES: tuple[Role, ...] = get_args(Role)
 
 
 class Message(Struct, frozen=True):
-    """What was said in a conversation before a question."""
+    """One message of a conversation, before the question."""
 
     role: Role
     text: str
@@ -36,9 +36,9 @@ class Query(Struct, frozen=True):
     """A question put to the agents; an agent that is a function gets it.
 
     Attributes:
-        metadata: the other columns of its table; ``conversation`` names the conversation that the query is a turn of.
+        metadata: the further columns of its table; ``conversation`` is the id of its conversation.
         reference: the gold answer, if there is one. Judges of answers see it, agents do not.
-        messages: earlier messages of the conversation, in order; judges and agents see them.
+        messages: the messages before it in its conversation, in order; judges and agents see them.
 
     Example:
         >>> def echo(query: rl.Query) -> str:
@@ -55,9 +55,10 @@ class Query(Struct, frozen=True):
 
     @classmethod
     def of(cls, query_id: str, text: str, columns: Mapping[str, str]) -> Query:
-        """A query of a table's further columns: metadata but for ``reference`` and ``messages``, where not blank.
+        """Make a query from a row's further columns.
 
-        Messages of another form, as a store of an earlier version may have them, are metadata.
+        ``reference`` and ``messages`` fill their fields if they are not blank; all other columns are metadata, and so
+        are messages of an unknown format, which a store of an earlier version may hold.
         """
         messages = _messages(columns["messages"]) if columns.get("messages") else ()
         reference = columns.get("reference", "").strip() and columns["reference"]
@@ -68,42 +69,43 @@ class Query(Struct, frozen=True):
 
     @property
     def columns(self) -> Mapping[str, str]:
-        """The further columns of a table, from which ``of`` makes the query again; sorted, as the store has them."""
+        """The inverse of ``of``: the query's further columns, sorted by name as in the store."""
         columns = dict(self.metadata)
         if self.reference is not None:
             columns["reference"] = self.reference
         if self.messages:
-            said = [{"role": each.role, "content": each.text} for each in self.messages]
-            columns["messages"] = json.dumps(said, ensure_ascii=False)
+            messages = [{"role": message.role, "content": message.text} for message in self.messages]
+            columns["messages"] = json.dumps(messages, ensure_ascii=False)
         return columns if columns == self.metadata else dict(sorted(columns.items()))
 
     @property
     def thread(self) -> str:
-        """All that was said up to it as one text, which tells queries apart; its text where nothing was before it."""
-        said = [[each.role, each.text] for each in self.messages]
-        return json.dumps([*said, ["user", self.text]], ensure_ascii=False) if said else self.text
+        """The conversation up to and including the query, as one text; without earlier messages, the query's text."""
+        earlier = [[message.role, message.text] for message in self.messages]
+        return json.dumps([*earlier, ["user", self.text]], ensure_ascii=False) if earlier else self.text
 
     @property
     def cluster(self) -> str:
-        """What its verdicts and scores depend on each other within: its conversation, else the query itself."""
+        """The unit of resampling: results of queries in one conversation are dependent. Else the query itself."""
         return self.metadata.get("conversation") or self.query_id
 
 
 def conversations(queries: Iterable[Query]) -> dict[str, str]:
-    """The cluster of each query that is a turn of a conversation, by its id; all others are clusters of their own."""
+    """Cluster by query id, for the queries in conversations. Every other query is a cluster by itself."""
     return {query.query_id: query.cluster for query in queries if query.cluster != query.query_id}
 
 
 def _messages(column: str) -> tuple[Message, ...]:
     try:
-        said = tuple(Message(each["role"], each["content"]) for each in json.loads(column))
+        messages = tuple(Message(entry["role"], entry["content"]) for entry in json.loads(column))
     except (ValueError, TypeError, KeyError, RecursionError):
         return ()
-    return said if all(each.role in ROLES and isinstance(each.text, str) for each in said) else ()
+    valid = all(message.role in ROLES and isinstance(message.text, str) for message in messages)
+    return messages if valid else ()
 
 
 class Document(Struct, frozen=True):
-    """A retrieved text. ``title``, ``website`` and ``publish_time`` are in ``metadata`` where known."""
+    """A retrieved text. ``metadata`` holds ``title``, ``website`` and ``publish_time`` if they are known."""
 
     doc_id: str
     text: str
@@ -111,11 +113,11 @@ class Document(Struct, frozen=True):
 
 
 WITHOUT_TEXT: Final = {"note": "imported without texts"}
-"""Metadata of a query or an answer of which nothing but the name is known."""
+"""Metadata of a query or an answer that was imported without its text."""
 
 
 class Answer(Struct, frozen=True):
-    """What one agent, the system under evaluation, answered to one query."""
+    """The answer of one agent (a system under evaluation) to one query."""
 
     query_id: str
     agent: str
@@ -124,12 +126,12 @@ class Answer(Struct, frozen=True):
 
     @property
     def has_text(self) -> bool:
-        """Whether its text is known: verdicts may be imported without."""
+        """Whether the answer's text is known; verdicts may be imported without texts."""
         return bool(self.text) or dict(self.metadata) != WITHOUT_TEXT
 
 
 class Retrieved(Struct, frozen=True):
-    """One agent's (or run's) retrieval of one document; ``rank`` counts from 1."""
+    """One document in an agent's (or a run's) ranking for a query; ``rank`` counts from 1."""
 
     query_id: str
     doc_id: str
@@ -146,8 +148,29 @@ class Verdict(StrEnum):
     TIE = "TIE"
 
     def swapped(self) -> Verdict:
-        """The same verdict with the two sides exchanged."""
+        """The verdict on the same answers shown in the other order."""
         return {Verdict.A: Verdict.B, Verdict.B: Verdict.A, Verdict.TIE: Verdict.TIE}[self]
+
+
+class GameOutcome(IntEnum):
+    """A verdict as a number: 1 if the answer shown first won, -1 if the second won, 0 for a tie."""
+
+    SECOND = -1
+    TIE = 0
+    FIRST = 1
+
+    @property
+    def verdict(self) -> Verdict:
+        return {GameOutcome.FIRST: Verdict.A, GameOutcome.TIE: Verdict.TIE, GameOutcome.SECOND: Verdict.B}[self]
+
+    @property
+    def points(self) -> float:
+        """Points of the answer shown first: 1 for a win, 0.5 for a tie, 0 for a loss."""
+        return (1 + self.value) / 2
+
+
+GAME_OUTCOMES: Final[Mapping[Hashable, GameOutcome]] = {outcome.verdict: outcome for outcome in GameOutcome}
+"""Outcomes by verdict, or by its text; a lookup by the million costs less than a property."""
 
 
 class Task(StrEnum):
@@ -171,7 +194,7 @@ class Task(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> Task | None:
-        """Stages may bring tasks along that are not listed here; each is one value, however often it is made."""
+        """Make a task that a stage adds to those listed here, and cache it, so that equal names are one member."""
         if not isinstance(value, str) or not value.isidentifier():
             return None
         task = str.__new__(cls, value)
@@ -181,21 +204,21 @@ class Task(StrEnum):
 
 
 EXAM_TASKS = (Task.QUESTIONS, Task.GRADING, Task.EXTRACTION, Task.ANSWER_CHECK)
-"""What belongs to an exam."""
+"""The tasks of an exam."""
 
 NUGGET_TASKS = (Task.NUGGETS, Task.IMPORTANCE, Task.ASSIGNMENT, Task.PASSAGE_ASSIGNMENT)
-"""What judges do with nuggets, in this order for each query."""
+"""The tasks on nuggets, in the order in which they follow each other for a query."""
 
 
 class ListRule(Struct, frozen=True):
-    """The list of a reply of the form ``list``.
+    """The name and length of the list in a reply of the form ``list``.
 
     Attributes:
-        name: the field that holds it.
-        fewest: texts that it must have.
-        most: texts that it may have, ``None`` for any number.
-        leeway: which other number is taken, and said: ``fewer`` down to one, or ``more``, of which the first ``most``
-            are kept, since the judge was asked to begin with what matters most.
+        name: the field that holds the list.
+        fewest: least number of texts.
+        most: largest number of texts, ``None`` for any number.
+        leeway: which other number is accepted, with a note: ``fewer`` (at least one) or ``more``. Of more texts the
+            first ``most`` count, since the prompt asks for the most important ones first.
     """
 
     name: str
@@ -205,26 +228,26 @@ class ListRule(Struct, frozen=True):
 
 
 class ReplyContract(Struct, frozen=True):
-    """What a reply must consist of.
+    """The format that a reply must have.
 
     Attributes:
-        reason: name of the text field that explains the choice; empty where there is none.
-        choices: for each field that counts, its allowed words (or whole numbers) and their values. A single
-            field makes the outcome a plain value, several make it a mapping.
+        reason: name of the text field that explains the choice; empty if replies have no explanation.
+        choices: the allowed words (or whole numbers) of each field of the outcome, with their values. With a single
+            field the outcome is a plain value, with several a mapping.
         form: ``json`` is one JSON object; ``brackets`` is free text that ends in ``[[word]]``, the form of
             the published pairwise prompts; ``word`` is one allowed word and no explanation, the form of the
             published yes/no prompts; ``text`` is an answer in the judge's own words, and the single field of
-            ``choices`` then lists the words that stand for something else ("unanswerable" for the empty text);
-            ``list`` is one JSON object with a list of texts, each once, and nothing else; ``labels`` is one JSON
+            ``choices`` then lists special words and their values ("unanswerable" for the empty text);
+            ``list`` is one JSON object with a list of distinct texts and nothing else; ``labels`` is one JSON
             object with a list of ``length`` words of its one choice, one for each item of the inputs; ``rating`` is one
             whole number from 0 to 5 and no explanation, the form of the published self-rating prompts.
-        texts: further text fields, kept in the outcome.
-        label: which choice is the relevance label, where the outcome of a relevance prompt is a mapping.
-        listed: of the form ``list``, which has neither reason nor choices.
-        length: of the form ``labels``, which has no reason.
-        levels: of the form ``rating``, what the prompt says that each number stands for, as far as it does.
-        mark: letters that the reply must carry, and that none of the texts shown holds: with them it is no quotation.
-            Only a judge that is asked again has to write one, see ``judges.judge.asked_again``.
+        texts: further text fields, which become part of the outcome.
+        label: the choice that is the relevance label, if the outcome of a relevance prompt is a mapping.
+        listed: the list's rule, for the form ``list``, which has neither reason nor choices.
+        length: number of labels, for the form ``labels``, which has no reason.
+        levels: meanings of the ratings, for the form ``rating``, as far as the prompt explains them.
+        mark: letters that the reply must contain. They occur in none of the texts shown, so a reply with the mark
+            cannot be a quotation. Only repeated requests demand one, see ``judges.judge.asked_again``.
     """
 
     reason: str
@@ -238,33 +261,33 @@ class ReplyContract(Struct, frozen=True):
     mark: str = ""
 
     @property
-    def marking(self) -> dict[str, str]:
-        """The field that holds the mark in a reply that is a JSON object; empty where none is asked for."""
+    def mark_field(self) -> dict[str, str]:
+        """Name and value of the field with the mark in a JSON reply; empty if the contract demands no mark."""
         if not self.mark:
             return {}
         name = "mark"
-        while name in (*self.spoken, *self.counted):
+        while name in (*self.text_fields, *self.outcome_fields):
             name += "_"
         return {name: self.mark}
 
     @property
-    def spoken(self) -> tuple[str, ...]:
-        """Names of the fields of free text."""
+    def text_fields(self) -> tuple[str, ...]:
+        """Names of the free-text fields, the reason first."""
         return (self.reason, *self.texts) if self.reason else self.texts
 
     @property
     def is_object(self) -> bool:
-        """Whether a reply is a JSON object, which a server can be held to."""
+        """Whether a reply is a JSON object, a format that servers can enforce."""
         return self.form in ("json", "list", "labels")
 
     @property
-    def counted(self) -> tuple[str, ...]:
-        """Names of the fields that the outcome is made of."""
+    def outcome_fields(self) -> tuple[str, ...]:
+        """Names of the fields that hold labels, verdicts or the list."""
         return (self.listed.name,) if self.listed is not None else tuple(self.choices)
 
 
 def word_per_value(words: Mapping[str | int, int | str]) -> list[str | int]:
-    """The first word for each value of a choice: what a judge is told to say, where others are understood as well."""
+    """The first word for each value of a choice. Prompts ask for these words; the parser accepts the others too."""
     first: dict[int | str, str | int] = {}
     for word, value in words.items():
         first.setdefault(value, word)
@@ -272,7 +295,7 @@ def word_per_value(words: Mapping[str | int, int | str]) -> list[str | int]:
 
 
 class AnnotatedDocument(Struct, frozen=True):
-    """A document with the relevance judge's label and reason, as an answer judge sees it."""
+    """A document with the relevance judge's label and reason, both of which judges of answers may see."""
 
     document: Document
     label: int | None = None
@@ -280,11 +303,11 @@ class AnnotatedDocument(Struct, frozen=True):
 
 
 class Inputs(Struct, frozen=True):
-    """What a prompt was rendered from. Offline judges read it; it is never sent anywhere.
+    """The texts from which a prompt was rendered. Offline judges read them; they are never sent anywhere.
 
-    ``documents`` holds the one document of a relevance prompt or the reference documents of an answer
-    prompt; ``answers`` holds none, one, or two answers in the order shown; ``items`` the questions or nuggets of a test
-    bank that the texts are held against, or the list of nuggets that goes on.
+    ``documents`` holds the one document of a relevance prompt or the reference documents of an answer prompt;
+    ``answers`` holds none, one, or two answers in the order shown; ``items`` the questions or nuggets of a test bank
+    by which the texts are graded, or the list of nuggets so far.
     """
 
     query: Query
@@ -294,14 +317,14 @@ class Inputs(Struct, frozen=True):
 
 
 class Turn(Struct, frozen=True):
-    """A later message of a conversation, used to ask again after a reply outside the contract."""
+    """A message of the exchange with a judge that is asked again after a reply outside the contract."""
 
     role: Literal["user", "assistant"]
     text: str
 
 
 class Prompt(Struct, frozen=True):
-    """One request to a judge. ``system`` and ``user`` are all that a model sees, besides the schema."""
+    """One request to a judge. The model sees ``system``, ``user``, ``turns`` and, on some servers, a JSON schema."""
 
     task: Task
     name: str
@@ -312,15 +335,15 @@ class Prompt(Struct, frozen=True):
     inputs: Inputs
     turns: tuple[Turn, ...] = ()
     sample: int = 0
-    """Which of several repetitions this is, where a judge is asked more than once; a provider adds it to the seed."""
+    """Number of the sample, from 0, if the judge is asked several times; providers add it to the seed."""
 
 
 class Usage(Struct, frozen=True):
-    """Tokens of one call, or summed over the calls of a judgment. ``None`` where the server did not say.
+    """Tokens of one call, or the sum over the calls of a judgment. ``None`` if the server does not report them.
 
-    ``input_tokens`` are all that were sent, among them those that came from the server's prompt cache
-    (``cached_input_tokens``) and those that it took in (``cache_write_tokens``: only Anthropic counts them and asks
-    more for them; the store keeps what they cost, not their number).
+    ``input_tokens`` are all tokens sent. They include those read from the server's prompt cache
+    (``cached_input_tokens``) and those written to it (``cache_write_tokens``: only Anthropic reports them, and charges
+    more for them; the store holds their cost, not their number).
     """
 
     input_tokens: int | None = None
@@ -355,7 +378,7 @@ class Finish(StrEnum):
 
 
 class Allowance(Struct, frozen=True):
-    """What a server says is left of its rate limits: requests and tokens, and seconds until there are more."""
+    """Remaining rate limits as a server reports them: requests, tokens, and seconds until each limit is reset."""
 
     requests: int | None = None
     requests_reset_s: float | None = None
@@ -364,11 +387,11 @@ class Allowance(Struct, frozen=True):
 
 
 class Completion(Struct, frozen=True):
-    """One reply, whole.
+    """One complete reply of a provider.
 
-    ``model`` is the name the server gave, which may be more exact than the one asked; ``probability`` is the reply's by
-    the model itself, where it computes one;
-    ``aside`` names the field that holds reasoning, where there is nothing else.
+    ``model`` is the server's name for the model, which may be more exact than the requested one; ``probability`` is the
+    model's probability of the reply, if it computes one; ``aside`` names the field that holds the reasoning if the
+    reply has no other text.
     """
 
     text: str
@@ -381,18 +404,18 @@ class Completion(Struct, frozen=True):
 
 
 class Judgment(Struct, frozen=True):
-    """A reply that fulfils its contract.
+    """The result of a reply within its contract.
 
     Attributes:
-        judgment_id: hash of everything that was judged and how, see ``judges.identity``.
+        judgment_id: hash of the texts judged and of all settings that affect the reply, see ``judges.identity``.
         outcome: the label, verdict or criteria scores.
         reason: the judge's explanation.
         reply: the whole reply, so that a better parser needs no new call.
         rejected: earlier replies to the same prompt that were outside the contract.
         latency_s: seconds from the first call's start to the last reply.
-        cost_usd: price of all calls, ``None`` where the model's price is not known.
-        replied_s: seconds of the calls that brought a reply; of a stored judgment nobody knows them.
-        called_s: of all calls, without the waits between them.
+        cost_usd: price of all calls, ``None`` if the model's price is not known.
+        replied_s: seconds spent in calls that returned a reply; ``None`` for a judgment read from the store.
+        called_s: seconds spent in all calls, without the waits between them; ``None`` likewise.
     """
 
     judgment_id: str
@@ -410,10 +433,10 @@ class Judgment(Struct, frozen=True):
 
 
 class JudgeFailure(Struct, frozen=True):
-    """A judgment that did not come about. It is stored, counted and shown, and never becomes a label.
+    """A judgment that failed. Failures are stored, counted and shown, and never become labels.
 
     Attributes:
-        cause: short machine-readable cause, one of ``judges.errors.CAUSES``.
+        cause: one of ``judges.errors.CAUSES``.
         message: one line for people.
         reply: the last reply, if there was one.
     """
@@ -431,15 +454,15 @@ class JudgeFailure(Struct, frozen=True):
 
 
 class CallTrace(Struct, frozen=True):
-    """One call to a judge, without what was said.
+    """Figures of one call to a judge, without any texts.
 
     Attributes:
-        at: when it ended, in seconds since 1970.
-        call: which call of its judgment, counting from 1.
-        reask: how many replies to the same prompt had been refused before.
+        at: end of the call, in seconds since 1970.
+        call: number of the call within its judgment, from 1.
+        reask: number of earlier replies to the same prompt that were rejected.
         finish: why the model stopped writing, ``None`` if there was no reply.
-        cause: of the error, one of ``judges.errors.CAUSES``, ``None`` if there was a reply.
-        allowed: calls at once that the judge allowed itself then.
+        cause: the error's cause, one of ``judges.errors.CAUSES``, ``None`` if there was a reply.
+        allowed: the judge's limit on concurrent calls at that time.
     """
 
     at: float
@@ -458,10 +481,10 @@ class CallTrace(Struct, frozen=True):
 
 
 def label_of(outcome: Outcome) -> int:
-    """The relevance label of a relevance judgment's outcome, whatever else the prompt asked for.
+    """The relevance label in the outcome of a relevance judgment.
 
     Raises:
-        TypeError: the outcome is of another task.
+        TypeError: the outcome is that of another task.
     """
     label = outcome.get(LABEL) if isinstance(outcome, Mapping) else outcome
     if not isinstance(label, int):
@@ -470,7 +493,7 @@ def label_of(outcome: Outcome) -> int:
 
 
 def details_of(outcome: Outcome) -> dict[str, float | str]:
-    """What a relevance judgment says besides its label, by field; nothing where the prompt asked for the label only."""
+    """The fields of a relevance judgment besides its label; empty if the prompt asks for the label only."""
     if not isinstance(outcome, Mapping):
         return {}
     return {name: value for name, value in outcome.items() if name != LABEL}

@@ -1,7 +1,7 @@
-"""Check by a reply's metadata that the right model replied and that it read the whole prompt.
+"""Checks on a reply's metadata: that the right model replied, and that it read the whole prompt.
 
 A gateway may pass a request on to another model, and some servers silently cut prompts that are longer than their
-context. The reply then looks like any other verdict, so it is counted as a failure.
+context. Such a reply looks like any other verdict, so these checks turn it into a failure.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from judges.spec import VENDORS, JudgeSpec
 from judges.types import Completion, Prompt
 
 _SUSPICIOUS: Final = 5
-"""Characters per token above which a prompt's words are counted: prose has about four."""
+"""Characters per token above which the prompt may have been cut, and its words are counted: prose has about four."""
 _SMALLEST_CONTEXT: Final = 256
-"""Tokens. What is said to be shorter was never a context: the server does not count."""
+"""Tokens. No model's context is smaller: a lower count means that the server does not count."""
 _UNSPACED: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0eff\uac00-\ud7af]")
 _PER_TOKEN: Final = 4
-"""Characters of scripts without blanks in the longest usual token."""
+"""Characters per token at most, in scripts without spaces between words."""
 
 _DATE: Final = re.compile(r"[-@._ ](20\d\d-?\d\d(-?\d\d)?|\d\d-20\d\d|\d\d-\d\d|\d{4})(?=$|[-@:._ ])")
-_STORED: Final = re.compile(
+_FORMAT: Final = re.compile(
     r"[-_.:](i?q\d\w*|k_\w|gguf|awq|gptq|exl\d|mlx\w*|bnb|[fb]f?16|fp\d+|int\d|\d+bit|v\d+:\d+)(?=$|[-_.:])"
 )
-"""How a model's weights are stored, or packed, says nothing of which model it is."""
+"""Suffixes for the weights' format or quantization, which do not make it another model."""
 _PARTS: Final = re.compile(r"[a-z]+|\d+")
-_OF_A_SNAPSHOT: Final = frozenset(
+_EXTRA_PARTS: Final = frozenset(
     {
         "latest",
         "preview",
@@ -47,28 +47,28 @@ _OF_A_SNAPSHOT: Final = frozenset(
     }
     | {"us", "eu", "apac", "global", "anthropic", "meta", "amazon", "openai", "google", "models", "model", "mistralai"}
 )
-"""Parts of a name that a reply may have beyond the name asked for."""
-_TELLING: Final = frozenset(
+"""Parts that the name in the reply may have in addition to the requested name."""
+_DISTINCTIVE: Final = frozenset(
     {"mini", "nano", "lite", "micro", "pro", "turbo", "large", "medium", "small", "tiny", "flash", "haiku", "sonnet"}
     | {"opus", "o", "b", "max", "plus", "coder", "vision", "scout", "maverick", "fast"}
 )
-"""Parts of a name, besides numbers, that make it another model."""
-_HEADS: Final = frozenset(
+"""Parts of a name that, like numbers, distinguish models."""
+_FAMILIES: Final = frozenset(
     {"gpt", "claude", "gemini", "gemma", "llama", "qwen", "qwq", "mistral", "mixtral", "ministral", "deepseek", "phi"}
     | {"command", "grok", "glm", "kimi", "nova", "o", "codestral", "magistral", "olmo", "granite", "nemotron"}
 )
-"""How models' names begin."""
+"""Names of model families."""
 
 
 class Witness:
-    """Looks at the replies of one judge.
+    """Checks the model and the token count of each reply to one judge.
 
-    A name that no model has, such as that of a deployment or of a gateway's alias, may stand for any model, but always
-    for the same one: the first that replies.
+    If the requested name is not that of a known model family, it may be a deployment or a gateway's alias for any
+    model. The first model that replies is then the expected one.
 
     Args:
-        name: the judge's.
-        spec: its declaration; ``replies_as`` says which model it is.
+        name: the judge's name.
+        spec: its declaration; ``replies_as`` names the expected model.
     """
 
     def __init__(self, name: str, spec: JudgeSpec) -> None:
@@ -79,12 +79,12 @@ class Witness:
         self._most_read = 0
 
     def look(self, completion: Completion, prompt: Prompt) -> ProviderError | None:
-        """``other_model`` or ``prompt_cut``, where a reply is not of the judge's model or not on the whole prompt."""
+        """``other_model`` if another model replied, ``prompt_cut`` if the server cut the prompt, else ``None``."""
         if not self._hosted:
             return None
-        return self._by_another(completion.model) or self._on_a_part(completion.usage.input_tokens, prompt)
+        return self._model_error(completion.model) or self._prompt_error(completion.usage.input_tokens, prompt)
 
-    def _by_another(self, model: str) -> ProviderError | None:
+    def _model_error(self, model: str) -> ProviderError | None:
         if is_same_model(self._known_as or self._asked, model):
             return None
         if self._may_be_alias and self._known_as is None:
@@ -99,7 +99,7 @@ class Witness:
             to_do = "keep the server from falling back on another model"
         return ProviderError("other_model", one_line(message), to_do=to_do)
 
-    def _on_a_part(self, tokens: int | None, prompt: Prompt) -> ProviderError | None:
+    def _prompt_error(self, tokens: int | None, prompt: Prompt) -> ProviderError | None:
         if tokens is None:
             return None
         self._most_read = max(self._most_read, tokens)
@@ -107,7 +107,7 @@ class Witness:
         if tokens < _SMALLEST_CONTEXT or sum(map(len, texts)) <= _SUSPICIOUS * tokens:
             return None
         least = least_tokens(texts)
-        # A server that once read as much does not count what its cache holds.
+        # If the server once counted this many tokens, its context is large enough: it leaves out cached tokens.
         if tokens >= least or self._most_read >= least:
             return None
         message = f"the server counts {tokens:,} tokens of a prompt of {least:,} words or more, so it cut it"
@@ -116,38 +116,38 @@ class Witness:
 
 
 def least_tokens(texts: list[str]) -> int:
-    """The fewest tokens that texts can be: one a word, since no usual token goes beyond one."""
+    """Lower bound on the tokens of texts: one per word, since common tokens do not span words."""
     return sum(len(text.split()) + len(_UNSPACED.findall(text)) // _PER_TOKEN for text in texts)
 
 
 def _parts(model: str) -> list[str]:
     name = f"-{model.lower().replace(chr(92), '/').rstrip('/').rpartition('/')[2]}"
-    return _PARTS.findall(_DATE.sub("", _STORED.sub("", _STORED.sub("", name))))
+    return _PARTS.findall(_DATE.sub("", _FORMAT.sub("", _FORMAT.sub("", name))))
 
 
 def names_a_model(name: str) -> bool:
-    """Whether a name is that of a model, as far as one can tell: it begins as one does, and holds a number."""
+    """Whether a name looks like a model's: it contains a known family and a number."""
     parts = _parts(name)
-    return any(part in _HEADS for part in parts) and any(part.isdigit() for part in parts)
+    return any(part in _FAMILIES for part in parts) and any(part.isdigit() for part in parts)
 
 
 def is_same_model(asked: str, replied: str) -> bool:
-    """Whether what replied is what was asked for: the same name, or that of a snapshot, a vendor or a format of it."""
+    """Whether two names denote one model: they differ at most in snapshot, vendor, or format of the weights."""
     if asked == replied:
         return True
-    wanted, there = _parts(asked), _parts(replied)
-    more, less = _without(there, wanted), _without(wanted, there)
-    shared = len(there) > len(more)
+    asked_parts, replied_parts = _parts(asked), _parts(replied)
+    extra, missing = _without(replied_parts, asked_parts), _without(asked_parts, replied_parts)
+    shared = len(replied_parts) > len(extra)
     return (
         shared
-        and _OF_A_SNAPSHOT.issuperset(more)
-        and not any((p.isdigit() and p != "0") or p in _TELLING for p in less)
+        and _EXTRA_PARTS.issuperset(extra)
+        and not any((part.isdigit() and part != "0") or part in _DISTINCTIVE for part in missing)
     )
 
 
 def _without(parts: list[str], others: list[str]) -> list[str]:
-    left = list(parts)
+    rest = list(parts)
     for part in others:
-        if part in left:
-            left.remove(part)
-    return left
+        if part in rest:
+            rest.remove(part)
+    return rest

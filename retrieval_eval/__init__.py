@@ -1,1 +1,1 @@
-"""Retrieval labels, test banks and the reference RAG agents."""
+"""Retrieval labels, test banks, scores, statistics and the reference RAG agents."""

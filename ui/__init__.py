@@ -1,1 +1,1 @@
-"""The web leaderboard."""
+"""The web pages: leaderboard, comparison, queries, trust, review and workbench."""

@@ -1,6 +1,6 @@
-"""Who may do what on the pages: roles, the file that gives them to people, and the present viewer.
+"""Access to the pages: roles, the file that assigns them to people, and the current viewer.
 
-A role is asked for at every action, not only when a page is drawn.
+Roles are checked at every action, not only when a page is drawn.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from judges.sections import Section, as_list, load_section
 Action: TypeAlias = Literal["view", "vote", "edit"]
 
 _LONGEST: Final = 50
-"""Characters of a name that is cut."""
+"""Characters kept of a name that is shortened."""
 _SKEW: Final = 60
-"""Seconds by which the provider's clock may be behind ours."""
+"""Seconds that the provider's clock may be behind the server's."""
 
 
 class ViewerRole(StrEnum):
-    """What somebody may do; each includes the one before."""
+    """What a viewer may do; each role includes the ones before it."""
 
     NONE = "none"
     VIEWER = "viewer"
@@ -42,12 +42,12 @@ class ViewerRole(StrEnum):
     EDITOR = "editor"
 
     def may(self, action: Action) -> bool:
-        """Whether the role includes an action: viewers read, voters also judge, editors also edit files and run."""
-        order = list(ViewerRole)
-        return order.index(self) >= order.index(_NEEDED[action])
+        """Whether the role allows an action: viewers read, voters also judge, editors also edit and start runs."""
+        roles = list(ViewerRole)
+        return roles.index(self) >= roles.index(_REQUIRED_ROLE[action])
 
 
-_NEEDED: Final[Mapping[Action, ViewerRole]] = {
+_REQUIRED_ROLE: Final[Mapping[Action, ViewerRole]] = {
     "view": ViewerRole.VIEWER,
     "vote": ViewerRole.VOTER,
     "edit": ViewerRole.EDITOR,
@@ -56,18 +56,18 @@ _NEEDED: Final[Mapping[Action, ViewerRole]] = {
 
 _IN_LOWER_CASE: Final = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _NEVER_IN_ADDRESS: Final = frozenset('"(),:;<>[]\\')
-"""Characters that an address holds at most within quotation marks, where a mail server may read another address."""
+"""Characters that are valid only inside quotation marks, where mail servers may read a different address."""
 
 
-def _address(said: object) -> str | None:
+def _address(entry: object) -> str | None:
     """An e-mail address, or a domain as ``@example.com``, with ASCII letters in lower case; ``None`` if it is neither.
 
-    All other characters stay what they are: folding case (``ß`` to ``ss``, the Kelvin sign to ``k``) or normalising
-    would make one address of two, and somebody may own the other.
+    All other characters stay unchanged: case folding (``ß`` to ``ss``, the Kelvin sign to ``k``) or normalisation would
+    map two addresses to one, and they may belong to different people.
     """
-    if not isinstance(said, str) or not said.isprintable() or " " in said or _NEVER_IN_ADDRESS.intersection(said):
+    if not isinstance(entry, str) or not entry.isprintable() or " " in entry or _NEVER_IN_ADDRESS.intersection(entry):
         return None
-    name, _, domain = said.translate(_IN_LOWER_CASE).partition("@")
+    name, _, domain = entry.translate(_IN_LOWER_CASE).partition("@")
     return f"{name}@{domain}" if domain and "@" not in domain else None
 
 
@@ -92,10 +92,10 @@ Addresses: TypeAlias = Annotated[list[Annotated[str, AfterValidator(_is_address)
 
 
 class Access(Section):
-    """The roles file. Whoever is named under several roles has the highest."""
+    """The roles file. A person who is listed under several roles has the highest."""
 
     default: ViewerRole
-    """Of whoever signs in and is not named below."""
+    """Role of people who sign in and are not listed below."""
     viewer: Addresses = Field(default_factory=list)
     """E-mail addresses, or whole domains as ``@example.com``."""
     voter: Addresses = Field(default_factory=list)
@@ -103,28 +103,28 @@ class Access(Section):
     trusted: Annotated[list[Annotated[str, AfterValidator(_is_issuer)]], BeforeValidator(as_list)] = Field(
         default_factory=list
     )
-    """Providers, by the ``iss`` of their tokens, whose addresses count where no claim says if they are verified."""
+    """Providers, by the ``iss`` of their tokens, whose addresses count even if no claim says that they are verified."""
     hours: Annotated[float, Field(gt=0)] = 12
-    """How long a sign-in lasts."""
+    """Hours that a sign-in lasts."""
 
     def role_of(self, person: Person) -> ViewerRole:
-        """A person's role; without a verified address it is the default."""
+        """The person's role; the default role if the address is not verified."""
         if person.email is None:
             return self.default
-        named = {person.email, "@" + person.email.rpartition("@")[2]}
-        lists = {ViewerRole.EDITOR: self.editor, ViewerRole.VOTER: self.voter, ViewerRole.VIEWER: self.viewer}
-        return next((role for role, people in lists.items() if named.intersection(people)), self.default)
+        entries = {person.email, "@" + person.email.rpartition("@")[2]}
+        entries_by_role = {ViewerRole.EDITOR: self.editor, ViewerRole.VOTER: self.voter, ViewerRole.VIEWER: self.viewer}
+        return next((role for role, people in entries_by_role.items() if entries.intersection(people)), self.default)
 
 
 class Person(Struct, frozen=True):
-    """Somebody who has signed in.
+    """A person who has signed in.
 
     Attributes:
-        name: as their votes are kept: the verified address, else the provider's own identifier of them with the
-            provider, so that nobody can vote in another's name.
-        email: as ``_address`` writes it; ``None`` where the provider does not vouch for it.
-        issued: when the provider said so, in seconds since 1970.
-        identity: issuer and subject, which nobody else ever has (OpenID Connect Core 1.0, section 5.7).
+        name: annotator name: the verified address, else the provider's identifier with the provider, so that nobody can
+            vote in another person's name.
+        email: normalised by ``_address``; ``None`` if the provider does not verify it.
+        issued: issue time of the token, in seconds since 1970.
+        identity: issuer and subject, which are unique (OpenID Connect Core 1.0, section 5.7).
     """
 
     name: str
@@ -134,17 +134,17 @@ class Person(Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """The name in short."""
+        """The short name for the page."""
         return self.email or f"sub:{self.identity[-1]}"
 
 
 def person_of(claims: Mapping[str, Any], access: Access, *, several: bool = False) -> Person | None:
-    """Who an identity token speaks of; ``None`` where nobody signed in, or too long ago.
+    """The person of an identity token; ``None`` if nobody is signed in, or the sign-in has expired.
 
     Args:
         claims: of the token (OpenID Connect Core 1.0, sections 2 and 5.1), and ``is_logged_in``.
-        access: how long a sign-in counts, and whose addresses do.
-        several: whether people sign in with several providers: then names say which.
+        access: how long a sign-in lasts, and which addresses count.
+        several: whether there are several providers; names then include the provider.
     """
     issued, identity = claims.get("iat"), (claims.get("iss"), claims.get("sub"))
     if claims.get("is_logged_in") is not True or not isinstance(issued, int | float):
@@ -155,22 +155,22 @@ def person_of(claims: Mapping[str, Any], access: Access, *, several: bool = Fals
         return None
     issuer, subject = map(str, identity)
     email = _address(claims.get("email"))
-    if email is not None and not email.startswith("@") and _vouched_for(claims, access):
+    if email is not None and not email.startswith("@") and _is_verified(claims, access):
         return Person(_name(f"{email} ({issuer})" if several else email), email, issued, (issuer, subject))
     return Person(_name(f"sub:{subject} ({issuer})"), None, issued, (issuer, subject))
 
 
 def _name(whole: str) -> str:
-    """A name that votes can be kept under; of what is long, or not all seen, a part and a digest of all of it."""
+    """An annotator name; one that is long or partly invisible is shortened, with a digest of the whole name."""
     with suppress(InputError):
         if whole.isprintable() and annotator_name(whole) == whole:
             return whole
-    begun = " ".join(printable(whole).split())[:_LONGEST]
-    return f"{begun} #{hashlib.sha256(whole.encode('utf-8', 'surrogatepass')).hexdigest()[:24]}"
+    prefix = " ".join(printable(whole).split())[:_LONGEST]
+    return f"{prefix} #{hashlib.sha256(whole.encode('utf-8', 'surrogatepass')).hexdigest()[:24]}"
 
 
-def _vouched_for(claims: Mapping[str, Any], access: Access) -> bool:
-    """Whether the address is the person's: by the standard claim, by Entra's ``xms_edov``, or by trust in the issuer.
+def _is_verified(claims: Mapping[str, Any], access: Access) -> bool:
+    """Whether the address is verified: by the standard claim, by Entra's ``xms_edov``, or as the issuer is trusted.
 
     Entra ID sends no ``email_verified``. ``xms_edov``, an optional claim, says that the owner of the address's domain
     has been verified.
@@ -183,13 +183,13 @@ def _vouched_for(claims: Mapping[str, Any], access: Access) -> bool:
 
 
 class SignIns:
-    """Which sign-ins still count. Signing out ends all of a person's, in whatever browser, tab or kept cookie.
+    """The valid sign-ins. Signing out ends all sign-ins of a person, in every browser, tab and stored cookie.
 
-    What is remembered ends with the server, so nothing from before its start counts: after a restart people sign in
-    again. Tokens are compared by the provider's clock where one of a person's was seen.
+    This state is lost when the server stops, so sign-ins from before its start are invalid: after a restart people sign
+    in again. If a token of the person was seen before, times are compared by the provider's clock.
 
     Args:
-        started: when the server was, in seconds since 1970.
+        started: start of the server, in seconds since 1970.
     """
 
     def __init__(self, started: float) -> None:
@@ -197,22 +197,21 @@ class SignIns:
         self._seen: dict[tuple[str, ...], float] = {}
         self._ended: dict[tuple[str, ...], float] = {}
 
-    def counts(self, person: Person) -> bool:
-        """Whether a person's sign-in holds."""
-        who = person.identity or (person.name,)
-        self._seen[who] = max(person.issued, self._seen.get(who, 0))
-        return person.issued > max(self._since, self._ended.get(who, 0))
+    def is_valid(self, person: Person) -> bool:
+        identity = person.identity or (person.name,)
+        self._seen[identity] = max(person.issued, self._seen.get(identity, 0))
+        return person.issued > max(self._since, self._ended.get(identity, 0))
 
     def end(self, person: Person) -> None:
-        """End every sign-in that the person has now."""
-        who = person.identity or (person.name,)
-        self._ended[who] = max(self._seen.get(who, 0), person.issued, time.time() - _SKEW)
+        """End all current sign-ins of the person."""
+        identity = person.identity or (person.name,)
+        self._ended[identity] = max(self._seen.get(identity, 0), person.issued, time.time() - _SKEW)
 
 
 def providers(auth: Mapping[str, Any]) -> list[str | None]:
-    """Whom people can sign in with: the names of ``[auth.NAME]``, or ``None`` alone where ``[auth]`` has the only."""
-    named = [name for name, section in auth.items() if isinstance(section, Mapping) and name != "client_kwargs"]
-    return [None] if auth.get("client_id") or not named else list(named)
+    """Names of the providers in ``[auth.NAME]``; ``[None]`` if ``[auth]`` itself configures the only one."""
+    names = [name for name, section in auth.items() if isinstance(section, Mapping) and name != "client_kwargs"]
+    return [None] if auth.get("client_id") or not names else list(names)
 
 
 def load_access(path: Path) -> Access:
@@ -225,24 +224,24 @@ def load_access(path: Path) -> Access:
 
 
 ROLES_VARIABLE: Final = "RAGLEAGUE_UI_ROLES"
-"""Environment variable through which ``ui.serve`` says that people sign in, and which file gives them their roles."""
+"""Environment variable with the roles file; ``ui.serve`` sets it if people have to sign in."""
 EVERYBODY_VARIABLE: Final = "RAGLEAGUE_UI_EVERYBODY"
-"""Environment variable through which ``ui.serve`` says which role everybody has where nobody signs in."""
+"""Environment variable with everybody's role; ``ui.serve`` sets it if nobody signs in."""
 
 _SIGN_INS: Final = SignIns(time.time())
 
 
 def allowed(action: Action) -> bool:
-    """Whether the present viewer may do this now.
+    """Whether the current viewer may do this now.
 
     Raises:
-        InputError: nobody said who may do what, or the roles file cannot be used. Then nobody may do anything.
+        InputError: no roles are configured, or the roles file cannot be used; then nobody may do anything.
     """
     return role().may(action)
 
 
 def viewer() -> Person | None:
-    """Who has signed in; ``None`` where nobody has, or nobody needs to.
+    """The person who is signed in; ``None`` if nobody is, or sign-in is off.
 
     Raises:
         InputError: the roles file cannot be used.
@@ -257,10 +256,10 @@ def signing_in() -> bool:
 
 
 def role() -> ViewerRole:
-    """The present viewer's role; nobody's is ``none``.
+    """The current viewer's role; ``none`` if nobody is signed in.
 
     Raises:
-        InputError: see ``allowed``.
+        InputError: as ``allowed``.
     """
     access = _access()
     if access is not None:
@@ -272,7 +271,7 @@ def role() -> ViewerRole:
 
 
 def sign_out() -> None:
-    """End all sign-ins of the present viewer, in other tabs and browsers too.
+    """End all sign-ins of the current viewer, also in other tabs and browsers.
 
     Raises:
         InputError: the roles file cannot be used.
@@ -284,7 +283,7 @@ def sign_out() -> None:
 
 def _person(access: Access) -> Person | None:
     person = person_of(st.user.to_dict(), access, several=len(providers(st.secrets["auth"])) > 1)
-    return person if person is not None and _SIGN_INS.counts(person) else None
+    return person if person is not None and _SIGN_INS.is_valid(person) else None
 
 
 def _access() -> Access | None:

@@ -1,4 +1,4 @@
-"""What a page's address says: the state of its fields, so that a link shows what its sender saw."""
+"""The page's address: it holds the state of fields, so that a link shows what its sender saw."""
 
 from __future__ import annotations
 
@@ -18,50 +18,50 @@ Option = TypeVar("Option")
 _UNKNOWN = "unknown-in-address"
 
 TOURNAMENT: Final = "tournament"
-"""In the address of every page: the tournament that it shows."""
+"""Query parameter of every page: the tournament."""
 GROUP: Final = "group"
-"""In addresses: the group of queries that is shown, as ``column: value``."""
-_KEPT: Final = (GROUP, "annotator")
-"""What every link carries besides the tournament, where the address has it."""
+"""Query parameter: the group of queries, as ``column: value``."""
+_CARRIED: Final = (GROUP, "annotator")
+"""Query parameters, besides the tournament, that every link keeps."""
 FIRST: Final = "leaderboard"
-"""The page at the root."""
+"""The page at the root address."""
 
 
 def link(page: str, source: Source, **fields: str) -> str:
-    """The address of a page, from any other; it carries what the viewer has chosen for all pages.
+    """The address of a page; it keeps the choices that apply to all pages.
 
     Args:
-        page: as addresses call it.
-        source: what is shown.
-        fields: what the page's own fields say, as they spell it.
+        page: its name in addresses.
+        source: the tournament to show.
+        fields: values of the page's fields, as their text.
     """
     return links(page, source)(**fields)
 
 
 def links(page: str, source: Source) -> Callable[..., str]:
-    """Makes many such addresses of one page: what is carried is read once. Fields without a value are left out."""
-    asked = st.query_params.to_dict()
-    carried = {TOURNAMENT: source.tournament} | {name: asked[name] for name in _KEPT if name in asked}
-    before = f"{'./' if page == FIRST else page}?{urlencode(carried)}"
+    """A function that makes addresses of one page from values of its fields; empty values are left out."""
+    parameters = st.query_params.to_dict()
+    carried = {TOURNAMENT: source.tournament} | {name: parameters[name] for name in _CARRIED if name in parameters}
+    base = f"{'./' if page == FIRST else page}?{urlencode(carried)}"
 
     def of(**fields: str) -> str:
-        given = urlencode({name: value for name, value in fields.items() if value})
-        return f"{before}&{given}" if given else before
+        field_query = urlencode({name: value for name, value in fields.items() if value})
+        return f"{base}&{field_query}" if field_query else base
 
     return of
 
 
 def view(names: Sequence[str]) -> str:
-    """Which part of the page the address names under ``view``, else the first."""
+    """The part of the page that the address names under ``view``, else the first."""
     note_unless("part of the page", "view", names.__contains__)
-    asked = st.query_params.get("view", names[0])
-    return asked if asked in names else names[0]
+    requested = st.query_params.get("view", names[0])
+    return requested if requested in names else names[0]
 
 
 def forget_fields() -> None:
-    """Let fields of the page before take nothing out of the address that a link or the browser's history led to.
+    """Keep fields of the previous page from removing parameters that a link or the browser's history brought.
 
-    Streamlit takes out what no field of the new page is bound to, although that page may read it itself.
+    Streamlit removes parameters that no field of the new page is bound to, even if the page reads them itself.
     """
     context = get_script_run_ctx()
     if context is not None and context.is_history_navigation:
@@ -74,20 +74,20 @@ def forget_fields() -> None:
 def choose(
     label: str, options: Sequence[Option], key: str, words: Callable[[Option], str] = str, **given: Any
 ) -> Option | None:
-    """One of the options, or none of them: any; arguments as for ``pick``."""
+    """Draw a field for one option or none; returns ``None`` for none. Arguments as for ``pick``."""
     return pick(label, options, key, words, index=None, placeholder="any", **given)
 
 
 def pick(label: str, options: Sequence[Option], key: str, words: Callable[[Option], str] = str, **given: Any) -> Option:
-    """One of the options, the first if the address names none. It holds it under ``key``, as ``words`` spells it.
+    """Draw a field for one of the options; returns the chosen one, whose text is in the address under ``key``.
 
-    A value of the address that is no option is left out, with a note on the page (``say_what_is_unknown``).
+    An unknown value in the address is dropped, with a note on the page (``say_what_is_unknown``).
 
     Args:
         label: of the field.
-        options: all of one kind.
-        key: of the field, and in the address.
-        words: an option as it is shown.
+        options: all of one type; the first is the default.
+        key: of the field and in the address.
+        words: the text of an option.
         given: further arguments of ``st.selectbox``.
     """
     _note_unknown(label, key, map(words, options))
@@ -96,7 +96,7 @@ def pick(label: str, options: Sequence[Option], key: str, words: Callable[[Optio
 
 
 def switch(label: str, options: Sequence[Option], key: str, **given: Any) -> Option:
-    """As ``pick``, all of a few options in sight; ``given`` are further arguments of ``st.segmented_control``."""
+    """``pick`` with all options visible; ``given`` are further arguments of ``st.segmented_control``."""
     _note_unknown(label, key, map(str, options))
     chosen: Option = st.segmented_control(
         label, options, default=options[0], required=True, key=key, bind="query-params", **given
@@ -105,9 +105,9 @@ def switch(label: str, options: Sequence[Option], key: str, **given: Any) -> Opt
 
 
 def unfold(label: str, key: str, *fields: str) -> ExpanderContainer:
-    """An expander whose content is to be drawn only if it is ``open``; the address holds under ``key`` whether it is.
+    """An expander; draw its content only if it is ``open``. The address holds its state under ``key``.
 
-    It begins open where the address holds one of the fields in it.
+    It is open at first if the address holds one of the fields inside it.
     """
     if key not in st.session_state and not st.query_params.keys().isdisjoint(fields):
         st.session_state[key] = True
@@ -115,9 +115,9 @@ def unfold(label: str, key: str, *fields: str) -> ExpanderContainer:
 
 
 def note_unless(label: str, key: str, fits: Callable[[str], object]) -> None:
-    """Remember that the address holds something under ``key`` that does not fit the field of this label, if so."""
-    asked = st.query_params.get(key)
-    if asked and not fits(asked):
+    """Note for ``say_what_is_unknown`` if the address holds a value under ``key`` that does not fit the field."""
+    value = st.query_params.get(key)
+    if value and not fits(value):
         st.session_state.setdefault(_UNKNOWN, []).append(label)
 
 
@@ -126,7 +126,7 @@ def _note_unknown(label: str, key: str, known: Iterable[str]) -> None:
 
 
 def say_what_is_unknown() -> None:
-    """A note on what the address asked for and the page does not have; once its fields are drawn."""
+    """Draw a warning about unknown values in the address; call it after the fields are drawn."""
     if names := st.session_state.pop(_UNKNOWN, []):
         fields = ", ".join(names)
         st.warning(f"The address asks for something that is not here, so it was left out: {fields}.")

@@ -1,4 +1,4 @@
-"""The web leaderboard as Streamlit runs it: its pages in the order of the menu, which tournament, which page."""
+"""The Streamlit application: the pages in the order of the menu, and the choice of tournament and page."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ui.views import bank, compare, games, leaderboard, nugget_lists, queries, r
 
 
 def main() -> None:
-    """Draw the page that is asked for; an unreadable store is said in one line."""
+    """Draw the requested page; an unreadable store is reported in one line."""
     pages = [st.Page(partial(_draw, page), title=page.title, url_path=page.address) for page in PAGES]
-    asked = st.navigation(pages, position="hidden")
-    # Run by Streamlit, a page would lose what its address holds for a field that the page before has too.
+    requested = st.navigation(pages, position="hidden")
+    # If Streamlit ran the page, it would drop parameters of fields that the previous page has too.
     address.forget_fields()
-    _draw(PAGES[pages.index(asked)])
+    _draw(PAGES[pages.index(requested)])
 
 
 class Page(Struct, frozen=True):
@@ -31,7 +31,7 @@ class Page(Struct, frozen=True):
 
     Attributes:
         title: in the menu.
-        views: what draws each of its parts, by what the address calls it; the first is opened.
+        views: drawing functions of the page's parts, by their names in addresses; the first is the default.
         grouped: whether it can show one group of queries.
     """
 
@@ -41,7 +41,7 @@ class Page(Struct, frozen=True):
 
     @property
     def address(self) -> str:
-        """What addresses call it."""
+        """The page's name in addresses."""
         return self.title.lower()
 
 
@@ -53,15 +53,15 @@ def _draw(page: Page) -> None:
             return
         version, names = _tournaments()
         config = editing.configured()
-        asked = st.query_params.get(address.TOURNAMENT)
-        name = asked or (config.name if config is not None else next(reversed(names), ""))
+        requested = st.query_params.get(address.TOURNAMENT)
+        name = requested or (config.name if config is not None else next(reversed(names), ""))
         show = page.views[view := address.view(list(page.views))]
         if name not in names:
             _draw_top(page, None, names, view)
-            if names and not asked:
+            if names and not requested:
                 text.nothing("This store does not hold the configuration's tournament yet. Run it, or choose another.")
                 text.plain(f"{name}; there are: {', '.join(names)}")
-            if asked:
+            if requested:
                 st.error("The address asks for a tournament that this store does not hold.", icon=":material/error:")
                 text.plain(name)
             elif show is workbench.show_runs:
@@ -85,27 +85,27 @@ def _draw(page: Page) -> None:
 
 
 def _tournaments() -> tuple[tuple[int, int, int], list[str]]:
-    """Version and tournaments of the store; while it cannot be read, what it held before, so that no input is lost."""
+    """Version and tournaments of the store; the last known ones if it cannot be read, so that no input is lost."""
     try:
         return data.tournaments()
     except StoreError as error:
-        if data.location() not in data.LAST:
+        if data.location() not in data.LAST_READ:
             raise
         text.problem("The store cannot be read now. This page shows what it held before.", error)
-        return data.LAST[data.location()]
+        return data.LAST_READ[data.location()]
 
 
 def _draw_top(page: Page, source: data.Source | None, names: Sequence[str], view: str) -> tuple[str, str] | None:
-    """Draw the menu, the page's name, and the choices that hold for all pages; the group that is chosen."""
+    """Draw the menu, the page's name and the choices for all pages; returns the chosen group."""
     shown = source or data.Source("", (0, 0, 0), "")
-    entries = [(one.title, address.link(one.address, shown), one is page) for one in PAGES]
+    entries = [(entry.title, address.link(entry.address, shown), entry is page) for entry in PAGES]
     parts = [
         (
-            "Overview" if own == page.address else own.capitalize(),
-            address.link(page.address, shown, view=own),
-            own == view,
+            "Overview" if part == page.address else part.capitalize(),
+            address.link(page.address, shown, view=part),
+            part == view,
         )
-        for own in (page.views if len(page.views) > 1 else ())
+        for part in (page.views if len(page.views) > 1 else ())
     ]
     choices, group = [], None
     if len(names) > 1 or source is None:
@@ -113,14 +113,14 @@ def _draw_top(page: Page, source: data.Source | None, names: Sequence[str], view
         choices.append(_choice("Tournament", options, shown.tournament))
     if source is not None and page.grouped:
         groups = {": ".join(group): group for group in data.groups(source)}
-        asked = st.query_params.get(address.GROUP, "")
+        requested = st.query_params.get(address.GROUP, "")
         address.note_unless("group of queries", address.GROUP, groups.__contains__)
         if groups:
-            kept = {name: value for name, value in st.query_params.to_dict().items() if name != address.GROUP}
-            options = [("all", f"?{urlencode(kept)}")]
-            options += [(name, f"?{urlencode({**kept, address.GROUP: name})}") for name in groups]
-            choices.append(_choice("Queries", options, asked if asked in groups else "all"))
-        group = groups.get(asked)
+            parameters = {name: value for name, value in st.query_params.to_dict().items() if name != address.GROUP}
+            options = [("all", f"?{urlencode(parameters)}")]
+            options += [(name, f"?{urlencode({**parameters, address.GROUP: name})}") for name in groups]
+            choices.append(_choice("Queries", options, requested if requested in groups else "all"))
+        group = groups.get(requested)
     elif address.GROUP in st.query_params:
         chosen = text.clipped(st.query_params[address.GROUP], 60)
         choices.append(f'<span class="whole">All queries, not only {escape(chosen)}</span>')
@@ -139,14 +139,14 @@ def _menu(label: str, entries: Sequence[tuple[str, str, bool]]) -> str:
 
 
 def _choice(label: str, options: Sequence[tuple[str, str]], chosen: str) -> str:
-    """A field of the browser's own, whose options are addresses: ``page.js`` follows the one that is chosen."""
+    """A native select field whose options are addresses; ``page.js`` opens the chosen one."""
     if chosen not in dict(options):
         options = [("", ""), *options]
-    drawn = "".join(
+    option_tags = "".join(
         f'<option value="{escape(link)}"{" selected" * (name == chosen)}>{escape(text.clipped(name, 60))}</option>'
         for name, link in options
     )
-    return f'<label>{label} <select class="choice">{drawn}</select></label>'
+    return f'<label>{label} <select class="choice">{option_tags}</select></label>'
 
 
 PAGES: Final = (
@@ -184,7 +184,7 @@ PAGES: Final = (
         },
     ),
 )
-"""In the order of the menu; the first is opened."""
+"""The pages in the order of the menu; the first is the default."""
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Cached reads of one store. Nothing is written and no judge is asked.
+"""Cached reads of one store for the pages; nothing is written and no judge is called.
 
-Every read is cached under the store's number of changes, so a page is as fresh as the store and reads it once.
+Cache keys include the store's version, so pages are always current and each version is read once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from arena.data.dataset import groupings
 from arena.results import samples
 from arena.results.agreement import compare_with_people, styles_of
 from arena.results.cache import WORTH_KEEPING, cached_games, cached_leaderboard
-from arena.results.documents import LabelSource as Whose
+from arena.results.documents import LabelSource
 from arena.results.exam import exam_study
 from arena.results.exam_evaluation import Study
 from arena.results.nuggets import nugget_results
@@ -40,30 +40,30 @@ from judges.types import Judgment, label_of
 from retrieval_eval.scores.metrics import Labels
 from retrieval_eval.stats.arrays import Floats
 
-Further = ParamSpec("Further")
-Found = TypeVar("Found")
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 LOCATION_VARIABLE: Final = "RAGLEAGUE_UI_STORE"
-"""Environment variable through which ``ui.serve`` tells the pages which store to read."""
+"""Environment variable with the store's location, set by ``ui.serve``."""
 
-_KEPT = 4
-"""Versions of one read that are kept: a few tournaments side by side, not the history of a growing store."""
-_ONE_BY_ONE: Final = 32
-"""The same for reads of one query, game or filter."""
+_CACHED = 4
+"""Cache size of a read: enough for a few tournaments, not for the history of a growing store."""
+_CACHED_DETAILS: Final = 32
+"""Cache size for reads of one query, game or filter."""
 DISAGREEMENTS: Final = 50
-"""Of each judge and people that are kept for the list."""
-_AT_ONCE_S: Final = 0.3
-"""What takes no longer is drawn without a bar."""
-LAST: Final[dict[str, tuple[tuple[int, int, int], list[str]]]] = {}
-"""By place, what ``tournaments`` read last, for pages that are drawn while the store is locked."""
+"""Maximum number of disagreements listed per judge."""
+_WITHOUT_BAR_S: Final = 0.3
+"""Seconds to wait for a computation before a progress bar is drawn."""
+LAST_READ: Final[dict[str, tuple[tuple[int, int, int], list[str]]]] = {}
+"""The last result of ``tournaments`` by store, for pages that are drawn while the store is locked."""
 
 
 class Source(Struct, frozen=True):
-    """One tournament as of one version of its store; equal sources hold equal data.
+    """One tournament in one version of its store; equal sources have equal data.
 
     Attributes:
-        version: the store's two numbers, and the number of its file.
-        group: column and value of the queries' metadata where only such queries are shown.
+        version: the store's two version numbers and its file's inode.
+        group: column and value of the queries' metadata, to show only these queries.
     """
 
     location: str
@@ -73,29 +73,29 @@ class Source(Struct, frozen=True):
 
     @property
     def judged(self) -> Source:
-        """The same without what people said; equal while people only vote."""
+        """The same source without people's labels; votes leave it equal."""
         return replace(self, version=(self.version[0], 0, self.version[2]))
 
 
 def tournaments() -> tuple[tuple[int, int, int], list[str]]:
-    """The store's version and the names of its tournaments, read anew at every call.
+    """The store's version and the names of its tournaments, read again at every call.
 
     Raises:
         InputError: there is no store.
         StoreError: it cannot be read.
     """
-    place = location()
-    with shared(place) as store:
+    store_location = location()
+    with shared(store_location) as store:
         version, names = store.version(), store.rated_tournaments()
-    LAST[place] = (*version, _file_number(place)), names
-    return LAST[place]
+    LAST_READ[store_location] = (*version, _file_number(store_location)), names
+    return LAST_READ[store_location]
 
 
 def location() -> str:
-    """Where the store is.
+    """The store's location.
 
     Raises:
-        InputError: nobody said.
+        InputError: the environment does not name one.
     """
     if LOCATION_VARIABLE not in os.environ:
         raise InputError(f"{LOCATION_VARIABLE} names no store: start the pages with 'ragleague ui'")
@@ -103,42 +103,43 @@ def location() -> str:
 
 
 def stored(
-    read: Callable[Concatenate[Store, str, Further], Found], spinner: str = "", kept: int = _KEPT
-) -> Callable[Concatenate[Source, Further], Found]:
-    """A read of one tournament of a store, as a page asks for it.
+    read: Callable[Concatenate[Store, str, Arguments], Result], spinner: str = "", cache_size: int = _CACHED
+) -> Callable[Concatenate[Source, Arguments], Result]:
+    """Cache a function of store and tournament as a function of ``Source``.
 
     Args:
-        read: called with the opened store, the tournament's name and what else it takes.
-        spinner: said while somebody waits for it.
-        kept: so many results at most.
+        read: called with the open store, the tournament's name and any further arguments.
+        spinner: text shown while it runs.
+        cache_size: maximum number of results.
     """
 
-    def opened(source: Source, /, *more: Further.args, **named: Further.kwargs) -> Found:
+    def opened(source: Source, /, *more: Arguments.args, **named: Arguments.kwargs) -> Result:
         with shared(source.location) as store:
             return read(store, source.tournament, *more, **named)
 
-    opened.__qualname__ = f"{read.__module__}.{read.__qualname__} {kept}"  # the cache tells functions by their names
-    return st.cache_resource(max_entries=kept, show_spinner=spinner or False)(opened)
+    # The cache identifies functions by name.
+    opened.__qualname__ = f"{read.__module__}.{read.__qualname__} {cache_size}"
+    return st.cache_resource(max_entries=cache_size, show_spinner=spinner or False)(opened)
 
 
 def judged(
-    read: Callable[Concatenate[Store, str, Further], Found], spinner: str = "", kept: int = _KEPT
-) -> Callable[Concatenate[Source, Further], Found]:
-    """The same of a read that nothing depends on that people say on the pages: a vote leaves it as it is."""
-    return _judged(stored(read, spinner, kept))
+    read: Callable[Concatenate[Store, str, Arguments], Result], spinner: str = "", cache_size: int = _CACHED
+) -> Callable[Concatenate[Source, Arguments], Result]:
+    """``stored`` for a read that does not depend on people's labels: votes do not invalidate it."""
+    return _judged(stored(read, spinner, cache_size))
 
 
 def derived(
-    spinner: str = "", kept: int = _KEPT
-) -> Callable[[Callable[Concatenate[Source, Further], Found]], Callable[Concatenate[Source, Further], Found]]:
-    """Keep what is made of such reads; arguments as for ``stored``."""
-    return lambda make: _judged(st.cache_resource(max_entries=kept, show_spinner=spinner or False)(make))
+    spinner: str = "", cache_size: int = _CACHED
+) -> Callable[[Callable[Concatenate[Source, Arguments], Result]], Callable[Concatenate[Source, Arguments], Result]]:
+    """Decorator that caches a computation on such reads; arguments as for ``stored``."""
+    return lambda make: _judged(st.cache_resource(max_entries=cache_size, show_spinner=spinner or False)(make))
 
 
 def _judged(
-    cached: Callable[Concatenate[Source, Further], Found],
-) -> Callable[Concatenate[Source, Further], Found]:
-    def of_judges(source: Source, /, *more: Further.args, **named: Further.kwargs) -> Found:
+    cached: Callable[Concatenate[Source, Arguments], Result],
+) -> Callable[Concatenate[Source, Arguments], Result]:
+    def of_judges(source: Source, /, *more: Arguments.args, **named: Arguments.kwargs) -> Result:
         return cached(replace(source.judged, group=None), *more, **named)
 
     return wraps(cached)(of_judges)
@@ -148,36 +149,36 @@ _board = judged(cached_leaderboard, "Rating the games …")
 
 
 def board(source: Source) -> Leaderboard:
-    """The leaderboard, as ``ragleague leaderboard`` computes it, of the group of queries that is chosen."""
+    """The leaderboard, as ``ragleague leaderboard`` computes it, of the selected group of queries."""
     return _board(source) if source.group is None else _board(source, source.group)
 
 
 dataset = judged(Store.dataset, "Reading the data …")
 """Queries, documents and answers."""
-dataset_of = judged(Store.dataset, "Reading the data …", _ONE_BY_ONE)
+dataset_of = judged(Store.dataset, "Reading the data …", _CACHED_DETAILS)
 """One query, by its id, with its answers and documents."""
 settings = judged(Store.settings, "Reading the settings …")
-"""What decided the results."""
+"""The settings that the results depend on."""
 queries = judged(Store.queries, "Reading the queries …")
-"""The queries alone, in their order."""
+"""The queries, in order."""
 games = judged(cached_games, "Reading the games …")
-"""All games wanted, played or not, in the order of the plan, without their texts."""
+"""All planned games, played or not, in the order of the plan, without texts."""
 _labelled = judged(labels_of, "Reading the labels …")
-labels_of_query = judged(labels_of, "Reading the labels …", _ONE_BY_ONE)
-"""The same of one query, by its id."""
-labels_by_judge = judged(samples.labels_by_judge, "Reading the labels …", _ONE_BY_ONE)
-"""What each relevance judge said of one query's documents, by its id, samples combined."""
+labels_of_query = judged(labels_of, "Reading the labels …", _CACHED_DETAILS)
+"""Combined relevance labels of one query, by its id."""
+labels_by_judge = judged(samples.labels_by_judge, "Reading the labels …", _CACHED_DETAILS)
+"""Each relevance judge's labels of one query's documents, with samples combined."""
 nuggets = judged(nugget_results, "Reading the nuggets …")
-"""Nuggets and what every answer states of them; ``None`` where the tournament has none."""
+"""Nuggets and their assignments to answers; ``None`` if the tournament has none."""
 
 
-@st.cache_resource(max_entries=_KEPT, show_spinner="Holding judges against people …")
+@st.cache_resource(max_entries=_CACHED, show_spinner="Holding judges against people …")
 def people(source: Source, *, boards: bool = False) -> tuple[tuple[Comparison, ...], tuple[Level, ...]]:
-    """Judges held against people, and the levels on which people judged what no judge did.
+    """Comparisons of judges with people, and the levels that people judged but no judge did.
 
     Args:
-        source: which tournament, and which group of its queries.
-        boards: also their leaderboards, which takes longer than all else.
+        source: the tournament, and the group of its queries.
+        boards: also compare their leaderboards, which takes longer than everything else.
     """
     with shared(source.location) as store:
         return compare_with_people(
@@ -190,35 +191,35 @@ def people(source: Source, *, boards: bool = False) -> tuple[tuple[Comparison, .
 
 
 spent = judged(spending, "Adding up what judges cost …")
-"""What each answer judge's games took, by judge."""
+"""Spending on games, by answer judge."""
 
 
 def corrected(source: Source) -> tuple[Comparison, ...] | None:
-    """The same with each judge's figures corrected by people; ``None`` while it is made, with its progress drawn."""
-    found = _worked("corrected", source, partial(compare_with_people, label_next=0))
-    return None if found is None else found[0]
+    """The comparisons with judges' figures corrected by people's labels; ``None`` while they are computed."""
+    comparisons = _background("corrected", source, partial(compare_with_people, label_next=0))
+    return None if comparisons is None else comparisons[0]
 
 
 def styles(source: Source) -> tuple[StyleEffect, ...] | None:
-    """What answer judges like besides quality; ``None`` as above."""
-    found: tuple[StyleEffect, ...] | None = _worked("styles", source, styles_of)
-    return found
+    """What answer judges prefer besides quality; ``None`` while it is computed."""
+    effects: tuple[StyleEffect, ...] | None = _background("styles", source, styles_of)
+    return effects
 
 
 class Work(threading.Thread):
-    """Something that takes long, made once for all who wait for it."""
+    """A slow computation in a thread, run once for all sessions that wait for it."""
 
     def __init__(self, source: Source, make: Callable[..., Any]) -> None:
         super().__init__(daemon=True)
         self.source, self._make = source, make
         self.share, self.doing = 0.0, ""
-        self.found: Any = None
+        self.value: Any = None
         self.error: Exception | None = None
 
     def run(self) -> None:
         try:
             with shared(self.source.location) as store:
-                self.found = self._make(store, self.source.tournament, tell=self._tell)
+                self.value = self._make(store, self.source.tournament, tell=self._tell)
         except Exception as error:
             self.error = error
 
@@ -227,25 +228,25 @@ class Work(threading.Thread):
 
 
 _WORKS: Final[dict[tuple[str, Source], Work]] = {}
-"""By what is made and of what; the newest last."""
+"""Computations by kind and source, the newest last."""
 
 
-def _worked(kind: str, source: Source, make: Callable[..., Any]) -> Any:
-    """What this makes; ``None`` while a thread is still at it, with a bar on the page that ends with a new drawing."""
+def _background(kind: str, source: Source, make: Callable[..., Any]) -> Any:
+    """The result of ``make`` in a thread; ``None`` with a progress bar while it runs, then the page is redrawn."""
     key = kind, replace(source, group=None)
     work = _WORKS.get(key)
     if work is None:
         work = _WORKS[key] = Work(source, make)
-        for old in [*_WORKS][: -2 * _KEPT]:
+        for old in [*_WORKS][: -2 * _CACHED]:
             del _WORKS[old]
         work.start()
-        work.join(None if len(games(source)) < WORTH_KEEPING else _AT_ONCE_S)
+        work.join(None if len(games(source)) < WORTH_KEEPING else _WITHOUT_BAR_S)
     if work.is_alive():
         _show_progress(work)
     elif work.error is not None:
         _WORKS.pop(key, None)
         raise work.error
-    return work.found
+    return work.value
 
 
 @st.fragment(run_every=0.5)
@@ -257,12 +258,12 @@ def _show_progress(work: Work) -> None:
 
 @derived()
 def labels(source: Source) -> Labels:
-    """What the relevance judges together called each retrieved document, by query and document."""
-    found: dict[str, dict[str, int]] = {}
+    """Combined labels of the relevance judges, by query and document."""
+    labels_by_query: dict[str, dict[str, int]] = {}
     for (query_id, doc_id), result in _labelled(source).items():
         if isinstance(result, Judgment):
-            found.setdefault(query_id, {})[doc_id] = label_of(result.outcome)
-    return found
+            labels_by_query.setdefault(query_id, {})[doc_id] = label_of(result.outcome)
+    return labels_by_query
 
 
 @derived()
@@ -272,21 +273,21 @@ def scores(source: Source) -> Floats:
 
 
 @derived()
-def met(source: Source) -> frozenset[tuple[str, str, str]]:
-    """Query and agents, by name, of all games with a verdict."""
+def played(source: Source) -> frozenset[tuple[str, str, str]]:
+    """Query and agents of all games with a verdict."""
     table = games(source)
     return frozenset(table.key(row)[:3] for row in np.flatnonzero(table.played).tolist())
 
 
 @derived()
 def groups(source: Source) -> tuple[tuple[str, str], ...]:
-    """Groups of queries: what their metadata has few values of, as name and value."""
-    found = groupings(queries(source).values())
-    return tuple((name, value) for name, own in found.items() for value in own)
+    """Groups of queries, as metadata column and value; only columns with few values."""
+    values_by_column = groupings(queries(source).values())
+    return tuple((name, value) for name, values in values_by_column.items() for value in values)
 
 
 class _Use(Struct):
-    """A store that is open, or is being opened, how many use it now, and when the last of them left."""
+    """An open or opening store, its file, its number of users, and when the last one left."""
 
     store: Future[Store]
     file: int
@@ -297,16 +298,16 @@ class _Use(Struct):
 _USES: Final[dict[str, _Use]] = {}
 _USING: Final = threading.Lock()
 _IDLE_S: Final = 5.0
-"""A server may have been started anew while nobody used its store for so long."""
+"""After this many idle seconds the store is reopened: its database server may have restarted."""
 
 
 @contextmanager
 def shared(location: str) -> Iterator[Store]:
-    """The one open store of this process: whoever comes first opens it, and the last to leave closes it.
+    """The process's one open store: the first user opens it, and the last one closes it.
 
-    All threads share its connections, and those that write take turns. With a store each, a hundred people at once
-    would be as many writers that find a file locked, and as many connections to a server. While nobody uses it, a
-    file is at rest and can be copied or replaced; a server's connections are kept for the next, if that comes soon.
+    All threads share its connections, and writers take turns. With one store per thread, a hundred users would be a
+    hundred writers that find the file locked, and as many connections to a database server. An unused SQLite file is
+    closed, so that it can be copied or replaced; connections to a server stay open for a few seconds.
 
     Raises:
         InputError: there is no store.
@@ -337,7 +338,7 @@ def shared(location: str) -> Iterator[Store]:
 
 
 def _open(location: str, use: _Use) -> None:
-    """Open a store for all who wait for it; where that fails, the next to come tries anew."""
+    """Open a store for all waiting threads; after an error the next caller tries again."""
     try:
         use.store.set_result(Store.open(location))
     except BaseException as error:
@@ -352,29 +353,29 @@ def _forget(location: str, use: _Use) -> None:
 
 
 _FILES: Final[dict[str, tuple[int, int]]] = {}
-"""By place, a file that is kept open, and its number: no other file gets that number, should this one be deleted."""
+"""Descriptor and inode by location: the file stays open, so that no new file can get its inode after a deletion."""
 
 
 def _file_number(location: str) -> int:
-    """Which file a store is now: one deleted and made anew may have as many changes as the old; 0 of a server."""
+    """The inode of the store's file, which shows if it was replaced; 0 for a database server."""
     path = sqlite_path(location)
     if path is None:
         return 0
-    with _USING, suppress(OSError):  # what is wrong with it shows when it is opened
-        # The file that is there is opened once: closing it a second time would take SQLite's locks from it.
-        kept, number = _FILES.get(location, (-1, -1))
+    with _USING, suppress(OSError):  # errors are reported when the store is opened
+        # Each file is opened once: closing a second descriptor would release SQLite's locks on it.
+        descriptor, number = _FILES.get(location, (-1, -1))
         if path.stat().st_ino != number:
-            opened = os.open(path, os.O_RDONLY)
-            _FILES[location] = opened, os.fstat(opened).st_ino
-            if kept != -1:
-                os.close(kept)
+            new_descriptor = os.open(path, os.O_RDONLY)
+            _FILES[location] = new_descriptor, os.fstat(new_descriptor).st_ino
+            if descriptor != -1:
+                os.close(descriptor)
         return _FILES[location][1]
     return 0
 
 
 @derived("Reading the grades …")
 def study(source: Source) -> Study | None:
-    """Bank, grades and passages; ``None`` where the tournament has no exam."""
+    """Bank, grades and passages; ``None`` if the tournament has no exam."""
     if settings(source).exam is None:
         return None
     scores = board(source).exam
@@ -385,28 +386,36 @@ def study(source: Source) -> Study | None:
 
 
 @derived("Reading the labels …")
-def exam_labels(source: Source) -> Mapping[Whose, Labels]:
-    """Relevance labels of the graded passages, by whose they are; only those who labelled any.
+def exam_labels(source: Source) -> Mapping[LabelSource, Labels]:
+    """Relevance labels of the graded passages, by source (people or judge); sources without labels are left out.
 
-    A label goes to the passage whose id it names, for instance ``q1/agent#2``.
+    A label belongs to the passage whose id it names, for instance ``q1/agent#2``.
     """
-    found = study(source)
-    if found is None:
+    exam = study(source)
+    if exam is None:
         return {}
-    given: Mapping[Whose, Labels] = {"people": dataset(source).qrels, "judge": labels(source)}
-    own: dict[Whose, Labels] = {
-        whose: {
-            query_id: {passage: some[query_id][passage] for passage in grid.passages if passage in some[query_id]}
-            for query_id, grid in found.grids.grids.items()
-            if query_id in some
+    labels_by_source: Mapping[LabelSource, Labels] = {"people": dataset(source).qrels, "judge": labels(source)}
+    passage_labels: dict[LabelSource, Labels] = {
+        label_source: {
+            query_id: {
+                passage: source_labels[query_id][passage]
+                for passage in grid.passages
+                if passage in source_labels[query_id]
+            }
+            for query_id, grid in exam.grids.grids.items()
+            if query_id in source_labels
         }
-        for whose, some in given.items()
+        for label_source, source_labels in labels_by_source.items()
     }
-    return {whose: some for whose, some in own.items() if any(some.values())}
+    return {
+        label_source: source_labels
+        for label_source, source_labels in passage_labels.items()
+        if any(source_labels.values())
+    }
 
 
 def exam_depth(source: Source) -> int:
-    """Passages of an answer that count."""
+    """Number of passages per answer that the exam counts."""
     exam = settings(source).exam
     assert exam is not None
     return exam.depth

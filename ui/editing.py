@@ -1,7 +1,7 @@
-"""The editor of the pages: who may edit which files, what they have changed so far, and how that is saved.
+"""Editing on the pages: which files a viewer may edit, drafts of unsaved edits, and saving with a history.
 
-Only files that the configuration names, in its folder, are edited; pages started on a store edit nothing. A page writes
-where somebody pressed a button of it, never by its address, and only through ``arena.data.safe_files``.
+Only files that the configuration names, in its folder, can be edited; pages started on a store edit nothing. Pages
+write only when somebody presses a button, never because of an address, and only through ``arena.data.safe_files``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ui.show import draw, show_table
 from ui.text import problem
 
 CONFIG_VARIABLE: Final = "RAGLEAGUE_UI_CONFIG"
-"""Environment variable through which ``ui.serve`` tells the pages which configuration they were started with."""
+"""Environment variable with the configuration that the pages were started with, set by ``ui.serve``."""
 _REFUSED: Final = "refused"
 _SAVED: Final = "saved"
 
@@ -47,7 +47,7 @@ class Session(Struct, frozen=True):
 
     Attributes:
         path: the YAML file.
-        config: what it says.
+        config: its content.
     """
 
     path: Path
@@ -55,40 +55,40 @@ class Session(Struct, frozen=True):
 
     @property
     def folder(self) -> Path:
-        """Nothing outside of it is written."""
+        """The folder of the YAML file; pages write only inside it."""
         return self.path.resolve().parent
 
 
 def session() -> Session | None:
-    """The configuration, read anew at every call; ``None`` where the pages were started on a store, or not for editors.
+    """The configuration, read again at every call; ``None`` if the pages have none or the viewer is not an editor.
 
     Raises:
-        ConfigError: it cannot be used any more.
+        ConfigError: the configuration has become unusable.
     """
-    given = os.environ.get(CONFIG_VARIABLE)
-    return Session(Path(given), load_config(Path(given))) if given and allowed("edit") else None
+    path = os.environ.get(CONFIG_VARIABLE)
+    return Session(Path(path), load_config(Path(path))) if path and allowed("edit") else None
 
 
 def configured() -> Config | None:
-    """The tournament that the pages were started for, whoever looks at them; ``None`` where it cannot be read."""
-    given = os.environ.get(CONFIG_VARIABLE)
+    """The tournament's configuration that the pages were started with, for any viewer; ``None`` if unreadable."""
+    path = os.environ.get(CONFIG_VARIABLE)
     try:
-        return _as_of(Path(given), Path(given).stat().st_mtime_ns) if given else None
+        return _load_cached(Path(path), Path(path).stat().st_mtime_ns) if path else None
     except (InputError, OSError):
         return None
 
 
 @lru_cache(maxsize=1)
-def _as_of(path: Path, _changed_ns: int) -> Config | None:
+def _load_cached(path: Path, _changed_ns: int) -> Config | None:
     config = load_either(path)
     return config if isinstance(config, Config) else None
 
 
 def remark_on_stored(version: tuple[int, int, int]) -> str:
-    """What the store holds in place of the configuration's own tournament, or lacks of it; often empty.
+    """How the stored tournament differs from the configuration, or what it lacks; usually empty.
 
     Args:
-        version: of the store.
+        version: of the store; part of the cache key.
     """
     config = configured()
     if config is None or config.file is None:
@@ -98,7 +98,7 @@ def remark_on_stored(version: tuple[int, int, int]) -> str:
 
 @lru_cache(maxsize=4)
 def _compared(location: str, _version: tuple[int, int, int], path: Path, changed_ns: int) -> str:
-    config = _as_of(path, changed_ns)
+    config = _load_cached(path, changed_ns)
     with closing(Store.open(location)) as store:
         try:
             return "" if config is None else compared_with_stored(store, config)
@@ -107,7 +107,7 @@ def _compared(location: str, _version: tuple[int, int, int], path: Path, changed
 
 
 def check(may: Action = "edit") -> None:
-    """For what a button calls, which was drawn before: whether the viewer may still do so.
+    """Check that the viewer may still do this: buttons may have been drawn under an earlier role.
 
     Raises:
         InputError: they may not.
@@ -116,35 +116,35 @@ def check(may: Action = "edit") -> None:
         raise InputError(f"your role does not allow to {may} any more")
 
 
-def attempt(action: Callable[..., None], *given: object, may: Action = "edit") -> None:
-    """Do what a button says, or let ``say_refused`` say with the next drawing why not."""
+def attempt(action: Callable[..., None], *arguments: object, may: Action = "edit") -> None:
+    """Run a button's action; if it is refused, ``say_refused`` shows why at the next drawing."""
     try:
         check(may)
-        action(*given)
+        action(*arguments)
     except (RagleagueError, ValueError) as error:
         st.session_state[_REFUSED] = str(error)
 
 
 def say_refused(words: str) -> None:
-    """Say, once, why what the viewer's last press asked for was not done, if it was not."""
+    """Show once why the last action was refused, if it was."""
     if refused := st.session_state.pop(_REFUSED, None):
         problem(words, refused)
 
 
 def why_not() -> str:
-    """Where there is no session, why, and what to do; our own words."""
+    """Why the viewer cannot edit, and what to do; our own words."""
     if not allowed("edit"):
         return "To read only: your role does not include edits."
     return "To read only: these pages were started on a store. `ragleague ui CONFIG` opens them for edits."
 
 
 class OpenedSection(Struct, frozen=True):
-    """What of a section of the configuration can be edited.
+    """The editable file of a section of the configuration.
 
     Attributes:
-        session: of who may edit it; ``None`` where nobody here may.
-        path: the section's file; ``None`` where a judge makes its content, or nobody may edit.
-        why_not: why nobody may; our own words.
+        session: the configuration; ``None`` if the viewer cannot edit the section.
+        path: the section's file; ``None`` if a judge makes its content, or nobody may edit it.
+        why_not: why the viewer cannot edit it; our own words.
     """
 
     session: Session | None = None
@@ -153,34 +153,34 @@ class OpenedSection(Struct, frozen=True):
 
 
 def opened(source: data.Source, name: str) -> OpenedSection:
-    """The file that a section of the configuration names as its ``bank``, if it can be edited."""
-    own = session()
-    if own is None:
+    """The file that the section ``name`` of the configuration names as its ``bank``, if it can be edited."""
+    current = session()
+    if current is None:
         return OpenedSection(why_not=why_not())
-    section = getattr(own.config, name) if own.config.name == source.tournament else None
+    section = getattr(current.config, name) if current.config.name == source.tournament else None
     if section is None:
         return OpenedSection(
             why_not=f"To read only: the pages were started with a YAML file that has no `{name}` for this."
         )
-    if section.bank is not None and not safe_files.within(own.folder, section.bank):
+    if section.bank is not None and not safe_files.within(current.folder, section.bank):
         return OpenedSection(
             why_not="To read only: the file is not in the folder of the YAML file. Edit the file itself."
         )
-    return OpenedSection(own, section.bank)
+    return OpenedSection(current, section.bank)
 
 
 Content = TypeVar("Content")
 
 
 class Draft(Struct, Generic[Content]):
-    """What one person has made of a file and not saved.
+    """One person's unsaved edits of a file.
 
     Attributes:
         path: the file.
-        digest: of its bytes when they began.
-        before: what it held then.
-        after: what it is to hold.
-        fields: what stands in fields, by their keys, and no button has taken over yet.
+        digest: of the file's bytes when the draft began.
+        before: the file's content then.
+        after: the edited content.
+        fields: values of form fields, by key, that no button has applied yet.
     """
 
     path: Path
@@ -191,11 +191,10 @@ class Draft(Struct, Generic[Content]):
 
     @property
     def is_changed(self) -> bool:
-        """Whether there is anything to save."""
         return self.before != self.after
 
     def rebase(self, digest: str | None, content: Content) -> int:
-        """Put the changes on a newer version of the file; returns how many do not fit it and are dropped."""
+        """Apply the edits to a newer version of the file; returns the number that do not fit and are dropped."""
         raise NotImplementedError
 
 
@@ -205,93 +204,93 @@ AnyDraft = TypeVar("AnyDraft", bound="Draft[Any]")
 def draft(
     key: str, path: Path, read: Callable[[], Any], begin: Callable[[Path, str | None, Any], AnyDraft]
 ) -> AnyDraft:
-    """This person's draft of a file; without changes of theirs, of the file as it is now.
+    """This person's draft of a file; without edits, a draft of the current file.
 
-    Where somebody else changed the file meanwhile, it says so and offers to put the changes on their version.
+    If somebody else has changed the file meanwhile, it draws a warning and offers to apply the edits to their version.
 
     Args:
         key: of the draft in the session.
         path: of the file.
-        read: what the file holds now.
-        begin: makes a draft of a file with its digest and its content.
+        read: returns the file's current content.
+        begin: makes a draft from path, digest and content.
     """
-    known: AnyDraft | None = st.session_state.get(key)
+    current: AnyDraft | None = st.session_state.get(key)
     digest = safe_files.digest(path)
-    if known is None:
-        known = st.session_state[key] = begin(path, digest, read())
-        _resume(key, known)
-    if known.path != path or (not known.is_changed and known.digest != digest):
-        known = st.session_state[key] = begin(path, digest, read())
-    elif known.digest != digest:
+    if current is None:
+        current = st.session_state[key] = begin(path, digest, read())
+        _resume(key, current)
+    if current.path != path or (not current.is_changed and current.digest != digest):
+        current = st.session_state[key] = begin(path, digest, read())
+    elif current.digest != digest:
         st.warning("**The file was changed by somebody else** since you began to edit it.", icon=":material/warning:")
         with st.container(horizontal=True):
-            st.button("Put my edits on their version", on_click=attempt, args=(_rebase, known, digest, read))
-            st.button("Drop my edits", on_click=_drop, args=(key, known))
-    _keep(key, known)
-    return known
+            st.button("Put my edits on their version", on_click=attempt, args=(_rebase, current, digest, read))
+            st.button("Drop my edits", on_click=_drop, args=(key, current))
+    _store_draft(key, current)
+    return current
 
 
-def _kept(key: str, known: Draft[Any]) -> Path | None:
-    """The file, beside earlier versions, of a draft of this person, or of this browser where nobody signs in."""
+def _draft_file(key: str, unsaved: Draft[Any]) -> Path | None:
+    """Path of the stored draft: one per person or, without sign-in, per browser; ``None`` if neither is known."""
     from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token_string
 
     person, cookie = viewer(), st.context.cookies.get("_streamlit_xsrf", "")
-    who = decode_xsrf_token_string(cookie)[0] if person is None else person.name.encode()
-    if not who:
+    owner = decode_xsrf_token_string(cookie)[0] if person is None else person.name.encode()
+    if not owner:
         return None
-    name = hashlib.sha256(key.encode() + b" " + who).hexdigest()[:32]
-    return safe_files.history_folder(known.path) / f"draft-{name}"
+    name = hashlib.sha256(key.encode() + b" " + owner).hexdigest()[:32]
+    return safe_files.history_folder(unsaved.path) / f"draft-{name}"
 
 
-def _resume(key: str, known: Draft[Any]) -> None:
-    """Give a new draft what was kept of it before the page was loaded anew, or the server started anew."""
-    if (file := _kept(key, known)) is not None and file.is_file():
+def _resume(key: str, unsaved: Draft[Any]) -> None:
+    """Restore a new draft from its file, after a reload or a restart of the server."""
+    if (file := _draft_file(key, unsaved)) is not None and file.is_file():
         with suppress(OSError, ValueError):
-            kept = cache.read(file.read_bytes())
-            for name in kept.keys() & set(known.__struct_fields__):
-                setattr(known, name, kept[name])
+            saved = cache.read(file.read_bytes())
+            for name in saved.keys() & set(unsaved.__struct_fields__):
+                setattr(unsaved, name, saved[name])
 
 
-def _keep(key: str, known: Draft[Any], *, dropped: bool = False) -> None:
-    """Keep a draft as long as it is changed, readable for the server alone; where that cannot be written, in memory."""
-    if (file := _kept(key, known)) is None:
+def _store_draft(key: str, unsaved: Draft[Any], *, dropped: bool = False) -> None:
+    """Store a changed draft, readable only by the server; if the file cannot be written, it stays in memory only."""
+    if (file := _draft_file(key, unsaved)) is None:
         return
     with suppress(OSError):
-        if (known.is_changed or known.fields) and not dropped:
+        if (unsaved.is_changed or unsaved.fields) and not dropped:
             file.parent.mkdir(exist_ok=True)
             file.touch(mode=0o600)
-            file.write_bytes(cache.written({name: own for name, own in asdict(known).items() if name != "path"}))
+            file.write_bytes(cache.written({name: value for name, value in asdict(unsaved).items() if name != "path"}))
         else:
             file.unlink(missing_ok=True)
 
 
-def begin_fields(key: str, known: Draft[Any], values: Mapping[str, Any]) -> None:
-    """Give fields that are drawn next their values, by their keys: what stood in them before, be it before a reload."""
+def begin_fields(key: str, unsaved: Draft[Any], values: Mapping[str, Any]) -> None:
+    """Set fields that are drawn next to the values that they had in the draft, else to ``values``, by key."""
     for name, value in values.items():
-        st.session_state.setdefault(name, known.fields.get(name, value))
-    now = {name: st.session_state[name] for name in values}
-    others = {name: value for name, value in known.fields.items() if name not in now}
-    known.fields = others | {name: value for name, value in now.items() if value != values[name]}
-    _keep(key, known)
+        st.session_state.setdefault(name, unsaved.fields.get(name, value))
+    current = {name: st.session_state[name] for name in values}
+    others = {name: value for name, value in unsaved.fields.items() if name not in current}
+    unsaved.fields = others | {name: value for name, value in current.items() if value != values[name]}
+    _store_draft(key, unsaved)
 
 
-def _drop(key: str, known: Draft[Any]) -> None:
+def _drop(key: str, unsaved: Draft[Any]) -> None:
     st.session_state.pop(key, None)
-    _keep(key, known, dropped=True)
+    _store_draft(key, unsaved, dropped=True)
 
 
-def _rebase(known: Draft[Any], digest: str | None, read: Callable[[], Any]) -> None:
-    if dropped := known.rebase(digest, read()):
+def _rebase(unsaved: Draft[Any], digest: str | None, read: Callable[[], Any]) -> None:
+    if dropped := unsaved.rebase(digest, read()):
         st.toast(f"{dropped} of your edits do not fit it and were dropped.")
 
 
 def show_save(key: str, known: Draft[Any], save: Callable[[str], None]) -> None:
-    """Draw who edits, and the buttons that save a draft or drop it.
+    """Draw the editor's name and the buttons that save or drop a draft.
 
     Args:
         key: of the draft in the session.
         known: the draft.
-        save: called with the name of who edits; says with ``note_saved`` what was saved.
+        save: called with the editor's name; reports with ``note_saved``.
     """
     person, name = viewer(), f"{key}-by"
     if person is None:
@@ -304,25 +303,27 @@ def show_save(key: str, known: Draft[Any], save: Callable[[str], None]) -> None:
         _drop(key, known)
 
     with st.container(horizontal=True):
-        same = not known.is_changed
-        st.button("Save", type="primary", disabled=same, on_click=attempt, args=(saved,), key=f"{key}-save")
-        st.button("Drop my changes", disabled=same, on_click=_drop, args=(key, known))
+        unchanged = not known.is_changed
+        st.button("Save", type="primary", disabled=unchanged, on_click=attempt, args=(saved,), key=f"{key}-save")
+        st.button("Drop my changes", disabled=unchanged, on_click=_drop, args=(key, known))
 
 
-def offer_file(own: Session, name: str, section: str, endings: tuple[str, ...], save: Callable[[Path], object]) -> None:
-    """Offer to make what a judge wrote a file, which can be edited.
+def offer_file(
+    session: Session, name: str, section: str, endings: tuple[str, ...], save: Callable[[Path], object]
+) -> None:
+    """Draw a form that saves what a judge wrote as a file, which can then be edited.
 
     Args:
-        own: whose folder the file is put in.
-        name: offered for it.
-        section: of the configuration, which is to name it.
-        endings: that its name may have.
-        save: writes it.
+        session: the file goes into its folder.
+        name: suggested file name.
+        section: section of the configuration that is to name the file.
+        endings: allowed endings of the name.
+        save: writes the file.
     """
     st.caption(f"A judge wrote these. Saved as a file, which ends in {' or '.join(endings)}, they can be edited here.")
 
     def saved() -> None:
-        path = new_file(own, st.session_state[f"{section}-file"], *endings)
+        path = new_file(session, st.session_state[f"{section}-file"], *endings)
         save(path)
         yaml = f"{section}:\n  bank: {json.dumps(path.name)}"
         note_saved("Saved. Name it in the YAML file in place of what has them made. What is judged stays known.", yaml)
@@ -333,7 +334,7 @@ def offer_file(own: Session, name: str, section: str, endings: tuple[str, ...], 
 
 
 def new_file(session: Session, name: str, *endings: str) -> Path:
-    """Where a new file of this name is to be: beside the YAML file.
+    """Path of a new file beside the YAML file.
 
     Raises:
         InputError: the name has none of these endings, or names a folder or a hidden file.
@@ -345,15 +346,15 @@ def new_file(session: Session, name: str, *endings: str) -> Path:
 
 
 def note_saved(words: str, code: str = "", blocks: Sequence[Block] = ()) -> None:
-    """Say with the next drawing that something was saved, in our own words, what to do next, and what it changed."""
+    """Show at the next drawing that something was saved, with what to do next and what changed."""
     st.session_state[_SAVED] = words, code, blocks
 
 
 def say_saved() -> None:
-    """Say, once, what was saved, or why it was not."""
+    """Show once what was saved, or why it was not."""
     say_refused("Nothing was changed.")
-    if saved := st.session_state.pop(_SAVED, None):
-        words, code, blocks = saved
+    if message := st.session_state.pop(_SAVED, None):
+        words, code, blocks = message
         st.success(words, icon=":material/check:")
         if code:
             st.code(code, language=None)
@@ -362,7 +363,7 @@ def say_saved() -> None:
 
 
 def show_history(path: Path) -> None:
-    """Earlier versions of a file behind a fold, read once it is open."""
+    """Draw earlier versions of a file in an expander; they are read when it is open."""
     with unfold("Earlier versions", "earlier-versions") as fold:
         if fold.open:
             try:
@@ -374,10 +375,10 @@ def show_history(path: Path) -> None:
 def _user() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # a container's user may have no name
+    except (KeyError, OSError):  # a user in a container may have no name
         return ""
 
 
 def query_options(source: data.Source) -> dict[str, str]:
-    """Queries as options, by id."""
+    """Labels of the queries, by id."""
     return {query_id: text.query_label(query_id, query.text) for query_id, query in data.queries(source).items()}

@@ -1,7 +1,7 @@
-"""Runs that the pages start and stop: processes of ``ragleague run`` of their own, which go on if the pages end.
+"""Start, watch and stop runs from the pages: separate ``ragleague run`` processes, which outlive the pages.
 
-Only the configuration that the pages were started with is run, and only an editor starts or stops anything. What a run
-does is in the store, so that a reload, or pages started anew, see it; what it says is in a file beside the YAML file.
+Pages can run only the configuration that they were started with, and only editors start or stop runs. The store
+records a run's progress, so that a reload or a restart sees it; its output goes to a log beside the YAML file.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from ui.data import shared
 from ui.editing import Session, check
 
 _TAIL: Final = 16_384
-"""Bytes of the end of a log that are shown."""
-_SELDOM: Final = 10
-"""So many times as long as a count takes it holds."""
+"""Number of bytes shown from the end of a log."""
+_REFRESH_FACTOR: Final = 10
+"""A count is reused for this many times its duration."""
 
 
-class _Started(Struct):
-    """What all sessions share.
+class _SharedState(Struct):
+    """State shared by all sessions.
 
     Attributes:
-        lock: held by whoever starts one.
-        processes: that these pages started, by configuration.
-        asked: numbers of those that were asked to stop.
-        counting: held by whoever counts.
-        counted: when, in how long and with what result somebody last counted how far a tournament is.
+        lock: held while a run is started.
+        processes: processes that these pages started, by configuration.
+        asked: ids of processes that were asked to stop.
+        counting: held while progress is counted.
+        counted: time, duration and result of the last progress count, by store and tournament.
     """
 
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -50,17 +50,17 @@ class _Started(Struct):
 
 
 @st.cache_resource
-def _started() -> _Started:
-    return _Started()
+def _state() -> _SharedState:
+    return _SharedState()
 
 
 def log_file(session: Session) -> Path:
-    """Where the last run that the pages started says what it does: ``tournament.run.log`` beside the YAML file."""
+    """Log of the last run that the pages started: ``tournament.run.log`` beside the YAML file."""
     return session.path.with_suffix(".run.log")
 
 
 def log_tail(session: Session) -> str:
-    """The last lines of it, the empty string where there is none."""
+    """The end of that log; empty if there is none."""
     try:
         with log_file(session).open("rb") as log:
             log.seek(max(0, log_file(session).stat().st_size - _TAIL))
@@ -70,46 +70,46 @@ def log_tail(session: Session) -> str:
 
 
 def latest(location: str, tournament: str, most: int | None = None) -> list[StoredRun]:
-    """The runs of a tournament, the latest first; none where the store does not know it yet."""
-    for process in list(_started().processes.values()):
-        process.poll()  # else one that was killed would stay in the system's table as if it were there
+    """The runs of a tournament, the latest first; empty if the store does not know it yet."""
+    for process in list(_state().processes.values()):
+        process.poll()  # otherwise a killed process stays a zombie that looks alive
     with shared(location) as store:
         return Runs(store, tournament).all(most)
 
 
-def at_work(location: str, tournament: str) -> list[StoredRun]:
-    """The runs of it that go on now, the latest first."""
+def active(location: str, tournament: str) -> list[StoredRun]:
+    """The runs of a tournament that are running, the latest first."""
     with shared(location) as store:
         return Runs(store, tournament).at_work()
 
 
-def how_far(location: str, tournament: str) -> TournamentProgress:
-    """How far a tournament is; counted anew only as often as takes a tenth of a core, however many look."""
-    counted = _started().counted
-    with _started().counting:  # who comes meanwhile waits for the same count
-        at, took, found = counted.get((location, tournament), (-math.inf, 0.0, None))
-        if found is None or time.monotonic() - at > _SELDOM * took:
-            begun = time.monotonic()
+def current_progress(location: str, tournament: str) -> TournamentProgress:
+    """Progress of a tournament; recounted at most as often as takes a tenth of a core, for any number of viewers."""
+    counts = _state().counted
+    with _state().counting:  # others wait for this count
+        counted_at, duration, latest_progress = counts.get((location, tournament), (-math.inf, 0.0, None))
+        if latest_progress is None or time.monotonic() - counted_at > _REFRESH_FACTOR * duration:
+            start_time = time.monotonic()
             with shared(location) as store:
-                found = progress(store, tournament)
-            counted[location, tournament] = time.monotonic(), time.monotonic() - begun, found
-    return found
+                latest_progress = progress(store, tournament)
+            counts[location, tournament] = time.monotonic(), time.monotonic() - start_time, latest_progress
+    return latest_progress
 
 
-def begins(session: Session) -> bool:
-    """Whether a process that these pages started is alive, be it that the store does not know of it yet."""
-    process = _started().processes.get(session.path)
+def is_alive(session: Session) -> bool:
+    """Whether a process that these pages started is alive, even if the store does not know its run yet."""
+    process = _state().processes.get(session.path)
     return process is not None and process.poll() is None
 
 
-def never_began(session: Session, last: StoredRun | None) -> bool:
-    """Whether the last process that these pages started ended before it was a run.
+def failed_to_start(session: Session, last: StoredRun | None) -> bool:
+    """Whether the last process that these pages started ended before it recorded a run.
 
     Args:
         session: whose process it is.
-        last: the last run that the store knows.
+        last: the last run in the store.
     """
-    process = _started().processes.get(session.path)
+    process = _state().processes.get(session.path)
     return process is not None and bool(process.poll()) and (last is None or last.pid != process.pid)
 
 
@@ -117,45 +117,49 @@ def start(session: Session, *, retry_failed: bool = False) -> None:
     """Start ``ragleague run`` on the configuration.
 
     Raises:
-        InputError: not allowed, or a run of it is at work.
-        DataError: its log cannot be written.
+        InputError: not allowed, or the tournament is running already.
+        DataError: the log cannot be written.
     """
     check()
-    with _started().lock:
+    with _state().lock:
         runs = latest(session.config.store, session.config.name, 1)
-        if begins(session) or (runs and runs[0].state == "running"):
+        if is_alive(session) or (runs and runs[0].state == "running"):
             raise InputError("a run of this tournament is at work already")
         log = log_file(session)
         try:
             log.unlink(missing_ok=True)
-            said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            log_descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except OSError as error:
             raise DataError(log, f"cannot be written: {reason(error)}") from error
         command = [sys.executable, "-m", "ragleague", "run", str(session.path), *(["--retry-failed"] * retry_failed)]
         try:
-            # In a session of its own, so that Ctrl-C where the pages were started does not reach it.
-            _started().processes[session.path] = subprocess.Popen(  # noqa: S603 - our own command
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True
+            # In a new session, so that Ctrl-C in the terminal of the pages does not reach it.
+            _state().processes[session.path] = subprocess.Popen(  # noqa: S603 - a fixed command
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log_descriptor,
+                start_new_session=True,
             )
         finally:
-            os.close(said)
+            os.close(log_descriptor)
 
 
 def stop(session: Session, run: StoredRun | None) -> None:
-    """Do to a run what Ctrl-C does: the first time it finishes what is in flight, the second time it stops at once.
+    """Interrupt a run like Ctrl-C: the first time it finishes calls in flight, the second time it stops at once.
 
     Args:
-        session: whose process is stopped, where these pages started it.
-        run: else the process that the store says is at work.
+        session: its process is stopped, if these pages started one.
+        run: otherwise this run's process.
 
     Raises:
-        InputError: not allowed, or it is at work on another machine.
+        InputError: not allowed, or the run is on another machine or another user's.
     """
     check()
-    process = _started().processes.get(session.path)
+    process = _state().processes.get(session.path)
     if process is not None and process.poll() is None:
         process.send_signal(signal.SIGINT)
-        _started().asked.add(process.pid)
+        _state().asked.add(process.pid)
     elif run is not None and run.state == "running" and run.here:
         try:
             os.kill(run.pid, signal.SIGINT)
@@ -163,13 +167,13 @@ def stop(session: Session, run: StoredRun | None) -> None:
             raise InputError("the run is somebody else's process: stop it where it was started with Ctrl-C") from None
         except ProcessLookupError:
             return  # it has just ended
-        _started().asked.add(run.pid)
+        _state().asked.add(run.pid)
     elif run is not None and run.state == "running":
         raise InputError("the run is at work on another machine: stop it there with Ctrl-C")
 
 
 def stopping(session: Session, run: StoredRun | None) -> bool:
-    """Whether the run at work has been asked to stop."""
-    process = _started().processes.get(session.path)
+    """Whether the current run has been asked to stop."""
+    process = _state().processes.get(session.path)
     pids = {None if process is None else process.pid, None if run is None else run.pid}
-    return bool(_started().asked & pids)
+    return bool(_state().asked & pids)

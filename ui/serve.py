@@ -1,7 +1,7 @@
 """The server of the pages: ``python -m ui.serve LOCATION --port 8501``.
 
-With ``--config FILE``, the YAML file that names the store, the pages can also edit the files that it names. What the
-server tells browsers to refuse, where the pages are, and whether it is well, stands here too.
+With ``--config FILE``, the YAML file that names the store, editors can also edit the files that it names. The module
+also sets security headers, adds our script and styles to the document, and answers health checks.
 """
 
 from __future__ import annotations
@@ -65,15 +65,17 @@ _OPTIONS: Final[Mapping[str, object]] = {
     "theme.metricValueFontSize": "1.5rem",
     "theme.baseRadius": "0.4rem",
 }
-"""Streamlit quiet and offline, whatever the user's own settings say. Other host names and requests that come from other
-pages are refused, so no foreign page can read along or edit, and no header says who somebody is; the details of an
-unforeseen error, which may quote texts from outside, go to the terminal and not to the page. Python collects garbage in
-its own time, not for a tenth of a second after each page. White text can be read on
-the first colour; the dark ground is the browser's own, on which our tables and pictures draw."""
+"""Streamlit settings, which override the user's: quiet and offline.
+
+Requests for other host names or from other sites are refused, so that no foreign page can read or edit, and no request
+header can identify a user. Details of unexpected errors, which may quote outside texts, go to the terminal and not to
+the page. Garbage collection stays automatic, as a forced one takes a tenth of a second after each page. White text is
+readable on the primary colour; the dark background is the browser's default, like that of our tables and charts.
+"""
 
 
-_PATIENCE_S: Final = 2.0
-"""How long a page waits for a store that another program keeps locked, before it says so."""
+_LOCK_TIMEOUT_S: Final = 2.0
+"""Seconds that a page waits for a locked store before it reports an error."""
 
 
 def serve(location: str, access: ServerAccess, *, port: int, open_browser: bool, config: str | None = None) -> None:
@@ -81,61 +83,63 @@ def serve(location: str, access: ServerAccess, *, port: int, open_browser: bool,
 
     Args:
         location: a path, or a database URL.
-        access: who can reach the pages, and may do what.
-        config: the YAML file whose tournament it is; what that names can then be edited on the pages.
+        access: who can reach the pages, and their roles.
+        config: the tournament's YAML file; files that it names can then be edited on the pages.
         port: on the address of ``access``; 0 picks a free one.
-        open_browser: also open the first page in the user's browser, where there is a display.
+        open_browser: also open the first page in a browser, if there is a display.
 
     Raises:
-        InputError: there is no store, or the port is taken.
+        InputError: there is no store, or the port is in use.
         StoreError: the store cannot be read.
     """
-    engine.PATIENCE_S = _PATIENCE_S
+    engine.PATIENCE_S = _LOCK_TIMEOUT_S
     Store.open(location).close()
-    chosen = _free_port(access.address, port)
+    bound_port = _free_port(access.address, port)
     config = None if config is None else str(Path(config).absolute())
-    _tell({LOCATION_VARIABLE: location, CONFIG_VARIABLE: config, **access.variables})
-    threading.Thread(target=_announce, args=(access, chosen), daemon=True).start()
-    options = {**_OPTIONS, "server.address": access.address, "server.port": chosen}
-    # Left alone, Streamlit opens a browser where there is a display to open it on.
+    _set_environment({LOCATION_VARIABLE: location, CONFIG_VARIABLE: config, **access.variables})
+    threading.Thread(target=_announce, args=(access, bound_port), daemon=True).start()
+    options = {**_OPTIONS, "server.address": access.address, "server.port": bound_port}
+    # By default Streamlit opens a browser if there is a display.
     headless = {} if open_browser else {"server.headless": True}
     web_app().run(config={**options, "server.allowedHosts": list(access.hosts), **headless})
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve what the command line names; errors are one line, exit status 2 if the user's, 1 else."""
+    """Serve the store that the command line names; errors are one line, with exit status 2 for user errors, else 1."""
     parser = argparse.ArgumentParser(prog="python -m ui.serve", description="Serve the web leaderboard of a store.")
     parser.add_argument("location", help="a store: path or database URL")
-    parser.add_argument("--port", type=int, default=8501, help="0 picks a free one")
-    parser.add_argument("--config", help="the YAML file that names the store, to edit what it names")
-    parser.add_argument("--address", default=LOOPBACK, help="to listen on")
+    parser.add_argument("--port", type=int, default=8501, help="port to listen on; 0 picks a free one")
+    parser.add_argument("--config", help="the YAML file that names the store, to edit the files that it names")
+    parser.add_argument("--address", default=LOOPBACK, help="address to listen on")
     parser.add_argument("--host", action="append", default=[], help="a name by which browsers call the server")
-    parser.add_argument("--roles", type=Path, help="the file that says who may do what, for people who sign in")
+    parser.add_argument("--roles", type=Path, help="file with the roles of people who sign in")
     parser.add_argument(
-        "--without-sign-in", choices=[role.value for role in ViewerRole][1:], help="the role of whoever reaches it"
+        "--without-sign-in",
+        choices=[role.value for role in ViewerRole][1:],
+        help="the role of everyone who can reach the pages",
     )
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
-    given = parser.parse_args(arguments)
-    _end_when_told()
+    options = parser.parse_args(arguments)
+    _exit_on_signals()
     try:
         access = server_access(
             sign_in_secrets(),
-            address=given.address,
-            hosts=given.host,
-            roles=given.roles,
-            everybody=ViewerRole(given.without_sign_in) if given.without_sign_in else None,
+            address=options.address,
+            hosts=options.host,
+            roles=options.roles,
+            everybody=ViewerRole(options.without_sign_in) if options.without_sign_in else None,
         )
-        serve(given.location, access, port=given.port, open_browser=not given.no_browser, config=given.config)
+        serve(options.location, access, port=options.port, open_browser=not options.no_browser, config=options.config)
     except RagleagueError as error:
         print(printable(f"error: {error}"), file=sys.stderr)  # noqa: T201
         return 2 if isinstance(error, InputError) else 1
     return 0
 
 
-def _end_when_told() -> None:
-    """End with status 0 at Ctrl-C, SIGTERM and SIGHUP, also as process 1 of a container, which ignores them otherwise.
+def _exit_on_signals() -> None:
+    """Exit with status 0 at Ctrl-C, SIGTERM and SIGHUP, also as process 1 of a container, which otherwise ignores them.
 
-    While uvicorn serves, SIGINT and SIGTERM are its own: it says goodbye to browsers, then raises them once more.
+    While uvicorn serves, it handles SIGINT and SIGTERM: it closes connections, then raises the signal again.
     """
 
     def end(_number: int, _frame: object) -> None:
@@ -143,12 +147,12 @@ def _end_when_told() -> None:
 
     signal.signal(signal.SIGINT, end)
     signal.signal(signal.SIGTERM, end)
-    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # else nohup started it
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # otherwise nohup started it
         signal.signal(signal.SIGHUP, lambda _number, _frame: signal.raise_signal(signal.SIGTERM))
 
 
-def _tell(variables: Mapping[str, str | None]) -> None:
-    """Set the environment by which the pages know what they are to show."""
+def _set_environment(variables: Mapping[str, str | None]) -> None:
+    """Set or unset the environment variables that the pages read."""
     for name, value in variables.items():
         os.environ.pop(name, None)
         if value is not None:
@@ -156,17 +160,17 @@ def _tell(variables: Mapping[str, str | None]) -> None:
 
 
 def _announce(access: ServerAccess, port: int) -> None:
-    """Say where the pages are once somebody answers there."""
-    there = _reachable(access.address)
-    while not _answers(there, port):
+    """Print the address of the pages once the server answers."""
+    host = _reachable(access.address)
+    while not _answers(host, port):
         time.sleep(0.05)
-    url = f"http://{f'[{there}]' if ':' in there else there}:{port}" if access.url is None else access.url
+    url = f"http://{f'[{host}]' if ':' in host else host}:{port}" if access.url is None else access.url
     print(f"The leaderboard is at {url.replace('{port}', str(port))} (Ctrl-C stops it)", flush=True)  # noqa: T201
-    import scipy.special  # noqa: F401 - the first page takes it, while the browser is still at its own scripts
+    import scipy.special  # noqa: F401 - preloaded for the first page while the browser loads its scripts
 
 
 def _answers(address: str, port: int) -> bool:
-    """Whether the server answers, and not only listens: from then on it ends in order when a signal comes."""
+    """Whether the server answers requests; from then on it handles signals."""
     connection = http.client.HTTPConnection(address, port)
     try:
         connection.request("GET", HEALTH)
@@ -178,19 +182,19 @@ def _answers(address: str, port: int) -> bool:
 
 
 def _reachable(address: str) -> str:
-    """Where this machine reaches a server that listens on an address, which may stand for all of its own."""
+    """Address by which this machine reaches a server; loopback if the server listens on all addresses."""
     try:
-        given = ipaddress.ip_address(address)
+        ip = ipaddress.ip_address(address)
     except ValueError:
         return address
-    return address if not given.is_unspecified else "127.0.0.1" if given.version == 4 else "::1"
+    return address if not ip.is_unspecified else "127.0.0.1" if ip.version == 4 else "::1"
 
 
 def _free_port(address: str, port: int) -> int:
     try:
         family, kind, _, _, where = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind) as probe:
-            # As the server will: a port whose last connections are still closing is free.
+            # As the server does: a port whose last connections are still closing counts as free.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(where)
             return int(probe.getsockname()[1])
@@ -199,20 +203,19 @@ def _free_port(address: str, port: int) -> int:
 
 
 HEALTH: Final = "/healthz"
-"""Answers 200 where the store can be read, 503 where it cannot, and says nothing else to whoever asks by any name."""
+"""Health check: 200 if the store can be read, else 503; answers under any host name and gives no details."""
 _METRICS: Final = "/_stcore/metrics"
-"""Streamlit's figures on its own work. They say how many people are here and what is read, so nobody is told."""
+"""Streamlit's metrics; blocked, as they reveal how many people use the pages and what they read."""
 _BACKEND: Final = 'window.__streamlit = {BACKEND_BASE_URL: new URL(".", location.href).href};'
-"""Told where the server is, which is where the page has its scripts from, a browser need not try ``/games/_stcore`` in
-vain and wait a tenth of a second before it asks the right one."""
+"""Gives the browser the server's address: otherwise it first tries ``/games/_stcore`` and loses a tenth of a second."""
 _ADDRESSES: Final = ("/", *(f"/{page.address}" for page in PAGES[1:]))
-"""Where each page is."""
+"""Path of each page."""
 _SCRIPT: Final = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
 _STYLE: Final = Path(__file__).with_name("page.css").read_text(encoding="utf-8") + STYLE
 
 
 def web_app() -> App:
-    """The server's application: the pages and their health, with headers on all of it."""
+    """The ASGI application: the pages and the health check, with security headers on every response."""
     from starlette.middleware import Middleware
     from starlette.routing import Route
     from streamlit.starlette import App
@@ -228,17 +231,17 @@ def web_app() -> App:
 
 
 def document(_request: Request) -> Response:
-    """Streamlit's document, the same for all pages, told where the server is, with our script and style sheet."""
+    """Streamlit's HTML document, the same for all pages, with the server's address, our script and our styles."""
     from starlette.responses import HTMLResponse
 
-    ours = "".join(f"<script>{script}</script>" for script in (_BACKEND, _SCRIPT))
-    told = _index().replace("<script>", f"{ours}<script>", 1)
-    styled = told.replace("</body>", f"<style>{_STYLE}</style></body>", 1)  # behind all others, which it overrides
+    script_tags = "".join(f"<script>{script}</script>" for script in (_BACKEND, _SCRIPT))
+    html = _index().replace("<script>", f"{script_tags}<script>", 1)
+    styled = html.replace("</body>", f"<style>{_STYLE}</style></body>", 1)  # last, so that it overrides the others
     return HTMLResponse(styled, headers={"cache-control": "no-cache"})
 
 
 def health(_request: Request) -> Response:
-    """Open the store as a page does; run by the server in a thread of its own."""
+    """The health check: opens the store as a page does; the server runs it in a thread."""
     from starlette.responses import PlainTextResponse
 
     try:
@@ -250,12 +253,13 @@ def health(_request: Request) -> Response:
 
 
 class Guard:
-    """Refuses what Streamlit would answer, and adds to every response what browsers are to refuse.
+    """Middleware that blocks some requests and adds security headers to every response.
 
-    What would be a page and is none leads to the first, which says so. Refused are metrics, and requests under a name
-    that the server was not given. Streamlit looks at the name for the pages' connection alone. A page elsewhere whose
-    name leads to this address (DNS rebinding) could read the rest. Browsers are to refuse other people's scripts,
-    frames and addresses.
+    It blocks metrics and requests for unknown host names: Streamlit checks host names only for the pages' connection. A
+    foreign page whose name resolves to this address (DNS rebinding) could otherwise read the rest.
+
+    Unknown pages lead to the first page, which reports them. The headers tell browsers to refuse scripts, frames and
+    addresses of other sites.
     """
 
     def __init__(self, app: ASGIApp, policy: str) -> None:
@@ -268,15 +272,14 @@ class Guard:
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
         from starlette.datastructures import Headers
         from starlette.responses import PlainTextResponse, RedirectResponse
         from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
 
         async def send_on(message: Message) -> None:
             if message["type"] == "http.response.start":
-                kept = [(name, value) for name, value in message["headers"] if name.lower() not in self._headers]
-                message = {**message, "headers": [*kept, *self._headers.items()]}
+                headers = [(name, value) for name, value in message["headers"] if name.lower() not in self._headers]
+                message = {**message, "headers": [*headers, *self._headers.items()]}
             await send(message)
 
         path = scope["path"].rstrip("/") if scope["type"] == "http" else None
@@ -286,8 +289,8 @@ class Guard:
         elif path not in (None, HEALTH) and not is_host_allowed(Headers(scope=scope).get("host")):
             app = PlainTextResponse("This server does not go by that name; '--host NAME' adds one.\n", 421)
         elif re.fullmatch(r"/[a-z]+", path or "") and path not in (HEALTH, *_ADDRESSES):
-            asked = dict(parse_qsl(scope["query_string"].decode("latin-1"))) | {"view": scope["path"].strip("/")}
-            app = RedirectResponse(f"./?{urlencode(asked)}")
+            query = dict(parse_qsl(scope["query_string"].decode("latin-1"))) | {"view": scope["path"].strip("/")}
+            app = RedirectResponse(f"./?{urlencode(query)}")
         await app(scope, receive, send_on)
 
 
@@ -297,10 +300,12 @@ def _index() -> str:
     return (Path(streamlit.__file__).parent / "static" / "index.html").read_text(encoding="utf-8")
 
 
-def _policy(*own: str) -> str:
-    """Content Security Policy Level 3: all from this server, no script in a page but ours and Streamlit's own."""
-    scripts = [*re.findall(r"<script>(.*?)</script>", _index(), re.DOTALL), *own]
-    hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(one.encode()).digest()).decode()}'" for one in scripts)
+def _policy(*inline_scripts: str) -> str:
+    """Content Security Policy (Level 3): everything from this server; only our scripts and Streamlit's run."""
+    scripts = [*re.findall(r"<script>(.*?)</script>", _index(), re.DOTALL), *inline_scripts]
+    hashes = " ".join(
+        f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" for script in scripts
+    )
     return "; ".join(
         [
             "default-src 'self'",

@@ -1,4 +1,4 @@
-"""Sections, tables and pictures of a board on the page."""
+"""Draw sections, tables and charts of a board on the page."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ from arena.present.table import ShownColumn, Table, first, places_of, shown
 from ui import text
 
 _WIDEST: Final = 760
-"""Pixels of a chart."""
+"""Maximum width of a chart in pixels."""
 _MOST_CELLS: Final = 4000
-"""Of a table that a browser draws whole in a moment."""
+"""Maximum number of cells of a table; browsers draw more only slowly."""
 _FILTERED: Final = 8
-"""Tables of fewer rows are seen at one look."""
+"""Tables with at least this many rows get a filter."""
 
 
-def draw(*shown: Block | Section) -> None:
-    """Draw blocks, and sections under their titles, one below the other."""
-    for one in shown:
-        if isinstance(one, Section):
-            if not any(isinstance(own, VerdictCard) for own in one.blocks[:1]):  # whose headline is the title
-                st.subheader(text.encodable(one.title).replace("[", r"\["), anchor=one.ident)
-            if one.lead:
-                st.caption(one.lead)
-            for own in one.blocks:
-                draw(replace(own, title="") if isinstance(own, Table) and own.title == one.title else own)
-        elif isinstance(one, Table):
-            show_table(one)
-        elif isinstance(one, Commands):
-            st.code("\n".join(one.lines), language=None)
-        elif isinstance(one, Chart):
-            _draw_chart(one)
+def draw(*parts: Block | Section) -> None:
+    """Draw blocks, and sections with their titles, below each other."""
+    for part in parts:
+        if isinstance(part, Section):
+            if not any(isinstance(block, VerdictCard) for block in part.blocks[:1]):  # its headline is the title
+                st.subheader(text.encodable(part.title).replace("[", r"\["), anchor=part.ident)
+            if part.lead:
+                st.caption(part.lead)
+            for block in part.blocks:
+                draw(replace(block, title="") if isinstance(block, Table) and block.title == part.title else block)
+        elif isinstance(part, Table):
+            show_table(part)
+        elif isinstance(part, Commands):
+            st.code("\n".join(part.lines), language=None)
+        elif isinstance(part, Chart):
+            _draw_chart(part)
         else:
-            st.html(html_block(one))
+            st.html(html_block(part))
 
 
 def show_table(table: Table, *, whole: Callable[[], Table] | None = None, saved: bool = True) -> None:
-    """Draw a table with its filter and its download; its title above it, its notes below it.
+    """Draw a table with title, notes, filter and download.
 
-    A click on a heading sorts. Of a table that a browser would take long over, the first rows are drawn.
+    A click on a heading sorts. A very large table shows only its first rows.
 
     Args:
-        table: whose columns without any value are left out; a table without rows is its notes alone.
-        whole: what is saved, where the table shows a part of it.
-        saved: whether it can be; not where another table of the page holds all of it.
+        table: columns without any value are left out; without rows only the notes are drawn.
+        whole: makes the table to save, if ``table`` is only a part of it.
+        saved: whether to offer the download; not if another table of the page has all of it.
     """
     with st.container(gap="xsmall"):
         if not table.rows:
@@ -70,13 +70,13 @@ def show_table(table: Table, *, whole: Callable[[], Table] | None = None, saved:
 
 
 def offer(name: str, kind: str, content: Callable[[], bytes], about: str | None = None) -> None:
-    """Draw a button that saves a file, made when it is asked for.
+    """Draw a button that downloads a file; the file is made when the button is pressed.
 
     Args:
-        name: of the file; its ending names the button.
+        name: of the file; its ending labels the button.
         kind: its media type.
-        content: makes it.
-        about: what the button says of it.
+        content: makes the file.
+        about: tooltip of the button.
     """
     st.download_button(
         name.rpartition(".")[2].upper(),
@@ -92,26 +92,26 @@ def offer(name: str, kind: str, content: Callable[[], bytes], about: str | None 
 
 
 def _download(name: str, saved: Callable[[], Table]) -> None:
-    """A button that saves a table as CSV."""
+    """Draw a button that saves a table as CSV."""
 
     def content() -> bytes:
         columns = shown(saved())
-        rows = zip(*map(_saved, columns), strict=True)
-        return spreadsheet([one.heading for one in columns], rows).encode()
+        rows = zip(*map(_csv_cells, columns), strict=True)
+        return spreadsheet([column.heading for column in columns], rows).encode()
 
     offer(f"{name}.csv", "text/csv", content, "Save this table, as it is filtered now, as a CSV file.")
 
 
-def _saved(column: ShownColumn) -> list[str | float]:
-    """The cells of a column for a spreadsheet: numbers without what is around them."""
+def _csv_cells(column: ShownColumn) -> list[str | float]:
+    """The cells of a column for a spreadsheet: numbers without units or marks."""
     if (form := column.form) is None:
         return ["" if cell == MISSING else cell for cell in column.cells]
     return ["" if value is None else round(form.factor * value, form.places(value)) for value in column.values]
 
 
 def _filtered(table: Table) -> Table:
-    """The rows in which any cell holds what the reader typed."""
-    wanted = st.text_input(
+    """The table with only the rows that contain what the viewer typed in its filter."""
+    words = st.text_input(
         "Filter",
         key=f"{table.name}-filter",
         bind="query-params",
@@ -119,10 +119,10 @@ def _filtered(table: Table) -> Table:
         label_visibility="collapsed",
         width=260,
     )
-    found = places_of(table, wanted or "")
-    if not found:
+    places = places_of(table, words or "")
+    if not places:
         st.caption("No row contains this.", width="content")
-    return replace(table, rows=[table.rows[place] for place in found])
+    return replace(table, rows=[table.rows[place] for place in places])
 
 
 def _draw_chart(chart: Chart) -> None:
@@ -136,7 +136,7 @@ def _draw_chart(chart: Chart) -> None:
 
 
 def show_beside(table: Table, scores: Sequence[Block]) -> None:
-    """A table of items, and the scores that they make."""
+    """Draw a table of items with their scores beside it."""
     with st.container(key="beside"):
         items, beside = st.columns([2, 1]) if scores else (st.container(), None)
     with items:

@@ -1,7 +1,7 @@
-"""Who may open the pages: this machine, people who sign in, or, where somebody says so, everybody.
+"""Access to the server: this machine only, people who sign in, or everybody if that is requested.
 
-Streamlit itself signs people in (OpenID Connect): the provider and the secrets are in ``[auth]`` of its
-``secrets.toml`` and are never read for anything but whether they are whole.
+Streamlit handles the sign-in (OpenID Connect): the provider and the secrets are in ``[auth]`` of its ``secrets.toml``,
+which is read here only to check that it is complete.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ LOOPBACK: Final = "127.0.0.1"
 
 _PROVIDER: Final = ("client_id", "client_secret", "server_metadata_url")
 _SECRET_LENGTH: Final = 32
-"""Characters of a cookie secret at least: whoever guesses it signs in as anybody."""
+"""Minimum length of a cookie secret: anybody who guesses it can sign in as anyone."""
 
 
 class ServerAccess(Struct, frozen=True):
-    """What the server is started with.
+    """Addresses and access rules that the server is started with.
 
     Attributes:
         address: that it listens on.
-        hosts: names by which browsers may call it; requests by another are refused.
-        roles: the file that gives roles to people who sign in; without it nobody signs in.
-        everybody: the role of whoever reaches the address, where nobody signs in.
-        url: where people open it if that is not the address, without a port in its place of ``{port}``.
+        hosts: host names by which browsers may call it; requests for others are refused.
+        roles: the roles file for people who sign in; ``None`` turns sign-in off.
+        everybody: everybody's role if nobody signs in.
+        url: public address of the pages, if it differs; may contain ``{port}`` for the port.
     """
 
     address: str
@@ -60,7 +60,7 @@ class ServerAccess(Struct, frozen=True):
 
     @property
     def variables(self) -> dict[str, str | None]:
-        """What the pages are told through the environment; ``None`` for what must not be there."""
+        """Environment variables for the pages; ``None`` for those that must be unset."""
         roles = None if self.roles is None else str(self.roles.absolute())
         return {ROLES_VARIABLE: roles, EVERYBODY_VARIABLE: self.everybody.value if roles is None else None}
 
@@ -73,19 +73,19 @@ def server_access(
     roles: Path | None = None,
     everybody: ViewerRole | None = None,
 ) -> ServerAccess:
-    """The access that is asked for, where it is safe.
+    """The requested access, if it is safe.
 
     Args:
-        auth: of Streamlit's secrets, ``None`` where sign-in is not set up.
+        auth: ``[auth]`` of Streamlit's secrets; ``None`` if sign-in is not configured.
         address: to listen on.
-        hosts: further names by which browsers may call the server.
+        hosts: further host names by which browsers may call the server.
         roles: the roles file.
-        everybody: the role of everybody, said in so many words.
+        everybody: everybody's role, from ``--without-sign-in``.
 
     Raises:
-        InputError: other machines could reach it and nobody would have to sign in, or what is said does not fit.
+        InputError: other machines could reach the pages without a sign-in, or the options do not fit each other.
     """
-    own = tuple(dict.fromkeys([LOOPBACK, "localhost", address, *hosts]))
+    host_names = tuple(dict.fromkeys([LOOPBACK, "localhost", address, *hosts]))
     if auth is not None:
         if everybody is not None:
             raise InputError("--without-sign-in: secrets.toml sets up a sign-in; take [auth] out of it, or this option")
@@ -93,7 +93,7 @@ def server_access(
             raise InputError("secrets.toml sets up a sign-in: say with --roles FILE who may do what")
         load_access(roles)
         public = str(auth["redirect_uri"]).removesuffix("/oauth2callback")
-        return ServerAccess(address, (*own, urlsplit(public).hostname or ""), roles, url=public)
+        return ServerAccess(address, (*host_names, urlsplit(public).hostname or ""), roles, url=public)
     if roles is not None:
         raise InputError("--roles needs people to sign in, which [auth] in .streamlit/secrets.toml sets up")
     if everybody is None and not _is_loopback(address):
@@ -101,15 +101,15 @@ def server_access(
             f"{address} can be reached from other machines: set up a sign-in ([auth] in .streamlit/secrets.toml) and "
             "give --roles, or say '--without-sign-in viewer' to show the pages to whoever reaches them"
         )
-    return ServerAccess(address, own, everybody=everybody or ViewerRole.EDITOR)
+    return ServerAccess(address, host_names, everybody=everybody or ViewerRole.EDITOR)
 
 
 def sign_in_secrets() -> Mapping[str, Any] | None:
-    """``[auth]`` of Streamlit's secrets, checked; ``None`` where there is none.
+    """``[auth]`` of Streamlit's secrets, checked; ``None`` if there is none.
 
     Raises:
-        ConfigError: something is missing in it, or unsafe. No value is shown but of the address.
-        MissingExtraError: what signs people in is not installed.
+        ConfigError: something in it is missing or unsafe. Messages show no value except the address.
+        MissingExtraError: the package for sign-in is not installed.
     """
     from streamlit.config import get_config_files
 
@@ -122,7 +122,7 @@ def sign_in_secrets() -> Mapping[str, Any] | None:
     if auth is None:
         return None
     if not isinstance(auth, Mapping):
-        raise ConfigError("secrets.toml: auth is a table: [auth]")
+        raise ConfigError("secrets.toml: auth must be a table, [auth]")
     if find_spec("authlib") is None:
         raise MissingExtraError("login", "a sign-in")
     _check(auth)
@@ -157,13 +157,13 @@ def _is_loopback(address: str) -> bool:
 
 
 def let_in() -> bool:
-    """Draw the way in, or the way out; whether the page may be drawn."""
+    """Draw the sign-in or the account line; returns whether the viewer may see the page."""
     if not signing_in():
         return allowed("view")
     try:
         return _let_in()
     except ConfigError as error:
-        # For whoever runs the server: nobody else is told where its files are.
+        # Details go to the server's terminal only: viewers must not learn its paths.
         sys.stderr.write(printable(f"error: {error}") + "\n")
         st.error("Nobody can be let in: the roles file cannot be used as it is now.", icon=":material/error:")
         return False
@@ -172,18 +172,18 @@ def let_in() -> bool:
 def _let_in() -> bool:
     person = viewer()
     if person is None:
-        _show_way_in()
+        _show_sign_in()
         return False
-    own_role = role()
+    current_role = role()
     with st.container(horizontal=True, vertical_alignment="center", key="account"):
-        text.quiet(person.shown if own_role is ViewerRole.NONE else f"{person.shown}, {own_role}")
+        text.quiet(person.shown if current_role is ViewerRole.NONE else f"{person.shown}, {current_role}")
         st.button("Sign out", key="sign-out", type="tertiary", on_click=sign_out)
-    if own_role is ViewerRole.NONE:
+    if current_role is ViewerRole.NONE:
         st.info("You have signed in, and have no role here yet. Ask whoever runs these pages for one.")
-    return own_role is not ViewerRole.NONE
+    return current_role is not ViewerRole.NONE
 
 
-def _show_way_in() -> None:
+def _show_sign_in() -> None:
     st.header("Sign in", anchor=False)
     st.caption("These pages are for people who sign in. What you may do here depends on who you are.")
     for name in providers(st.secrets["auth"]):

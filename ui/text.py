@@ -1,8 +1,8 @@
-"""Texts on the page: those from outside, shown as they are and never run, and our own messages, alike on every page.
+"""Texts on the page: outside texts, shown but never run as code, and the pages' own messages in one style.
 
-Streamlit reads Markdown, LaTeX and emoji codes in most of what it draws, labels and messages included. So a text from
-outside (an answer, document, query, reason or name) goes through this module, into a table of ``ui.show``, or into
-a chart's data; never anywhere else.
+Streamlit reads Markdown, LaTeX and emoji codes in most of what it draws, including labels and messages. So a text from
+outside (an answer, document, query, reason or name) goes through this module, a table of ``ui.show``, or a chart's
+data; never anywhere else.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from msgspec import Struct
 from arena.present.blocks import Thread
 from arena.present.files import html_block
 from arena.present.markup import linked
-from arena.present.numbers import clipped as clipped  # noqa: PLC0414 - offered here to all pages
+from arena.present.numbers import clipped as clipped  # noqa: PLC0414 - re-exported for the pages
 from arena.present.numbers import encodable as encodable  # noqa: PLC0414
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from judges.types import Answer, Query
 
 CLIPPED_AT: Final = 10_000
-"""Characters of a passage shown at first; the rest is one click away."""
+"""Characters of a passage that are shown at first; a click shows the rest."""
 
 MOST_MARKUP: Final = 30_000
-"""Characters of a text that is read as Markdown; longer ones are shown as they are."""
+"""Longest text, in characters, that is read as Markdown; longer texts are shown as plain text."""
 
 HEIGHT: Final = 320
-"""Pixels of a passage's box; longer ones scroll inside it."""
+"""Maximum height of a passage's box, in pixels; longer passages scroll inside it."""
 
 NO_TEXTS: Final = (
     "The answers' texts were not imported: `ragleague import` takes them with `--queries` and `--answers`."
@@ -44,15 +44,15 @@ NO_TEXTS: Final = (
 IMPORTED: Final = "These verdicts were imported: a run brings the rest, of a YAML file that `ragleague init` writes."
 
 ALIKE: Final = 0.5
-"""Share of words that two texts have in the same order, from which their differences are marked.
+"""Minimum share of words that two texts have in the same order for their differences to be marked.
 
-Answers to different questions share up to a third by chance (three sets of English answers, 11,311 pairs: at most 0.33,
-99 % of them 0.17). From a half on, what is marked is the smaller part.
+Answers to different questions share up to a third by chance (three sets of English answers, 11,311 pairs: maximum 0.33,
+99th percentile 0.17). From one half on, the marked words are the smaller part.
 """
 
 
 def plain(text: str, *, empty: str = "") -> None:
-    """A text in body type, wrapped, without any markup; ``empty`` (our own words) where there is none."""
+    """Draw a text in body type, wrapped, without markup; ``empty``, our own words, if it is empty."""
     if text.strip():
         st.text(encodable(text))
     elif empty:
@@ -60,16 +60,16 @@ def plain(text: str, *, empty: str = "") -> None:
 
 
 Tone: TypeAlias = Literal["good", "bad", ""]
-"""Colours a sign."""
+"""Colour of a sign."""
 
 
 class TextLine(Struct, frozen=True):
     """A line of words from outside.
 
     Attributes:
-        style: ``lead`` is the sentence a page is about, ``strong`` a name or headline, ``quiet`` a remark.
-        signs: in boxes before the words.
-        link: address that the words lead to.
+        style: ``lead`` is the sentence that a page is about, ``strong`` a name or headline, ``quiet`` a remark.
+        signs: words in boxes before the line, with their colour.
+        link: address that the line links to.
     """
 
     style: Literal["lead", "strong", "quiet", "body"]
@@ -78,40 +78,40 @@ class TextLine(Struct, frozen=True):
     link: str = ""
 
 
-def lines(*own: TextLine, width: Literal["stretch", "content"] = "stretch") -> None:
-    """Lines below each other, but empty ones: one element of the page, as a browser takes long over many."""
-    if drawn := "".join(_line(line) for line in own if line.words):
-        st.html(drawn, width=width)
+def lines(*text_lines: TextLine, width: Literal["stretch", "content"] = "stretch") -> None:
+    """Draw lines below each other, skipping empty ones, as one element: browsers are slow with many elements."""
+    if markup := "".join(_line(line) for line in text_lines if line.words):
+        st.html(markup, width=width)
 
 
 def strong(words: str, *, width: Literal["stretch", "content"] = "stretch") -> None:
-    """A name or headline from outside."""
+    """Draw a name or headline from outside."""
     lines(TextLine("strong", words), width=width)
 
 
 def quiet(words: str) -> None:
-    """A remark that holds text from outside."""
+    """Draw a remark that contains text from outside."""
     lines(TextLine("quiet", words))
 
 
 def lead(words: str) -> None:
-    """The sentence a page is about."""
+    """Draw the sentence that the page is about."""
     lines(TextLine("lead", words))
 
 
 def passage(
     text: str, key: str, *, label: str, empty: str, height: int = HEIGHT, raw: bool = False, against: str | None = None
 ) -> None:
-    """A text from outside, as sanitised Markdown in a box that scrolls; a very long one is clipped until asked for.
+    """Draw a text from outside as sanitised Markdown in a scrolling box; very long texts are clipped at first.
 
     Args:
         text: from outside.
         key: unique on the page.
-        label: what a screen reader calls the box.
-        empty: our own words where there is no text.
-        height: most pixels of the box.
-        raw: show the text as it was written.
-        against: another text; where they are alike, the words that it lacks are marked.
+        label: name of the box for screen readers.
+        empty: our own words for an empty text.
+        height: maximum height of the box in pixels.
+        raw: show the text unformatted.
+        against: another text; if the two are similar, words that it lacks are marked.
     """
     if not text.strip():
         st.caption(empty)
@@ -119,39 +119,41 @@ def passage(
     whole = len(text) <= CLIPPED_AT or st.toggle(f"Show all {len(text):,} characters", key=f"all-{key}")
     shown = text if whole else text[:CLIPPED_AT] + " …"
     style = f'style="max-height: {height}px"'
-    named = html.escape(encodable(label))
+    escaped_label = html.escape(encodable(label))
     other = encodable(against) if against is not None and alike(text, against) else None
     body = written(encodable(shown), raw=raw, against=other)
-    st.html(f'<div class="passage" dir="auto" tabindex="0" role="region" aria-label="{named}" {style}>{body}</div>')
+    st.html(
+        f'<div class="passage" dir="auto" tabindex="0" role="region" aria-label="{escaped_label}" {style}>{body}</div>'
+    )
 
 
-def answer(own: Answer, key: str, *, raw: bool, against: str | None = None) -> None:
-    """An agent's answer as a ``passage``, under its name."""
-    empty = "The agent answered nothing." if own.has_text else NO_TEXTS
-    passage(own.text, key, label=f"Answer of {own.agent}", empty=empty, raw=raw, against=against)
+def answer(agent_answer: Answer, key: str, *, raw: bool, against: str | None = None) -> None:
+    """Draw an agent's answer as a ``passage``, labelled with the agent's name."""
+    empty = "The agent answered nothing." if agent_answer.has_text else NO_TEXTS
+    passage(agent_answer.text, key, label=f"Answer of {agent_answer.agent}", empty=empty, raw=raw, against=against)
 
 
 def thread(query: Query) -> None:
-    """What was said before a query in its conversation, folded, where anything was."""
+    """Draw the earlier messages of a query's conversation, folded; nothing if there are none."""
     if query.messages:
         st.html(html_block(Thread(query.messages)))
 
 
 def reference(query: Query, *, raw: bool) -> None:
-    """The reference answer of a query, where it has one."""
+    """Draw the reference answer of a query, if it has one."""
     if query.reference is not None:
         st.caption("Reference answer")
         passage(query.reference, "reference", label="Reference answer", empty="", height=220, raw=raw)
 
 
 def raw_switch() -> bool:
-    """Whether a page's passages are shown as they were written; for a page that has some."""
+    """Draw the switch for unformatted passages; returns whether it is on."""
     return st.toggle("Raw text", key="raw", bind="query-params", help="Show texts as they were written, not formatted.")
 
 
 @lru_cache(256)
 def alike(left: str, right: str) -> bool:
-    """Whether two texts differ, and in so few words that marking them says something."""
+    """Whether two texts differ, but in few enough words for marked differences to help."""
     from rapidfuzz.distance import LCSseq
 
     if left == right or max(len(left), len(right)) > CLIPPED_AT:
@@ -161,22 +163,22 @@ def alike(left: str, right: str) -> bool:
 
 @lru_cache(64)
 def written(text: str, *, raw: bool = False, against: str | None = None) -> str:
-    """A text as HTML that asks for nothing: no link, image or style, and every letter and digit of the text.
+    """A text as HTML without links, images or styles, but with every letter and digit of the text.
 
     Args:
-        text: from outside; its headings, lists, quotations, tables, code and emphasis are read as Markdown.
-        raw: read none, escape it only.
+        text: from outside; headings, lists, quotations, tables, code and emphasis are read as Markdown.
+        raw: read no Markdown, only escape the text.
         against: another text; words that it lacks are in ``<mark>``.
     """
     parts = _parts(text, raw)
     leaves = [part for part in parts if isinstance(part, _Leaf)]
     others = [] if against is None else [part for part in _parts(against, raw) if isinstance(part, _Leaf)]
-    drawn = iter(_marked(leaves, others) if others else map(html.escape, leaves))
-    return "".join(next(drawn) if isinstance(part, _Leaf) else part for part in parts)
+    escaped = iter(_marked(leaves, others) if others else map(html.escape, leaves))
+    return "".join(next(escaped) if isinstance(part, _Leaf) else part for part in parts)
 
 
 class _Leaf(str):
-    """Words of a text between our own tags, not yet escaped."""
+    """Words of a text between our tags, not yet escaped."""
 
     __slots__ = ()
 
@@ -185,7 +187,7 @@ _RULES: Final = (
     *("heading", "lheading", "list", "blockquote", "fence", "hr", "table"),
     *("newline", "escape", "backticks", "emphasis", "strikethrough"),
 )
-"""What is read of Markdown; nothing else is."""
+"""The Markdown rules that are enabled."""
 _TAGS: Final = {
     **{tag: tag for tag in ("p", "ul", "ol", "li", "blockquote", "em", "strong", "s")},
     **{tag: tag for tag in ("table", "thead", "tbody", "tr", "th", "td")},
@@ -193,8 +195,8 @@ _TAGS: Final = {
     **dict.fromkeys(("h3", "h4"), "h5"),
     **dict.fromkeys(("h5", "h6"), "h6"),
 }
-"""Tags that are drawn; headings of a text stand below those of the page."""
-_ALONE: Final = {"softbreak": "<br>", "hardbreak": "<br>", "hr": "<hr>"}
+"""Allowed tags and their replacements: headings of a text rank below those of the page."""
+_VOID_TAGS: Final = {"softbreak": "<br>", "hardbreak": "<br>", "hr": "<hr>"}
 _CODE: Final = {"code_inline": ("<code>", "</code>"), "fence": ("<pre><code>", "</code></pre>"), "text": ("", "")}
 
 
@@ -206,32 +208,34 @@ def _markdown() -> MarkdownIt:
 
 
 def _parts(text: str, raw: bool) -> list[str]:
-    """Our own tags and the words between them."""
+    """The text as a list of our tags and ``_Leaf`` words; in one ``<div>`` if Markdown would lose characters."""
     if not raw and len(text) <= MOST_MARKUP:
         tokens = _markdown().parse(text)
-        parts = list(_drawn(tokens))
-        kept = (*(part for part in parts if isinstance(part, _Leaf)), *(token.info for token in tokens))
-        if _letters(text) == sum(map(_letters, kept)):  # else it is nested too deep, or has cells without a column
+        parts = list(_markup_of(tokens))
+        drawn_texts = (*(part for part in parts if isinstance(part, _Leaf)), *(token.info for token in tokens))
+        if _letters(text) == sum(
+            map(_letters, drawn_texts)
+        ):  # fewer if it is nested too deep, or has cells without a column
             return parts
     return ['<div class="raw">', _Leaf(text), "</div>"]
 
 
-def _drawn(tokens: Sequence[Token]) -> Iterator[str]:
+def _markup_of(tokens: Sequence[Token]) -> Iterator[str]:
     for token in tokens:
         if token.type == "inline":
-            yield from _drawn(token.children or ())
+            yield from _markup_of(token.children or ())
         elif token.type in _CODE:
             before, after = _CODE[token.type]
             yield from (before, _Leaf(token.content), after)
-        elif token.type in _ALONE:
-            yield _ALONE[token.type]
+        elif token.type in _VOID_TAGS:
+            yield _VOID_TAGS[token.type]
         elif token.tag in _TAGS and not token.hidden:
             start = f' start="{int(first)}"' if (first := token.attrGet("start")) is not None else ""
             yield f"<{'/' if token.nesting < 0 else ''}{_TAGS[token.tag]}{start}>"
 
 
 def _letters(text: str) -> int:
-    """How many letters and digits a text has."""
+    """Number of letters and digits in a text."""
     return sum(map(str.isalnum, text))
 
 
@@ -240,47 +244,47 @@ def _words(leaves: Iterable[str]) -> list[str]:
 
 
 def _marked(leaves: Sequence[str], others: Sequence[str]) -> Iterator[str]:
-    """The leaves, escaped, with marks around runs of words that the others lack there."""
+    """The leaves, escaped, with marks around runs of words that the others lack at that place."""
     from rapidfuzz.distance import LCSseq
 
     steps = LCSseq.opcodes(_words(leaves), _words(others))
-    common = {place for step in steps if step.tag == "equal" for place in range(step.src_start, step.src_end)}
-    place = 0
+    common = {position for step in steps if step.tag == "equal" for position in range(step.src_start, step.src_end)}
+    position = 0
     for leaf in leaves:
-        drawn = []
+        words = []
         for word in re.split(r"(\s+)", leaf):
-            is_apart = not (word.isspace() or not word) and place not in common
-            place += not (word.isspace() or not word)
-            drawn.append(f"<mark>{html.escape(word)}</mark>" if is_apart else html.escape(word))
-        yield re.sub(r"</mark>(\s+)<mark>", r"\1", "".join(drawn))
+            is_marked = not (word.isspace() or not word) and position not in common
+            position += not (word.isspace() or not word)
+            words.append(f"<mark>{html.escape(word)}</mark>" if is_marked else html.escape(word))
+        yield re.sub(r"</mark>(\s+)<mark>", r"\1", "".join(words))
 
 
-def _line(own: TextLine) -> str:
-    signs = "".join(f'<span class="sign {kind}">{_inert(sign)}</span>' for sign, kind in own.signs)
-    return linked(f'<p class="said {own.style}">{signs}{_inert(own.words)}</p>', own.link)
+def _line(line: TextLine) -> str:
+    signs = "".join(f'<span class="sign {kind}">{_escape(sign)}</span>' for sign, kind in line.signs)
+    return linked(f'<p class="said {line.style}">{signs}{_escape(line.words)}</p>', line.link)
 
 
-def _inert(words: str) -> str:
+def _escape(words: str) -> str:
     return html.escape(encodable(words))
 
 
 def query_label(query_id: str, query: str) -> str:
-    """A query as an option; a page's address holds it like this."""
+    """A query as an option of a field and in addresses: its id and the start of its text."""
     return f"{query_id}: {clipped(query, 60)}"
 
 
 def nothing(words: str) -> None:
-    """There is nothing to show yet, or nothing that passes the filters; the words, our own, say what to do."""
+    """Draw that there is nothing to show yet, or nothing matches the filters; our own words say what to do."""
     st.info(words, icon=":material/inbox:")
 
 
 def lacking(words: str, yaml: str, settings: StoredSettings) -> None:
-    """A tournament lacks what a section of its YAML file would bring.
+    """Draw what the tournament lacks, and the YAML section that would add it.
 
     Args:
-        words: what is not there; our own.
+        words: what is missing; our own words.
         yaml: the section.
-        settings: the tournament's; where it has the section a run is missing, and imported verdicts have no file.
+        settings: the tournament's; if it has the section, a run is missing; imported verdicts have no file.
     """
     if settings.imported:
         nothing(f"{words} {IMPORTED}")
@@ -295,16 +299,16 @@ def lacking(words: str, yaml: str, settings: StoredSettings) -> None:
 
 
 def no_tournament() -> None:
-    """The store is empty, and what to do."""
+    """Draw that the store is empty, and what to do."""
     nothing("This store holds no tournament yet. Run `ragleague run` with your YAML file and come back.")
 
 
 def incomplete(words: str) -> None:
-    """Something is missing from what is shown; the words, our own, say how much and what to do."""
+    """Draw that results are missing; our own words say how many and what to do."""
     st.warning(f"**Incomplete:** {words}", icon=":material/warning:")
 
 
 def problem(words: str, error: Exception | str) -> None:
-    """Something cannot be done, or was not; the words are our own, those of the error may quote texts from outside."""
+    """Draw an error: our own words, then the error's message, which may quote outside texts."""
     st.error(words, icon=":material/error:")
     plain(str(error))

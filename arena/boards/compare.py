@@ -153,7 +153,7 @@ class CompareBoard(Board, frozen=True, eq=False):
         return Section("compare", "Compare", _LEAD, [Remarks(self.sentences()), self.figure()])
 
     def json(self) -> Any:
-        departure_rows = [flat(departure) for departure in self.departures.found] if self.departures is not None else []
+        departure_rows = [flat(departure) for departure in self.departures.pairs] if self.departures is not None else []
         ways = {
             way.name: {
                 "queries": way.queries,
@@ -172,7 +172,7 @@ class CompareBoard(Board, frozen=True, eq=False):
 
     def findings(self, way: str) -> list[Placement]:
         """A score's disagreements with the games, grouped by agent (greedy cover: the most frequent agent first)."""
-        left = [departure for departure in (self.departures.found if self.departures else ()) if departure.way == way]
+        left = [departure for departure in (self.departures.pairs if self.departures else ()) if departure.way == way]
         placements: list[Placement] = []
         while left:
             counts = Counter(agent for departure in left for agent in (departure.raised, departure.lowered))
@@ -478,7 +478,7 @@ def _robust(candidates: Departures, methods: Sequence[Method]) -> Departures:
         scores = means.get(departure.way)
         return scores is None or scores.lowest(departure.raised) > scores.highest(departure.lowered)
 
-    return replace(candidates, found=tuple(filter(holds, candidates.found)))
+    return replace(candidates, pairs=tuple(filter(holds, candidates.pairs)))
 
 
 def _by_query(method: Method) -> Means:

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from arena.present.numbers import PERCENT, SIGNED_2, counted, with_interval
 from arena.ratings.results import UNITS
+from judges.types import GameOutcome
 from retrieval_eval.stats.bootstrap import FEW_QUERIES
 from retrieval_eval.stats.estimate import Estimate
 
@@ -37,7 +38,7 @@ _BESIDE: Final[dict[Trust, str]] = {
     "beside people": f"These votes do not show whether it agrees less than people do, by more than {MARGIN:g}.",
 }
 
-OUTCOMES: Final = {1: "first wins", 0: "tie", -1: "second wins"}
+OUTCOME_WORDS: Final = {GameOutcome.FIRST: "first wins", GameOutcome.TIE: "tie", GameOutcome.SECOND: "second wins"}
 """Names of a verdict's values; the first agent is the one whose name sorts first."""
 
 

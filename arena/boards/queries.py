@@ -168,7 +168,7 @@ class QueryBoard(Board, frozen=True, eq=False):
                         counts = played[row[query_id]] if query_id else played.sum(axis=0)
                         description += f"% of the points of {counted(counts[column[agent]], 'game')}"
                     cells[name, agent] = MatrixCell(
-                        form.write(value), strength, told=description, bold=not query_id, link=link(query_id, agent)
+                        form.write(value), strength, tooltip=description, bold=not query_id, link=link(query_id, agent)
                     )
         heading, meaning = _NAMES[kind]
         caption = (
@@ -546,7 +546,7 @@ def nugget_matrix(assignments: Iterable[Assignment], query_id: str, agents: Sequ
     for number, (nugget, labels) in enumerate(rows, start=1):
         name = f"{number}. {nugget.text}" + " (vital)" * (nugget.importance == "vital")
         for agent, label in labels.items():
-            cells[name, agent] = replace(_STATED[label], told=f"{agent}: {support_words(label)}")
+            cells[name, agent] = replace(_STATED[label], tooltip=f"{agent}: {support_words(label)}")
     caption = "● stated, ◐ in part, ○ not stated, ? not known. Nuggets that tell the answers apart stand first."
     names = list(dict.fromkeys(name for name, _ in cells))
     return Matrix("nuggets", "", "Nuggets by agents", caption, names, columns, cells, "Nugget")
@@ -564,6 +564,8 @@ def exam_matrix(study: Study, query_id: str, agents: Sequence[str], depth: int) 
         best = grid.grades[grid.rows(passages[:depth])].max(axis=0, initial=-1).tolist()
         for name, grade in zip(names, best, strict=True):
             if grade >= 0:
-                cells[name, agent] = MatrixCell(str(grade), grade / max(study.levels), told=f"{agent}: grade {grade}")
+                cells[name, agent] = MatrixCell(
+                    str(grade), grade / max(study.levels), tooltip=f"{agent}: grade {grade}"
+                )
     caption = f"An item counts as covered from grade {study.usual_level} on."
     return Matrix("exam", "", "Best grades, items by agents", caption, names, list(ranked), cells, "Item")

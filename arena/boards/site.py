@@ -230,7 +230,7 @@ def _sparing(matrix: Matrix) -> Matrix:
     """A large matrix without its cells' tooltips and links."""
     if len(matrix.cells) <= _LARGE:
         return matrix
-    return replace(matrix, cells={key: replace(cell, told="", link="") for key, cell in matrix.cells.items()})
+    return replace(matrix, cells={key: replace(cell, tooltip="", link="") for key, cell in matrix.cells.items()})
 
 
 def _is_published(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Calibration: judges held against people, methods against each other, and estimates that correct a judge's bias.
+"""Calibration: compares judges with people and scoring methods with each other, and corrects estimates for judge bias.
 
 A pure core: records and arrays in, frozen results out. Files, the store and the command line are elsewhere.
 """
@@ -6,4 +6,4 @@ A pure core: records and arrays in, frozen results out. Files, the store and the
 from typing import Final
 
 EPSILON: Final = 0.1
-"""What the authors of the alternative annotator test advise for a crowd: the strictest of their three."""
+"""The strictest of the three values that the authors of the alternative annotator test recommend: that for crowds."""

@@ -1,7 +1,7 @@
-"""Cheats that a judge should not fall for: the texts that they hand in, and where their points would place them.
+"""Canaries: cheating answers that a judge should reject, and the rating that a share of points corresponds to.
 
-Zheng et al. (2025, ICLR, arXiv 2410.07137) let a constant text win most games of public leaderboards. The cheats here
-are the plain ones among those published; they know nothing of the judge.
+Zheng et al. (2025, ICLR, arXiv 2410.07137) showed that a constant text can win most games on public leaderboards. The
+cheats here are the simple published ones; they are not tailored to any judge.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ CANARIES: Final[Mapping[str, Callable[[str, str], str]]] = {
     "padded": lambda query, other: f"{other}\n\nTo say it once more in full: {other}",  # noqa: ARG005
     "citations": lambda query, other: _END.sub(r" [97] (Meyer and Osei, 2031)\1", other),  # noqa: ARG005
 }
-"""By name, what each hands in, given the query and the answer that it meets."""
+"""For each cheat by name, a function from the query and the opponent's answer to the cheating answer."""
 COPIES: Final = frozenset({"padded", "citations"})
-"""Those that say what the answer says that they meet: half of the points is fair. No other deserves any."""
+"""Cheats that repeat the opponent's answer and so deserve half of the points. All others deserve none."""
 
 
 def rating_for(
@@ -48,14 +48,17 @@ def rating_for(
     tie_parameter: float | None = None,
     scale: float = 400.0,
 ) -> float | None:
-    """The rating with which an agent is expected to get this share of points against opponents of these ratings.
+    """Rating at which an agent's expected share of points against these opponents equals ``share``.
 
     Args:
-        share: of points, a tie half; at 0 or 1 the rating is infinite.
-        opponents: one rating for each game.
-        ties: how these ratings model ties.
-        tie_parameter: fitted along with them; ``None`` where there is none.
+        share: share of points, a tie counting half; at 0 or 1 the rating is infinite.
+        opponents: the opponent's rating in each game.
+        ties: the tie model of these ratings.
+        tie_parameter: the fitted parameter of that model; ``None`` if it has none.
         scale: points per factor of ten in odds.
+
+    Returns:
+        ``None`` if there is no share or no opponent.
     """
     if share is None or not opponents:
         return None

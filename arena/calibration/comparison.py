@@ -1,4 +1,4 @@
-"""Judges held against the same people: who agrees most, where each does not, and what a panel of them gains."""
+"""Comparison of judges with people: agreement, correlations, disagreements, and the gain of a panel of judges."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ OrdersOfGames: TypeAlias = Literal["reconciled", "ordered"]
 
 
 class Settings(Struct, frozen=True):
-    """How people become one, what is compared, and how intervals are drawn.
+    """How people's opinions are combined, what a judge is compared with, and how intervals are computed.
 
     Attributes:
-        consensus: how several people become one.
-        samples, seed: of the intervals.
-        against: a judge's labels are held against the people's ``consensus``, or against all of their ``votes``.
-        epsilon: by how much a judge may be worse than a person, as of ``alternative_test``.
-        games: the two orders of a game are ``reconciled`` to one verdict of each rater, or games are ``ordered``: each
-            order is a thing of its own, whose sides are the places shown.
+        consensus: how several people's opinions are combined.
+        samples, seed: of the resampling for intervals.
+        against: compare a judge's labels with people's ``consensus``, or with each of their ``votes``.
+        epsilon: how much worse than a person a judge may be (``alternative_test``).
+        games: ``reconciled`` combines the two orders of a game into one verdict per rater. ``ordered`` treats each
+            order as a separate item, whose first side is the answer shown first.
     """
 
     consensus: ConsensusMethod = "majority"
@@ -74,24 +74,25 @@ class Settings(Struct, frozen=True):
     epsilon: float = EPSILON
 
     def mirrored(self, level: Level) -> bool:
-        """Whether a thing's sides are arbitrary, so that every value counts both ways round."""
+        """Whether the two sides of an item are arbitrary, so that statistics must be symmetric in them."""
         return level == "verdicts" and self.games == "reconciled"
 
 
 USUAL: Final = Settings()
+"""The default settings."""
 
 
 class People(Struct, frozen=True):
-    """What people say, before any judge is looked at.
+    """People's opinions and their agreement with each other, without any judge.
 
     Attributes:
-        opinions: their votes, one of each person on each thing.
-        things: that they judged.
-        repeated: those that two people or more judged.
+        opinions: their votes, one per person and item.
+        things: number of items that they judged.
+        repeated: number of items that at least two people judged.
         within: how often two people agree.
-        within_decided: the same of votes that are no tie; verdicts alone have ties.
-        alpha: Krippendorff's, of all people; ``None`` for one person, or values that are no labels.
-        annotators: each person against the others.
+        within_decided: the same without ties; ``None`` unless the values are verdicts.
+        alpha: Krippendorff's alpha; ``None`` if no item has two people's votes, or the values are not integers.
+        annotators: each person compared with the others.
     """
 
     level: Level
@@ -106,7 +107,7 @@ class People(Struct, frozen=True):
 
 
 class Disagreement(Struct, frozen=True):
-    """A thing that judge and people see differently; ``votes`` are the people's, by name."""
+    """An item on which the judge and people's consensus differ; ``votes`` are people's values by name."""
 
     query_id: str
     item: ItemKey
@@ -116,30 +117,31 @@ class Disagreement(Struct, frozen=True):
 
 
 class JudgeAgainstPeople(Struct, frozen=True):
-    """A judge and people on the things that both judged.
+    """A judge compared with people on the items that both judged.
 
     Attributes:
-        n, queries: things that both judged, and their queries.
-        judge_only, people_only: things that only one of them judged.
-        votes: how often a verdict of the judge and a vote of a person agree.
-        votes_decided: the same of verdicts and votes that are no tie.
-        less_people: how often it agrees with a vote less how often two people agree, on things that both know of.
-        labels: kappa, alpha and confusion against the people's consensus, or their votes; ``None`` where a value is no
-            label.
-        correlations: with the same.
-        differences: of judge and consensus; verdicts have none, since their sides are arbitrary.
-        alternative: whether it may stand in for people.
-        outside: values of the judge beyond those that people gave, each with how many things have it; none of verdicts.
-        people_range: the lowest and the highest value that people gave on any thing; ``None`` where they gave none.
-        judge_range: the same of the judge, on things that both judged; none of verdicts.
-        other_scale: whether the two used different scales: most of the judge's values lie beyond those of people, or
-            it gave fractions up to 1 where people gave whole numbers from a longer scale.
-        group: as of the comparison.
-        orders: what its verdicts say about places; ``None`` where none says who was shown first, and for a panel.
-        disagreements: things that it sees differently, the furthest apart first.
-        estimates: its figures corrected by people, where they are asked for.
-        boards: its leaderboard against that of people on the same things; ``None`` for fewer than three agents.
-        unit: what ``queries`` counts, and intervals and tests are by.
+        n, queries: number of items that both judged, and of their queries.
+        judge_only, people_only: number of items that only the judge, or only people, judged.
+        votes: how often the judge and a person agree.
+        votes_decided: the same without ties; ``None`` unless the values are verdicts.
+        less_people: agreement of the judge with a person less agreement of two people, on the same items.
+        labels: kappa, alpha and confusion with people's consensus, or with their votes; ``None`` if a value is not an
+            integer.
+        correlations: with people's consensus, or with their votes.
+        differences: of judge and people; ``None`` for verdicts, whose sides are arbitrary.
+        alternative: the alternative annotator test, of whether the judge may replace a person.
+        outside: the judge's values outside the range of people's values, with the number of items; empty for verdicts.
+        people_range: lowest and highest value that people gave; ``None`` if they gave none.
+        judge_range: lowest and highest value of the judge on common items; ``None`` for verdicts.
+        other_scale: whether the two used different scales. Either most of the judge's values lie outside people's
+            range, or the judge gave fractions up to 1 and people gave whole numbers from a longer scale.
+        group: the group of the comparison.
+        orders: position bias in the judge's verdicts; ``None`` for a panel, or if no verdict has a known order.
+        disagreements: items on which judge and people differ, the largest difference first.
+        estimates: the judge's figures corrected by people, if requested.
+        boards: rank correlation of the judge's and people's leaderboards on the same items; ``None`` for fewer than
+            three agents.
+        unit: what ``queries`` counts and what intervals and tests are clustered by.
     """
 
     level: Level
@@ -168,32 +170,29 @@ class JudgeAgainstPeople(Struct, frozen=True):
 
     @property
     def named(self) -> str:
-        """The judge, and what it judged."""
+        """The names of judge, group and level, for headings."""
         return ", ".join(filter(None, (self.judge, self.group, self.level)))
 
     @property
     def coverage(self) -> float:
-        """Of what people judged, how much it judged too."""
+        """Share of the items judged by people that the judge judged too."""
         return self.n / (self.n + self.people_only or 1)
 
 
 def people(level: Level, opinions: Sequence[Opinion], settings: Settings = USUAL) -> People:
-    """Look at people alone.
-
-    ``opinions`` hold one vote of each person on each thing.
-    """
+    """Describe people's opinions without a judge; ``opinions`` must hold one vote per person and item."""
     mirrored = settings.mirrored(level)
     counts: dict[tuple[str, ItemKey], int] = {}
-    for one in opinions:
-        counts[one.query_id, one.item] = counts.get((one.query_id, one.item), 0) + 1
+    for opinion in opinions:
+        counts[opinion.query_id, opinion.item] = counts.get((opinion.query_id, opinion.item), 0) + 1
     raters = [whole_numbers(values) for values in by_rater(opinions).values()]
-    labels = [own for own in raters if own is not None]
+    labels = [rater_labels for rater_labels in raters if rater_labels is not None]
     comparable = len(labels) == len(raters) and max(counts.values(), default=0) > 1
     return People(
         level=level,
         opinions=tuple(opinions),
         things=len(counts),
-        repeated=sum(times > 1 for times in counts.values()),
+        repeated=sum(count > 1 for count in counts.values()),
         within=agreement_within(opinions),
         within_decided=agreement_within(decided(opinions)) if level == "verdicts" else None,
         alpha=rater_agreement(labels, mirrored=mirrored) if comparable else None,
@@ -203,104 +202,110 @@ def people(level: Level, opinions: Sequence[Opinion], settings: Settings = USUAL
 
 
 def judge_against_people(
-    judge: str, values: Values, said: Sequence[Opinion], against: People, settings: Settings = USUAL
+    judge: str, values: Values, opinions: Sequence[Opinion], against: People, settings: Settings = USUAL
 ) -> JudgeAgainstPeople:
-    """Hold a judge against people.
+    """Compare one judge with people on the items that both judged.
 
-    In ``values`` the two orders of a game are reconciled; ``said`` is what it said each time, and held against single
-    votes.
+    Args:
+        judge: its name.
+        values: the judge's value of each item, with the two orders of a game reconciled.
+        opinions: all single opinions of the judge, for the comparison with single votes.
+        against: the people.
+        settings: of the comparison.
     """
     verdicts = against.level == "verdicts"
     mirrored = settings.mirrored(against.level)
     people_values: Values = against.consensus.values
-    both = paired(people_values, values)
-    differing = paired(against.consensus.numbers, values)
-    given = [one.value for one in against.opinions]
-    low, high = min(given, default=0.0), max(given, default=0.0)
-    beyond = Counter(judged for *_, judged in both if not (verdicts or low <= judged <= high))
-    things, queries = len(both), {query_id for query_id, *_ in both}
-    people_only, judge_only = (sum(map(len, own.values())) - things for own in (people_values, values))
-    consensual = values
+    common = paired(people_values, values)
+    numbers = paired(against.consensus.numbers, values)
+    votes = [opinion.value for opinion in against.opinions]
+    low, high = min(votes, default=0.0), max(votes, default=0.0)
+    outside = Counter(judged for *_, judged in common if not (verdicts or low <= judged <= high))
+    n, queries = len(common), {query_id for query_id, *_ in common}
+    people_only, judge_only = (sum(map(len, side.values())) - n for side in (people_values, values))
+    item_values = values
     if settings.against == "votes":
         people_values, values = each_vote(values, against.opinions)
-        both = differing = paired(people_values, values)
-    x, y = [human for _, _, human, _ in both], [judged for *_, judged in both]
-    units = [query_id for query_id, *_ in both]
-    reference, other = whole_numbers(people_values), whole_numbers(values)
+        common = numbers = paired(people_values, values)
+    x, y = [human for _, _, human, _ in common], [judged for *_, judged in common]
+    units = [query_id for query_id, *_ in common]
+    people_labels, judge_labels = whole_numbers(people_values), whole_numbers(values)
     labels = None
-    if reference is not None and other is not None:
-        labels = label_agreement(reference, other, mirrored=mirrored)
+    if people_labels is not None and judge_labels is not None:
+        labels = label_agreement(people_labels, judge_labels, mirrored=mirrored)
     return JudgeAgainstPeople(
         level=against.level,
         judge=judge,
-        n=things,
+        n=n,
         queries=len(queries),
         judge_only=judge_only,
         people_only=people_only,
-        votes=agreement_between(said, against.opinions),
-        votes_decided=agreement_between(decided(said), decided(against.opinions)) if verdicts else None,
-        less_people=judge_less_people(said, against.opinions),
+        votes=agreement_between(opinions, against.opinions),
+        votes_decided=agreement_between(decided(opinions), decided(against.opinions)) if verdicts else None,
+        less_people=judge_less_people(opinions, against.opinions),
         labels=labels,
         correlations=correlations(x, y, units, mirrored=mirrored),
-        differences=None if verdicts else bland_altman([human for _, _, human, _ in differing], y, units),
-        alternative=_alternative(consensual, against, settings),
-        outside=tuple(sorted(beyond.items())),
-        people_range=(low, high) if given else None,
+        differences=None if verdicts else bland_altman([human for _, _, human, _ in numbers], y, units),
+        alternative=_alternative(item_values, against, settings),
+        outside=tuple(sorted(outside.items())),
+        people_range=(low, high) if votes else None,
         judge_range=(min(y), max(y)) if y and not verdicts else None,
-        other_scale=not verdicts and _is_other_scale(y, given),
+        other_scale=not verdicts and _is_other_scale(y, votes),
     )
 
 
-def _is_other_scale(judged: Sequence[float], given: Sequence[float]) -> bool:
-    """Whether a judge's values are of another scale than people's."""
-    if not judged or not given:
+def _is_other_scale(judge_values: Sequence[float], votes: Sequence[float]) -> bool:
+    """Whether the judge and people used different scales (see ``JudgeAgainstPeople.other_scale``)."""
+    if not judge_values or not votes:
         return False
-    low, high = min(given), max(given)
-    beyond = sum(not low <= value <= high for value in judged)
-    shares = min(judged) >= 0 and max(judged) <= 1 < high and any(value % 1 for value in judged)
-    return 2 * beyond > len(judged) or (shares and not any(0 < value < 1 for value in given))
+    low, high = min(votes), max(votes)
+    outside = sum(not low <= value <= high for value in judge_values)
+    fractions = min(judge_values) >= 0 and max(judge_values) <= 1 < high and any(value % 1 for value in judge_values)
+    return 2 * outside > len(judge_values) or (fractions and not any(0 < value < 1 for value in votes))
 
 
 def _alternative(values: Values, against: People, settings: Settings) -> AlternativeTest:
-    """The judge in place of each person; verdicts are labels without an order, all else are numbers."""
+    """Alternative annotator test; verdicts are scored as unordered labels, all other values as numbers."""
     votes: dict[str, dict[tuple[str, ItemKey], float]] = {
-        name: {} for name in sorted({one.rater for one in against.opinions})
+        name: {} for name in sorted({opinion.rater for opinion in against.opinions})
     }
-    for one in against.opinions:
-        votes[one.rater][one.query_id, one.item] = one.value
-    judge = {(query_id, item): value for query_id, things in values.items() for item, value in things.items()}
+    for opinion in against.opinions:
+        votes[opinion.rater][opinion.query_id, opinion.item] = opinion.value
+    judge = {(query_id, item): value for query_id, items in values.items() for item, value in items.items()}
     score: Score = "accuracy" if against.level == "verdicts" else "neg_rmse"
     return alternative_test(votes, judge, epsilon=settings.epsilon, score=score, cluster=itemgetter(0))
 
 
 def disagreements(values: Values, against: People, most: int) -> list[Disagreement]:
-    """What judge and people see differently: the furthest apart first, then where most people share the consensus."""
+    """The ``most`` largest disagreements of judge and people; of equal ones, first where more people agree."""
     votes: dict[tuple[str, ItemKey], dict[str, float]] = {}
-    for one in against.opinions:
-        votes.setdefault((one.query_id, one.item), {})[one.rater] = one.value
-    found = [
+    for opinion in against.opinions:
+        votes.setdefault((opinion.query_id, opinion.item), {})[opinion.rater] = opinion.value
+    differing = [
         Disagreement(query_id, item, judged, human, votes[query_id, item])
         for query_id, item, human, judged in paired(against.consensus.values, values)
         if human != judged
     ]
-    return sorted(found, key=_clarity)[:most]
+    return sorted(differing, key=_largest_first)[:most]
 
 
-def _clarity(one: Disagreement) -> tuple[float, int, str, ItemKey]:
-    sharing = sum(vote == one.people for vote in one.votes.values()) - sum(v != one.people for v in one.votes.values())
-    return -abs(one.judge - one.people), -sharing, one.query_id, one.item
+def _largest_first(disagreement: Disagreement) -> tuple[float, int, str, ItemKey]:
+    judge, human, votes = disagreement.judge, disagreement.people, disagreement.votes.values()
+    majority_lead = sum(vote == human for vote in votes) - sum(vote != human for vote in votes)
+    return -abs(judge - human), -majority_lead, disagreement.query_id, disagreement.item
 
 
 class PanelGain(Struct, frozen=True):
-    """A panel against its best member.
+    """A panel of judges compared with its best member.
 
     Attributes:
-        best: the judge that agrees with people most often, on things that all judges and people judged.
-        n: those things.
-        agreement, best_agreement: shares of them on which the panel, and the best judge, say what people say.
-        gain: the difference, clustered by query. The best was chosen on the same things, so it is flattered.
-        gold_ties: of verdicts, things on which people tie, as the panel does wherever no verdict leads.
-        gain_on_ties: the part of the difference that comes from these; ``None`` where there are none.
+        best: the judge that agrees with people most often, on items that all judges and people judged.
+        n: number of these items.
+        agreement, best_agreement: shares of them on which the panel, and the best judge, agree with people.
+        gain: the difference, clustered by query. It is biased in favour of the best judge, which was chosen on the
+            same items.
+        gold_ties: of verdicts, number of items on which people tie. The panel ties whenever no verdict leads.
+        gain_on_ties: the part of the difference that comes from these items; ``None`` if there are none.
     """
 
     best: str
@@ -315,45 +320,45 @@ class PanelGain(Struct, frozen=True):
 def panel_gain(
     judges: Mapping[str, Values], panel: Values, people: Values, *, verdicts: bool = False
 ) -> PanelGain | None:
-    """Compare; ``None`` with a single judge, or nothing that all judged."""
-    right = {
+    """Compare the panel with its best member; ``None`` for a single judge, or if no item was judged by all."""
+    correct = {
         name: {(query, item): human == value for query, item, human, value in paired(people, values)}
         for name, values in judges.items()
     }
-    of_panel = {(query, item): human == value for query, item, human, value in paired(people, panel)}
-    common = [thing for thing in of_panel if all(thing in own for own in right.values())]
+    panel_correct = {(query, item): human == value for query, item, human, value in paired(people, panel)}
+    common = [item for item in panel_correct if all(item in by_judge for by_judge in correct.values())]
     if len(judges) < 2 or not common:
         return None
-    shares = {name: sum(own[thing] for thing in common) / len(common) for name, own in right.items()}
+    shares = {name: sum(by_judge[item] for item in common) / len(common) for name, by_judge in correct.items()}
     best = max(shares, key=lambda name: (shares[name], name))
-    gains = np.array([float(of_panel[thing]) - float(right[best][thing]) for thing in common])
+    gains = np.array([float(panel_correct[item]) - float(correct[best][item]) for item in common])
     unit = numbered([query_id for query_id, _ in common])
     totals = np.stack([np.bincount(unit, gains), np.bincount(unit).astype(np.float64)], axis=1)
 
     def mean(sums: Floats) -> Floats:
-        with np.errstate(invalid="ignore"):  # of nothing, where all is on one query
+        with np.errstate(invalid="ignore"):  # 0 / 0 when the jackknife leaves out the only query
             return np.asarray(sums[:, 0] / sums[:, 1], np.float64)
 
     gain = replace(jackknife_estimate(mean, totals, narrowest=1e-9), value=float(gains.mean()))
-    share = sum(of_panel[thing] for thing in common) / len(common)
+    share = sum(panel_correct[item] for item in common) / len(common)
     tied = np.array([verdicts and people[query_id][item] == 0 for query_id, item in common])
     on_ties = float(gains[tied].sum() / len(common)) if tied.any() else None
     return PanelGain(best, len(common), share, shares[best], gain, int(tied.sum()), on_ties)
 
 
 PANEL = "panel (majority)"
-"""The name of all judges together, each with one vote."""
+"""Name of the panel: all judges together, each with one vote."""
 
 
 class Comparison(Struct, frozen=True):
-    """All judges of one kind of things.
+    """All judges compared with people on one level.
 
     Attributes:
-        group: what was compared, where a table holds several things such as dimensions; else empty.
-        people: without a judge.
-        orders: what people's votes say about places, ``None`` for anything but verdicts.
-        judges: by name, and with several all together as ``PANEL``.
-        gain: the panel against its best member, ``None`` for one judge.
+        group: name of the group, if a table holds several such as dimensions; else empty.
+        people: people's opinions without a judge.
+        orders: position bias in people's votes; ``None`` unless they are verdicts.
+        judges: by name; several judges are also compared together, as ``PANEL``.
+        gain: the panel compared with its best member; ``None`` for a single judge.
     """
 
     group: str
@@ -364,14 +369,14 @@ class Comparison(Struct, frozen=True):
 
     @property
     def what(self) -> str:
-        """What was compared: a level, and the group of a table that holds several."""
+        """Group, if any, and level, for headings."""
         return ", ".join(filter(None, (self.group, self.people.level)))
 
 
 def compare(
     level: Level,
     judges: Mapping[str, Sequence[Opinion]],
-    said_by_people: Sequence[Opinion],
+    human_opinions: Sequence[Opinion],
     settings: Settings = USUAL,
     *,
     group: str = "",
@@ -380,58 +385,66 @@ def compare(
     boards: bool = True,
     clusters: Clusters = ALONE,
 ) -> Comparison:
-    """Hold judges against people.
+    """Compare each judge with people on one level, and a panel of all judges if there are several.
 
     Args:
         level: what was judged.
-        judges: everything each judge said.
-        said_by_people: everything people said.
+        judges: all opinions of each judge.
+        human_opinions: all opinions of people.
         settings: of consensus and intervals.
-        group: a name for what is compared.
-        most: disagreements listed of each judge.
-        label_next: things to label next, of each judge corrected by people; ``None`` corrects none.
-        boards: whether leaderboards of judges and people are compared, which takes longer than all else.
-        clusters: the conversations of queries. Everything is by conversation then, whose turns are told apart as things
-            are; what is listed is by query as ever.
+        group: name of the group.
+        most: number of disagreements to list per judge.
+        label_next: number of items to label next, per judge; ``None`` computes no corrected estimates.
+        boards: whether to compare the leaderboards of judges and people, the slowest part.
+        clusters: the conversation of each query. Statistics are then by conversation, and the turn is part of the
+            item's key; lists are still by query.
     """
-    judges = {name: regrouped(own, clusters) for name, own in judges.items()}
-    said_by_people = regrouped(said_by_people, clusters)
+    judges = {name: regrouped(opinions, clusters) for name, opinions in judges.items()}
+    human_opinions = regrouped(human_opinions, clusters)
     verdicts = level == "verdicts"
-    orders = {name: order_health(said) for name, said in judges.items() if said and verdicts}
-    of_people = order_health(said_by_people) if verdicts else None
+    orders = {name: order_health(opinions) for name, opinions in judges.items() if opinions and verdicts}
+    people_orders = order_health(human_opinions) if verdicts else None
     ordered = settings.games == "ordered"
     if verdicts and ordered:
-        judges, said_by_people = {name: as_shown(said) for name, said in judges.items()}, as_shown(said_by_people)
-    chances = {(one.query_id, one.item): one.chance for one in said_by_people if one.chance is not None}
-    votes = settings.against == "votes"
-    cast = said_by_people if votes else settled(said_by_people, verdicts=verdicts, ordered=ordered)
-    against = people(level, cast, settings)
-    of_judge = {name: settled(said, verdicts=verdicts, ordered=ordered) for name, said in judges.items() if said}
-    if votes:
-        judges = of_judge
-    members = {name: values_of(own) for name, own in of_judge.items()}
-    values, said, gain = dict(members), dict(judges), None
-    if len(of_judge) > 1:
-        values[PANEL] = majority([one for own in of_judge.values() for one in own], mirrored=verdicts).values
-        said[PANEL] = [
+        judges = {name: as_shown(opinions) for name, opinions in judges.items()}
+        human_opinions = as_shown(human_opinions)
+    chances = {
+        (opinion.query_id, opinion.item): opinion.chance for opinion in human_opinions if opinion.chance is not None
+    }
+    each_vote_counts = settings.against == "votes"
+    votes = human_opinions if each_vote_counts else settled(human_opinions, verdicts=verdicts, ordered=ordered)
+    against = people(level, votes, settings)
+    by_judge = {
+        name: settled(opinions, verdicts=verdicts, ordered=ordered) for name, opinions in judges.items() if opinions
+    }
+    if each_vote_counts:
+        judges = by_judge
+    members = {name: values_of(opinions) for name, opinions in by_judge.items()}
+    values, judge_opinions, gain = dict(members), dict(judges), None
+    if len(by_judge) > 1:
+        pooled = [opinion for opinions in by_judge.values() for opinion in opinions]
+        values[PANEL] = majority(pooled, mirrored=verdicts).values
+        judge_opinions[PANEL] = [
             Opinion(query_id, item, PANEL, value)
-            for query_id, things in values[PANEL].items()
-            for item, value in things.items()
+            for query_id, items in values[PANEL].items()
+            for item, value in items.items()
         ]
         gain = panel_gain(members, values[PANEL], against.consensus.values, verdicts=verdicts)
     reports = {
         name: replace(
-            judge_against_people(name, own, said[name], against, settings),
+            judge_against_people(name, judge_values, judge_opinions[name], against, settings),
             group=group,
             unit="conversation" if clusters else "query",
             orders=orders.get(name),
-            disagreements=tuple(_of_query(one, clusters) for one in disagreements(own, against, most)),
+            disagreements=tuple(
+                _turn_as_query(disagreement, clusters) for disagreement in disagreements(judge_values, against, most)
+            ),
             estimates=None
             if label_next is None
             else _next_by_query(
                 estimates(
                     level,
-                    _as_listed(own, said[name]),
+                    _in_file_order(judge_values, judge_opinions[name]),
                     against.consensus.numbers,
                     chances,
                     label_next=label_next,
@@ -441,7 +454,7 @@ def compare(
             ),
             boards=leaderboard_agreement(
                 level,
-                _by_query(own, clusters),
+                _by_query(judge_values, clusters),
                 _by_query(against.consensus.numbers, clusters),
                 (settings.samples, settings.seed),
                 clusters,
@@ -449,42 +462,49 @@ def compare(
             if boards
             else None,
         )
-        for name, own in values.items()
+        for name, judge_values in values.items()
     }
-    return Comparison(group, against, of_people, reports, gain)
+    return Comparison(group, against, people_orders, reports, gain)
 
 
-def _as_listed(values: Values, said: Sequence[Opinion]) -> Values:
-    """Values in the order in which their things were first named."""
-    found: dict[str, dict[ItemKey, float]] = {}
-    for one in said:
-        found.setdefault(one.query_id, {})[one.item] = values[one.query_id][one.item]
-    return found
+def _in_file_order(values: Values, opinions: Sequence[Opinion]) -> Values:
+    """The values in the order in which the opinions first name their items."""
+    ordered: dict[str, dict[ItemKey, float]] = {}
+    for opinion in opinions:
+        ordered.setdefault(opinion.query_id, {})[opinion.item] = values[opinion.query_id][opinion.item]
+    return ordered
 
 
-def regrouped(said: Sequence[Opinion], clusters: Clusters) -> Sequence[Opinion]:
-    """Things of one conversation as those of one query; the query becomes the first part of what names a thing."""
+def regrouped(opinions: Sequence[Opinion], clusters: Clusters) -> Sequence[Opinion]:
+    """Replace each query by its conversation and prepend the query to the item's key; unchanged without clusters."""
     if not clusters:
-        return said
+        return opinions
     return [
-        one._replace(query_id=clusters.get(one.query_id, one.query_id), item=(one.query_id, *one.item)) for one in said
+        opinion._replace(
+            query_id=clusters.get(opinion.query_id, opinion.query_id), item=(opinion.query_id, *opinion.item)
+        )
+        for opinion in opinions
     ]
 
 
 def _by_query(values: Values, clusters: Clusters) -> Values:
-    """Values of things that were regrouped, by query again."""
+    """Undo ``regrouped``: values by query."""
     if not clusters:
         return values
-    found: dict[str, dict[ItemKey, float]] = {}
-    for things in values.values():
-        for (query_id, *item), value in things.items():
-            found.setdefault(query_id, {})[tuple(item)] = value
-    return found
+    by_query: dict[str, dict[ItemKey, float]] = {}
+    for items in values.values():
+        for (query_id, *item), value in items.items():
+            by_query.setdefault(query_id, {})[tuple(item)] = value
+    return by_query
 
 
-def _of_query(one: Disagreement, clusters: Clusters) -> Disagreement:
-    return replace(one, query_id=one.item[0], item=one.item[1:]) if clusters else one
+def _turn_as_query(disagreement: Disagreement, clusters: Clusters) -> Disagreement:
+    if not clusters:
+        return disagreement
+    return replace(disagreement, query_id=disagreement.item[0], item=disagreement.item[1:])
 
 
-def _next_by_query(found: Estimates, clusters: Clusters) -> Estimates:
-    return replace(found, next=tuple((item[0], item[1:]) for _, item in found.next)) if clusters else found
+def _next_by_query(corrected: Estimates, clusters: Clusters) -> Estimates:
+    if not clusters:
+        return corrected
+    return replace(corrected, next=tuple((item[0], item[1:]) for _, item in corrected.next))

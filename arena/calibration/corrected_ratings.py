@@ -1,13 +1,13 @@
-"""Bradley-Terry ratings from all games of a judge, corrected by the few that people judged too.
+"""Prediction-powered Bradley-Terry ratings: all games of a judge, corrected by the few that people judged too.
 
-Prediction-powered estimation of a convex loss (Angelopoulos, Duchi and Zrnic 2023, "PPI++", section 2): with the loss
-of a game of score s between agents whose strengths differ by d, log(1 + exp(d)) - s d, a tie being half a win,
+Also corrects a judge's means (``estimates``). The ratings use prediction-powered estimation of a convex loss
+(Angelopoulos, Duchi and Zrnic 2023, "PPI++", section 2). The loss of a game with score s between agents whose strengths
+differ by d is log(1 + exp(d)) - s d, where a tie has score 0.5. The corrected strengths minimise
 
     lambda mean_all(loss with f) + mean_L(loss with y) - lambda mean_L(loss with f)
 
-is least at the corrected strengths. Its expectation is that of people's games for every lambda, so the judge's bias
-leaves no trace. The covariance is the sandwich of sums by query, divided as in ``prediction_powered``, and lambda is
-tuned to the sum of its variances.
+For every lambda its expectation is that of people's games, so the judge's bias cancels. The covariance is a sandwich
+estimate from sums by query, corrected as in ``prediction_powered``. Lambda minimises the sum of the variances.
 """
 
 from __future__ import annotations
@@ -39,23 +39,31 @@ from retrieval_eval.stats.bootstrap import numbered
 from retrieval_eval.stats.estimate import Estimate
 
 Places: TypeAlias = NDArray[np.int64]
-"""Numbers of agents."""
+"""Indices of agents."""
 Chances: TypeAlias = Mapping[tuple[str, ItemKey], float]
-"""With which things were drawn to be labelled, by query and thing."""
+"""The probability with which each item was drawn for labelling, by query and item."""
 
 _CENTRE, _POINTS = 1000.0, 400.0 / math.log(10)
 """The mean rating, and points per unit of log-odds."""
 _STEPS = 100
 _TOLERANCE = 1e-9
 _FURTHEST = 10.0
-"""Log-odds from the mean beyond which strengths have run away."""
+"""A strength further from the mean than this, in log-odds, means that the fit diverges."""
 _TOO_FEW = "corrected by people's labels, some agents only win or only lose: label more games"
-_TUNED = 3
-"""Rounds of fitting strengths and lambda in turn."""
+_ROUNDS = 3
+"""Number of rounds that fit strengths and lambda in turn."""
 
 
 class ScoredGame(Struct, frozen=True):
-    """One game: what the judge makes of it, and people where they judged it; 1 if ``a`` wins, 0.5, or 0."""
+    """A game with the scores of judge and people: 1 if ``a`` wins, 0.5 for a tie, 0 if ``b`` wins.
+
+    Attributes:
+        query_id: the query.
+        a, b: the agents.
+        judge: the judge's score.
+        people: people's score; ``None`` if they did not judge the game.
+        chance: the probability with which the game was drawn for people; leave the default if all are equal.
+    """
 
     query_id: str
     a: str
@@ -63,19 +71,18 @@ class ScoredGame(Struct, frozen=True):
     judge: float
     people: float | None
     chance: float = 1.0
-    """With which it was drawn to be judged by people; that of all games if these are the same."""
 
 
 class CorrectedRatings(Struct, frozen=True):
-    """Ratings three ways.
+    """Ratings estimated three ways.
 
     Attributes:
         agents: names, in the order of the estimates.
-        corrected, people, judge: in points, with intervals at 95 %; those of people alone are ``None`` where their
-            games do not connect all agents by wins and losses both ways.
-        weight: lambda.
-        games, labelled, queries: of the judge; those that people judged; queries of these.
-        converged: whether all fits ended.
+        corrected, people, judge: ratings in points, with 95 % intervals, from both, people only and the judge only.
+            ``people`` is ``None`` if their games do not connect all agents by wins and losses in both directions.
+        weight: lambda, the weight of the judge.
+        games, labelled, queries: number of the judge's games, of those that people judged, and of their queries.
+        converged: whether all fits converged.
     """
 
     agents: tuple[str, ...]
@@ -90,49 +97,55 @@ class CorrectedRatings(Struct, frozen=True):
 
 
 def corrected_ratings(games: Sequence[ScoredGame]) -> CorrectedRatings:
-    """Rate agents by every game that the judge judged, orders reconciled.
+    """Rate agents by all games of the judge, with the two orders of a game reconciled.
 
     Raises:
-        InputError: there are no labels, or the judge's own games give no ratings: an agent never wins or never loses
-            against the others, or nobody links it to them.
+        InputError: there are no labels, or the judge's games give no ratings because an agent never wins, never loses
+            or meets none of the others.
     """
-    data = _Data.of(games)
-    if not data.settled(data.f, np.ones(data.f.size, np.bool_)):
+    table = _GameArrays.of(games)
+    if not table.has_maximum(table.f, np.ones(table.f.size, np.bool_)):
         raise InputError("the judge's games give no ratings: some agents only win or only lose against the others")
-    judged, all_converged = data.fit(1.0, judge_alone=True)
-    alone = None
-    if data.settled(data.y, data.labelled):
-        strengths, converged = data.fit(0.0)
+    judge_strengths, all_converged = table.fit(1.0, judge_alone=True)
+    people_ratings = None
+    if table.has_maximum(table.y, table.labelled):
+        strengths, converged = table.fit(0.0)
         all_converged &= converged
-        alone = _estimates(data, strengths, 0.0)
-    strengths, weight = judged, 1.0
-    for _ in range(_TUNED):
-        weight = data.tuned(strengths)
-        if weight == 0.0 and alone is None:
-            weight = 1.0  # without the judge there are no ratings
-        strengths, converged = data.fit(weight)
+        people_ratings = _estimates(table, strengths, 0.0)
+    strengths, weight = judge_strengths, 1.0
+    for _ in range(_ROUNDS):
+        weight = table.tuned(strengths)
+        if weight == 0.0 and people_ratings is None:
+            weight = 1.0  # people's games alone give no ratings
+        strengths, converged = table.fit(weight)
         if np.abs(strengths).max() > _FURTHEST:
             raise InputError(_TOO_FEW)
+    judge_slopes = table.slopes(judge_strengths, 1.0, judge_alone=True)
+    judge_curvature = table.curvature(judge_strengths, 1.0, judge_alone=True)
     return CorrectedRatings(
-        agents=data.agents,
-        corrected=_estimates(data, strengths, weight),
-        people=alone,
-        judge=_in_points(
-            judged,
-            data.slopes(judged, 1.0, judge_alone=True) @ np.linalg.inv(data.curvature(judged, 1.0, judge_alone=True)),
-            int(data.unit.max()) + 1,
-            1,
-        ),
+        agents=table.agents,
+        corrected=_estimates(table, strengths, weight),
+        people=people_ratings,
+        judge=_in_points(judge_strengths, judge_slopes @ np.linalg.inv(judge_curvature), int(table.unit.max()) + 1, 1),
         weight=weight,
-        games=data.f.size,
-        labelled=int(data.labelled.sum()),
-        queries=data.groups,
+        games=table.f.size,
+        labelled=int(table.labelled.sum()),
+        queries=table.groups,
         converged=all_converged and converged,
     )
 
 
-class _Data(Struct, frozen=True, eq=False):
-    """Games as arrays, one row each; ``a`` and ``b`` number agents, ``f`` and ``y`` are scores of ``a``."""
+class _GameArrays(Struct, frozen=True, eq=False):
+    """Games as arrays, one row per game.
+
+    Attributes:
+        agents: names.
+        a, b: indices of the two agents.
+        f, y: the judge's and people's score of ``a``; ``y`` is 0 without a label.
+        labelled: whether people judged the game.
+        share: weight of the game in a mean of labels (``label_shares``).
+        unit: index of the query.
+    """
 
     agents: tuple[str, ...]
     a: Places
@@ -144,16 +157,16 @@ class _Data(Struct, frozen=True, eq=False):
     unit: np.ndarray
 
     @classmethod
-    def of(cls, games: Sequence[ScoredGame]) -> _Data:
+    def of(cls, games: Sequence[ScoredGame]) -> _GameArrays:
         agents = tuple(sorted({name for game in games for name in (game.a, game.b)}))
-        place = {name: at for at, name in enumerate(agents)}
+        agent_index = {name: index for index, name in enumerate(agents)}
         labelled = np.array([game.people is not None for game in games], np.bool_)
         if not labelled.any():
             raise InputError("people judged none of the judge's games: there is nothing to correct by")
         return cls(
             agents,
-            np.array([place[game.a] for game in games]),
-            np.array([place[game.b] for game in games]),
+            np.array([agent_index[game.a] for game in games]),
+            np.array([agent_index[game.b] for game in games]),
             np.array([game.judge for game in games]),
             np.array([0.0 if game.people is None else game.people for game in games]),
             labelled,
@@ -165,20 +178,20 @@ class _Data(Struct, frozen=True, eq=False):
     def groups(self) -> int:
         return int(np.unique(self.unit[self.labelled]).size)
 
-    def settled(self, scores: Floats, rows: np.ndarray) -> bool:
-        """Whether a maximum exists: from every agent a chain of wins or ties leads to every other (Ford 1957)."""
-        a, b, own = self.a[rows], self.b[rows], scores[rows]
-        beats = self.by_pair(a, b, own > 0) + self.by_pair(b, a, own < 1)
+    def has_maximum(self, scores: Floats, rows: np.ndarray) -> bool:
+        """Whether the likelihood has a maximum: chains of wins or ties connect all agents (Ford 1957)."""
+        a, b, scores = self.a[rows], self.b[rows], scores[rows]
+        beats = self.by_pair(a, b, scores > 0) + self.by_pair(b, a, scores < 1)
         return bool(reachable((beats > 0) | np.eye(len(beats), dtype=np.bool_)).all())
 
     def fit(self, weight: float, *, judge_alone: bool = False) -> tuple[Floats, bool]:
-        """Strengths that sum to 0 where the loss is least, and whether Newton's method got there."""
+        """Strengths with sum 0 that minimise the loss, and whether Newton's method converged."""
         theta = np.zeros(len(self.agents))
         for _ in range(_STEPS):
             slope = self.slopes(theta, weight, judge_alone=judge_alone).sum(axis=0)
             try:
                 step = np.linalg.solve(self.curvature(theta, weight, judge_alone=judge_alone), slope)
-            except np.linalg.LinAlgError:  # labels of a few games, and a judge without weight, link not all agents
+            except np.linalg.LinAlgError:  # with lambda 0, a few labelled games need not connect all agents
                 raise InputError(_TOO_FEW) from None
             theta = theta - step * min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-300))
             if np.abs(step).max() < _TOLERANCE:
@@ -189,73 +202,76 @@ class _Data(Struct, frozen=True, eq=False):
 
     def slopes(self, theta: Floats, weight: float, *, judge_alone: bool = False) -> Floats:
         """Gradient of the loss by query, shape (queries, agents)."""
-        of_people, of_judge = self.parts(theta)
+        people_part, judge_part = self.gradient_parts(theta)
         if judge_alone:
             return self.by_query((self.expected(theta) - self.f) / self.f.size)
-        moved: Floats = of_people - weight * of_judge
-        return moved
+        gradient: Floats = people_part - weight * judge_part
+        return gradient
 
-    def parts(self, theta: Floats) -> tuple[Floats, Floats]:
-        """The gradient's two parts: without the judge, and what lambda takes off."""
+    def gradient_parts(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Gradient by query for lambda 0, and the part that is subtracted lambda times."""
         p = self.expected(theta)
-        of_people = self.by_query(self.share * (p - self.y))
-        of_judge = self.by_query(self.share * (p - self.f) - (p - self.f) / p.size)
-        return of_people, of_judge
+        people_part = self.by_query(self.share * (p - self.y))
+        judge_part = self.by_query(self.share * (p - self.f) - (p - self.f) / p.size)
+        return people_part, judge_part
 
     def by_query(self, residuals: Floats) -> Floats:
+        """Sum residuals per query and agent, negated for ``b``, shape (games,) to (queries, agents)."""
         agents = len(self.agents)
         cells = (int(self.unit.max()) + 1) * agents
-        of_a, of_b = (np.bincount(self.unit * agents + side, residuals, cells) for side in (self.a, self.b))
-        return np.asarray((of_a - of_b).reshape(-1, agents), np.float64)
+        sums_a, sums_b = (np.bincount(self.unit * agents + side, residuals, cells) for side in (self.a, self.b))
+        return np.asarray((sums_a - sums_b).reshape(-1, agents), np.float64)
 
     def by_pair(self, first: Places, second: Places, amounts: np.ndarray) -> Floats:
-        """Sums of what games have to give, shape (agents, agents)."""
+        """Sums of amounts by pair of agents, shape (games,) to (agents, agents)."""
         agents = len(self.agents)
         sums = np.bincount(first * agents + second, amounts, agents**2)
         return np.asarray(sums.reshape(agents, agents), np.float64)
 
     def expected(self, theta: Floats) -> Floats:
-        """Of each game, the score of ``a``."""
+        """Expected score of ``a`` in each game, shape (games,)."""
         p: Floats = scipy.special.expit(theta[self.a] - theta[self.b])
         return p
 
     def curvature(self, theta: Floats, weight: float, *, judge_alone: bool = False) -> Floats:
-        """Of the loss; a square of the mean strength is added, which holds it at 0 and changes nothing else."""
+        """Hessian of the loss, shape (agents, agents)."""
         p = self.expected(theta)
         shares = np.full(p.size, (1.0 if judge_alone else weight) / p.size)
         if not judge_alone:
             shares += (1 - weight) * self.share
-        return self.weighed(shares * p * (1 - p))
+        return self.hessian(shares * p * (1 - p))
 
-    def weighed(self, shares: Floats) -> Floats:
-        met = self.by_pair(self.a, self.b, shares)
-        met += met.T
-        curved: Floats = np.diag(met.sum(axis=0)) - met + 1 / len(self.agents)
-        return curved
+    def hessian(self, game_weights: Floats) -> Floats:
+        """Weighted Laplacian of the games, plus the squared mean strength, which only fixes the mean at 0."""
+        pair_weights = self.by_pair(self.a, self.b, game_weights)
+        pair_weights += pair_weights.T
+        hessian: Floats = np.diag(pair_weights.sum(axis=0)) - pair_weights + 1 / len(self.agents)
+        return hessian
 
     def tuned(self, theta: Floats) -> float:
-        """The lambda in [0, 1] with the least sum of variances at these strengths."""
+        """The lambda in [0, 1] that minimises the sum of variances at these strengths."""
         p = self.expected(theta)
-        inverse = np.linalg.inv(self.weighed(p * (1 - p) / p.size))
-        of_people, of_judge = (part @ inverse for part in self.parts(theta))
-        return tuned(of_people, of_judge)
+        inverse = np.linalg.inv(self.hessian(p * (1 - p) / p.size))
+        people_part, judge_part = (part @ inverse for part in self.gradient_parts(theta))
+        return tuned(people_part, judge_part)
 
 
-def _estimates(data: _Data, theta: Floats, weight: float) -> tuple[Estimate, ...]:
-    held = np.bincount(data.unit, data.share)
-    slopes = data.slopes(theta, weight) / np.maximum(1 - held, 1 / data.labelled.sum())[:, np.newaxis]
-    moved = slopes @ np.linalg.inv(data.curvature(theta, weight))
-    return _in_points(theta, moved, data.groups, 2 if weight else 1)
+def _estimates(table: _GameArrays, theta: Floats, weight: float) -> tuple[Estimate, ...]:
+    query_shares = np.bincount(table.unit, table.share)
+    slopes = table.slopes(theta, weight) / np.maximum(1 - query_shares, 1 / table.labelled.sum())[:, np.newaxis]
+    influence = slopes @ np.linalg.inv(table.curvature(theta, weight))
+    return _in_points(theta, influence, table.groups, 2 if weight else 1)
 
 
-def _in_points(theta: Floats, moved: Floats, units: int, spent: int) -> tuple[Estimate, ...]:
+def _in_points(theta: Floats, influence: Floats, units: int, parameters: int) -> tuple[Estimate, ...]:
+    """Convert strengths to ratings with intervals; ``influence`` is each query's effect, shape (queries, agents)."""
     return tuple(
         by_student(
             _CENTRE + _POINTS * strength,
-            _POINTS**2 * inflated(float((column**2).sum()), units, spent),
-            units - spent,
+            _POINTS**2 * inflated(float((column**2).sum()), units, parameters),
+            units - parameters,
         )
-        for strength, column in zip(theta.tolist(), moved.T, strict=True)
+        for strength, column in zip(theta.tolist(), influence.T, strict=True)
     )
 
 
@@ -264,18 +280,18 @@ _ENDS: Final[Mapping[Level, tuple[float, float]]] = {
     "nuggets": (0.0, 2.0),
     "support": (0.0, 2.0),
 }
-"""Of the scale, where it is one for all tournaments."""
+"""Lowest and highest value of a score, for levels with the same scale in every tournament."""
 
 
 class Estimates(Struct, frozen=True):
-    """A judge corrected by people.
+    """A judge's means and ratings, corrected by people's labels.
 
     Attributes:
-        figures: means, by what they are of; of verdicts win rates, ties half.
-        ratings: of verdicts, Bradley-Terry's.
-        no_ratings: why there are none.
-        next: things to label next, each a query and what it is.
-        refused: by what they are of, why there are no means: labels are no random sample.
+        figures: means by name; for verdicts the win rates of agents, ties counting half.
+        ratings: Bradley-Terry ratings; for verdicts only.
+        no_ratings: why there are no ratings; else empty.
+        next: items to label next, as query and item.
+        refused: by name, why a mean is not corrected: the labels are not a random sample.
     """
 
     figures: Mapping[str, Corrected]
@@ -285,8 +301,8 @@ class Estimates(Struct, frozen=True):
     refused: Mapping[str, str]
 
 
-class _Thing(NamedTuple):
-    """Values of one thing; ``kind`` is what means are over, besides queries: the opponent."""
+class _ItemScore(NamedTuple):
+    """Scores of one item by judge and people; ``kind`` is the opponent in a game, else empty."""
 
     query_id: str
     judge: float
@@ -304,56 +320,60 @@ def estimates(
     label_next: int = 0,
     seed: int = 0,
 ) -> Estimates:
-    """Correct a judge.
+    """Correct a judge's means and ratings by people's labels, and choose the items to label next.
 
     Args:
         level: what was judged.
-        judge: its values, in the order of the file.
-        people: their consensus on some of the things. Without ``chances`` these must be a random sample; where they
-            are visibly none, there are no figures.
-        chances: with which labelled things were drawn; of all of them or of none.
-        label_next: things to label next.
-        seed: of what is drawn.
+        judge: the judge's values, in the order of the file.
+        people: people's consensus on some of the items. Without ``chances`` these must be a random sample; figures
+            whose labels visibly are not are refused.
+        chances: the probability with which each labelled item was drawn; for all labelled items or for none.
+        label_next: number of items to label next.
+        seed: of the random choice of these items.
 
     Raises:
-        InputError: only some of the labelled things have a chance.
+        InputError: only some of the labelled items have a probability.
     """
-    things = [(query_id, item) for query_id, own in judge.items() for item in own]
-    known = [item in people.get(query_id, {}) for query_id, item in things]
-    labelled = [thing for thing, seen in zip(things, known, strict=True) if seen]
-    if chances and (missing := sum(thing not in chances for thing in labelled)):
+    items = [(query_id, item) for query_id, values in judge.items() for item in values]
+    is_labelled = [item in people.get(query_id, {}) for query_id, item in items]
+    labelled = [key for key, has_label in zip(items, is_labelled, strict=True) if has_label]
+    if chances and (missing := sum(key not in chances for key in labelled)):
         raise InputError(
             f"'probability': missing for {missing:,} of {len(labelled):,} labelled things; "
             "give it with every label, or with none"
         )
-    queries = [query_id for query_id, _ in things]
-    places = next_labels(queries, known, label_next, seed) if label_next else []
-    early = "" if chances else queries_not_random(np.array(known, np.bool_), queries, LEVEL / 2)
-    figures, refused = _figures(level, judge, people, chances, early)
-    ratings, why = _ratings(judge, people, chances, early) if level == "verdicts" else (None, "")
-    return Estimates(figures, ratings, why, tuple(things[at] for at in places), refused)
+    queries = [query_id for query_id, _ in items]
+    chosen = next_labels(queries, is_labelled, label_next, seed) if label_next else []
+    query_reason = "" if chances else queries_not_random(np.array(is_labelled, np.bool_), queries, LEVEL / 2)
+    figures, refused = _figures(level, judge, people, chances, query_reason)
+    ratings, why = _ratings(judge, people, chances, query_reason) if level == "verdicts" else (None, "")
+    return Estimates(figures, ratings, why, tuple(items[index] for index in chosen), refused)
 
 
 def _figures(
-    level: Level, judge: Values, people: Values, chances: Chances, early: str
+    level: Level, judge: Values, people: Values, chances: Chances, query_reason: str
 ) -> tuple[dict[str, Corrected], dict[str, str]]:
-    found: dict[str, list[_Thing]] = {}
-    for query_id, own in judge.items():
-        for item, value in own.items():
+    """Corrected means by name, and the reasons of those refused; ``query_reason`` refuses all."""
+    by_name: dict[str, list[_ItemScore]] = {}
+    for query_id, values in judge.items():
+        for item, value in values.items():
             human, chance = people.get(query_id, {}).get(item), chances.get((query_id, item), 1.0)
-            for name, turned, kind in _counts_for(level, item):
-                score = None if human is None else _score(level, human, turned)
-                found.setdefault(name, []).append(_Thing(query_id, _score(level, value, turned), score, chance, kind))
+            for name, mirrored, kind in _means_of(level, item):
+                people_score = None if human is None else _score(level, human, mirrored)
+                row = _ItemScore(query_id, _score(level, value, mirrored), people_score, chance, kind)
+                by_name.setdefault(name, []).append(row)
     figures, refused = {}, {}
-    for name, rows in sorted(found.items()):
-        queries, of_judge, of_people, drawn, kinds = zip(*rows, strict=True)
-        if all(value is None for value in of_people):
+    for name, rows in sorted(by_name.items()):
+        queries, judge_scores, people_scores, probabilities, kinds = zip(*rows, strict=True)
+        if all(score is None for score in people_scores):
             continue
-        level_each = LEVEL / 2 / len(found)
-        if not chances and (why := early or _not_random(queries, of_people, of_judge, kinds, level=level_each)):
-            refused[name] = why
+        level_each = LEVEL / 2 / len(by_name)
+        if not chances and (
+            reason := query_reason or _not_random(queries, people_scores, judge_scores, kinds, level=level_each)
+        ):
+            refused[name] = reason
         else:
-            figures[name] = corrected_mean(of_judge, of_people, queries, drawn, _ENDS.get(level))
+            figures[name] = corrected_mean(judge_scores, people_scores, queries, probabilities, _ENDS.get(level))
     return figures, refused
 
 
@@ -369,8 +389,8 @@ def _not_random(
     return not_random(labelled, queries, {"the judge's value": np.array(judge), "the opponent": kinds}, level)
 
 
-def _counts_for(level: Level, item: ItemKey) -> list[tuple[str, bool, str]]:
-    """What a thing counts for, whether its value is to be turned round, and the opponent in a game."""
+def _means_of(level: Level, item: ItemKey) -> list[tuple[str, bool, str]]:
+    """For each mean that an item enters: its name, whether the value is mirrored, and the opponent in a game."""
     if level == "verdicts":
         return [(item[-2], False, item[-1]), (item[-1], True, item[-2])]
     if level == "criteria":
@@ -380,23 +400,26 @@ def _counts_for(level: Level, item: ItemKey) -> list[tuple[str, bool, str]]:
     return [(item[-2] if level == "nuggets" else "all documents", False, "")]
 
 
-def _score(level: Level, value: float, turned: bool) -> float:
+def _score(level: Level, value: float, mirrored: bool) -> float:
     if level != "verdicts":
         return value
-    return (1 - value) / 2 if turned else (1 + value) / 2
+    return (1 - value) / 2 if mirrored else (1 + value) / 2
 
 
-def _ratings(judge: Values, people: Values, chances: Chances, early: str) -> tuple[CorrectedRatings | None, str]:
+def _ratings(judge: Values, people: Values, chances: Chances, query_reason: str) -> tuple[CorrectedRatings | None, str]:
+    """Corrected ratings, or ``None`` and the reason why there are none."""
     games = []
-    for query_id, own in judge.items():
-        for item, value in own.items():
+    for query_id, values in judge.items():
+        for item, value in values.items():
             human, chance = people.get(query_id, {}).get(item), chances.get((query_id, item), 1.0)
-            score = None if human is None else (1 + human) / 2
-            games.append(ScoredGame(query_id, item[-2], item[-1], (1 + value) / 2, score, chance))
+            people_score = None if human is None else (1 + human) / 2
+            games.append(ScoredGame(query_id, item[-2], item[-1], (1 + value) / 2, people_score, chance))
     queries, pairs = [game.query_id for game in games], [f"{game.a} and {game.b}" for game in games]
-    scores, verdicts = [game.people for game in games], [game.judge for game in games]
-    if not chances and (why := early or _not_random(queries, scores, verdicts, pairs, level=LEVEL / 2)):
-        return None, why
+    people_scores, judge_scores = [game.people for game in games], [game.judge for game in games]
+    if not chances and (
+        reason := query_reason or _not_random(queries, people_scores, judge_scores, pairs, level=LEVEL / 2)
+    ):
+        return None, reason
     try:
         return corrected_ratings(games), ""
     except InputError as error:

@@ -1,13 +1,13 @@
-"""A judge's values beside people's: how they correlate, and by how much they differ.
+"""Correlation and differences between a judge's values and people's.
 
-Pearson, Spearman and Kendall: standard errors leave out one query at a time (the jackknife of clusters), since things
-of one query depend on each other. Intervals and p-values come from one and the same error on Fisher's z scale, with
-Student's t and one degree of freedom less than there are queries, so that an interval leaves out 0 exactly where p is
-below 0.05. A test that takes each thing as independent would find agreement in noise that a query's things share.
+Pearson, Spearman and Kendall: standard errors come from the jackknife over queries, since items of one query are
+dependent. Intervals and p-values use the same standard error on Fisher's z scale, with Student's t and one degree of
+freedom less than there are queries, so an interval excludes 0 exactly if p is below 0.05. A test that treated items as
+independent would report agreement where the items of a query only share noise.
 
-Bland and Altman (1986, The Lancet 327): the bias is the mean of judge less people, the limits of agreement are the
-bias -+ 1.96 standard deviations of the differences: between them lie about 95 % of all differences. A judge can agree
-in order and be one grade too kind.
+Bland and Altman (1986, The Lancet 327): the bias is the mean of judge minus people. The limits of agreement are the
+bias plus and minus 1.96 standard deviations of the differences; about 95 % of all differences lie between them. A judge
+can rank items correctly and still be one grade too generous.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _NO_SPREAD = 1e-12
 
 
 class Correlations(Struct, frozen=True):
-    """Correlation of two values of the same things.
+    """Correlations between two values of the same items.
 
     Attributes:
-        n: things.
-        queries: that they belong to.
-        pearson, spearman: product moments of values, of mid-ranks.
-        kendall: tau-b over all pairs of things.
+        n: number of items.
+        queries: number of their queries.
+        pearson, spearman: product-moment correlation of the values, and of their mid-ranks.
+        kendall: tau-b over all pairs of items.
     """
 
     n: int
@@ -49,9 +49,14 @@ class Correlations(Struct, frozen=True):
 def correlations(
     first: Sequence[float], second: Sequence[float], queries: Sequence[Hashable], *, mirrored: bool = False
 ) -> Correlations:
-    """Correlate two values of each thing.
+    """Correlate two values of each item.
 
-    Where they are ``mirrored``, values are verdicts, 1 for one side and -1 for the other; each counts both ways round.
+    Args:
+        first: one value of each item.
+        second: the other value.
+        queries: the query of each item.
+        mirrored: whether the values are verdicts, 1 and -1 for the two sides. Since the sides are arbitrary, each pair
+            of values counts twice, the second time with opposite signs.
     """
     x, y = np.asarray(first, np.float64), np.asarray(second, np.float64)
     unit, n, units = numbered(queries), x.size, len(set(queries))
@@ -76,11 +81,11 @@ def _chunked(statistic: Callable[[Floats], Floats], weights: Floats, n: int) -> 
 
 
 def _moments(x: Floats, y: Floats, weights: Floats) -> Floats:
-    """Product-moment correlation with each row of weights, shapes (1 or samples, n) and (samples, n) to (samples,)."""
+    """Product-moment correlation for each row of weights, shapes (1 or samples, n) and (samples, n) to (samples,)."""
     total = np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
     dx = x - (weights * x).sum(axis=1, keepdims=True) / total
     dy = y - (weights * y).sum(axis=1, keepdims=True) / total
-    xx, yy, xy = ((weights * part).sum(axis=1) for part in (dx * dx, dy * dy, dx * dy))
+    xx, yy, xy = ((weights * product).sum(axis=1) for product in (dx * dx, dy * dy, dx * dy))
     spread = np.sqrt(xx * yy)
     return np.where(spread > _NO_SPREAD, xy / np.where(spread > _NO_SPREAD, spread, 1.0), np.nan)
 
@@ -90,24 +95,24 @@ def _spearmans(x: Floats, y: Floats, unit: NDArray[np.int64], weights: Floats) -
 
 
 def _mid_ranks(values: Floats, unit: NDArray[np.int64], weights: Floats) -> Floats:
-    """Mid-ranks of values that stand there as often as their weight says, shape (samples, n)."""
-    distinct, place = np.unique(values, return_inverse=True)
+    """Mid-ranks of the values, each value repeated by its unit's weight; weights (samples, units) to (samples, n)."""
+    distinct, index = np.unique(values, return_inverse=True)
     counts = np.zeros((weights.shape[1], distinct.size))
-    np.add.at(counts, (unit, place), 1)
-    there = weights @ counts
-    ranks: Floats = (there.cumsum(axis=1) - there / 2)[:, place]
+    np.add.at(counts, (unit, index), 1)
+    frequencies = weights @ counts
+    ranks: Floats = (frequencies.cumsum(axis=1) - frequencies / 2)[:, index]
     return ranks
 
 
 def _coefficient(values: Floats) -> Coefficient:
-    """The first value, with the interval that the others, each without one query, give it."""
-    value, without = float(values[0]), values[1:]
+    """The first value, with a jackknife interval from the others, each of which leaves out one query."""
+    value, replicates = float(values[0]), values[1:]
     if np.isnan(value):
         return Coefficient(None)
-    units = without.size
-    if units < 2 or np.isnan(without).any() or abs(value) > _CERTAIN:
+    units = replicates.size
+    if units < 2 or np.isnan(replicates).any() or abs(value) > _CERTAIN:
         return Coefficient(value)
-    error = float(np.sqrt((units - 1) / units * ((without - without.mean()) ** 2).sum())) / (1 - value**2)
+    error = float(np.sqrt((units - 1) / units * ((replicates - replicates.mean()) ** 2).sum())) / (1 - value**2)
     if error < _NO_SPREAD:
         return Coefficient(value)
     z, half = float(np.arctanh(value)), student(0.95, units) * error
@@ -117,11 +122,11 @@ def _coefficient(values: Floats) -> Coefficient:
 
 _LIMIT = 1.96
 _NO_WIDTH = 1e-9
-"""Where no query differs from another, nothing shows how the figure varies: no interval is no claim of exactness."""
+"""A narrower interval is dropped: if all queries are alike, nothing shows how the figure varies."""
 
 
 class PlotPoint(Struct, frozen=True):
-    """One thing of the plot, or as many as ``times`` says: the mean of both values, and judge less people."""
+    """A mark of the plot: the mean of both values, judge minus people, and the number of items there."""
 
     mean: float
     difference: float
@@ -129,14 +134,14 @@ class PlotPoint(Struct, frozen=True):
 
 
 class BlandAltman(Struct, frozen=True):
-    """Differences of judge and people.
+    """Differences between judge and people; all intervals are clustered by query.
 
     Attributes:
-        n: things.
-        bias: mean difference; above 0 the judge gives more than people.
-        lower, upper: limits of agreement; intervals of all three are clustered by query.
-        sd: standard deviation of the differences, ``None`` for fewer than two things.
-        points: of the plot, by mean and difference.
+        n: number of items.
+        bias: mean difference; above 0 if the judge gives higher values than people.
+        lower, upper: limits of agreement.
+        sd: standard deviation of the differences, ``None`` for fewer than two items.
+        points: marks of the plot, sorted by mean and difference.
     """
 
     n: int
@@ -148,20 +153,20 @@ class BlandAltman(Struct, frozen=True):
 
 
 def bland_altman(people: Sequence[float], judge: Sequence[float], queries: Sequence[Hashable]) -> BlandAltman:
-    """Compare two values of each thing."""
+    """Compare people's and the judge's value of each item; ``queries`` names the query of each."""
     x, y = np.asarray(people, np.float64), np.asarray(judge, np.float64)
     difference = y - x
     totals = np.zeros((len(set(queries)), 3))
     np.add.at(totals, numbered(queries), np.stack([np.ones(x.size), difference, difference**2], axis=1))
     sd = float(difference.std(ddof=1)) if x.size > 1 else None
-    places, times = np.unique(np.stack([(x + y) / 2, difference], axis=1), axis=0, return_counts=True)
-    points = [PlotPoint(mean, gap, count) for (mean, gap), count in zip(places.tolist(), times.tolist(), strict=True)]
+    marks, times = np.unique(np.stack([(x + y) / 2, difference], axis=1), axis=0, return_counts=True)
+    points = [PlotPoint(mean, gap, count) for (mean, gap), count in zip(marks.tolist(), times.tolist(), strict=True)]
     bias, lower, upper = (_estimate(totals, factor) for factor in (0.0, -_LIMIT, _LIMIT))
     return BlandAltman(x.size, bias, lower, upper, sd, tuple(points))
 
 
 def _estimate(totals: Floats, factor: float) -> Estimate:
-    """Bias plus so many standard deviations, with its jackknife interval."""
+    """Bias plus ``factor`` standard deviations, with its jackknife interval."""
 
     def statistic(sums: Floats) -> Floats:
         n, total, squares = np.moveaxis(sums, -1, 0)

@@ -1,12 +1,12 @@
-"""Ways of scoring the same agents held against each other: do ratings, grades, exams and nuggets tell one story?
+"""Rank correlations between scoring methods (ratings, grades, exams, nuggets), and between judge and people.
 
-Rank correlations are over agents, with intervals by resampling queries: all methods are scored anew on the same drawn
-queries, so that what they share in a query stays shared. p-values are those of so many agents taken as independent.
+Correlations are over agents, with intervals by resampling queries. All methods are scored again on the same resampled
+queries, which preserves what they have in common on a query. p-values treat the agents as independent.
 
-Judge and people rank agents too, where both judged the same things. A judge that errs on single things may still rank
-agents well, and it is the ranking that decides (Zheng et al. 2023, section 4.2, compare both). The two leaderboards
-rest on the same things, so that they differ by judgment alone: Bradley-Terry ratings of verdicts with ties as half a
-win, means over queries of grades and of nuggets.
+The leaderboards of judge and people are compared too. A judge that errs on single items may still rank agents well, and
+the ranking is what decides (Zheng et al. 2023, section 4.2, compare both). Both leaderboards use the same items, so
+only the judgments differ: Bradley-Terry ratings of verdicts with ties as half a win, and means over queries of grades
+and nuggets.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ from retrieval_eval.stats.rank import rank_correlations
 
 _DECIMALS = 9
 _DECIMALS_OF_SAMPLE = 4
-"""Of ratings in points: fits of samples end within 2e-6 points, and equal agents must not look different."""
+"""Decimals of resampled ratings. Fits are accurate to 2e-6 points; equal agents must not differ by rounding error."""
 _FEWEST_AGENTS = 3
 _ORDERS_OF_SAMPLE = 10
-"""Random orders that Elo is averaged over in a bootstrap sample."""
+"""Number of random game orders that Elo is averaged over in each bootstrap sample."""
 _CELLS_IN_MEMORY = 4_000_000
-"""Weights of games, over samples, that are held at once."""
+"""Largest number of weights (games x samples) in memory at a time."""
 
 
 class Means(Struct, frozen=True, eq=False):
-    """A method that averages over queries.
+    """A method whose scores are means over queries.
 
     Attributes:
-        agents, queries: of the rows and columns.
-        values: shape (agents, queries), NaN where there is none.
-        gaps: the judgments that they rest on, and what is missing of these; ``None`` where nobody counts.
-        ends: the least and the most that each value can be, whatever the missing would say, shape (2, agents, queries);
-            NaN where there would be none anyway. ``None`` where nothing is missing.
-        scale: its ends; ``None`` for 0 to 1, or as far as the values reach.
+        agents, queries: names of the rows and columns.
+        values: shape (agents, queries), NaN where an agent has no value.
+        gaps: numbers of wanted and missing judgments behind the values; ``None`` if they are not counted.
+        ends: lower and upper bound of each value over all possible outcomes of the missing judgments, shape (2, agents,
+            queries), NaN where no value is possible. ``None`` if nothing is missing.
+        scale: lowest and highest possible value; ``None`` for 0 to 1, or for the range of the values if that is wider.
     """
 
     name: str
@@ -65,23 +65,23 @@ class Means(Struct, frozen=True, eq=False):
 
     @property
     def bounds(self) -> Floats:
-        """The ``ends``; the values themselves where nothing is missing."""
+        """Lower and upper bounds of the values, equal to the values if none is missing, shape (2, agents, queries)."""
         return np.array([self.values, self.values]) if self.ends is None else self.ends
 
     def lowest(self, agent: str) -> float:
-        """The least that an agent's mean can be, whatever the missing judgments would say."""
-        return self._end(0, agent)
+        """Lower bound of the agent's mean over all possible outcomes of the missing judgments."""
+        return self._mean_bound(0, agent)
 
     def highest(self, agent: str) -> float:
-        """The most that it can be."""
-        return self._end(1, agent)
+        """Upper bound of the agent's mean over all possible outcomes of the missing judgments."""
+        return self._mean_bound(1, agent)
 
-    def _end(self, end: int, agent: str) -> float:
+    def _mean_bound(self, end: int, agent: str) -> float:
         row = self.bounds[end, self.agents.index(agent)]
         return float(weighted_means(row[np.newaxis], np.ones((1, row.size)))[0, 0])
 
     def missing(self, agent: str) -> tuple[int, int]:
-        """How many of an agent's judgments are missing, and of how many."""
+        """Numbers of missing and of wanted judgments of the agent."""
         return (0, 0) if self.gaps is None else self.gaps.of(agent)
 
     def points(self) -> Floats:
@@ -90,7 +90,7 @@ class Means(Struct, frozen=True, eq=False):
         return means
 
     def drawn(self, weights: Floats) -> Floats:
-        """Means with each row of weights on the queries, shape (samples, queries) to (samples, agents)."""
+        """Weighted means for each row of query weights, shape (samples, queries) to (samples, agents)."""
         return weighted_means(self.values, weights)
 
     def seen(self) -> NDArray[np.bool_]:
@@ -98,17 +98,17 @@ class Means(Struct, frozen=True, eq=False):
         return ~np.isnan(self.values)
 
     def among(self, queries: Collection[str]) -> Means:
-        """The same on these queries alone."""
-        chosen = [place for place, name in enumerate(self.queries) if name in queries]
-        names, gaps = tuple(self.queries[place] for place in chosen), self.gaps
+        """Restrict the method to these queries."""
+        columns = [index for index, name in enumerate(self.queries) if name in queries]
+        names, gaps = tuple(self.queries[index] for index in columns), self.gaps
         if gaps is not None:
-            gaps = replace(gaps, queries=names, wanted=gaps.wanted[:, chosen], missing=gaps.missing[:, chosen])
-        ends = None if self.ends is None else self.ends[:, :, chosen]
-        return replace(self, queries=names, values=self.values[:, chosen], gaps=gaps, ends=ends)
+            gaps = replace(gaps, queries=names, wanted=gaps.wanted[:, columns], missing=gaps.missing[:, columns])
+        ends = None if self.ends is None else self.ends[:, :, columns]
+        return replace(self, queries=names, values=self.values[:, columns], gaps=gaps, ends=ends)
 
 
 class Played(Struct, frozen=True, eq=False):
-    """A method that rates games, Elo or Bradley-Terry as its settings say; the games' clusters are ``queries``."""
+    """A method that rates games by Elo or Bradley-Terry; ``queries`` names the clusters of the games."""
 
     name: str
     games: Games
@@ -117,7 +117,6 @@ class Played(Struct, frozen=True, eq=False):
 
     @property
     def agents(self) -> tuple[str, ...]:
-        """Names, in the order of scores."""
         return self.games.agents
 
     def points(self) -> Floats:
@@ -127,25 +126,25 @@ class Played(Struct, frozen=True, eq=False):
         return bradley_terry(self.games, self.settings).ratings
 
     def drawn(self, weights: Floats) -> Floats:
-        """Ratings with each row of weights on the queries, shape (samples, queries) to (samples, agents).
+        """Ratings for each row of query weights, shape (samples, queries) to (samples, agents).
 
-        Drawn queries without a game of some agent order the agents in no way: NaN.
+        A sample in which some agent has no game cannot rank the agents: its row is NaN.
         """
         games, cluster = self.games, self.games.cluster
-        whole = (weights @ self.seen().T.astype(np.float64) > 0).all(axis=1)
-        rated = np.full((len(weights), len(games.agents)), np.nan)
+        complete = (weights @ self.seen().T.astype(np.float64) > 0).all(axis=1)
+        ratings = np.full((len(weights), len(games.agents)), np.nan)
         if isinstance(self.settings, EloSettings):
-            how = replace(self.settings, tournaments=_ORDERS_OF_SAMPLE)
-            drawn, at_once = np.flatnonzero(whole), max(1, _CELLS_IN_MEMORY // len(games))
-            for start in range(0, drawn.size, at_once):
-                part = drawn[start : start + at_once]
-                rated[part] = resampled_elo(games, weights[part][:, cluster], how)
+            settings = replace(self.settings, tournaments=_ORDERS_OF_SAMPLE)
+            samples, chunk_size = np.flatnonzero(complete), max(1, _CELLS_IN_MEMORY // len(games))
+            for start in range(0, samples.size, chunk_size):
+                chunk = samples[start : start + chunk_size]
+                ratings[chunk] = resampled_elo(games, weights[chunk][:, cluster], settings)
         else:
-            rated[whole] = refitted(games, bradley_terry(games, self.settings), weights[whole])
-        return np.round(rated, _DECIMALS_OF_SAMPLE)
+            ratings[complete] = refitted(games, bradley_terry(games, self.settings), weights[complete])
+        return np.round(ratings, _DECIMALS_OF_SAMPLE)
 
     def seen(self) -> NDArray[np.bool_]:
-        """Whether an agent has a game, shape (agents, queries)."""
+        """Whether the agent has a game on the query, shape (agents, queries)."""
         return ~np.isnan(self.won().values)
 
     def won(self) -> Means:
@@ -161,11 +160,11 @@ class Played(Struct, frozen=True, eq=False):
 
 
 Method: TypeAlias = Means | Played
-"""A way of scoring agents."""
+"""A method that scores agents."""
 
 
 class MethodScores(Struct, frozen=True):
-    """One method's scores and places (1 is best, equals share a place), by agent."""
+    """One method's scores and ranks by agent; rank 1 is best, and equal scores share a rank."""
 
     method: str
     scores: Mapping[str, float]
@@ -173,7 +172,7 @@ class MethodScores(Struct, frozen=True):
 
 
 class MethodPair(Struct, frozen=True):
-    """How alike two methods order the agents that both score."""
+    """Rank correlations of two methods over the agents that both score."""
 
     first: str
     second: str
@@ -183,7 +182,7 @@ class MethodPair(Struct, frozen=True):
 
 
 class PlaceGap(Struct, frozen=True):
-    """An agent's best and worst place over methods."""
+    """An agent's best and worst rank over all methods, and the methods that give them."""
 
     agent: str
     best: int
@@ -193,15 +192,15 @@ class PlaceGap(Struct, frozen=True):
 
 
 class MethodComparison(Struct, frozen=True):
-    """All methods.
+    """Scores, ranks and rank correlations of several methods.
 
     Attributes:
-        methods: in the order given.
-        pairs: every two methods that score three agents or more in common.
-        places: by how far places lie apart, the farthest first, among agents that every method scores.
-        queries: resampled, or their conversations.
-        uneven: agents that lack more judgments of a method than others do by more than chance. They are in no pair with
-            this method, and in none of the ``places``.
+        methods: in the order of the input.
+        pairs: every two methods that have at least three scored agents in common.
+        places: best and worst rank of each agent that every method scores, the largest difference first.
+        queries: number of resampled queries or conversations.
+        uneven: agents with significantly more missing judgments of a method than the others. They are excluded from
+            the pairs with this method and from ``places``.
     """
 
     methods: tuple[MethodScores, ...]
@@ -212,11 +211,14 @@ class MethodComparison(Struct, frozen=True):
 
 
 def draw(method: Method, queries: Sequence[str], samples: int, seed: int, clusters: Clusters = ALONE) -> Drawn:
-    """A method's scores, and those on draws of these queries, the same for every method; not of a single cluster."""
-    number, unit = {name: at for at, name in enumerate(queries)}, units_of(queries, clusters)
+    """Score a method on all queries and on resampled queries; no samples if all queries are one cluster.
+
+    The same ``queries``, ``samples`` and ``seed`` give the same resampled queries for every method.
+    """
+    column, unit = {name: index for index, name in enumerate(queries)}, units_of(queries, clusters)
     weights = unit_weights(unit, samples if unit.any() else 0, seed)
-    own = weights[:, [number[name] for name in method.queries]]
-    return Drawn(method.name, method.agents, method.points(), method.drawn(own))
+    method_weights = weights[:, [column[name] for name in method.queries]]
+    return Drawn(method.name, method.agents, method.points(), method.drawn(method_weights))
 
 
 def compare_methods(
@@ -227,41 +229,52 @@ def compare_methods(
     *,
     drawn: Callable[[Method, Sequence[str], int, int, Clusters], Drawn] = draw,
 ) -> MethodComparison:
-    """Compare methods.
+    """Score all methods on the same resampled queries, and compare their rankings of the agents.
 
-    ``drawn`` gives a method's scores, as ``draw`` does.
+    Args:
+        methods: the methods.
+        samples: number of resamples of the queries.
+        seed: of the resampling.
+        clusters: the conversation of each query.
+        drawn: scores a method, with the arguments of ``draw``; a caller with a cache passes its own function.
     """
-    names = sorted({query for method in methods for query in method.queries})
-    found = [drawn(method, names, samples, seed, clusters) for method in methods]
-    return compare_drawn(found, len({*units_of(names, clusters).tolist()}), uneven_shares(methods, clusters))
+    queries = sorted({query for method in methods for query in method.queries})
+    scores = [drawn(method, queries, samples, seed, clusters) for method in methods]
+    return compare_drawn(scores, len({*units_of(queries, clusters).tolist()}), uneven_shares(methods, clusters))
 
 
 def uneven_shares(methods: Sequence[Method], clusters: Clusters = ALONE) -> tuple[MissingShare, ...]:
-    """Agents that lack more judgments of a method than others do by more than chance."""
-    gaps = {own.name: own.gaps for own in methods if isinstance(own, Means) and own.gaps is not None}
-    return tuple(own for own in shares(gaps, clusters) if own.uneven)
+    """Agents with significantly more missing judgments of a method than the others."""
+    gaps = {method.name: method.gaps for method in methods if isinstance(method, Means) and method.gaps is not None}
+    return tuple(share for share in shares(gaps, clusters) if share.uneven)
 
 
 def compare_drawn(drawn: Sequence[Drawn], queries: int, uneven: Sequence[MissingShare] = ()) -> MethodComparison:
-    """Compare methods by their scores on the same draws of so many queries; ``uneven`` as in the result."""
-    scored = tuple(map(_scored, drawn))
-    lacking = {(own.score, own.agent) for own in uneven}
+    """Compare methods by their scores on the same resampled queries.
+
+    Args:
+        drawn: each method's scores.
+        queries: number of resampled queries or conversations.
+        uneven: agents with significantly more missing judgments of a method than the others.
+    """
+    methods = tuple(map(_method_scores, drawn))
+    excluded = {(share.score, share.agent) for share in uneven}
     pairs = []
-    for (one, by_one), (other, by_other) in combinations(zip(drawn, scored, strict=True), 2):
+    for (first, first_scores), (second, second_scores) in combinations(zip(drawn, methods, strict=True), 2):
         common = [
             agent
-            for agent in by_one.scores
-            if agent in by_other.scores and not {(one.name, agent), (other.name, agent)} & lacking
+            for agent in first_scores.scores
+            if agent in second_scores.scores and not {(first.name, agent), (second.name, agent)} & excluded
         ]
         if len(common) >= _FEWEST_AGENTS:
-            a, b = ([own.agents.index(agent) for agent in common] for own in (one, other))
-            points, samples = (one.points[a], other.points[b]), (one.samples[:, a], other.samples[:, b])
-            pairs.append(method_pair((one.name, other.name), points, samples, queries))
-    places = _places(scored, {agent for _, agent in lacking})
-    return MethodComparison(scored, tuple(pairs), places, queries, tuple(uneven))
+            a, b = ([method.agents.index(agent) for agent in common] for method in (first, second))
+            points, samples = (first.points[a], second.points[b]), (first.samples[:, a], second.samples[:, b])
+            pairs.append(method_pair((first.name, second.name), points, samples, queries))
+    places = _rank_gaps(methods, {agent for _, agent in excluded})
+    return MethodComparison(methods, tuple(pairs), places, queries, tuple(uneven))
 
 
-def _scored(method: Drawn) -> MethodScores:
+def _method_scores(method: Drawn) -> MethodScores:
     scores = {
         agent: float(score) for agent, score in zip(method.agents, method.points, strict=True) if not np.isnan(score)
     }
@@ -272,85 +285,97 @@ def _scored(method: Drawn) -> MethodScores:
 def method_pair(
     names: tuple[str, str], points: tuple[Floats, Floats], drawn: tuple[Floats, Floats], queries: int
 ) -> MethodPair:
-    """Two methods by their scores of the same agents, shape (agents,), and of samples of queries, (samples, agents)."""
-    a, b = (np.round(part, _DECIMALS) for part in points)
+    """Rank correlations of two methods from their scores of the same agents.
+
+    Args:
+        names: of the methods.
+        points: each method's scores of the same agents, shape (agents,).
+        drawn: the same on resampled queries, shape (samples, agents).
+        queries: number of resampled queries or conversations.
+    """
+    a, b = (np.round(scores, _DECIMALS) for scores in points)
     return MethodPair(*names, a.size, *rank_correlations(a, b, *drawn, queries))
 
 
-def _places(scored: Sequence[MethodScores], without: Collection[str]) -> tuple[PlaceGap, ...]:
-    if not scored:
+def _rank_gaps(methods: Sequence[MethodScores], excluded: Collection[str]) -> tuple[PlaceGap, ...]:
+    if not methods:
         return ()
-    found = []
-    for agent in scored[0].scores:
-        if agent not in without and all(agent in own.ranks for own in scored):
-            places = {own.method: own.ranks[agent] for own in scored}
-            best, worst = min(places.values()), max(places.values())
-            found.append(
+    gaps = []
+    for agent in methods[0].scores:
+        if agent not in excluded and all(agent in method.ranks for method in methods):
+            ranks = {method.method: method.ranks[agent] for method in methods}
+            best, worst = min(ranks.values()), max(ranks.values())
+            gaps.append(
                 PlaceGap(
                     agent,
                     best,
-                    tuple(name for name, place in places.items() if place == best),
+                    tuple(name for name, rank in ranks.items() if rank == best),
                     worst,
-                    tuple(name for name, place in places.items() if place == worst),
+                    tuple(name for name, rank in ranks.items() if rank == worst),
                 )
             )
-    return tuple(sorted(found, key=lambda gap: (gap.best - gap.worst, gap.agent)))
+    return tuple(sorted(gaps, key=lambda gap: (gap.best - gap.worst, gap.agent)))
 
 
 def leaderboard_agreement(
     level: Level, judge: Values, people: Values, draws: tuple[int, int] = (1000, 0), clusters: Clusters = ALONE
 ) -> MethodPair | None:
-    """Correlate the places of agents by people and by a judge, with intervals by resampling queries.
+    """Correlate the rankings of agents by people and by a judge, with intervals by resampling queries.
 
-    The same queries are drawn for both; ``draws`` says how often, and the seed.
+    Args:
+        level: what was judged.
+        judge: the judge's values.
+        people: people's values.
+        draws: number of resamples, and the seed; both rankings use the same resampled queries.
+        clusters: the conversation of each query.
 
     Returns:
-        ``None`` for documents and for fewer than three agents.
+        ``None`` for documents, and for fewer than three agents.
     """
-    both = paired(people, judge)
-    names = (-2, -1) if level == "verdicts" else (-2,)
-    agents = sorted({item[place] for _, item, *_ in both for place in names}) if level != "labels" else []
+    pairs = paired(people, judge)
+    agent_columns = (-2, -1) if level == "verdicts" else (-2,)
+    agents = sorted({item[column] for _, item, *_ in pairs for column in agent_columns}) if level != "labels" else []
     if len(agents) < _FEWEST_AGENTS:
         return None
-    sides = [[(query_id, item, own[side]) for query_id, item, *own in both] for side in (0, 1)]
+    sides = [[(query_id, item, values[side]) for query_id, item, *values in pairs] for side in (0, 1)]
     if level == "verdicts":
-        scored = [
-            _rated(
+        scores = [
+            _ratings(
                 tuple(Opinion(clusters.get(query_id, query_id), item, "", won) for query_id, item, won in side), draws
             )
             for side in sides
         ]
     else:
-        scored = [_averaged(side, agents, draws, clusters) for side in sides]
-    points, drawn = zip(*scored, strict=True)
-    queries = len({clusters.get(query_id, query_id) for query_id, *_ in both})
+        scores = [_query_means(side, agents, draws, clusters) for side in sides]
+    points, drawn = zip(*scores, strict=True)
+    queries = len({clusters.get(query_id, query_id) for query_id, *_ in pairs})
     return method_pair(("people", "judge"), (points[0], points[1]), (drawn[0], drawn[1]), queries)
 
 
 @lru_cache(maxsize=2)
-def _rated(said: tuple[Opinion, ...], draws: tuple[int, int]) -> tuple[Floats, Floats]:
-    """Ratings, and those of each sample, shapes (agents,) and (samples, agents).
+def _ratings(verdicts: tuple[Opinion, ...], draws: tuple[int, int]) -> tuple[Floats, Floats]:
+    """Ratings, and the ratings of each resample, shapes (agents,) and (samples, agents).
 
-    People's are kept from one judge to the next, which mostly judged the same games: they take longer than all else.
+    The cache serves people's ratings, which are slow to compute: most judges judged the same games.
     """
-    from arena.calibration.consensus import games_of  # late: whoever reads kept draws needs no fits
+    from arena.calibration.consensus import games_of  # late: callers that read cached draws need no fit
 
-    games, _ = games_of(said)
+    games, _ = games_of(verdicts)
     fitted = bradley_terry(games, BradleyTerrySettings(ties="half"))
     drawn = bootstrap(games, fitted, *draws)
     return fitted.ratings, np.empty((0, len(games.agents))) if drawn is None else drawn.samples
 
 
-def _averaged(
+def _query_means(
     values: Sequence[tuple[str, ItemKey, float]], agents: Sequence[str], draws: tuple[int, int], clusters: Clusters
 ) -> tuple[Floats, Floats]:
-    """Means over queries, shapes as above."""
-    row = {agent: at for at, agent in enumerate(agents)}
-    column = {query_id: at for at, query_id in enumerate(dict.fromkeys(query_id for query_id, *_ in values))}
+    """Means over queries, and the means of each resample, shapes (agents,) and (samples, agents)."""
+    row = {agent: index for index, agent in enumerate(agents)}
+    column = {query_id: index for index, query_id in enumerate(dict.fromkeys(query_id for query_id, *_ in values))}
     total, count = np.zeros((2, len(row), len(column)))
     for query_id, item, value in values:
         total[row[item[-2]], column[query_id]] += value
         count[row[item[-2]], column[query_id]] += 1
     table = np.divide(total, count, out=np.full_like(total, np.nan), where=count > 0)
-    found = draw(Means("", tuple(agents), tuple(column), table), list(column), *draws, clusters)
-    return found.points, found.samples
+    means = draw(Means("", tuple(agents), tuple(column), table), list(column), *draws, clusters)
+    return means.points, means.samples

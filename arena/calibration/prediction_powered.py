@@ -1,24 +1,27 @@
-"""Means and ratings by few labels of people and many of a judge, right whatever the judge is like.
+"""Prediction-powered means: a judge's many values, corrected by a few human labels; unbiased for any judge.
 
-Angelopoulos et al. (2023, Science 382, "Prediction-powered inference") take the judge's figure over all things and
-correct it by the judge's error on those that people labelled. How far the judge is listened to, lambda, is tuned to
-the data (Angelopoulos, Duchi and Zrnic 2023, "PPI++", section 6): 0 for noise, which leaves the labels alone. A mean is
+Angelopoulos et al. (2023, Science 382, "Prediction-powered inference") take the judge's mean over all items and
+correct it by the judge's error on the items that people labelled. The weight of the judge, lambda, is tuned to the
+data (Angelopoulos, Duchi and Zrnic 2023, "PPI++", section 6). A judge that is pure noise gets lambda 0, and the
+estimate uses the labels only. A mean is
 
     theta = mean_L(y) + lambda (mean_all(f) - mean_L(f))
 
-with people's values y and the judge's f, over all things and over the labelled ones L. Things of one query depend on
-each other, and labelled things are among all, so the variance is that of sums by query: query g moves theta by
+with people's values y and the judge's values f, over all items and over the labelled items L. Items of one query are
+dependent, and the labelled items are a subset of all, so the variance is computed from sums by query. Query g
+contributes
 
     (a_g - lambda b_g),   a_g = sum_L,g (y - mean_L y) / m,   b_g = sum_L,g (f - mean_L f) / m - sum_g (f - mean f) / n
 
-and lambda = sum a_g b_g / sum b_g^2 makes the sum of their squares least. As in a jackknife, what a query moves is
-divided by the share of labels that the others hold. Intervals are Student's, with one degree of freedom less than
-queries with labels, and one less for lambda.
+and lambda = sum a_g b_g / sum b_g^2 minimises the sum of squared contributions. As in a jackknife, the contribution of
+a query is divided by the share of labels on all other queries. Intervals use Student's t. The degrees of freedom are
+the number of queries with labels less one, less another one if lambda is not 0.
 
-What is labelled must be a random sample of all things (``next_labels`` draws one), or each label comes with the chance
-with which it was drawn. Labels then weigh 1 over that chance in both means of L, shares that sum to 1 (Zrnic and Candes
-2024, arXiv 2403.03208, "Active statistical inference", with the means divided by the sum of weights): the difference of
-two means of the same weights has an intercept, without which a lambda below 1 would not be centred.
+The labelled items must be a random sample of all items (``next_labels`` draws one), or each label must come with the
+probability with which it was drawn. Each label's weight in both means over L is then 1 over that probability, divided
+by the sum of the weights (Zrnic and Candes 2024, arXiv 2403.03208, "Active statistical inference", who do not divide).
+With the same weights in both means their difference has an intercept; otherwise an estimate with lambda below 1 would
+be biased.
 """
 
 from __future__ import annotations
@@ -37,29 +40,30 @@ from retrieval_eval.stats.bootstrap import numbered, student
 from retrieval_eval.stats.estimate import Estimate
 
 _LEVEL = 0.95
-"""Of all intervals."""
+"""Confidence level of all intervals."""
 _NOISE = 1e-20
-"""Sum of squares, relative to another, that rounding leaves of nothing."""
-_SURE = 0.95
-"""Quantile of what a variance may turn out as; with it the labels suffice in nine simulations of ten and more."""
+"""A sum of squares smaller than this, relative to another, is rounding error."""
+_VARIANCE_QUANTILE = 0.95
+"""Quantile of the future variance that ``labels_needed`` plans for: the labels sufficed in over 90 % of simulations."""
 
 
 class Corrected(Struct, frozen=True):
-    """One figure three ways, each with its interval.
+    """A mean estimated three ways, each with its interval.
 
     Attributes:
-        corrected: judge and people together.
-        people: the labels alone.
-        judge: the judge alone, whose interval knows nothing of its bias.
-        weight: lambda, how far the judge is listened to.
-        ends: of the scale, which a mean cannot leave.
-        n: things that the judge has a value of.
-        labelled: those that people labelled.
-        queries: queries with labels.
-        all_queries: queries with things.
-        alike: correlation of the judge's values of one query, which says what a second label on it is worth.
-        people_variance, fixed_variance: of the corrected figure, the part that falls with further labels and the part
-            that does not.
+        corrected: from judge and people together.
+        people: from the labels only.
+        judge: from the judge only; the interval ignores the judge's bias.
+        weight: lambda, the weight of the judge.
+        ends: lowest and highest value of the scale; a mean lies between them.
+        n: number of items with a value of the judge.
+        labelled: number of these that people labelled.
+        queries: number of queries with labels.
+        all_queries: number of queries with items.
+        alike: intraclass correlation of the judge's values within queries. The higher it is, the less a second label
+            on a query adds.
+        people_variance, fixed_variance: the parts of the variance of ``corrected`` that further labels reduce, and do
+            not reduce.
     """
 
     corrected: Estimate
@@ -77,12 +81,12 @@ class Corrected(Struct, frozen=True):
 
 
 class LabelsNeeded(Struct, frozen=True):
-    """Labels for an interval of a given width; ``None`` where not even labels of all things would do.
+    """Total number of labels needed for an interval of a given width; ``None`` if labelling all items is not enough.
 
     Attributes:
-        width: wanted, from end to end.
-        corrected: labels in all, with the judge.
-        people: labels in all, without.
+        width: the wanted width of the interval, upper minus lower end.
+        corrected: with the judge.
+        people: without the judge.
     """
 
     width: float
@@ -97,18 +101,18 @@ def corrected_mean(
     chances: Sequence[float] | None = None,
     ends: tuple[float, float] | None = None,
 ) -> Corrected:
-    """Mean of people's values over all things, had they labelled them all.
+    """Estimate the mean that people's labels would have if they had labelled all items.
 
     Args:
-        judge: its value of each thing.
-        people: theirs, or ``None``.
-        queries: of things.
-        chances: with which each thing was drawn; the same for all if absent. Those of things without a label count
-            nothing.
-        ends: of the scale; the lowest and the highest value that the judge or people gave if absent.
+        judge: the judge's value of each item.
+        people: people's value of each item; ``None`` for an item without a label.
+        queries: the query of each item.
+        chances: the probability with which each item was drawn; all the same by default. Those of items without a
+            label are ignored.
+        ends: lowest and highest value of the scale; by default of the values that the judge or people gave.
 
     Raises:
-        ValueError: nobody labelled anything.
+        ValueError: there are no labels.
     """
     f = np.asarray(judge, np.float64)
     labelled = np.array([value is not None for value in people], np.bool_)
@@ -124,35 +128,36 @@ def corrected_mean(
         return np.bincount(unit, values, units).astype(np.float64)
 
     a = by_query(share * (y - means[0]))
-    of_all = by_query(f - means[2]) / n
-    b = by_query(share * (f - means[1])) - of_all
+    judge_part = by_query(f - means[2]) / n
+    b = by_query(share * (f - means[1])) - judge_part
     weight = tuned(a, b)
     groups = np.unique(unit[labelled]).size
-    others = 1 - by_query(share)
-    spent = 2 if weight else 1
-    moved, rectified, alone = (
-        part / np.maximum(others, 1 / m) for part in (a - weight * b, a - weight * (b + of_all), a)
+    others_share = 1 - by_query(share)
+    parameters = 2 if weight else 1
+    corrected, label_part, people_only = (
+        contributions / np.maximum(others_share, 1 / m)
+        for contributions in (a - weight * b, a - weight * (b + judge_part), a)
     )
-    variance = inflated(float((moved**2).sum()), groups, spent)
-    falling = inflated(float((rectified**2).sum()), groups, spent)
+    variance = inflated(float((corrected**2).sum()), groups, parameters)
+    people_variance = inflated(float((label_part**2).sum()), groups, parameters)
     return Corrected(
-        corrected=by_student(means[0] + weight * (means[2] - means[1]), variance, groups - spent),
-        people=by_student(means[0], inflated(float((alone**2).sum()), groups), groups - 1),
-        judge=by_student(means[2], inflated(float((of_all**2).sum()), units), units - 1),
+        corrected=by_student(means[0] + weight * (means[2] - means[1]), variance, groups - parameters),
+        people=by_student(means[0], inflated(float((people_only**2).sum()), groups), groups - 1),
+        judge=by_student(means[2], inflated(float((judge_part**2).sum()), units), units - 1),
         weight=weight,
         ends=ends or (float(min(f.min(), y[labelled].min())), float(max(f.max(), y[labelled].max()))),
         n=n,
         labelled=m,
         queries=groups,
         all_queries=units,
-        alike=_alike(f, unit),
-        people_variance=falling,
-        fixed_variance=variance - falling,
+        alike=_intraclass_correlation(f, unit),
+        people_variance=people_variance,
+        fixed_variance=variance - people_variance,
     )
 
 
-def _alike(values: Floats, unit: NDArray[np.int64]) -> float:
-    """Intraclass correlation, by the analysis of variance of units of any size."""
+def _intraclass_correlation(values: Floats, unit: NDArray[np.int64]) -> float:
+    """Intraclass correlation from a one-way analysis of variance; the units may differ in size."""
     sizes = np.bincount(unit)
     within_freedom, between_freedom = values.size - sizes.size, sizes.size - 1
     if not within_freedom or not between_freedom:
@@ -160,100 +165,103 @@ def _alike(values: Floats, unit: NDArray[np.int64]) -> float:
     means = np.bincount(unit, values) / sizes
     within = float(((values - means[unit]) ** 2).sum()) / within_freedom
     between = float((sizes * (means - values.mean()) ** 2).sum()) / between_freedom
-    usual = (values.size - float((sizes**2).sum()) / values.size) / between_freedom
-    spread = max(0.0, between - within) / usual
-    return spread / (spread + within) if spread > 0 else 0.0
+    mean_size = (values.size - float((sizes**2).sum()) / values.size) / between_freedom
+    unit_variance = max(0.0, between - within) / mean_size
+    return unit_variance / (unit_variance + within) if unit_variance > 0 else 0.0
 
 
 def label_shares(labelled: NDArray[np.bool_], chances: Sequence[float] | None = None) -> Floats:
-    """What each label weighs in a mean of them: 1 over its chance of being drawn, as shares of their sum; else 0."""
+    """Weight of each item in a mean of labels: 1 over its sampling probability, scaled to sum to 1; 0 if unlabelled."""
     weights = labelled.astype(np.float64)
     if chances is not None:
         weights[labelled] = 1 / np.asarray(chances, np.float64)[labelled]
     return np.asarray(weights / weights.sum(), np.float64)
 
 
-def labels_needed(own: Corrected, width: float) -> LabelsNeeded:
-    """How many labels make an interval this narrow in nine cases of ten, were further ones like those there are.
+def labels_needed(estimate: Corrected, width: float) -> LabelsNeeded:
+    """Number of labels that make the interval this narrow in nine of ten cases, if further labels are like these.
 
-    With k times the labels the part of the variance that labels bring is divided by k, and they are on k times the
-    queries as far as there are so many, so that the quantile of Student's t falls; further labels on the same queries
-    say as much less as the judge's values of one query are alike. Fewer labels than there are would be spread over
-    queries. The variance is known from few queries, and the next one is another draw: it is multiplied by a quantile of
-    F, the distribution of the ratio of two such variances. Where people label everything the judge is of no use: then
-    the labels alone say what can be had.
+    With k times the labels, the part of the variance that comes from labels is divided by k. The labels then lie on k
+    times the queries, up to the number of queries, so the quantile of Student's t falls. Further labels on the same
+    queries add less, by the intraclass correlation of the judge's values. Fewer labels than now would be spread over
+    queries. The variance is estimated from a few queries and varies from sample to sample, so it is multiplied by a
+    quantile of F, the distribution of the ratio of two such variances. Once people label everything, the judge adds
+    nothing, so ``corrected`` is never more than ``people``.
     """
-    if own.people.low is None or own.people.high is None or own.corrected.low is None or own.corrected.high is None:
+    people, corrected = estimate.people, estimate.corrected
+    if people.low is None or people.high is None or corrected.low is None or corrected.high is None:
         return LabelsNeeded(width, None, None)
-    alone = ((own.people.high - own.people.low) / 2 / student(_LEVEL, own.queries)) ** 2
+    labels_variance = ((people.high - people.low) / 2 / student(_LEVEL, estimate.queries)) ** 2
 
-    def repeats(of_query: float) -> float:
-        """How much wider the labels of one query make a variance than as many of several."""
-        return 1 + (of_query - 1) * own.alike
+    def design_effect(labels_per_query: float) -> float:
+        """Variance of labels clustered in queries, relative to as many labels on different queries."""
+        return 1 + (labels_per_query - 1) * estimate.alike
 
-    def enough(falling: float, fixed: float, spent: int, now: float) -> int | None:
-        def narrow(labels: int) -> bool:
-            if labels >= own.labelled and now <= width:
+    def fewest(people_variance: float, fixed: float, parameters: int, width_now: float) -> int | None:
+        def is_enough(labels: int) -> bool:
+            if labels >= estimate.labelled and width_now <= width:
                 return True
-            grown = min(own.all_queries, own.queries * labels / own.labelled)
-            queries = grown if labels >= own.labelled else min(own.queries, labels)
-            if queries <= spent:
+            more_queries = min(estimate.all_queries, estimate.queries * labels / estimate.labelled)
+            queries = more_queries if labels >= estimate.labelled else min(estimate.queries, labels)
+            if queries <= parameters:
                 return False
-            shared = repeats(labels / queries) / repeats(own.labelled / own.queries)
-            variance = (falling * shared * own.labelled / labels + fixed) * (own.queries - spent) / (own.queries - 1)
-            variance *= (queries - 1) / (queries - spent)
-            variance *= float(scipy.special.fdtri(queries - spent, own.queries - spent, _SURE))
-            return 2 * student(_LEVEL, queries - spent + 1) * math.sqrt(variance) <= width
+            clustering = design_effect(labels / queries) / design_effect(estimate.labelled / estimate.queries)
+            variance = people_variance * clustering * estimate.labelled / labels + fixed
+            variance = variance * (estimate.queries - parameters) / (estimate.queries - 1)
+            variance *= (queries - 1) / (queries - parameters)
+            f_quantile = scipy.special.fdtri(queries - parameters, estimate.queries - parameters, _VARIANCE_QUANTILE)
+            variance *= float(f_quantile)
+            return 2 * student(_LEVEL, queries - parameters + 1) * math.sqrt(variance) <= width
 
-        labels = range(1, own.n + 1)
-        place = bisect.bisect_left(labels, True, key=narrow)
-        return labels[place] if place < own.n else None
+        labels = range(1, estimate.n + 1)
+        index = bisect.bisect_left(labels, True, key=is_enough)
+        return labels[index] if index < estimate.n else None
 
-    people = enough(alone, 0.0, 1, own.people.high - own.people.low)
-    spent = 2 if own.weight else 1
-    together = enough(own.people_variance, own.fixed_variance, spent, own.corrected.high - own.corrected.low)
-    known = [number for number in (together, people) if number is not None]
-    return LabelsNeeded(width, min(known, default=None), people)
+    alone = fewest(labels_variance, 0.0, 1, people.high - people.low)
+    parameters = 2 if estimate.weight else 1
+    with_judge = fewest(estimate.people_variance, estimate.fixed_variance, parameters, corrected.high - corrected.low)
+    known = [labels for labels in (with_judge, alone) if labels is not None]
+    return LabelsNeeded(width, min(known, default=None), alone)
 
 
 def next_labels(queries: Sequence[Hashable], labelled: Sequence[bool], count: int, seed: int = 0) -> list[int]:
-    """Things to label next, by their places.
+    """Indices of the items to label next: a random sample of those without a label.
 
-    A systematic sample of those without a label: queries in random order and the things of each in random order, of
-    which every k-th is taken from a random start. Every thing has the same chance, whatever the order of the file, so
-    that all labels stay a random sample; and the labels spread over queries, where a second label says less than a
-    first. What judge and people disagree on, or what the judge is unsure of, is no such sample: labels chosen so would
-    bend the correction.
+    The sample is systematic: queries are put in random order, the items of each query too, and every k-th item is
+    taken from a random start. Every item has the same probability, whatever the order of the file, so all labels
+    together stay a random sample. The labels are spread over queries, since a second label on a query adds less than
+    the first. Choosing the items on which judge and people disagree, or on which the judge is unsure, would bias the
+    correction.
     """
     rng = np.random.default_rng(seed)
     names = list(dict.fromkeys(queries))
-    number = dict(zip(names, rng.permutation(len(names)).tolist(), strict=True))
-    open_places = [at for at, known in enumerate(labelled) if not known]
-    order = sorted(rng.permutation(open_places).tolist(), key=lambda at: number[queries[at]])
+    query_rank = dict(zip(names, rng.permutation(len(names)).tolist(), strict=True))
+    unlabelled = [index for index, is_labelled in enumerate(labelled) if not is_labelled]
+    order = sorted(rng.permutation(unlabelled).tolist(), key=lambda index: query_rank[queries[index]])
     if count >= len(order):
         return order
     step = len(order) / count
     start = float(rng.uniform(0, step))
-    return [order[int(start + at * step)] for at in range(count)]
+    return [order[int(start + number * step)] for number in range(count)]
 
 
 def tuned(a: Floats, b: Floats) -> float:
-    """The weight in [0, 1] that makes the sum of squares of ``a - weight * b`` least; 0 where ``b`` says nothing.
+    """The weight in [0, 1] that minimises the sum of squares of ``a - weight * b``; 0 if ``b`` is negligible.
 
-    Beyond these ends it is mostly noise: a judge that goes against people, or labels of nearly everything, where ``b``
-    vanishes and any weight will do.
+    An optimum outside [0, 1] is mostly noise: the judge contradicts people, or nearly everything is labelled, so that
+    ``b`` vanishes and the weight does not matter.
     """
     scale = float((b**2).sum())
     return min(1.0, max(0.0, float((a * b).sum()) / scale)) if scale > _NOISE * float((a**2).sum()) else 0.0
 
 
-def inflated(squares: float, units: int, spent: int = 1) -> float:
-    """A jackknife's sum of squares by query as a variance, where so many figures were fitted to the queries."""
-    return squares * (units - 1) / (units - spent) if units > spent else math.nan
+def inflated(squares: float, units: int, parameters: int = 1) -> float:
+    """Variance from a jackknife's sum of squares by query, adjusted for the number of fitted parameters."""
+    return squares * (units - 1) / (units - parameters) if units > parameters else math.nan
 
 
 def by_student(value: float, variance: float, freedom: int) -> Estimate:
-    """A figure with Student's interval; without one where nothing shows how it varies."""
+    """Estimate with Student's interval; without an interval if the variance is 0 or unknown."""
     if not variance > 0 or freedom < 1:
         return Estimate(value)
     half = student(_LEVEL, freedom + 1) * math.sqrt(variance)

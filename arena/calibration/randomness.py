@@ -1,17 +1,17 @@
-"""Labels that are visibly no random sample of what a judge judged.
+"""Tests of whether people's labels can be a random sample of what a judge judged.
 
-A correction by labels is right if these were drawn at random: things by themselves, queries in turn, or whole queries.
-All three leave two things to chance: how many labels each query has, and which things of a query have them. Each is
-tested by itself:
+A correction by labels is right if the labels were drawn at random: single items, queries in turn, or whole queries.
+All three designs leave two things to chance: how many labels each query has, and which items of a query have them. Two
+kinds of tests check each of these:
 
-- place: labels stand early or late in the judge's file, by queries or within queries (a rank sum; its variance is that
-  of permutations of queries, and of the things of each query);
-- kind: things of one kind (one value of the judge, one opponent) have more labels than chance gives them, or fewer
-  (Chernoff's bound; between queries divided by the most labels of a query, which come and go together).
+- position: do labels stand early or late in the judge's file, between queries or within queries? A rank-sum test; its
+  variance is that of permutations of the queries, and of the items of each query.
+- group: do items of one group (one value of the judge, one opponent) have more or fewer labels than chance explains?
+  Chernoff's bound; between queries its exponent is divided by the largest number of labels of a query, since labels of
+  a query are drawn together.
 
-Tests of places have one half of ``LEVEL`` and those of kinds the other, so that at most one random sample in a thousand
-is refused. What passes may still be
-no random sample: labels alone cannot show that.
+The tests of position use one half of ``LEVEL`` and those of groups the other, so that at most one random sample in a
+thousand is rejected. A sample that passes may still not be random: labels alone cannot show that it is.
 """
 
 from __future__ import annotations
@@ -30,56 +30,62 @@ from retrieval_eval.stats.bootstrap import numbered
 Mask: TypeAlias = NDArray[np.bool_]
 
 LEVEL: Final = 0.001
-"""Chance that a random sample is refused."""
+"""Probability that a random sample is rejected."""
 
 _MOST_VALUES: Final = 10
-"""Values of a kind that are tested one by one; more, of numbers, are cut into quarters, and of names left out."""
+"""Up to this many distinct values, each is a group. More numbers are cut into quartiles; more names are skipped."""
 
 
 def queries_not_random(labelled: Mask, queries: Sequence[Hashable], level: float = LEVEL) -> str:
-    """Why the queries of these labels cannot be a random sample; empty if they can.
+    """Say why the labelled queries cannot be a random sample; empty if they can.
 
     Args:
-        labelled: whether people labelled each thing, in the order of the file.
-        queries: of the things.
-        level: the chance that a random sample is refused.
+        labelled: whether people labelled each item, in the order of the file.
+        queries: the query of each item.
+        level: the probability that a random sample is rejected.
     """
     unit = numbered(queries)
-    return _place("queries", _by_query(np.bincount(unit), np.bincount(unit, labelled).astype(np.float64)), level)
+    return _position_test(
+        "queries", _by_query(np.bincount(unit), np.bincount(unit, labelled).astype(np.float64)), level
+    )
 
 
 def not_random(
     labelled: Mask, queries: Sequence[Hashable], kinds: Mapping[str, Sequence[str] | Floats], level: float = LEVEL
 ) -> str:
-    """Why these labels cannot be a random sample; arguments as above.
+    """Say why the labelled items cannot be a random sample; empty if they can.
 
-    ``kinds`` have a name or a number for each thing.
+    Args:
+        labelled: whether people labelled each item, in the order of the file.
+        queries: the query of each item.
+        kinds: by the name of an attribute, its value for each item: a string or a number.
+        level: the probability that a random sample is rejected.
     """
     unit = numbered(queries)
     sizes, labels = np.bincount(unit), np.bincount(unit, labelled)
     if not 0 < labels.sum() < unit.size:
         return ""
-    by_place = _place("things of each query", _in_query(unit, sizes, labelled), level / 4)
-    if why := queries_not_random(labelled, queries, level / 4) or by_place:
-        return why
-    groups = [(name, value, own) for name, values in kinds.items() for value, own in _groups(values)]
-    for name, value, own in groups:
-        count, in_queries = int((own & labelled).sum()), float((labels / sizes) @ np.bincount(unit, own))
-        overall = float(labels.sum()) * own.mean()
-        chance = min(_chance(count, in_queries, 1), _chance(in_queries, overall, labels.max()))
-        if chance < level / 4 / len(groups):
+    position = _position_test("things of each query", _in_query(unit, sizes, labelled), level / 4)
+    if reason := queries_not_random(labelled, queries, level / 4) or position:
+        return reason
+    groups = [(name, value, members) for name, values in kinds.items() for value, members in _groups(values)]
+    for name, value, members in groups:
+        count, in_queries = int((members & labelled).sum()), float((labels / sizes) @ np.bincount(unit, members))
+        overall = float(labels.sum()) * members.mean()
+        p_value = min(_count_p_value(count, in_queries, 1), _count_p_value(in_queries, overall, labels.max()))
+        if p_value < level / 4 / len(groups):
             return f"{count:,} labels are on things with {name} {value}, and a random sample has about {overall:,.0f}"
     return ""
 
 
-def _place(what: str, z: float, level: float) -> str:
+def _position_test(what: str, z: float, level: float) -> str:
     if math.erfc(abs(z) / math.sqrt(2)) >= level:
         return ""
     return f"the {'first' if z < 0 else 'last'} {what} in the judge's file have more labels than chance gives"
 
 
 def _by_query(sizes: NDArray[np.int64], labels: Floats) -> float:
-    """Standard normal where queries have labels whatever their place."""
+    """Rank-sum z of the positions of labelled queries; standard normal if labels do not depend on position."""
     excess = labels - sizes * (labels.sum() / sizes.sum())
     ranks = np.arange(sizes.size) - (sizes.size - 1) / 2
     spread = float((excess**2).sum() * (ranks**2).sum()) / max(1, sizes.size - 1)
@@ -87,7 +93,7 @@ def _by_query(sizes: NDArray[np.int64], labels: Floats) -> float:
 
 
 def _in_query(unit: NDArray[np.int64], sizes: NDArray[np.int64], labelled: Mask) -> float:
-    """Standard normal where things of a query have labels whatever their place."""
+    """Rank-sum z of the positions of labels within queries; standard normal if labels do not depend on position."""
     order = np.argsort(unit, kind="stable")
     starts = np.cumsum(sizes) - sizes
     ranks = np.empty(unit.size)
@@ -99,12 +105,12 @@ def _in_query(unit: NDArray[np.int64], sizes: NDArray[np.int64], labelled: Mask)
     return float(ranks[labelled].sum()) / math.sqrt(spread) if spread > 0 else 0.0
 
 
-def _chance(count: float, expected: float, together: float) -> float:
-    """Bound on the chance of a count this far from the expected one, where so many come together at most."""
+def _count_p_value(count: float, expected: float, batch: float) -> float:
+    """Chernoff's bound on the probability of a count this far from ``expected``; draws come in batches of that size."""
     if expected <= 0:
         return 1.0
     surplus = count * math.log(count / expected) if count else 0.0
-    return 2 * math.exp(-(surplus - count + expected) / together)
+    return 2 * math.exp(-(surplus - count + expected) / batch)
 
 
 def _groups(values: Sequence[str] | Floats) -> Iterator[tuple[str, Mask]]:

@@ -1,9 +1,9 @@
-"""Where a way of scoring orders two agents the other way round than another does, beyond chance.
+"""Significant reversals: pairs of agents that two scoring methods rank in opposite orders, beyond chance.
 
-Two agents depart where the intervals of both differences, by the one way and by the other, leave out 0 on opposite
-sides. The intervals of all differences of a way hold at once (``arena.ratings.ranks.joint_differences``, which the rank
-intervals of the leaderboard rest on), and each way has its share of the 5 % that is left for error. So all departures
-that are told are true at once with a probability of 95 %: for one to be false, one of these intervals has to miss.
+A pair is reversed if the intervals of its difference by the two methods lie on opposite sides of 0. The intervals of
+all differences by a method hold simultaneously (``arena.ratings.ranks.joint_differences``, as for the rank intervals of
+the leaderboard), and the 5 % error probability is divided among the methods. With a probability of 95 % all reported
+reversals are therefore true: one can be false only if one of these intervals misses its true value.
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ from retrieval_eval.stats.bootstrap import whole
 from retrieval_eval.stats.estimate import Drawn
 
 LEVEL = 0.95
-"""Probability that no departure is false."""
+"""Probability that no reported reversal is false."""
 _SCALE = 1e4
-"""What scores are multiplied by: intervals are made for points, and take a spread below 0.001 for none."""
+"""Factor that turns scores into points: the interval code is made for points and treats a spread below 0.001 as 0."""
 _LEAST_DRAWN = 0.5
-"""Share of samples that have to score all agents."""
+"""Share of samples that must score all agents."""
 
 
 class Departure(Struct, frozen=True):
-    """Two agents that a way of scoring orders the other way round.
+    """Two agents that a scoring method ranks in the opposite order of the reference method.
 
     Attributes:
-        raised: the agent that it places above the other one.
-        lowered: the other, which the first way places above.
+        way: the scoring method.
+        raised: the agent that it ranks above the other one.
+        lowered: the other agent, which the reference method ranks above.
     """
 
     way: str
@@ -42,61 +43,65 @@ class Departure(Struct, frozen=True):
 
 
 class Departures(Struct, frozen=True):
-    """All departures from one way of scoring.
+    """The significant reversals between a reference method and all others.
 
     Attributes:
-        first: the way that others are held against.
-        tested: ways that could be.
-        found: by way, then by the order of agents.
+        first: the reference method.
+        tested: methods that could be compared with it.
+        pairs: the reversed pairs, by method, then in the order of the agents.
     """
 
     first: str
     tested: tuple[str, ...] = ()
-    found: tuple[Departure, ...] = ()
+    pairs: tuple[Departure, ...] = ()
 
 
 def departures(drawn: Sequence[Drawn], seen: Mapping[str, Mapping[str, int]]) -> Departures:
-    """Departures of all other ways from the first.
+    """Find the significant reversals between the first method and each other one.
 
     Args:
-        drawn: scores on the same draws of queries.
-        seen: by way and agent, the number of queries that its score rests on. Agents that have too few of them for
-            so many agents (``fewest_queries``) are left out.
+        drawn: scores of all methods on the same resampled queries; the first method is the reference.
+        seen: by method and agent, the number of queries behind the score. Agents with too few queries for this number
+            of agents (``fewest_queries``) are excluded.
     """
     first, *others = drawn
     level = 1 - (1 - LEVEL) / len(drawn)
-    tested, found = [], []
+    tested, pairs = [], []
     for other in others:
         agents = _comparable((first, other), seen)
         if len(agents) < 2:
             continue
         tested.append(other.name)
-        by_first, by_other = (_surely_above(own, agents, seen[own.name], level) for own in (first, other))
+        by_first, by_other = (
+            _significantly_above(method, agents, seen[method.name], level) for method in (first, other)
+        )
         for raised, lowered in zip(*np.nonzero(by_other & by_first.T), strict=True):
-            found.append(Departure(other.name, agents[raised], agents[lowered]))
-    return Departures(first.name, tuple(tested), tuple(found))
+            pairs.append(Departure(other.name, agents[raised], agents[lowered]))
+    return Departures(first.name, tuple(tested), tuple(pairs))
 
 
-def _comparable(ways: Sequence[Drawn], seen: Mapping[str, Mapping[str, int]]) -> list[str]:
-    agents = [name for name in ways[0].agents if all(seen[own.name].get(name, 0) > 1 for own in ways)]
+def _comparable(methods: Sequence[Drawn], seen: Mapping[str, Mapping[str, int]]) -> list[str]:
+    agents = [name for name in methods[0].agents if all(seen[method.name].get(name, 0) > 1 for method in methods)]
     enough = fewest_queries(len(agents))
-    agents = [name for name in agents if all(seen[own.name][name] >= enough for own in ways)]
-    return agents if all(len(_whole(_chosen(own, agents))) > 1 for own in ways) else []
+    agents = [name for name in agents if all(seen[method.name][name] >= enough for method in methods)]
+    return agents if all(len(_complete(_samples_of(method, agents))) > 1 for method in methods) else []
 
 
-def _surely_above(way: Drawn, agents: Sequence[str], seen: Mapping[str, int], level: float) -> NDArray[np.bool_]:
-    """Whether the row's agent is better than the column's, shape (agents, agents)."""
-    columns = [way.agents.index(name) for name in agents]
-    samples, units = _whole(_chosen(way, agents)), min(seen[name] for name in agents)
-    joint = joint_differences(_SCALE * way.points[columns], (_SCALE * samples,), units, level)
+def _significantly_above(
+    method: Drawn, agents: Sequence[str], seen: Mapping[str, int], level: float
+) -> NDArray[np.bool_]:
+    """Whether the row's agent is significantly better than the column's, shape (agents, agents)."""
+    columns = [method.agents.index(name) for name in agents]
+    samples, units = _complete(_samples_of(method, agents)), min(seen[name] for name in agents)
+    joint = joint_differences(_SCALE * method.points[columns], (_SCALE * samples,), units, level)
     return np.asarray(joint.different & (joint.difference > 0), np.bool_)
 
 
-def _chosen(way: Drawn, agents: Sequence[str]) -> Floats:
-    return way.samples[:, [way.agents.index(name) for name in agents]]
+def _samples_of(method: Drawn, agents: Sequence[str]) -> Floats:
+    return method.samples[:, [method.agents.index(name) for name in agents]]
 
 
-def _whole(samples: Floats) -> Floats:
-    """The samples that score every agent; none where most do not."""
-    found = samples[whole(samples)]
-    return found if len(found) >= _LEAST_DRAWN * len(samples) else found[:0]
+def _complete(samples: Floats) -> Floats:
+    """The samples that score every agent; none if fewer than half do."""
+    complete = samples[whole(samples)]
+    return complete if len(complete) >= _LEAST_DRAWN * len(samples) else complete[:0]

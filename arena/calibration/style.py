@@ -1,9 +1,9 @@
-"""What judges like besides quality: long answers, lists, citations, confident words, and kin of their own.
+"""Style bias of judges: their preference for length, lists, citations, confident words and their own model family.
 
-Bradley-Terry with covariates (``arena.ratings.covariates``): the effect is what one standard deviation more of a
-quality is worth in points between agents of equal strength. A judge's liking for its own family cannot be told from
-these agents being good by its verdicts alone; so the games of all raters are fitted together, and the effect is how
-much better the judge finds its family than the others do, people among them where there are any.
+Bradley-Terry with covariates (``arena.ratings.covariates``). The effect of a quality is what one standard deviation
+more of it is worth, in points, between agents of equal strength. Family bias cannot be separated from the strength of
+those agents by the judge's verdicts alone. So the games of all raters, people included, are fitted together, and the
+effect is how much higher the judge rates its family than the other raters do.
 """
 
 from __future__ import annotations
@@ -29,25 +29,26 @@ from retrieval_eval.stats.estimate import Estimate
 QUALITIES: Final[Mapping[str, Callable[[str], float]]] = {
     {"log_length": "log_words"}.get(name, name): measure for name, measure in covariates.QUALITIES.items()
 }
-"""Of an answer's text."""
+"""Measures of an answer's text, by name."""
 
 Tell: TypeAlias = Callable[[float], None]
-"""Told how far something is, from 0 to 1."""
-_TOLD: Final = 2000
-"""So many answers between two words on how far it is."""
+"""Callback that reports progress, from 0 to 1."""
+_REPORT_EVERY: Final = 2000
+"""Number of answers between two progress reports."""
 
 AnswerQualities: TypeAlias = Mapping[tuple[str, str], Sequence[float]]
-"""Each quality of each answer, in the order of ``QUALITIES``, by query and agent."""
+"""The qualities of each answer, in the order of ``QUALITIES``, by query and agent."""
 
 
 class StyleEffect(Struct, frozen=True):
-    """What a judge makes of one quality, or of its own family.
+    """Effect of one quality, or of the judge's own model family, on a judge's verdicts.
 
     Attributes:
         name: of the quality, or ``own family``.
-        points: rating points per standard deviation (of a family: for being of it), at 95 % clustered by query.
-        games: verdicts that it rests on.
-        why_not: why there is no effect to tell.
+        points: rating points per standard deviation (of a family: for belonging to it), with a 95 % interval
+            clustered by query.
+        games: number of verdicts behind it.
+        why_not: why the effect is unknown; else empty.
     """
 
     judge: str
@@ -58,64 +59,74 @@ class StyleEffect(Struct, frozen=True):
 
 
 def answer_qualities(texts: Mapping[tuple[str, str], str], tell: Tell = lambda _: None) -> AnswerQualities:
-    """Look at every answer once, however many games it plays; ``texts`` by query and agent."""
-    found = {}
-    for at, (key, text) in enumerate(texts.items()):
-        if not at % _TOLD:
-            tell(at / len(texts))
-        found[key] = [measure(text) for measure in QUALITIES.values()]
-    return found
+    """Measure the qualities of each answer once; ``texts`` by query and agent, ``tell`` reports progress."""
+    qualities = {}
+    for number, (key, text) in enumerate(texts.items()):
+        if not number % _REPORT_EVERY:
+            tell(number / len(texts))
+        qualities[key] = [measure(text) for measure in QUALITIES.values()]
+    return qualities
 
 
 def style_effects(
     judge: str, verdicts: VerdictTable, answers: AnswerQualities, tell: Tell = lambda _: None
 ) -> tuple[StyleEffect, ...]:
-    """The effect of each quality on one judge's verdicts, each by itself.
+    """Estimate the effect of each quality on one judge's verdicts, one quality at a time.
 
-    Verdicts on answers without known qualities are left out; ``tell`` is called with the share that is done.
+    Args:
+        judge: its name.
+        verdicts: of that judge only; verdicts on answers without known qualities are skipped.
+        answers: qualities of the answers.
+        tell: reports progress.
     """
     assert verdicts.query is not None
     low, high = np.minimum(verdicts.a, verdicts.b), np.maximum(verdicts.a, verdicts.b)
-    measured = _by_number(verdicts, answers)
+    measured = _quality_table(verdicts, answers)
     sides = measured[verdicts.query, low], measured[verdicts.query, high]
     known = np.asarray(~np.isnan(sides[0] + sides[1]).any(axis=1), np.bool_)
     games = _games(verdicts, known)
-    found = []
-    for place, name in enumerate(QUALITIES):
-        tell(place / len(QUALITIES))
-        first, second = (side[known, place] for side in sides)
+    effects = []
+    for column, name in enumerate(QUALITIES):
+        tell(column / len(QUALITIES))
+        first, second = (side[known, column] for side in sides)
         if (first == second).all():
             why_not = "the same in both answers of every game" if len(games) else "no answer's text is known"
-            found.append(StyleEffect(judge, name, Estimate(None), len(games), why_not))
+            effects.append(StyleEffect(judge, name, Estimate(None), len(games), why_not))
             continue
-        found.append(_effect(judge, name, games, standardised_difference(first, second)))
-    return tuple(found)
+        effects.append(_effect(judge, name, games, standardised_difference(first, second)))
+    return tuple(effects)
 
 
 def family_effects(
-    said: Sequence[Opinion], judges: Mapping[str, str], agents: Mapping[str, str]
+    verdicts: Sequence[Opinion], judges: Mapping[str, str], agents: Mapping[str, str]
 ) -> tuple[StyleEffect, ...]:
-    """How much better each judge finds agents of its own family than all other raters do.
+    """Estimate how much higher each judge rates agents of its own model family than all other raters do.
 
-    ``said`` are the verdicts of all raters, people among them; the others are families, by name of judge and of agent.
+    Args:
+        verdicts: of all raters, people included.
+        judges: the family of each judge.
+        agents: the family of each agent.
     """
-    games, _ = games_of(said)
-    found = []
+    games, _ = games_of(verdicts)
+    effects = []
     for judge, family in sorted(judges.items()):
-        kin = {name for name, own in agents.items() if own == family}
+        kin = {name for name, agent_family in agents.items() if agent_family == family}
         difference = np.array(
-            [float((one.item[-2] in kin) - int(one.item[-1] in kin)) * (one.rater == judge) for one in said]
+            [
+                float((verdict.item[-2] in kin) - int(verdict.item[-1] in kin)) * (verdict.rater == judge)
+                for verdict in verdicts
+            ]
         )
-        own = int(np.count_nonzero(difference))
-        if not own:
-            found.append(StyleEffect(judge, "own family", Estimate(None), 0, f"no game of {family} against another"))
+        count = int(np.count_nonzero(difference))
+        if not count:
+            effects.append(StyleEffect(judge, "own family", Estimate(None), 0, f"no game of {family} against another"))
             continue
-        found.append(replace(_effect(judge, "own family", games, difference), games=own))
-    return tuple(found)
+        effects.append(replace(_effect(judge, "own family", games, difference), games=count))
+    return tuple(effects)
 
 
-def _by_number(verdicts: VerdictTable, answers: AnswerQualities) -> Floats:
-    """Qualities of the answers that play, NaN where there are none, shape (queries, agents, qualities)."""
+def _quality_table(verdicts: VerdictTable, answers: AnswerQualities) -> Floats:
+    """Qualities of the answers in the games, NaN if unknown, shape (queries, agents, qualities)."""
     unknown = [np.nan] * len(QUALITIES)
     queries = verdicts.queries or ()
     return np.array([[answers.get((query_id, agent), unknown) for agent in verdicts.agents] for query_id in queries])
@@ -133,9 +144,9 @@ def _games(verdicts: VerdictTable, rows: NDArray[np.bool_]) -> Games:
 
 def _effect(judge: str, name: str, games: Games, difference: Floats) -> StyleEffect:
     assert games.cluster is not None
-    apart = np.unique(games.cluster[difference != 0]).size  # all others say nothing of it, nor of how it varies
-    if apart < FEW_QUERIES:
-        why_not = f"games differ in it on {counted(apart, 'query', 'queries')} only; it takes {FEW_QUERIES}"
+    informative = np.unique(games.cluster[difference != 0]).size  # other queries tell nothing about the effect
+    if informative < FEW_QUERIES:
+        why_not = f"games differ in it on {counted(informative, 'query', 'queries')} only; it takes {FEW_QUERIES}"
         return StyleEffect(judge, name, Estimate(None), len(games), why_not)
     try:
         fitted = controlled_ratings(games, {name: difference})
@@ -144,6 +155,6 @@ def _effect(judge: str, name: str, games: Games, difference: Floats) -> StyleEff
     (effect,) = fitted.effects
     if effect.sd is None or not fitted.converged:
         return StyleEffect(judge, name, Estimate(effect.points), len(games))
-    half = student(0.95, apart) * effect.sd
+    half = student(0.95, informative) * effect.sd
     points = Estimate(effect.points, effect.points - half, effect.points + half)
     return StyleEffect(judge, name, points, len(games))

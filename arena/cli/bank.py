@@ -1,4 +1,4 @@
-"""``bank``: look at a test bank or at nuggets, and see what an edit changes before anything is graded anew."""
+"""``bank``: show a test bank, compare two versions of it, and write edited nuggets with their history."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def bank(
         Path,
         typer.Argument(metavar="BANK", help="the workbench's bank .jsonl.gz, .yaml, or a table qid, question; nuggets"),
     ],
-    after: Annotated[Path | None, typer.Argument(metavar="[NEXT]", help="its next version")] = None,
+    after: Annotated[Path | None, typer.Argument(metavar="[NEXT]", help="the next version of BANK")] = None,
     query: Annotated[str | None, typer.Option(help="only this query")] = None,
-    secret: Annotated[bool, typer.Option("--secret", help="also secret items, with their texts")] = False,
+    secret: Annotated[bool, typer.Option("--secret", help="also show secret items and their texts")] = False,
     grades: Annotated[
         Path | None,
-        typer.Option(help="grades of BANK: also the labels and places that change", rich_help_panel=_EFFECT),
+        typer.Option(help="grades by BANK: also show which labels and rankings change", rich_help_panel=_EFFECT),
     ] = None,
     run: Runs = None,
     min_grade: MinGrade = None,
@@ -41,23 +41,24 @@ def bank(
 ) -> None:
     """Show a test bank, or what changed from one version to the next.
 
-    With --grades also what the edit changes, before anything is graded anew. With --out BANK and NEXT are nuggets that
-    a person has edited: the new file says what was added, removed, merged, split or weighed otherwise. A nugget in NEXT
-    may name with "from" the texts of BANK that it was made of; queries that NEXT lacks stay as they were.
+    With --grades it also shows what the edit changes before you grade again. With --out, BANK and NEXT are nuggets
+    before and after a person edited them: the new file records what was added, removed, merged, split or given another
+    weight. A nugget in NEXT may list under "from" the texts of BANK that it comes from; queries that are not in NEXT
+    stay unchanged.
     """
-    given = given_options(ctx) - {"--format"}
-    kept = {"--out", "--editor", "--force"}
-    changes = {"--secret", "--grades", "--run", "--min-grade", "--k", "--llm", "--prompt"}
-    known = {"--query", "--secret"} if after is None else kept if "--out" in given else changes
-    if strange := given - known:
-        what = "one bank" if after is None else "edited nuggets" if "--out" in given else "two banks"
-        raise InputError(f"{', '.join(sorted(strange))}: does not go with {what}")
+    options = given_options(ctx) - {"--format"}
+    edit_options = {"--out", "--editor", "--force"}
+    diff_options = {"--secret", "--grades", "--run", "--min-grade", "--k", "--llm", "--prompt"}
+    allowed = {"--query", "--secret"} if after is None else edit_options if "--out" in options else diff_options
+    if misplaced := options - allowed:
+        subject = "one bank" if after is None else "edited nuggets" if "--out" in options else "two banks"
+        raise InputError(f"{', '.join(sorted(misplaced))}: does not go with {subject}")
     if after is None:
         _show(file, query, secret, form)
     elif out is None:
         _diff(file, after, grades, run, min_grade, k, llm, prompt, secret, form)
     else:
-        _keep_edit(file, after, out, editor, force, form)
+        _write_edit(file, after, out, editor, force, form)
 
 
 def _show(file: Path, query: str | None, secret: bool, form: str) -> None:
@@ -65,11 +66,11 @@ def _show(file: Path, query: str | None, secret: bool, form: str) -> None:
     from arena.cli.show import show
     from retrieval_eval.exam.bank_files import read_bank
 
-    found = read_bank(file)
-    if query is not None and query not in found.query_ids:
+    test_bank = read_bank(file)
+    if query is not None and query not in test_bank.query_ids:
         raise InputError(f"{file}: no query {query!r}")
-    items = [item for item in found.items if query in (None, item.query_id)]
-    show(BankBoard(found.version, items, secret), form)
+    items = [item for item in test_bank.items if query in (None, item.query_id)]
+    show(BankBoard(test_bank.version, items, secret), form)
 
 
 def _diff(
@@ -99,7 +100,7 @@ def _diff(
     show(BankEditBoard(old, new, effect, secret), form)
 
 
-def _keep_edit(before: Path, after: Path, out: Path, by: str, force: bool, form: str) -> None:
+def _write_edit(before: Path, after: Path, out: Path, by: str, force: bool, form: str) -> None:
     from datetime import UTC, datetime
 
     from arena.boards.nuggets import NuggetEdits
@@ -110,17 +111,17 @@ def _keep_edit(before: Path, after: Path, out: Path, by: str, force: bool, form:
 
     require_free(out, force)
     old, new = ({bank.query_id: bank for bank in read_banks(path)} for path in (before, after))
-    at = datetime.now(UTC).isoformat(timespec="seconds")
-    done: dict[str, list[Change]] = {}
+    edited_at = datetime.now(UTC).isoformat(timespec="seconds")
+    changes_by_query: dict[str, list[Change]] = {}
     banks = []
     for query_id in {**old, **new}:
-        was = old.get(query_id, NuggetBank(query_id, "", ()))
-        now = new.get(query_id, was)
+        bank_before = old.get(query_id, NuggetBank(query_id, "", ()))
+        bank_after = new.get(query_id, bank_before)
         try:
-            done[query_id] = changes(was, now)
-            banks.append(edited(was, now, by=by, at=at))
+            changes_by_query[query_id] = changes(bank_before, bank_after)
+            banks.append(edited(bank_before, bank_after, by=by, at=edited_at))
         except ValueError as error:
             raise DataError(after, f"query {query_id!r}: {error}") from error
     write_banks(out, banks)
-    board = NuggetEdits(str(out), done, [query_id for query_id in old if query_id not in new])
+    board = NuggetEdits(str(out), changes_by_query, [query_id for query_id in old if query_id not in new])
     show(board, form)

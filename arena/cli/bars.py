@@ -23,32 +23,30 @@ if TYPE_CHECKING:
     from arena.run.ledger import SettledKind
 
 _DRAWN_S = 0.05
-"""How often bars move: a hundred thousand wants that are known are counted in less than a second."""
+"""Redraw interval: a hundred thousand cached wants are counted in less than a second."""
 
 
 class _Rate(ProgressColumn):
-    """Wants settled a second. It is computed when it is drawn, since that goes through the last thousand."""
+    """Wants settled per second, computed only when drawn: it needs the last thousand."""
 
     def render(self, task: Task) -> Text:
-        """The rate as text."""
         return Text("-/s" if task.speed is None else f"{task.speed:.1f}/s")
 
 
 class _Cost(ProgressColumn):
-    """Dollars so far, written when they are drawn."""
+    """Dollars so far, formatted only when drawn."""
 
     def render(self, task: Task) -> Text:
-        """The dollars as text."""
         cost, unknown = task.fields["cost"], task.fields["unknown"]
         return Text(MISSING if unknown and not cost else MONEY.write(cost))
 
 
 class Bars:
-    """A bar for each stage."""
+    """One progress bar per stage, or per agent that is asked."""
 
     def __init__(self) -> None:
         self._progress = Progress(
-            TextColumn("{task.description:<10}", markup=False),  # else a name may be a link
+            TextColumn("{task.description:<10}", markup=False),  # so that a name is not read as a link
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
             TextColumn("{task.fields[failed]} failed"),
@@ -70,17 +68,17 @@ class Bars:
         self._progress.stop()
 
     def begin(self, task: str, wanted: int) -> None:
-        """A stage, or an agent's turn, begins."""
+        """Add the bar of a stage or of an agent."""
         self._progress.add_task(printable(str(task)), total=wanted, failed=0, cost=0.0, unknown=False)
         self._bars[task] = self._progress.tasks[-1]
 
     def more(self, task: str, wanted: int) -> None:
-        """More wants than were known when it began."""
+        """Raise the bar's total: results led to further wants."""
         bar = self._bars[task]
         self._progress.update(bar.id, total=(bar.total or 0) + wanted)
 
     def count(self, task: str, kind: SettledKind, cost_usd: float | None) -> None:
-        """One more want is settled."""
+        """Count one settled want."""
         bar = self._bars[task]
         bar.fields["failed"] += kind == "failed"
         bar.fields["cost"] += cost_usd or 0.0

@@ -1,4 +1,4 @@
-"""``calibrate``: whether a judge can be trusted, by what people say of the same things."""
+"""``calibrate``: compare judges with people who judged the same items, to see whether the judges can be trusted."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from arena.store import Store
 
 
-_TABLES, _READING, _PEOPLE, _LABELS = "Of tables", "How tables are read", "People", "What to label"
+_TABLES, _READING, _PEOPLE, _LABELS = "For tables", "How tables are read", "People", "What to label"
 _CARD = "Judge card"
 _OF_PEOPLE = "people:"
-"""Before what an option says of people's files alone."""
+"""Prefix of option values that apply only to people's files."""
 
 
 def calibrate(
@@ -31,53 +31,61 @@ def calibrate(
         list[str] | None,
         typer.Argument(
             metavar="CONFIG|STORE|FILE...",
-            help="a tournament, or tables or qrels of what judges said; none to compare agents by people's grades",
+            help="a tournament, or tables or qrels by judges; leave it out to compare agents by people's grades",
         ),
     ] = None,
     people: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="what people said: tables or qrels", rich_help_panel=_PEOPLE),
+        typer.Option(metavar="FILE", help="people's labels: tables or qrels", rich_help_panel=_PEOPLE),
     ] = None,
     consensus: Annotated[
-        Literal["majority", "dawid-skene"], typer.Option(help="how several people become one", rich_help_panel=_PEOPLE)
+        Literal["majority", "dawid-skene"],
+        typer.Option(help="how several people's labels are combined", rich_help_panel=_PEOPLE),
     ] = "majority",
     against: Annotated[
         Literal["consensus", "votes"],
-        typer.Option(help="hold judges against that consensus, or against every single vote", rich_help_panel=_PEOPLE),
+        typer.Option(help="compare judges with that consensus, or with every single vote", rich_help_panel=_PEOPLE),
     ] = "consensus",
     item: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="COLUMN", help="a further column that tells things of one query apart", rich_help_panel=_READING
+            metavar="COLUMN", help="a further column that identifies an item of a query", rich_help_panel=_READING
         ),
     ] = None,
     by: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="compare each value of this column by itself", rich_help_panel=_READING),
+        typer.Option(
+            metavar="COLUMN", help="compare separately for each value of this column", rich_help_panel=_READING
+        ),
     ] = None,
     column: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=COLUMN",
-            help="the files' name for a column; people:NAME=COLUMN for people's files",
+            help="read NAME from the column COLUMN; people:NAME=COLUMN for people's files only",
             rich_help_panel=_READING,
         ),
     ] = None,
     value: Values = None,
     skip_faulty: Annotated[
-        bool, typer.Option("--skip-faulty", help="leave out and count rows without a value", rich_help_panel=_READING)
+        bool,
+        typer.Option("--skip-faulty", help="skip rows without a value, and report how many", rich_help_panel=_READING),
     ] = False,
     as_games: Annotated[
         bool,
         typer.Option(
             "--as-games/--reconcile",
-            help="every row one game, or both orders of a game reconciled",
+            help="count every row as one game, or reconcile both orders of a game",
             rich_help_panel=_READING,
         ),
     ] = False,
     queries: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="queries, for conversations and disagreements", rich_help_panel=_TABLES),
+        typer.Option(
+            metavar="FILE",
+            help="the queries: to group conversations and to show texts of disagreements",
+            rich_help_panel=_TABLES,
+        ),
     ] = None,
     answers: Annotated[
         list[Path] | None, typer.Option(metavar="FILE", help="texts of answers", rich_help_panel=_TABLES)
@@ -86,28 +94,29 @@ def calibrate(
         list[Path] | None, typer.Option(metavar="FILE", help="texts of documents", rich_help_panel=_TABLES)
     ] = None,
     disagreements: Annotated[
-        int, typer.Option(min=0, help="things listed that a judge and people see differently", rich_help_panel=_LABELS)
+        int,
+        typer.Option(min=0, help="list this many items on which a judge and people disagree", rich_help_panel=_LABELS),
     ] = 0,
     estimates: Annotated[
         bool,
         typer.Option(
             "--estimates",
-            help="means, win rates and ratings corrected by people's labels",
+            help="show means, win rates and ratings corrected by people's labels",
             rich_help_panel=_LABELS,
         ),
     ] = False,
     width: Annotated[
         float | None,
-        typer.Option(help="say how many labels an estimate's interval of this width needs", rich_help_panel=_LABELS),
+        typer.Option(help="show how many labels an interval of this width needs", rich_help_panel=_LABELS),
     ] = None,
     label_next: Annotated[
-        int, typer.Option("--next", min=0, help="list this many things to label next", rich_help_panel=_LABELS)
+        int, typer.Option("--next", min=0, help="list this many items to label next", rich_help_panel=_LABELS)
     ] = 0,
     plot: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="of tables Bland-Altman plots, of a tournament agents by every two methods; .svg, .png or .html",
+            help="plot to .svg, .png or .html: Bland-Altman for tables; for a tournament, agents by each two methods",
         ),
     ] = None,
     epsilon: Annotated[
@@ -115,7 +124,7 @@ def calibrate(
         typer.Option(
             min=0,
             max=0.99,
-            help="by how much a judge may be worse than a person; else the configuration's, or 0.1",
+            help="how much worse than a person a judge may be; default: the configuration's value, or 0.1",
             rich_help_panel=_CARD,
         ),
     ] = None,
@@ -123,35 +132,39 @@ def calibrate(
         list[Path] | None,
         typer.Option(
             metavar="FILE",
-            help="whether judges may stand in for people, as .json or .html; may be repeated",
+            help="write a report on whether judges can replace people, as .json or .html; may be repeated",
             rich_help_panel=_CARD,
         ),
     ] = None,
     expires: Annotated[
         datetime | None,
-        typer.Option(formats=["%Y-%m-%d"], help="last day of the card; else in 90 days", rich_help_panel=_CARD),
+        typer.Option(
+            formats=["%Y-%m-%d"], help="last day on which the card is valid; default: in 90 days", rich_help_panel=_CARD
+        ),
     ] = None,
     tournament: Tournament = None,
     method_samples: Annotated[
-        int, typer.Option(min=0, help="bootstrap samples of the correlations between a tournament's methods")
+        int, typer.Option(min=0, help="bootstrap samples for the correlations between a tournament's methods")
     ] = 200,
     samples: Annotated[
         int | None,
-        typer.Option(min=0, help="bootstrap samples of the intervals; else the tournament's, or 1000"),
+        typer.Option(min=0, help="bootstrap samples for the intervals; default: the tournament's setting, or 1000"),
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="of the samples; else the tournament's, or 0")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="random seed of the samples; default: the tournament's setting, or 0")
+    ] = None,
     form: Form = "table",
 ) -> None:
-    """Whether a judge can be trusted: judges held against people.
+    """Compare judges with people, to see whether they can be trusted.
 
-    Of a tournament also how its ways of scoring agents agree with each other.
+    For a tournament it also shows how well its ways of scoring agents agree with each other.
 
-    Tables hold verdicts, relevance labels, grades or nugget assignments, told apart by their columns. Of a tournament
-    the judges' opinions are in its store; people's come from --people, from the pages, and from the data's qrels.
-    People's grades of answers compare the agents, too: paired t tests of each criterion, corrected by Holm. Without
-    judges, '--people FILE' alone says that.
-    Qrels are held against those of --people: kappa, alpha, confusion, and agreement at each threshold. Of them faulty
-    lines are left out and listed, and the exit status is then 3.
+    Tables hold verdicts, relevance labels, grades or nugget assignments; the columns show which. A tournament's store
+    has its judges' results; people's labels come from --people, from the pages and from the data's qrels. People's
+    grades of answers also compare the agents: paired t tests for each criterion, corrected by Holm; '--people FILE'
+    alone shows only these.
+    Qrels are compared with those of --people: kappa, alpha, confusion matrix, and agreement at each threshold. Faulty
+    lines of qrels are skipped and listed; the exit status is then 3.
     """
     from arena.boards.calibration.board import CalibrationBoard
     from arena.boards.rated_tables import column_names
@@ -166,10 +179,10 @@ def calibrate(
     sources = sources or []
     _check_cards(card or [], sources)
     if width is not None and not width > 0:
-        raise InputError(f"--width: more than 0, not {width:g}")
+        raise InputError(f"--width: must be more than 0, not {width:g}")
     if any(is_qrels(source) or source.startswith("irds:") for source in sources):
         require_unused(
-            "qrels, whose labels are only held against each other; write them as tables of qid, did, label",
+            "qrels, whose labels are only compared with each other; write them as tables of qid, did, label",
             {
                 "--consensus": consensus != "majority",
                 "--against": against != "consensus",
@@ -192,54 +205,59 @@ def calibrate(
         )
         _compare_qrels(sources, people or [], queries, form)
         return
-    theirs = [entry.removeprefix(_OF_PEOPLE) for entry in column or () if entry.startswith(_OF_PEOPLE)]
-    ours = [entry for entry in column or () if not entry.startswith(_OF_PEOPLE)]
-    alike = meanings(entry for entry in value or () if not entry.startswith(_OF_PEOPLE))
-    of_people = meanings(entry.removeprefix(_OF_PEOPLE) for entry in value or () if entry.startswith(_OF_PEOPLE))
-    reading = TableReading(tuple(item or ()), by, column_names(ours), alike, skip_faulty)
-    human = replace(reading, columns=column_names(theirs), values={**alike, **of_people})
-    said = OpinionFiles(people or [], human)
-    wanted = label_next if estimates or width is not None or label_next else None
+    people_columns = [entry.removeprefix(_OF_PEOPLE) for entry in column or () if entry.startswith(_OF_PEOPLE)]
+    judge_columns = [entry for entry in column or () if not entry.startswith(_OF_PEOPLE)]
+    words = meanings(entry for entry in value or () if not entry.startswith(_OF_PEOPLE))
+    people_words = meanings(entry.removeprefix(_OF_PEOPLE) for entry in value or () if entry.startswith(_OF_PEOPLE))
+    reading = TableReading(tuple(item or ()), by, column_names(judge_columns), words, skip_faulty)
+    human = replace(reading, columns=column_names(people_columns), values={**words, **people_words})
+    people_files = OpinionFiles(people or [], human)
+    next_labels = label_next if estimates or width is not None or label_next else None
 
-    def settings(own: Settings) -> Settings:
-        own_samples, own_seed = own.samples if samples is None else samples, own.seed if seed is None else seed
-        worse = own.epsilon if epsilon is None else epsilon
-        return Settings(consensus, own_samples, own_seed, against, "ordered" if as_games else "reconciled", worse)
+    def settings(defaults: Settings) -> Settings:
+        return Settings(
+            consensus,
+            defaults.samples if samples is None else samples,
+            defaults.seed if seed is None else seed,
+            against,
+            "ordered" if as_games else "reconciled",
+            defaults.epsilon if epsilon is None else epsilon,
+        )
 
     if all(known_format(source) for source in sources):
         if not people:
-            raise InputError("--people: name the tables of what people said")
-        found = calibrate_tables(
+            raise InputError("--people: name the tables with people's labels")
+        calibration = calibrate_tables(
             OpinionFiles([Path(source) for source in sources], reading),
-            said,
+            people_files,
             settings(Settings()),
             data=data_of(queries, documents or (), answers or ()),
             most=disagreements,
-            label_next=wanted,
+            label_next=next_labels,
         )
     else:
         from arena.cli.sources import open_tournament
         from arena.results.agreement import calibrate_tournament, resampling_of
 
-        given = {"--item": item, "--by": by, "--column": column, "--queries": queries, "--answers": answers}
-        _require_tournament(sources, {**given, "--documents": documents})
+        table_options = {"--item": item, "--by": by, "--column": column, "--queries": queries, "--answers": answers}
+        _require_tournament(sources, {**table_options, "--documents": documents})
         with open_tournament(sources[0], tournament) as (store, name):
-            found = calibrate_tournament(
+            calibration = calibrate_tournament(
                 store,
                 name,
                 settings(resampling_of(store.settings(name))),
-                said,
+                people_files,
                 method_samples=method_samples,
                 most=disagreements,
-                label_next=wanted,
+                label_next=next_labels,
             )
             if card:
-                _write_cards(card, store, found, expires)
+                _write_cards(card, store, calibration, expires)
     if plot is not None:
-        _plot(plot, found)
-    show(CalibrationBoard(found, width), form)
+        _plot(plot, calibration)
+    show(CalibrationBoard(calibration, width), form)
     if form == "csv":
-        for note in found.notes:
+        for note in calibration.notes:
             say(note, errors)
 
 
@@ -252,21 +270,21 @@ def _compare_qrels(
     from arena.cli.metrics import compare_label_sets
 
     if len(people) != 1:
-        raise InputError("--people: one file of labels to hold qrels against")
+        raise InputError("--people: name one file of labels to compare the qrels with")
     compare_label_sets(str(people[0]), sources, queries, form)
 
 
 def _check_cards(paths: Sequence[Path], sources: Sequence[str]) -> None:
-    """See that cards can be written, before anything is computed."""
+    """Check that the cards can be written, before anything is computed."""
     from retrieval_eval.data.rows import known_format
 
     if any(path.suffix not in {".json", ".html"} for path in paths):
-        raise InputError("--card: a file whose name ends in .json or .html")
+        raise InputError("--card: name a file that ends in .json or .html")
     if paths and all(map(known_format, sources)):
         raise InputError("--card: goes with a tournament, which knows its judges' models and prompts; these are tables")
 
 
-def _write_cards(paths: Sequence[Path], store: Store, found: Calibration, expires: datetime | None) -> None:
+def _write_cards(paths: Sequence[Path], store: Store, calibration: Calibration, expires: datetime | None) -> None:
     from arena.boards.card import judge_cards
     from arena.present.report import Report, render
     from arena.results.cache import cached_leaderboard
@@ -274,9 +292,9 @@ def _write_cards(paths: Sequence[Path], store: Store, found: Calibration, expire
 
     today = datetime.now(UTC)
     until = None if expires is None else expires.date()
-    cards = judge_cards(cached_leaderboard(store, found.tournament), found, today.date(), until)
+    cards = judge_cards(cached_leaderboard(store, calibration.tournament), calibration, today.date(), until)
     for path in paths:
-        page = Report(found.tournament, [], cards.sections(), f"{today:%Y-%m-%d}")
+        page = Report(calibration.tournament, [], cards.sections(), f"{today:%Y-%m-%d}")
         text = json.dumps(cards.json(), indent=2) if path.suffix == ".json" else render(page)
         with open_replacing(path) as file:
             file.write(text.encode())
@@ -285,23 +303,26 @@ def _write_cards(paths: Sequence[Path], store: Store, found: Calibration, expire
         say(card.headline, errors)
 
 
-def _require_tournament(sources: Sequence[str], of_tables: Mapping[str, object]) -> None:
+def _require_tournament(sources: Sequence[str], table_options: Mapping[str, object]) -> None:
     if len(sources) > 1:
-        raise InputError(f"{sources[0]}, {sources[1]}: one tournament, or tables only")
-    for option, value in of_tables.items():
+        raise InputError(f"{sources[0]}, {sources[1]}: name one tournament, or only tables")
+    for option, value in table_options.items():
         if value:
-            raise InputError(f"{option}: goes with tables; {sources[0]} is a tournament, which has its own")
+            raise InputError(f"{option}: goes with tables; {sources[0]} is a tournament, whose store has the data")
 
 
-def _plot(path: Path, found: Calibration) -> None:
+def _plot(path: Path, calibration: Calibration) -> None:
     from arena.boards.calibration.methods import method_charts
     from arena.boards.calibration.people import difference_charts
     from arena.present.files import save_plot
 
-    if found.methods is None:
-        charts, why_not = difference_charts(found.comparisons), "verdicts have no differences, labels and grades have"
+    if calibration.methods is None:
+        charts, reason = (
+            difference_charts(calibration.comparisons),
+            "verdicts have no differences to plot; labels and grades have",
+        )
     else:
-        charts, why_not = method_charts(found.methods), "no two methods score three agents or more"
+        charts, reason = method_charts(calibration.methods), "no two methods score three agents or more"
     if not charts:
-        raise InputError(f"--plot: {why_not}")
-    save_plot(path, charts, "judges minus people" if found.methods is None else "methods against each other")
+        raise InputError(f"--plot: {reason}")
+    save_plot(path, charts, "judges minus people" if calibration.methods is None else "methods against each other")

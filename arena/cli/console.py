@@ -1,4 +1,4 @@
-"""Consoles and small formats shared by the commands."""
+"""Consoles and small formatting functions that the commands share."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from arena.present.table import json_text
 from retrieval_eval.data.column_report import READ
 
 INCOMPLETE = 3
-"""Exit status: done as far as possible, but something is missing or failed."""
+"""Exit status: finished, but something failed or is missing."""
 
 WIDE = 10_000
-"""Columns of an output that is no terminal: lines stay whole, so that they can be searched and compared."""
+"""Line width when the output is not a terminal: lines are not wrapped, so that they can be searched and compared."""
 
 
 class _Console(Console):
-    """Commands a terminal itself and lets no text do so: not a name in a sentence, a table or the label of a bar."""
+    """A console that escapes control codes in every text it prints: names in sentences, tables and bar labels."""
 
     @property
     def file(self) -> IO[str]:
-        """What is written to; while bars are drawn, rich puts a stream of its own in front of ours."""
+        """The stream to write to, without the proxy that rich puts in front of it while bars are drawn."""
         file: IO[str] = super().file
         return getattr(file, "rich_proxied_file", file)
 
@@ -38,51 +38,50 @@ class _Console(Console):
     def file(self, new_file: IO[str]) -> None:
         self._file = new_file
 
-    def print(self, *objects: Any, **how: Any) -> None:
-        """Print, behind what was read."""
-        WHAT_IS_READ.out()
-        super().print(*objects, **how)
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print, after any pending notes on columns."""
+        COLUMN_NOTES.print_new()
+        super().print(*objects, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """What is written, in parts."""
         parts = super().render(renderable, options)
         if not self.is_terminal:
             return parts
         return (part if part.control else Segment(visible(part.text), part.style) for part in parts)
 
 
-class _WhatIsRead(logging.Handler):
-    """Which columns of tables were read as what, on standard error in front of all else that a command says.
+class _ColumnNotes(logging.Handler):
+    """Prints on standard error, before a command's other output, how columns of tables were read.
 
-    A table that is read twice is said once. Nothing is said where a command ends in an error: that is one line.
+    Each note is printed once, even if a table is read twice. A failing command prints none: its error stays one line.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._said: dict[str, bool] = {}
+        self._printed: dict[str, bool] = {}
 
-    def begin(self, *, aloud: bool) -> None:
-        """Listen to a command; not ``aloud`` where its output is for programs."""
-        READ.setLevel(logging.INFO if aloud else logging.WARNING)
+    def listen(self, *, quiet: bool) -> None:
+        """Collect notes of a new command; ``quiet`` (its output is for programs) drops them."""
+        READ.setLevel(logging.WARNING if quiet else logging.INFO)
         READ.addHandler(self)
-        self.forget()
+        self.clear()
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._said.setdefault(near(record.getMessage()), False)
+        self._printed.setdefault(short_paths(record.getMessage()), False)
 
-    def out(self) -> None:
-        """Print what has not been printed yet."""
-        waiting = [line for line, printed in self._said.items() if not printed]
-        self._said |= dict.fromkeys(waiting, True)
-        for line in waiting:
+    def print_new(self) -> None:
+        """Print the notes that were not printed yet."""
+        pending = [line for line, printed in self._printed.items() if not printed]
+        self._printed |= dict.fromkeys(pending, True)
+        for line in pending:
             say(f"read: {line}", errors)
 
-    def forget(self) -> None:
-        """Print nothing of what was read until now."""
-        self._said.clear()
+    def clear(self) -> None:
+        """Drop all notes."""
+        self._printed.clear()
 
 
-WHAT_IS_READ: Final = _WhatIsRead()
+COLUMN_NOTES: Final = _ColumnNotes()
 
 
 def _console(number: int) -> _Console:
@@ -95,33 +94,33 @@ output, errors = _console(1), _console(2)
 
 
 def program() -> str:
-    """This command as the reader's shell finds it: its name, or its path where the name leads elsewhere or nowhere."""
-    started = Path(sys.argv[0])
-    named = shutil.which("ragleague")
-    if started.stem != "ragleague" or (named is not None and Path(named).resolve() == started.resolve()):
+    """The command as the user's shell finds it: its name, or its path if the name runs something else or nothing."""
+    path = Path(sys.argv[0])
+    installed = shutil.which("ragleague")
+    if path.stem != "ragleague" or (installed is not None and Path(installed).resolve() == path.resolve()):
         return "ragleague"
-    return os.path.relpath(started) if started.is_relative_to(Path.cwd()) else str(started)
+    return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
 
 
-def near(text: str) -> str:
-    """The same, with files below the working directory named as they are called from there."""
+def short_paths(text: str) -> str:
+    """The text with paths below the working directory made relative."""
     return text.replace(f"{Path.cwd()}{os.sep}", "") if Path.cwd() != Path.cwd().parent else text
 
 
 def print_json(value: Any) -> None:
-    """Machine output."""
+    """Print a value as JSON."""
     print(json_text(value))
 
 
-def tell(told: Mapping[str, Any], lines: Iterable[str], form: str) -> None:
-    """What a command did: for machines, or as lines for people, whose names come from outside."""
+def tell(record: Mapping[str, Any], lines: Iterable[str], form: str) -> None:
+    """Print the result of a command: as JSON, or as lines of text, whose names are escaped."""
     if form == "json":
-        print_json(told)
+        print_json(record)
         return
     for line in lines:
         output.print(printable(line))
 
 
 def say(text: str, console: Console = output) -> None:
-    """Print a line that holds names; a line break in front of it stays one."""
+    """Print a line, with names in it escaped; a leading line break is kept."""
     console.print(("\n" if text.startswith("\n") else "") + printable(text.lstrip("\n")))

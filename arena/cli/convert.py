@@ -1,4 +1,4 @@
-"""``convert``: banks and grades from one form of file to another."""
+"""``convert``: convert test banks and grades between file formats."""
 
 from __future__ import annotations
 
@@ -18,20 +18,23 @@ def convert(
         Path,
         typer.Argument(
             metavar="OUT",
-            help=".jsonl.gz for the workbench, .yaml, .csv ...; of its graded file a new folder of tables",
+            help=".jsonl.gz for the workbench, .yaml, .csv ...; for the workbench's graded file a new folder of tables",
         ),
     ],
-    bank: Annotated[Path | None, typer.Option(help="of grades their test bank, which says what is secret")] = None,
-    secret: Annotated[bool, typer.Option("--secret", help="also secret items and their grades")] = False,
-    onto: Annotated[Path | None, typer.Option(help="a workbench file to add the grades to, byte for byte else")] = None,
+    bank: Annotated[Path | None, typer.Option(help="for grades: their test bank, which marks secret items")] = None,
+    secret: Annotated[bool, typer.Option("--secret", help="also write secret items and their grades")] = False,
+    onto: Annotated[
+        Path | None, typer.Option(help="add the grades to this workbench file, and change nothing else in it")
+    ] = None,
     documents: Annotated[Path | None, typer.Option(help="the passages' texts: qid, did, document, agent, rank")] = None,
     min_grade: MinGrade = None,
 ) -> None:
     """Write a bank or grades in another form.
 
-    A bank: the workbench's .jsonl.gz, YAML or a table, each into each. Grades as a table become the workbench's file,
-    with the passages or onto a file that has them. The workbench's graded file becomes a folder of tables: documents,
-    grades, labels; with its bank also queries and items. Secret items stay out unless asked for.
+    A bank may be the workbench's .jsonl.gz, YAML or a table; you can convert each into the others. A table of grades
+    becomes a workbench file, with passages from --documents or from --onto. The workbench's graded file becomes a
+    folder of tables: documents, grades, labels; with its bank also queries and items. Secret items are left out
+    without --secret.
     """
     from retrieval_eval.data.rows import known_format
     from retrieval_eval.data.tables import read_columns
@@ -40,15 +43,17 @@ def convert(
 
     if out.exists() and out.samefile(file):
         raise InputError(f"{out}: is the file that is read; name another")
-    given = given_options(ctx) - {"--secret"}
-    if is_workbench(file) and not (given & {"--onto", "--documents"} or out.name.endswith(".jsonl.gz")):
+    options = given_options(ctx) - {"--secret"}
+    if is_workbench(file) and not (options & {"--onto", "--documents"} or out.name.endswith(".jsonl.gz")):
         _to_tables(file, out, bank, secret)
     elif is_workbench(file) or (known_format(file) and {"grade", *GRADE_NAMES["grade"]} & set(read_columns(file))):
         if ".jsonl" not in out.suffixes:
-            raise InputError(f"{out}: name a .jsonl.gz file; {file} holds grades, which become the workbench's")
+            raise InputError(
+                f"{out}: name a .jsonl.gz file; {file} holds grades, which are written in the workbench's format"
+            )
         _to_workbench(file, out, bank, secret, onto, documents, min_grade)
-    elif given:
-        raise InputError(f"{', '.join(sorted(given))}: goes with grades, and {file} has none")
+    elif options:
+        raise InputError(f"{', '.join(sorted(options))}: goes with grades, and {file} has none")
     else:
         _bank(file, out, secret)
 
@@ -58,9 +63,9 @@ def _bank(file: Path, out: Path, secret: bool) -> None:
     from arena.present.numbers import counted
     from retrieval_eval.exam.bank_files import read_bank, write_bank
 
-    found = read_bank(file)
-    left_out = write_bank(out, found, secret=secret)
-    output.print(f"{counted(len(found.items) - left_out, 'item')} written to {out}")
+    test_bank = read_bank(file)
+    left_out = write_bank(out, test_bank, secret=secret)
+    output.print(f"{counted(len(test_bank.items) - left_out, 'item')} written to {out}")
     if left_out:
         output.print(f"{left_out} secret items left out; --secret writes them")
 

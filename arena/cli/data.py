@@ -1,4 +1,4 @@
-"""``import`` and ``export``: judgments, what people said, and data as tables of other tools."""
+"""``import`` and ``export``: verdicts, people's labels, and a tournament's data as tables of other tools."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from arena.store import Store
     from arena.store.annotations import Annotation
 
-_VOTES, _VERDICTS, _READING = "What people said", "Verdicts", "How tables are read"
-_NAMED = 3
-"""People that a line names; more are counted."""
+_VOTES, _VERDICTS, _READING = "People's labels", "Verdicts", "How tables are read"
+_LISTED_PEOPLE = 3
+"""At most this many people are named in a line."""
 
 What = Literal["verdicts", "labels", "query-labels", "criteria", "qrels", "data", "votes"]
-_GO_WITH: Final = {
+_OPTIONS_OF: Final = {
     "verdicts": {"--parts"},
     "qrels": {"--judge"},
     "votes": {"--kind", "--annotator", "--format"},
@@ -37,7 +37,7 @@ _DATA: Final = ("queries.csv", "documents.csv", "answers.csv")
 
 
 class VoteKind(StrEnum):
-    """What people say, as files hold it."""
+    """Kinds of labels by people, as the files name them."""
 
     VERDICT = "verdict"
     RELEVANCE = "relevance"
@@ -53,38 +53,41 @@ def import_file(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="verdicts: qid, agent_a, agent_b, verdict [, judge, order]; of people also labels, grades, qrels, "
-            "assignments",
+            help="verdicts: qid, agent_a, agent_b, verdict [, judge, order]; with --kind also people's labels, grades, "
+            "qrels or assignments",
         ),
     ],
     store: Annotated[
-        str, typer.Option(metavar="CONFIG|STORE", help="the store to put them in; made for verdicts if it is not there")
+        str,
+        typer.Option(
+            metavar="CONFIG|STORE", help="the store to import into; for verdicts it is created if it does not exist"
+        ),
     ],
     tournament: Annotated[
-        str | None, typer.Option(help="the tournament's name; of verdicts the file's name when absent")
+        str | None, typer.Option(help="the tournament's name; for verdicts the default is the file's name")
     ] = None,
     kind: Annotated[
         VoteKind | None,
-        typer.Option(help="people said it, of a tournament that is there: what", rich_help_panel=_VOTES),
+        typer.Option(help="import people's labels of this kind into an existing tournament", rich_help_panel=_VOTES),
     ] = None,
     annotator: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="whose word it is; without, a table names them, or else its own name does",
+            help="the person who made the labels; default: the table's column of annotators, or the file's name",
             rich_help_panel=_VOTES,
         ),
     ] = None,
     column: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=COLUMN", help="the file's name for a column", rich_help_panel=_READING),
+        typer.Option(metavar="NAME=COLUMN", help="read NAME from the column COLUMN", rich_help_panel=_READING),
     ] = None,
     value: Values = None,
     item: Annotated[
         list[str] | None,
         typer.Option(
             metavar="COLUMN",
-            help="a further column that tells things of one query apart, as turns",
+            help="a further column that identifies an item of a query, such as the turn",
             rich_help_panel=_VERDICTS,
         ),
     ] = None,
@@ -93,42 +96,42 @@ def import_file(
     answers: Annotated[Path | None, typer.Option(help="the answers' texts", rich_help_panel=_VERDICTS)] = None,
     form: Form = "table",
 ) -> None:
-    """Put recorded verdicts, or what people said, into a store.
+    """Import recorded verdicts or people's labels into a store.
 
-    Verdicts may come from a judge elsewhere; leaderboard and web page then show them like any others. With --kind they
-    are what people said of a tournament that is there; what they said before stays in the history.
+    Verdicts may come from another tool's judge; the leaderboard and the web pages then show them like any others. With
+    --kind it imports people's labels into an existing tournament; their earlier labels stay in the history.
     """
     from arena.boards.rated_tables import column_names
     from arena.data.verdict_words import meanings
     from arena.results.opinion_tables import TableReading
 
-    given = given_options(ctx)
+    options = given_options(ctx)
     if kind is None:
         if annotator is not None:
-            raise InputError("--annotator: goes with --kind, what people said")
+            raise InputError("--annotator: goes with --kind, for labels by people")
         texts = {"queries": queries, "documents": documents, "answers": answers, "item": tuple(item or ())}
         _import_verdicts(
             file, store, tournament, columns=column_names(column or ()), values=meanings(value or ()), **texts
         )
-    elif strange := given & {"--queries", "--documents", "--answers", "--item"}:
-        raise InputError(f"{', '.join(sorted(strange))}: goes with verdicts of a judge, without --kind")
+    elif misplaced := options & {"--queries", "--documents", "--answers", "--item"}:
+        raise InputError(f"{', '.join(sorted(misplaced))}: goes with verdicts of a judge, without --kind")
     else:
         reading = TableReading(columns=column_names(column or ()), values=meanings(value or ()))
         _import_votes(store, file, kind, annotator, tournament, reading, form)
 
 
-def _import_verdicts(file: Path, store: str, name: str | None, **how: Any) -> None:
+def _import_verdicts(file: Path, store: str, name: str | None, **options: Any) -> None:
     from arena.cli.console import output
     from arena.run.imports import import_table
     from arena.store import shown
 
     tournament = name or file.name.split(".")[0]
-    imported = import_table(file, store, tournament, **how)
+    imported = import_table(file, store, tournament, **options)
     again = f", {counted(imported.repeated, 'repeated row')} left out" if imported.repeated else ""
     output.print(f"{counted(imported.verdicts, 'verdict')} imported as {tournament!r}{again}")
     if imported.replaced:
-        gone = f"{counted(imported.replaced, 'verdict')} of the earlier import as {tournament!r}"
-        output.print(f"no longer shown: {gone}; to keep both, name one of them otherwise with --tournament")
+        replaced = f"{counted(imported.replaced, 'verdict')} of the earlier import as {tournament!r}"
+        output.print(f"no longer shown: {replaced}; to keep both, name one of them otherwise with --tournament")
     output.print(f"next:  ragleague leaderboard {shlex.quote(shown(store))} --tournament {shlex.quote(tournament)}")
 
 
@@ -148,34 +151,34 @@ def _import_votes(
     from retrieval_eval.nuggets.files import read_assignments
 
     if kind is VoteKind.FLAG:
-        raise InputError("--kind flag: flags are exported only; a reader makes one on the page of a game")
+        raise InputError("--kind flag: flags cannot be imported; people make them on the page of a game")
     is_nuggets = kind is VoteKind.NUGGETS
     if is_nuggets and annotator is None:
-        raise InputError("--annotator: name the one whose nuggets these are; the file does not")
-    who = annotator_name(annotator) if is_nuggets and annotator is not None else ""
+        raise InputError("--annotator: name the person who made these assignments; the file does not say")
+    person = annotator_name(annotator) if is_nuggets and annotator is not None else ""
     assignments = read_assignments([file]) if is_nuggets else []
     with open_tournament(source, tournament) as (store, name):
         data = store.dataset(name)
         if is_nuggets:
-            imported = imported_assignments(assignments, _nuggets(store, name).banks, data.answers, who)
+            imported = imported_assignments(assignments, _nuggets(store, name).banks, data.answers, person)
         else:
             imported = read_table(file, _table_kind(kind), data, annotator, reading)
         if not imported.annotations:
-            why = "".join(f"; {words}: {number}" for words, number in imported.left_out.items())
-            nothing = f"no label of an answer and a nugget of {name!r}{why}"
+            reasons = "".join(f"; {reason}: {number}" for reason, number in imported.left_out.items())
+            nothing = f"no label of an answer and a nugget of {name!r}{reasons}"
             raise InputError(
                 f"{file}: {nothing if is_nuggets else f'nothing about the queries, answers and documents of {name!r}'}"
             )
         new, count = Annotations(store, name).add(imported.annotations), len(imported.annotations)
-    people = sorted({one.annotator for one in imported.annotations})
-    shape: dict[str, Any] = {"annotators": people, "votes": count, "new": new}
-    shape["left_out"] = sum(imported.left_out.values())
-    line = f"{count:,} by {_named(people)}, {new:,} of them new"
+    people = sorted({annotation.annotator for annotation in imported.annotations})
+    record: dict[str, Any] = {"annotators": people, "votes": count, "new": new}
+    record["left_out"] = sum(imported.left_out.values())
+    line = f"{count:,} by {_people_line(people)}, {new:,} of them new"
     if is_nuggets:
-        answers = len({(one.query_id, one.item) for one in imported.annotations})
-        shape = {"annotator": who, "labels": count, "answers": answers, "new": new, "left_out": imported.left_out}
-        line = f"{counted(count, 'label')} by {who}, {new} of them new, answers: {answers}"
-    tell(shape, [line, *(f"- {words}, left out: {number}" for words, number in imported.left_out.items())], form)
+        answers = len({(annotation.query_id, annotation.item) for annotation in imported.annotations})
+        record = {"annotator": person, "labels": count, "answers": answers, "new": new, "left_out": imported.left_out}
+        line = f"{counted(count, 'label')} by {person}, {new} of them new, answers: {answers}"
+    tell(record, [line, *(f"- {reason}, left out: {number}" for reason, number in imported.left_out.items())], form)
 
 
 def export(
@@ -183,39 +186,49 @@ def export(
     source: Source,
     out: Annotated[
         Path | None,
-        typer.Argument(metavar="[OUT]", help="a .csv, .tsv, .jsonl, .parquet (or .gz) file; a folder for data"),
+        typer.Argument(metavar="[OUT]", help="a .csv, .tsv, .jsonl or .parquet file (or .gz); a folder for data"),
     ] = None,
     what: Annotated[What, typer.Option(help="what to write")] = "verdicts",
     tournament: Tournament = None,
-    judge: Annotated[str | None, typer.Option(help="of qrels: whose labels; else of all judges together")] = None,
+    judge: Annotated[
+        str | None, typer.Option(help="for qrels: this judge's labels; default: all judges combined")
+    ] = None,
     parts: Annotated[
         int | None,
         typer.Option(
-            min=1, max=1000, help="verdicts by the million: OUT is a folder of so many Parquet parts by query"
+            min=1,
+            max=1000,
+            help="for millions of verdicts: write this many Parquet files, split by query, into the folder OUT",
         ),
     ] = None,
-    kind: Annotated[VoteKind, typer.Option(help="of votes: what they said", rich_help_panel=_VOTES)] = VoteKind.VERDICT,
+    kind: Annotated[
+        VoteKind, typer.Option(help="for votes: the kind of label", rich_help_panel=_VOTES)
+    ] = VoteKind.VERDICT,
     annotator: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="who; nuggets and qrels are one person's, else all", rich_help_panel=_VOTES),
+        typer.Option(
+            metavar="NAME",
+            help="the person; needed for nuggets and qrels by several people; default: all",
+            rich_help_panel=_VOTES,
+        ),
     ] = None,
     force: Force = False,
     form: Form = "table",
 ) -> None:
-    """Write what a tournament holds as tables.
+    """Write a tournament's data and results as tables.
 
     Verdicts, relevance labels (as a table or as qrels), the mean label of each query, or criteria grades as one file;
-    or the queries, documents and answers as a folder. Of qrels a failed judgment is no label: it is left out and
-    counted, and the exit status is then 3.
+    or the queries, documents and answers as a folder. Qrels leave out failed judgments and report their number; the
+    exit status is then 3.
 
-    Votes are what people said of the texts as they are now; without OUT they are counted by person and kind. Verdicts,
-    labels and grades are for 'calibrate --people', nuggets for 'nuggets', flags on games for people.
+    Votes are people's labels of the current texts; without OUT it shows how many there are, by person and kind. Use
+    verdicts, labels and grades with 'calibrate --people' and nuggets with 'nuggets'; flags on games are for reading.
     """
     from arena.cli.sources import open_tournament
 
-    known = _GO_WITH.get(what, set()) | {"--what", "--tournament", "--force"}
-    if strange := given_options(ctx) - known:
-        raise InputError(f"{', '.join(sorted(strange))}: does not go with --what {what}")
+    allowed = _OPTIONS_OF.get(what, set()) | {"--what", "--tournament", "--force"}
+    if misplaced := given_options(ctx) - allowed:
+        raise InputError(f"{', '.join(sorted(misplaced))}: does not go with --what {what}")
     if out is None and what != "votes":
         raise InputError("OUT: name the file, or for data the folder, to write")
     if out is not None and parts is None:
@@ -285,67 +298,75 @@ def _table_kind(kind: VoteKind) -> TableKind:
 def _export_table(
     store: Store, name: str, out: Path, kind: VoteKind, annotator: str | None
 ) -> tuple[dict[str, Any], list[str]]:
-    """Write what everybody or one person said; the fields for programs, and the lines for people."""
+    """Write the votes of one kind, by everybody or one person; returns the JSON record and the lines of text."""
     from arena.people.votes import write_table
     from arena.results.opinions import current_annotations
     from retrieval_eval.data.trec import is_qrels
 
-    said, outdated = current_annotations(store, name, _table_kind(kind))
-    if annotator is not None or is_qrels(out) or not said:
-        who = _the_annotator(said, annotator, name)
-        said = [one for one in said if one.annotator == who]
-    write_table(out, _table_kind(kind), said)
-    people = sorted({one.annotator for one in said})
-    lines = [f"wrote {out}: {len(said):,} by {_named(people)}"]
+    votes, outdated = current_annotations(store, name, _table_kind(kind))
+    if annotator is not None or is_qrels(out) or not votes:
+        person = _single_annotator(votes, annotator, name)
+        votes = [vote for vote in votes if vote.annotator == person]
+    write_table(out, _table_kind(kind), votes)
+    people = sorted({vote.annotator for vote in votes})
+    lines = [f"wrote {out}: {len(votes):,} by {_people_line(people)}"]
     lines += [f"- of texts that have changed since, left out: {outdated}"] if outdated else []
-    return {"file": str(out), "annotators": people, "votes": len(said), "outdated": outdated}, lines
+    return {"file": str(out), "annotators": people, "votes": len(votes), "outdated": outdated}, lines
 
 
 def _export_nuggets(
     store: Store, name: str, out: Path, _kind: VoteKind, annotator: str | None
 ) -> tuple[dict[str, Any], list[str]]:
-    """Write one person's assignments of the nuggets as they are now."""
+    """Write one person's assignments of the current nuggets; returns the JSON record and the lines of text."""
     from arena.people.votes import assignments_of
     from arena.store.annotations import Annotations, Kind
     from retrieval_eval.nuggets.files import write_assignments
 
     banks, data = _nuggets(store, name).banks, store.dataset(name)
     latest = Annotations(store, name).latest(Kind.NUGGET)
-    who = _the_annotator(latest, annotator, name)
-    assignments = assignments_of(banks, data.answers.values(), [one for one in latest if one.annotator == who])
+    person = _single_annotator(latest, annotator, name)
+    assignments = assignments_of(
+        banks, data.answers.values(), [annotation for annotation in latest if annotation.annotator == person]
+    )
     if not assignments:
-        raise InputError(f"{name}: {who!r} has assigned nothing to the answers and nuggets as they are now")
+        raise InputError(f"{name}: {person!r} has assigned no current nugget to a current answer")
     write_assignments(out, assignments)
     labels = [label for assignment in assignments for label in assignment.labels]
-    given, expected = sum(label is not None for label in labels), len(labels)
+    assigned, expected = sum(label is not None for label in labels), len(labels)
     left_out = sum(query_id in banks for query_id, _ in data.answers) - len(assignments)
-    lines = [f"wrote {out}: {given} of {expected} labels by {who}, answers: {len(assignments)}"]
+    lines = [f"wrote {out}: {assigned} of {expected} labels by {person}, answers: {len(assignments)}"]
     lines += [f"- answers that are not assessed yet, left out: {left_out}"] if left_out else []
-    lines += ["- labels that are missing are written as failed"] if given < expected else []
-    shape = {"file": str(out), "annotator": who, "answers": len(assignments), "labels": expected, "assigned": given}
-    return shape | {"not_assessed": left_out}, lines
+    lines += ["- labels that are missing are written as failed"] if assigned < expected else []
+    record = {
+        "file": str(out),
+        "annotator": person,
+        "answers": len(assignments),
+        "labels": expected,
+        "assigned": assigned,
+    }
+    return record | {"not_assessed": left_out}, lines
 
 
-def _named(people: Sequence[str]) -> str:
-    first = ", ".join(people[:_NAMED])
-    return first if len(people) <= _NAMED else f"{len(people)} people ({first}, ...)"
+def _people_line(people: Sequence[str]) -> str:
+    first = ", ".join(people[:_LISTED_PEOPLE])
+    return first if len(people) <= _LISTED_PEOPLE else f"{len(people)} people ({first}, ...)"
 
 
-def _the_annotator(said: Sequence[Annotation], named: str | None, tournament: str) -> str:
-    """The one who is named, or the only one there is.
+def _single_annotator(annotations: Sequence[Annotation], named: str | None, tournament: str) -> str:
+    """The annotator with this name, or the only one.
 
     Raises:
-        InputError: there is nobody of that name, or several and none is named.
+        InputError: nobody has this name, or there are several and none is named.
     """
-    names = sorted({one.annotator for one in said})
+    names = sorted({annotation.annotator for annotation in annotations})
     if named in names:
         return named
     if not names:
-        raise InputError(f"{tournament}: nobody has said anything of this kind yet")
+        raise InputError(f"{tournament}: there are no labels of this kind by people yet")
     if named is None and len(names) == 1:
         return names[0]
-    nobody = "" if named is None else f"there is no {named!r}; "
-    raise InputError(f"{tournament}: {nobody}name one of the annotators with --annotator: {_named(names)}")
+    unknown = "" if named is None else f"there is no {named!r}; "
+    raise InputError(f"{tournament}: {unknown}name one of the annotators with --annotator: {_people_line(names)}")
 
 
 def _nuggets(store: Store, name: str) -> NuggetResults:

@@ -1,4 +1,4 @@
-"""``doctor``: what is installed and set, and what a configuration still lacks."""
+"""``doctor``: check the installation, and the files, judges and addresses of a configuration."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Annotated, Final, TypeAlias
 
 import typer
 
-from arena.cli.console import near, print_json, say
-from arena.cli.options import Told
+from arena.cli.console import print_json, say, short_paths
+from arena.cli.options import JsonForm
 from arena.config.schema import Config
 from arena.data.corpus import tables_of
 from arena.data.warnings import notes_of
@@ -33,7 +33,7 @@ from retrieval_eval.documents.read import read_documents
 from retrieval_eval.documents.types import FileNote, Limits
 
 DoctorLine: TypeAlias = tuple[str, bool, str]
-"""What was looked at, whether it is fine, and what was found."""
+"""Name of the check, whether it passed, and details."""
 
 _EXTRAS = {
     "documents": ("datasketch", "docx", "lxml", "pypdf"),
@@ -47,40 +47,41 @@ _EXTRAS = {
 }
 _PACKAGES = ("arena", "judges", "retrieval_eval", "ui")
 _NAMES: Final = {"data": "config"}
-"""What the checks of data and settings are called."""
+"""Name of a check by preflight's name for it, if it is not ``config NAME``."""
 _DOCUMENTS: Final = "documents"
-_UNFIT: Final = {_DOCUMENTS: "unread"}
+_FAILED_WORDS: Final = {_DOCUMENTS: "unread"}
 _KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 
 
 def doctor(
-    config: Annotated[str | None, typer.Argument(metavar="[CONFIG]", help="also check this tournament")] = None,
+    config: Annotated[str | None, typer.Argument(metavar="[CONFIG]", help="also check this configuration")] = None,
     reach: Annotated[
-        bool, typer.Option("--reach", help="look at the addresses of judges and agents, by a GET that costs nothing")
+        bool, typer.Option("--reach", help="send a GET request, which is free, to the addresses of judges and agents")
     ] = False,
-    form: Told = "table",
+    form: JsonForm = "table",
 ) -> None:
     """Check what is installed and set.
 
-    With a configuration what that needs and still lacks, and which of its documents cannot be read. Never shows a key.
+    With a configuration it checks what that needs, what is missing, and which of its documents cannot be read. It never
+    shows a key.
     """
     if reach and config is None:
-        raise InputError("--reach: name the configuration whose addresses are to be reached")
+        raise InputError("--reach: name the configuration with the addresses to check")
     findings = examine(config, reach=reach)
     if form == "json":
         print_json([{"check": check, "ok": ok, "detail": detail} for check, ok, detail in findings])
     else:
         for check, ok, detail in findings:
-            unfit = _UNFIT.get(check) or ("wrong" if check.startswith("config") else "missing")
-            say(f"{'ok' if ok else unfit:<7}  {check}: {near(detail)}")
+            failed_word = _FAILED_WORDS.get(check) or ("wrong" if check.startswith("config") else "missing")
+            say(f"{'ok' if ok else failed_word:<7}  {check}: {short_paths(detail)}")
     if config is not None and not all(ok for check, ok, _ in findings if check.startswith("config")):
         raise typer.Exit(2)
 
 
 def examine(config_path: str | None = None, *, reach: bool = False) -> list[DoctorLine]:
-    """Look at the installation and, where one is given, at a configuration with its data, prompts and judges.
+    """Check the installation or, if one is given, a configuration with its data, prompts and judges.
 
-    ``reach`` also looks at the addresses that it names.
+    ``reach`` also sends a request to the addresses that it names.
     """
     findings: list[DoctorLine] = [
         ("python", True, platform.python_version()),
@@ -102,20 +103,20 @@ def _extra(extra: str) -> DoctorLine:
 
 
 def _needed(config: Config) -> Iterator[str]:
-    """The extras that a configuration needs, in the order of the list."""
-    asked = [*config.judges_in_use(), *judges_of_agents(config.agents.values()), *_writers(config)]
-    here = {config.judges[name].provider for name in asked}
-    vectors = {own.embeddings.provider for own in config.agents.values() if own.retriever != "bm25"}
+    """The extras that a configuration needs, in the order of ``_EXTRAS``."""
+    judge_names = [*config.judges_in_use(), *judges_of_agents(config.agents.values()), *_writers(config)]
+    provider_names = {config.judges[name].provider for name in judge_names}
+    embedding_providers = {agent.embeddings.provider for agent in config.agents.values() if agent.retriever != "bm25"}
     sources = [*config.data.queries, *config.data.documents, *config.data.corpus, *config.data.qrels]
     if _folders(config):
         yield "documents"
-    if {"transformers", "extractive_qa"} & here or "transformers" in vectors:
+    if {"transformers", "extractive_qa"} & provider_names or "transformers" in embedding_providers:
         yield "local"
     if "://" in config.store and sqlite_path(config.store) is None:
         yield "postgres"
     if config.executor.kind == "ray":
         yield "ray"
-    if "minilm" in vectors:
+    if "minilm" in embedding_providers:
         yield "dense"
     if any(dataset_name(source) is not None for source in sources):
         yield "ir-datasets"
@@ -126,23 +127,23 @@ def _writers(config: Config) -> list[str]:
 
 
 def _folders(config: Config) -> dict[Path, Limits]:
-    """Folders and files of documents that are cut into passages, with what reading one may take."""
+    """Folders and files of documents to cut into passages, with the limits for reading a file."""
     tables = tables_of(config.data.corpus) if config.data.corpus else []
-    own = {path: config.data.limits for path in config.data.corpus if path not in tables}
-    made = {} if config.synth is None else dict.fromkeys(config.synth.documents, config.synth.limits)
-    return own | made
+    corpus_folders = {path: config.data.limits for path in config.data.corpus if path not in tables}
+    synth_folders = {} if config.synth is None else dict.fromkeys(config.synth.documents, config.synth.limits)
+    return corpus_folders | synth_folders
 
 
 def _packages() -> DoctorLine:
-    """Whether another distribution has put files where ours are: one of both would hide the other's."""
-    makers: dict[str, set[str]] = {name: set() for name in _PACKAGES}
-    for each in metadata.distributions():
-        files = f"\n{each.read_text('RECORD') or each.read_text('top_level.txt') or ''}\n"
-        for name, own in makers.items():
+    """Check whether another distribution installs packages of the same names, as they would hide each other."""
+    owners_by_package: dict[str, set[str]] = {name: set() for name in _PACKAGES}
+    for distribution in metadata.distributions():
+        files = f"\n{distribution.read_text('RECORD') or distribution.read_text('top_level.txt') or ''}\n"
+        for name, owners in owners_by_package.items():
             if f"\n{name}/" in files or f"\n{name}\n" in files:
-                own.add(each.name)
-    others = {name: sorted(own - {DISTRIBUTION}) for name, own in makers.items()}
-    shared = [f"{name} ({listed(found)})" for name, found in others.items() if found]
+                owners.add(distribution.name)
+    others = {name: sorted(owners - {DISTRIBUTION}) for name, owners in owners_by_package.items()}
+    shared = [f"{name} ({listed(names)})" for name, names in others.items() if names]
     if shared:
         return "packages", False, f"other distributions have files there too: {listed(shared)}; uninstall one of both"
     return "packages", True, f"{listed(_PACKAGES)} are ours alone"
@@ -156,64 +157,66 @@ def _examine_config(path: Path, *, reach: bool) -> list[DoctorLine]:
     if isinstance(config, SynthConfig):
         return _examine_synth(config, reach=reach)
     checked = preflight(config)
-    asked = dict.fromkeys([*config.judges_in_use(), *_writers(config), *judges_of_agents(config.agents.values())])
-    judges = [_of_judge(config, name, checked.faults.pop(f"judge {name}", None)) for name in asked]
-    wrong = [(_NAMES.get(at, f"config {at}"), False, str(fault)) for at, fault in checked.faults.items()]
+    judge_names = dict.fromkeys([*config.judges_in_use(), *_writers(config), *judges_of_agents(config.agents.values())])
+    judges = [_judge_line(config, name, checked.faults.pop(f"judge {name}", None)) for name in judge_names]
+    faults = [(_NAMES.get(name, f"config {name}"), False, str(fault)) for name, fault in checked.faults.items()]
     findings = [
         *map(_extra, _needed(config)),
-        *wrong,
-        *_of_data(config, path, checked),
+        *faults,
+        *_data_lines(config, path, checked),
         *_unread(_folders(config)),
         *judges,
     ]
     if reach:
-        findings += _reached(config, asked)
+        findings += _reach_lines(config, judge_names)
     return findings
 
 
 def _examine_synth(config: SynthConfig, *, reach: bool) -> list[DoctorLine]:
-    """Of a file that only makes queries."""
-    asked = config.synth.judges()
+    """Check a file that only makes queries."""
+    judge_names = config.synth.judges()
     findings = [_extra("documents"), *_unread(dict.fromkeys(config.synth.documents, config.synth.limits))]
-    for name in asked:
+    for name in judge_names:
         fault = None
         try:
             Judge(name, config.judges[name], read_records=read_recordings)
         except InputError as error:
             fault = error
-        findings.append(_of_judge(config, name, fault))
-    return findings + _reached(config, asked) if reach else findings
+        findings.append(_judge_line(config, name, fault))
+    return findings + _reach_lines(config, judge_names) if reach else findings
 
 
-def _reached(config: Config | SynthConfig, asked: Iterable[str]) -> list[DoctorLine]:
+def _reach_lines(config: Config | SynthConfig, judge_names: Iterable[str]) -> list[DoctorLine]:
     agents = config.agents if isinstance(config, Config) else {}
-    found = reached({name: config.judges[name] for name in asked}, agents)
-    return [(f"config {what}", fine, said) for what, fine, said in found]
+    replies = reached({name: config.judges[name] for name in judge_names}, agents)
+    return [(f"config {name}", ok, detail) for name, ok, detail in replies]
 
 
 def _unread(folders: Mapping[Path, Limits]) -> Iterator[DoctorLine]:
-    """What cannot be read of documents, a line each."""
+    """One line per document that cannot be read, and the number that can."""
     for folder, limits in folders.items():
-        read = 0
+        readable = 0
         try:
-            for found in read_documents([folder], limits):
-                if not isinstance(found, FileNote):
-                    read += 1
-                elif found.outcome != "note":
-                    file = folder / found.source if folder.is_dir() else folder
-                    yield _DOCUMENTS, False, f"{file}: {found.reason}"
+            for document in read_documents([folder], limits):
+                if not isinstance(document, FileNote):
+                    readable += 1
+                elif document.outcome != "note":
+                    file = folder / document.source if folder.is_dir() else folder
+                    yield _DOCUMENTS, False, f"{file}: {document.reason}"
         except InputError as error:
             yield f"config {_DOCUMENTS}", False, str(error)
         else:
-            yield f"config {_DOCUMENTS}", read > 0, f"{folder}: {counted(read, 'document')} can be read"
+            yield f"config {_DOCUMENTS}", readable > 0, f"{folder}: {counted(readable, 'document')} can be read"
 
 
-def _of_data(config: Config, path: Path, checked: Preflight) -> list[DoctorLine]:
-    """What there is to judge, where it can be read and used."""
+def _data_lines(config: Config, path: Path, checked: Preflight) -> list[DoctorLine]:
+    """Number of judgments and size of the data, if the data can be read."""
     data, stages = checked.data, checked.stages
     if data is None or stages is None or "data" in checked.faults:
         return []
-    wanted = sum(want.task not in NUGGET_TASKS for want in stages.wants())  # theirs come about step by step
+    wanted = sum(
+        want.task not in NUGGET_TASKS for want in stages.wants()
+    )  # nuggets are planned step by step, so not counted
     exam_last = sorted(stages.stages, key=lambda stage: stage.key == "exam")
     prompts = ", ".join(template.name for stage in exam_last for template in stage.templates.values()) or "none"
     shape = (
@@ -232,7 +235,7 @@ def _of_data(config: Config, path: Path, checked: Preflight) -> list[DoctorLine]
     return findings
 
 
-def _of_judge(config: Config | SynthConfig, name: str, fault: RagleagueError | None) -> DoctorLine:
+def _judge_line(config: Config | SynthConfig, name: str, fault: RagleagueError | None) -> DoctorLine:
     spec = config.judges[name]
     where = f" at {shown(spec.address)}" if fault is None and spec.address else ""
     return (f"config judge {name}", fault is None, str(fault) if fault is not None else spec.provider + where)

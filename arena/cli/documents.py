@@ -1,4 +1,4 @@
-"""``documents``: files of many formats -> a corpus of passages."""
+"""``documents``: read files of many formats and write a corpus of passages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from msgspec.structs import asdict
 
-from arena.cli.options import Set, Told, read_set
+from arena.cli.options import JsonForm, Set, read_set
 
 if TYPE_CHECKING:
     from arena.data.corpus import CorpusReading
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from retrieval_eval.data.rows import Cell
 
 _SHOWN = 10
-"""Near-duplicates, or files of one note, that are listed for people; the JSON has all."""
+"""At most this many near-duplicates, or files with the same note, are listed in the text output; JSON has all."""
 _COLUMNS = ("did", "title", "source", "page", "document")
 
 
@@ -27,31 +27,31 @@ def documents(
         list[Path], typer.Argument(metavar="PATH...", help="folders and files: PDF, HTML, Markdown, DOCX, text")
     ],
     by: Annotated[
-        Literal["paragraph", "tokens", "sentences", "pages"], typer.Option(help="what a passage is")
+        Literal["paragraph", "tokens", "sentences", "pages"], typer.Option(help="how to cut passages")
     ] = "paragraph",
     size: Annotated[
         int | None,
         typer.Option(
-            min=1, help="its greatest size: words of a paragraph (400), tokens (256, pages 2000), sentences (10)"
+            min=1, help="size limit of a passage: words of a paragraph (400), tokens (256, pages 2000), sentences (10)"
         ),
     ] = None,
     overlap: Annotated[
-        int | None, typer.Option(min=0, help="tokens (0) or sentences (5) in common with the passage before")
+        int | None, typer.Option(min=0, help="tokens (0) or sentences (5) shared with the previous passage")
     ] = None,
     near_duplicates: Annotated[
-        float, typer.Option(min=0, max=1, help="leave out passages this alike to an earlier one; 0 keeps all")
+        float, typer.Option(min=0, max=1, help="leave out passages this similar to an earlier one; 0 keeps all")
     ] = 0.8,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="the corpus, a table: did, title, source, page, document")
     ] = None,
-    fine: Set = None,
-    form: Told = "table",
+    set_entries: Set = None,
+    form: JsonForm = "table",
 ) -> None:
     """Cut documents into passages for retrieval.
 
-    They are written as a corpus that 'data.corpus' reads. --set: megabytes=100, pages=5000 and seconds=120, above which
-    a file is skipped. Without --out it says what can be read. Exit status 3: some file was skipped or read in part, and
-    the output says why.
+    Writes a corpus that 'data.corpus' reads. --set: megabytes=100, pages=5000 and seconds=120 are limits; a file above
+    one of them is skipped. Without --out it only reports what can be read. Exit status 3: a file was skipped or read in
+    part; the output says why.
     """
     from arena.cli.console import INCOMPLETE, tell
     from arena.data.corpus import CorpusReading, read_passages
@@ -59,17 +59,17 @@ def documents(
     from retrieval_eval.documents.passages import PassagesSection
     from retrieval_eval.documents.types import Limits
 
-    asked = {"size": size, "overlap": overlap, "near_duplicates": near_duplicates or None}
-    how = _section(PassagesSection, {"by": by} | asked)
-    limits = read_set(Limits, fine)
+    options = {"size": size, "overlap": overlap, "near_duplicates": near_duplicates or None}
+    passage_settings = _section(PassagesSection, {"by": by} | options)
+    limits = read_set(Limits, set_entries)
     reading = CorpusReading()
-    rows = _rows(read_passages(paths, how, limits, reading))
+    rows = _rows(read_passages(paths, passage_settings, limits, reading))
     if out is not None:
         write_rows(out, _COLUMNS, rows)
     else:
         for _ in rows:
             pass
-    tell(_told(reading), _lines(reading, out), form)
+    tell(_record(reading), _lines(reading, out), form)
     if form != "json":
         print_unread(reading)
     if reading.skipped:
@@ -93,7 +93,7 @@ def _rows(passages: Iterator[Document]) -> Iterator[dict[str, Cell]]:
         yield {"did": passage.doc_id, "document": passage.text, **passage.metadata}
 
 
-def _told(reading: CorpusReading) -> dict[str, Any]:
+def _record(reading: CorpusReading) -> dict[str, Any]:
     return {
         "documents": reading.documents,
         "passages": reading.passages,
@@ -116,18 +116,18 @@ def _lines(reading: CorpusReading, out: Path | None) -> Iterator[str]:
         yield "  ... (--format json lists all)"
 
 
-def print_unread(read: CorpusReading | SynthReport) -> None:
-    """A line on standard error for each file not read or read in part, and one for all of which the same is to know."""
+def print_unread(reading: CorpusReading | SynthReport) -> None:
+    """Print a line on standard error for each file skipped or read in part, and one line per distinct note."""
     from arena.cli.console import errors, say
     from arena.present.numbers import listed
 
-    if read.other_files:
-        counts = ", ".join(f"{number} {ending}" for ending, number in read.other_files.items())
+    if reading.other_files:
+        counts = ", ".join(f"{number} {ending}" for ending, number in reading.other_files.items())
         say(f"files of other formats, not read: {counts}", errors)
-    alike: dict[str, list[str]] = {}
-    for note in read.notes:
-        alike.setdefault(note.reason, []).append(note.source)
-    for reason, sources in alike.items():
+    sources_by_reason: dict[str, list[str]] = {}
+    for note in reading.notes:
+        sources_by_reason.setdefault(note.reason, []).append(note.source)
+    for reason, sources in sources_by_reason.items():
         say(f"note: {listed(sources, _SHOWN)}: {reason}", errors)
-    for each in read.skipped:
+    for each in reading.skipped:
         say(f"{each.outcome}: {each.source}: {each.reason}", errors)

@@ -1,4 +1,4 @@
-"""``exam``: what grades of passages by a test bank come to: scores, labels, agreement with people, oversight."""
+"""``exam``: evaluate grades by a test bank: scores, relevance labels, agreement with people, oversight."""
 
 from __future__ import annotations
 
@@ -24,77 +24,87 @@ if TYPE_CHECKING:
 _SHOWN, _GRADER, _LABELS = "What to show", "Which grades", "Labels"
 _By = Literal["highest", "count"]
 View = Literal["scores", "labels", "agreement", "summary", "answers", "grid", "uncovered", "spurious", "influence"]
-_GIVEN: Final = {
+_OPTIONS_OF: Final = {
     "scores": {"--run", "--official", "--k", "--alpha", "--compat", "--out"},
     "labels": {"--by", "--min-grade", "--map", "--out"},
     "agreement": {"--qrels", "--with", "--by", "--min-grade", "--min-label", "--map"},
 }
-"""Options that go with a view; ``_OF_OVERSIGHT`` with the others, and ``_ALWAYS`` with all."""
-_OF_OVERSIGHT: Final = {"--qrels", "--run", "--query", "--min-grade", "--min-label", "--k", "--out"}
-_ALWAYS: Final = {"--show", "--bank", "--items", "--llm", "--prompt", "--queries", "--format"}
+"""Options of each view; other views take ``_OVERSIGHT_OPTIONS``, and all take ``_COMMON_OPTIONS``."""
+_OVERSIGHT_OPTIONS: Final = {"--qrels", "--run", "--query", "--min-grade", "--min-label", "--k", "--out"}
+_COMMON_OPTIONS: Final = {"--show", "--bank", "--items", "--llm", "--prompt", "--queries", "--format"}
 
 
 def exam(
     ctx: typer.Context,
     file: GradesFile,
     show: Annotated[
-        View, typer.Option(help="what to look at; from 'summary' on, what to check before trusting grades and a bank")
+        View, typer.Option(help="what to show; from 'summary' on: checks before you trust the grades and the bank")
     ] = "scores",
     bank: Annotated[
         Path | None,
-        typer.Option(help="the test bank; without it the graded items stand for it", rich_help_panel=_GRADER),
+        typer.Option(help="the test bank; default: the graded items", rich_help_panel=_GRADER),
     ] = None,
     run: Runs = None,
     qrels: Annotated[
-        Path | None, typer.Option(help="relevance by people; else the judgments in GRADES", rich_help_panel=_LABELS)
+        Path | None,
+        typer.Option(help="relevance labels by people; default: the judgments in GRADES", rich_help_panel=_LABELS),
     ] = None,
     other: Annotated[
         Path | None,
-        typer.Option("--with", help="another grading: its agreement with this one", rich_help_panel=_LABELS),
+        typer.Option("--with", help="compare with these grades of the same passages", rich_help_panel=_LABELS),
     ] = None,
     official: Annotated[Path | None, typer.Option(help="a leaderboard to compare with: agent, rank or score")] = None,
     k: K = 20,
-    alpha: Annotated[float, typer.Option(min=0, max=1, help="of alpha-nDCG")] = 0.5,
-    compat: Annotated[Literal["workbench"] | None, typer.Option(help="count as the workbench's code does")] = None,
+    alpha: Annotated[float, typer.Option(min=0, max=1, help="the parameter alpha of alpha-nDCG")] = 0.5,
+    compat: Annotated[
+        Literal["workbench"] | None, typer.Option(help="compute scores as the workbench's code does")
+    ] = None,
     min_grade: MinGrade = None,
     min_label: Annotated[
-        int, typer.Option(help="label from which people found a passage relevant", rich_help_panel=_LABELS)
+        int, typer.Option(help="lowest label by people that counts as relevant", rich_help_panel=_LABELS)
     ] = 1,
     by: Annotated[
-        _By, typer.Option(help="the highest grade, or how many items reach --min-grade", rich_help_panel=_LABELS)
+        _By,
+        typer.Option(
+            help="make labels from the highest grade, or from the number of items that reach --min-grade",
+            rich_help_panel=_LABELS,
+        ),
     ] = "highest",
     grade_map: Annotated[
         str | None,
         typer.Option(
-            "--map", metavar="MAP", help="grades or counts to labels, like 0:0,1-3:1,4:2,5:3", rich_help_panel=_LABELS
+            "--map",
+            metavar="MAP",
+            help="labels for grades or counts, such as 0:0,1-3:1,4:2,5:3",
+            rich_help_panel=_LABELS,
         ),
     ] = None,
     query: Annotated[str | None, typer.Option(help="only this query", rich_help_panel=_GRADER)] = None,
     items: Annotated[
         str | None,
-        typer.Option(metavar="PATTERN", help="only items with such ids, like '*-Q*'", rich_help_panel=_GRADER),
+        typer.Option(metavar="PATTERN", help="only items whose ids match, such as '*-Q*'", rich_help_panel=_GRADER),
     ] = None,
     llm: Llm = None,
     prompt: PromptName = None,
     queries: OfQueries = None,
     out: Annotated[
-        Path | None, typer.Option(help="write rows to this table: of scores every query's, of labels qid 0 did label")
+        Path | None, typer.Option(help="write this table: for scores those of each query, for labels qid 0 did label")
     ] = None,
     form: Form = "table",
 ) -> None:
     """Score, check and compare grades by a test bank.
 
-    EXAM-Cover of every agent at every level with standard errors, normalised cover, alpha-nDCG, and how the leaderboard
-    agrees with an official one. '--show labels' makes relevance labels of grades, '--show agreement' holds them against
-    people's labels or a second grading, and the other views are for oversight.
+    Shows each agent's EXAM-Cover at each level with standard errors, normalised cover, alpha-nDCG, and how well the
+    leaderboard agrees with an official one. '--show labels' turns grades into relevance labels, '--show agreement'
+    compares them with people's labels or a second grading, and the other views are for oversight.
     """
     from arena.cli.sources import clusters_in
     from arena.results.exam_evaluation import load_labels, load_study
     from retrieval_eval.data.trec import is_qrels
 
-    known = _GIVEN.get(show, _OF_OVERSIGHT) | _ALWAYS
-    if strange := given_options(ctx) - known:
-        raise InputError(f"{', '.join(sorted(strange))}: does not go with --show {show}")
+    allowed = _OPTIONS_OF.get(show, _OVERSIGHT_OPTIONS) | _COMMON_OPTIONS
+    if misplaced := given_options(ctx) - allowed:
+        raise InputError(f"{', '.join(sorted(misplaced))}: does not go with --show {show}")
 
     def study(path: Path = file) -> Study:
         return replace(
@@ -110,8 +120,10 @@ def exam(
     elif show == "labels":
         _labels(study, labels(), by, min_grade, grade_map, out)
     elif show == "agreement":
-        given = None if other is not None or is_qrels(file) else labels()
-        _agreement(study, given, file, qrels, other, by, min_grade, min_label, grade_map, clusters_in(queries), form)
+        grader_labels = None if other is not None or is_qrels(file) else labels()
+        _agreement(
+            study, grader_labels, file, qrels, other, by, min_grade, min_label, grade_map, clusters_in(queries), form
+        )
     else:
         _oversight(study(), show, query, min_grade, min_label, k, out, form)
 
@@ -125,9 +137,9 @@ def _scores(
     from arena.results.exam_evaluation import exam_scores, read_official
 
     if not study.rankings:
-        raise InputError(f"{file}: says of no passage whose response it is part of; give the runs with --run")
-    known = read_official(official) if official is not None else None
-    board = ExamBoard(exam_scores(study, k=k, alpha=alpha, workbench=workbench, official=known))
+        raise InputError(f"{file}: does not say which response a passage belongs to; name the runs with --run")
+    official_ranks = read_official(official) if official is not None else None
+    board = ExamBoard(exam_scores(study, k=k, alpha=alpha, workbench=workbench, official=official_ranks))
     if out is not None:
         _save(out, board.queries())
     show(board, form)
@@ -137,7 +149,7 @@ def _scores(
 
 def _labels(
     load: Callable[..., Study],
-    given: tuple[Labels, Labels] | None,
+    grader_labels: tuple[Labels, Labels] | None,
     by: _By,
     min_grade: int | None,
     grade_map: str | None,
@@ -150,15 +162,15 @@ def _labels(
 
     if out is None:
         raise InputError("--out: name the file for the labels")
-    steps = read_grade_map(grade_map) if grade_map is not None else None
-    if given is not None:
-        _require_as_they_are(by, min_grade, grade_map)
-        write_qrels(out, given[0])
-        output.print(f"{counted(sum(map(len, given[0].values())), 'label')} written to {out}")
+    grade_to_label = read_grade_map(grade_map) if grade_map is not None else None
+    if grader_labels is not None:
+        _require_no_label_options(by, min_grade, grade_map)
+        write_qrels(out, grader_labels[0])
+        output.print(f"{counted(sum(map(len, grader_labels[0].values())), 'label')} written to {out}")
         return
     study = load()
     level, highest = min_grade or study.usual_level, max(study.levels)
-    labels = exam_labels(study.grids, by=by, level=level, grade_to_label=steps, highest=highest)
+    labels = exam_labels(study.grids, by=by, level=level, grade_to_label=grade_to_label, highest=highest)
     write_qrels(out, labels.labels)
     output.print(f"{counted(len(labels), 'label')} of {study.unit} written to {out}")
     if labels.partly:
@@ -169,15 +181,15 @@ def _labels(
         output.print("trec_eval counts what has no label as not relevant")
 
 
-def _require_as_they_are(by: _By, min_grade: int | None, grade_map: str | None) -> None:
-    """Labels that a model gave without items are no grades of which labels are made."""
+def _require_no_label_options(by: _By, min_grade: int | None, grade_map: str | None) -> None:
+    """Refuse options that make labels from grades: this prompt gives labels directly."""
     if by != "highest" or min_grade is not None or grade_map is not None:
         raise InputError("--prompt: this prompt labels passages without items; leave out --by, --min-grade and --map")
 
 
 def _agreement(
     load: Callable[..., Study],
-    given: tuple[Labels, Labels] | None,
+    grader_labels: tuple[Labels, Labels] | None,
     file: Path,
     qrels: Path | None,
     other: Path | None,
@@ -203,22 +215,22 @@ def _agreement(
             raise InputError(f"{file}: has no passage and item in common with {other}; are the ids the same?")
     elif is_qrels(file):
         if qrels is None:
-            raise InputError(f"{file}: predicted labels; name the labels by people with --qrels")
+            raise InputError(f"{file}: holds predicted labels; name the labels by people with --qrels")
         board = of_labels(read_qrels(file).labels, read_qrels(qrels).labels, None, min_label, clusters)
-    elif given is not None:
-        _require_as_they_are(by, min_grade, grade_map)
-        predicted, people = given
+    elif grader_labels is not None:
+        _require_no_label_options(by, min_grade, grade_map)
+        predicted, people = grader_labels
         people = people if qrels is None else read_qrels(qrels).labels
         board = of_labels(predicted, _labels_of(people, file), None, min_label, clusters)
     else:
         study = load()
         _labels_of(study.labels, file)
-        steps = read_grade_map(grade_map) if grade_map is not None else None
+        grade_to_label = read_grade_map(grade_map) if grade_map is not None else None
         level = min_grade or study.usual_level
-        made = exam_labels(study.grids, by=by, level=level, grade_to_label=steps, highest=max(study.levels))
-        plain = steps is None and by == "highest"
-        _ask_for_map(study, plain=plain)
-        board = of_labels(made.labels, study.labels, level if plain else None, min_label, clusters)
+        labels = exam_labels(study.grids, by=by, level=level, grade_to_label=grade_to_label, highest=max(study.levels))
+        unmapped = grade_to_label is None and by == "highest"
+        _ask_for_map(study, unmapped=unmapped)
+        board = of_labels(labels.labels, study.labels, level if unmapped else None, min_label, clusters)
     if not board.agreement.n:
         raise InputError(f"{file}: no passage of it has a label by people; are the ids the same?")
     if form == "latex":
@@ -228,15 +240,18 @@ def _agreement(
         show(board, form)
 
 
-def _ask_for_map(study: Study, *, plain: bool) -> None:
-    """Say so where grades and people's labels are on scales of their own."""
+def _ask_for_map(study: Study, *, unmapped: bool) -> None:
+    """Print a note if grades and people's labels have different scales."""
     from arena.cli.console import errors, say
 
-    graded, most = max(study.levels), max(label for own in study.labels.values() for label in own.values())
-    if plain and most != graded:
+    highest_grade, highest_label = (
+        max(study.levels),
+        max(label for labels in study.labels.values() for label in labels.values()),
+    )
+    if unmapped and highest_label != highest_grade:
         say(
-            f"note: grades reach to {graded} and people's labels to {most}, so equal numbers need not mean the same; "
-            "say what becomes of each grade, such as --map 0:0,1-3:1,4:2,5:3",
+            f"note: grades reach to {highest_grade} and people's labels to {highest_label}, so equal numbers may "
+            "differ in meaning; give the label of each grade, such as --map 0:0,1-3:1,4:2,5:3",
             errors,
         )
 
@@ -268,7 +283,7 @@ def _oversight(
     board = OversightBoard(study, level, min_label, k, query)
     if view == "summary":
         if out is not None:
-            raise InputError("--out goes with one view; say which with --show")
+            raise InputError("--out: writes one view; name it with --show")
         show(board, form)
         return
     table = board.view(view)

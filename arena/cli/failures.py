@@ -1,4 +1,4 @@
-"""``failures``: what failed and why, and the batches whose replies are not in the store yet."""
+"""``failures``: list failed judgments and answers, and the batches whose replies are not in the store yet."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
 
 _UNKNOWN: Final = "not answered"
-_WHERE_TO_LOOK: Final = (
-    f"{_UNKNOWN}: whether the server has it is not known; 'ragleague run CONFIG' looks for it. On OpenAI's page of "
-    "batches it has the ID in its metadata, on Anthropic's it is one of as many requests made then"
+_UNKNOWN_NOTE: Final = (
+    f"{_UNKNOWN}: it is not known whether the server has the batch; 'ragleague run CONFIG' searches for it. On "
+    "OpenAI's page of batches its metadata has the ID; on Anthropic's, look for a batch with as many requests then"
 )
 
 
 def failures(
     source: Source,
-    tournament: Annotated[str | None, typer.Option(help="only this one, where a store holds several")] = None,
+    tournament: Annotated[str | None, typer.Option(help="only this tournament, if the store has several")] = None,
     cause: Annotated[list[str] | None, typer.Option(help="only this cause; may be repeated")] = None,
     judge: Annotated[list[str] | None, typer.Option(help="only this judge; may be repeated")] = None,
     batches: Annotated[
         bool,
         typer.Option(
             "--batches",
-            help="in their place the batches whose replies are not in the store yet",
+            help="list instead the batches whose replies are not in the store yet",
             rich_help_panel="Batches",
         ),
     ] = False,
@@ -40,7 +40,7 @@ def failures(
         list[str] | None,
         typer.Option(
             metavar="ID",
-            help="have the server end this batch; the replies it has are kept; 'all' for all",
+            help="cancel this batch on the server; replies that it already has are kept; 'all' for all",
             rich_help_panel="Batches",
         ),
     ] = None,
@@ -48,7 +48,7 @@ def failures(
         list[str] | None,
         typer.Option(
             metavar="ID",
-            help="give this batch up: its replies are lost, and asked again; 'all' for all",
+            help="give up this batch: its replies are lost and requested again; 'all' for all",
             rich_help_panel="Batches",
         ),
     ] = None,
@@ -56,15 +56,15 @@ def failures(
 ) -> None:
     """List what failed and why.
 
-    Counts per cause and judge, then each with its last reply; and answers that agents owe.
+    Prints counts per cause and judge, then each failure with its last reply, and the answers that agents still owe.
 
-    Of a store that holds several tournaments, all of them. 'ragleague run' asks most causes again by itself, the others
-    with --retry-failed. No server is asked unless a batch is to be cancelled: 'ragleague run CONFIG' fetches what has
-    ended, of a cancelled batch what it had done by then; it stops there, and with --retry-failed it asks for the rest
-    again. Forget a batch only if the server has lost it, or its replies are not wanted: it is paid for nevertheless.
+    If the store has several tournaments, it lists all. 'ragleague run' retries most causes by itself, the others with
+    --retry-failed. This command contacts a server only to cancel a batch. 'ragleague run CONFIG' fetches the replies of
+    batches that have ended; of a cancelled batch it fetches the finished replies, and --retry-failed requests the rest
+    again. Forget a batch only if the server has lost it or you do not want its replies: you pay for it anyway.
     """
     if batches or cancel or forget:
-        _batches(source, cancel or (), forget or (), form)
+        _show_batches(source, cancel or (), forget or (), form)
         return
     from contextlib import closing
 
@@ -76,24 +76,26 @@ def failures(
     from arena.store.batches import open_batches
     from retrieval_eval.agents.types import AGENT_CAUSES
 
-    location, named = location_and_name(source)
+    location, configured_name = location_and_name(source)
     _require("--cause", cause or (), AGENT_CAUSES)
     with closing(Store.open(location)) as store:
-        names = [tournament] if tournament else [named] if named else store.tournaments()
+        names = [tournament] if tournament else [configured_name] if configured_name else store.tournaments()
         several = len(names) > 1
         if tournament is None and (config := configured_in(source)) is not None:
             names = parts_of(store, config)
-        found = [failed for name in names for failed in failed_in(store, name)]
+        failed_wants = [failed for name in names for failed in failed_in(store, name)]
         if judge:
             _require("--judge", judge, dict.fromkeys(want.judge for name in names for want, _ in store.wanted(name)))
-        waits = waiting_lines(waiting(open_batches(store)))
-    kept = [own for own in found if (not cause or own["cause"] in cause) and (not judge or own["judge"] in judge)]
-    several = several or len({own["tournament"] for own in kept}) > 1
-    board = FailuresBoard(kept, several, waits)
+        waiting_batches = waiting_lines(waiting(open_batches(store)))
+    selected = [
+        row for row in failed_wants if (not cause or row["cause"] in cause) and (not judge or row["judge"] in judge)
+    ]
+    several = several or len({row["tournament"] for row in selected}) > 1
+    board = FailuresBoard(selected, several, waiting_batches)
     show(board, form)
 
 
-def _batches(source: str, cancel: Sequence[str], forget: Sequence[str], form: str) -> None:
+def _show_batches(source: str, cancel: Sequence[str], forget: Sequence[str], form: str) -> None:
     from arena.cli.console import print_json
     from arena.cli.show import show_parts
     from arena.cli.sources import location_and_name
@@ -104,26 +106,26 @@ def _batches(source: str, cancel: Sequence[str], forget: Sequence[str], form: st
     from arena.store.batches import drop, open_batches
 
     store = Store.open(location_and_name(source)[0])
-    found = open_batches(store)
-    whole = True
+    pending = open_batches(store)
+    complete = True
     if cancel:
-        whole = _cancel(source, _named("--cancel", cancel, found))
+        complete = _cancel(source, _batches_named("--cancel", cancel, pending))
     if forget:
-        for each in _named("--forget", forget, found):
-            drop(store, each.batch.marker)
-        found = open_batches(store)
+        for entry in _batches_named("--forget", forget, pending):
+            drop(store, entry.batch.marker)
+        pending = open_batches(store)
     store.close()
     rows = [
         {
-            "id": each.batch.remote_id or each.batch.marker,
-            "state": "handed in" if each.batch.remote_id else _UNKNOWN,
-            "judge": each.judge,
-            "model": each.model,
-            "since": moment(each.batch.made_at),
-            "requests": each.batch.requests,
-            "open": each.open,
+            "id": entry.batch.remote_id or entry.batch.marker,
+            "state": "handed in" if entry.batch.remote_id else _UNKNOWN,
+            "judge": entry.judge,
+            "model": entry.model,
+            "since": moment(entry.batch.made_at),
+            "requests": entry.batch.requests,
+            "open": entry.open,
         }
-        for each in found
+        for entry in pending
     ]
     if form == "json":
         print_json(rows)
@@ -133,23 +135,23 @@ def _batches(source: str, cancel: Sequence[str], forget: Sequence[str], form: st
         columns += [Column("requests", "Requests", COUNT), Column("open", "Open", COUNT)]
         remarks = [f"{len(rows)} under way"]
         if any(row["state"] == _UNKNOWN for row in rows):
-            remarks.append(_WHERE_TO_LOOK)
+            remarks.append(_UNKNOWN_NOTE)
         show_parts([Table("batches", "", columns, rows, remarks)], form)
-    if not whole:
+    if not complete:
         raise typer.Exit(INCOMPLETE)
 
 
-def _require(option: str, given: Iterable[str], known: Iterable[str]) -> None:
+def _require(option: str, values: Iterable[str], known: Iterable[str]) -> None:
     from judges.sections import nearest
 
     names = list(known)
-    for name in given:
+    for name in values:
         if name not in names:
             raise InputError(f"{option} {name}: there is none{nearest(name, names)}")
 
 
 def _cancel(source: str, chosen: Sequence[OpenBatch]) -> bool:
-    """Say on standard error what became of each; whether all are cancelled."""
+    """Cancel batches and print the result of each on standard error; returns whether all were cancelled."""
     import asyncio
 
     from arena.cli.console import errors, say
@@ -163,26 +165,26 @@ def _cancel(source: str, chosen: Sequence[OpenBatch]) -> bool:
         )
     judges = load_config(Path(source)).judges
 
-    async def ask() -> bool:
-        whole = True
+    async def cancel_all() -> bool:
+        all_cancelled = True
         async for name, problem in cancel(chosen, judges):
-            said = f"could not be cancelled: {problem}" if problem else "is being cancelled"
-            say(f"batch {name} {said}", errors)
-            whole = whole and not problem
-        return whole
+            status = f"could not be cancelled: {problem}" if problem else "is being cancelled"
+            say(f"batch {name} {status}", errors)
+            all_cancelled = all_cancelled and not problem
+        return all_cancelled
 
-    whole = asyncio.run(ask())
+    all_cancelled = asyncio.run(cancel_all())
     if chosen:
         say(f"'ragleague run {source}' keeps the replies that cancelled batches have", errors)
-    return whole
+    return all_cancelled
 
 
-def _named(option: str, given: Sequence[str], found: Sequence[OpenBatch]) -> list[OpenBatch]:
-    """The batches that an option names by our id or the server's, each once."""
+def _batches_named(option: str, ids: Sequence[str], batches: Sequence[OpenBatch]) -> list[OpenBatch]:
+    """The batches that an option names by their ID here or on the server, without duplicates."""
     from judges.sections import nearest
 
-    names = {name: each for each in found for name in (each.batch.marker, each.batch.remote_id) if name}
-    for name in given:
-        if name not in names and name != "all":
-            raise InputError(f"{option} {name}: there is no such batch{nearest(name, [*names, 'all'])}")
-    return list(found) if "all" in given else list({names[name].batch.marker: names[name] for name in given}.values())
+    by_id = {name: each for each in batches for name in (each.batch.marker, each.batch.remote_id) if name}
+    for name in ids:
+        if name not in by_id and name != "all":
+            raise InputError(f"{option} {name}: there is no such batch{nearest(name, [*by_id, 'all'])}")
+    return list(batches) if "all" in ids else list({by_id[name].batch.marker: by_id[name] for name in ids}.values())

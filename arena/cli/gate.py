@@ -1,4 +1,4 @@
-"""``compare`` and ``gate``: a new agent against an old one."""
+"""``compare`` and ``gate``: compare a new agent with an old one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Margin = Annotated[
 
 def compare(
     source: Source,
-    new: Annotated[str, typer.Argument(metavar="NEW", help="an agent")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="the new agent")],
     old: Annotated[str, typer.Argument(metavar="OLD", help="the agent it is compared with")],
     on: On = None,
     margin: Margin = 0.05,
@@ -38,9 +38,9 @@ def compare(
 ) -> None:
     """Compare two agents: better, not worse, worse or undecided.
 
-    By everything that is judged, query by query, unless --on names a score. Says how many more queries would decide.
+    Compares all scores, query by query, unless --on names some. Reports how many more queries would decide.
     """
-    _show(_compared(source, tournament, new, old, on or [], margin), form)
+    _show(_compare_stored(source, tournament, new, old, on or [], margin), form)
 
 
 def gate(
@@ -60,37 +60,37 @@ def gate(
 ) -> None:
     """Pass if a new agent is not worse than an old one.
 
-    Of a configuration, judges first what it needs and is missing; with an adaptive schedule it stops as soon as the
-    games decide. Of a store, or with --tournament, it only looks. Without --on the games decide.
+    With a configuration it first makes the judgments that are missing; with an adaptive schedule it stops as soon as
+    the games decide. With a store or --tournament it judges nothing. Without --on it compares the games won.
 
     Exit status 0: better, or not worse by more than the margin. 1: worse. 3: undecided.
     """
     if junit is not None and junit.is_file() and junit.read_bytes()[:1] not in {b"", b"<"}:
-        raise InputError(f"{junit}: is no XML, which --junit would write over; name another file")
+        raise InputError(f"{junit}: is not XML, and --junit would overwrite it; name another file")
     for out in filter(None, (junit, report)):
         from arena.run.preflight import require_writable
 
         require_writable(out)
     if tournament is None and source.endswith((".yaml", ".yml")):
-        found = _decided(Path(source), new, old, on or ["pairwise"], margin, retry_failed, log_json)
+        board = _judge_and_compare(Path(source), new, old, on or ["pairwise"], margin, retry_failed, log_json)
     else:
-        found = _compared(source, tournament, new, old, on or ["pairwise"], margin)
-    _show(found, form)
+        board = _compare_stored(source, tournament, new, old, on or ["pairwise"], margin)
+    _show(board, form)
     if junit is not None:
         from retrieval_eval.data.files import open_replacing
 
         with open_replacing(junit) as raw:
-            raw.write(found.junit().encode())
+            raw.write(board.junit().encode())
     if report is not None:
         from arena.boards.report import write_report
         from arena.cli.sources import open_tournament
 
-        with open_tournament(source, found.tournament) as (store, name):
+        with open_tournament(source, board.tournament) as (store, name):
             write_report(store, name, report, Path(source).name)
-    raise typer.Exit(found.status)
+    raise typer.Exit(board.status)
 
 
-def _decided(
+def _judge_and_compare(
     config: Path, new: str, old: str, on: list[str], margin: float, retry_failed: bool, log_json: Path | None
 ) -> GateBoard:
     from arena.boards.gate.judged import decide
@@ -113,7 +113,7 @@ def _decided(
         )
 
 
-def _compared(source: str, tournament: str | None, new: str, old: str, on: list[str], margin: float) -> GateBoard:
+def _compare_stored(source: str, tournament: str | None, new: str, old: str, on: list[str], margin: float) -> GateBoard:
     from arena.boards.gate.compare import compare
     from arena.cli.sources import open_tournament
 
@@ -121,10 +121,10 @@ def _compared(source: str, tournament: str | None, new: str, old: str, on: list[
         return compare(store, name, new, old, on=on, margin=margin)
 
 
-def _show(found: GateBoard, form: str) -> None:
+def _show(board: GateBoard, form: str) -> None:
     from arena.cli.show import show
 
     if form == "md":
-        sys.stdout.write(found.markdown())
+        sys.stdout.write(board.markdown())
     else:
-        show(found, form)
+        show(board, form)

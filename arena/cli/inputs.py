@@ -1,4 +1,4 @@
-"""What ``plan`` and ``run`` are given: a tournament's YAML file, or files of answers from which one is assumed."""
+"""Arguments of ``plan`` and ``run``: a tournament's YAML file, or files of answers with a default tournament."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from arena.data.dataset import Dataset
 
 _YAML: Final = (".yaml", ".yml")
-_COMPARED: Final = 2
-"""Agents in a game."""
+_AGENTS_IN_GAME: Final = 2
+"""Number of agents in a game."""
 Sources = Annotated[
     list[str],
     typer.Argument(metavar="CONFIG|ANSWERS...", help="the tournament's YAML file, or files of answers with --judge"),
@@ -31,21 +31,23 @@ Limit = Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="
 ColumnsNamed = Annotated[
     list[str] | None,
     typer.Option(
-        "--column", metavar="NAME=COLUMN", help="for files of answers: what they call a column, as in answer=text"
+        "--column",
+        metavar="NAME=COLUMN",
+        help="for files of answers: read NAME from the column COLUMN, as in answer=text",
     ),
 ]
 Save = Annotated[
     Path | None,
-    typer.Option("--save", metavar="FILE", help="for files of answers: write what is assumed as a YAML file"),
+    typer.Option("--save", metavar="FILE", help="for files of answers: write the assumed configuration as a YAML file"),
 ]
 
 
-class Given(Struct, frozen=True):
-    """A tournament, and where it comes from.
+class TournamentInput(Struct, frozen=True):
+    """A tournament's configuration and where it comes from.
 
     Attributes:
-        data: of files of answers, which have been read; ``None`` for a YAML file.
-        source: the YAML file or the store, as the command line would name it.
+        data: the data of files of answers, already read; ``None`` for a YAML file.
+        source: the YAML file or the store, as a command line would name it.
     """
 
     config: Config
@@ -53,14 +55,14 @@ class Given(Struct, frozen=True):
     source: str
 
 
-def given(
+def read_inputs(
     sources: Sequence[str],
     judge: str | None = None,
     limit: int | None = None,
     columns: Sequence[str] | None = None,
     save: Path | None = None,
-) -> Given:
-    """The tournament that a command line names; what is assumed of it is said on standard error.
+) -> TournamentInput:
+    """The tournament that a command line names; prints assumptions about files of answers on standard error.
 
     Raises:
         InputError: the files or the judge cannot be used, or options do not go with a YAML file.
@@ -72,17 +74,17 @@ def given(
             f"{sources[0]}: a YAML file says it itself", {"--judge": judge, "--column": columns, "--save": save}
         )
         config = load_config(Path(sources[0]))
-        return Given(config if limit is None else config.limited(limit), None, sources[0])
+        return TournamentInput(config if limit is None else config.limited(limit), None, sources[0])
     if judge is None:
         raise InputError(f"{sources[0]}: answers need a judge, such as --judge openai/gpt-4.1-mini")
     return _assumed(sources, judge, limit, columns or (), save)
 
 
 def are_answers(sources: Sequence[str], judge: str | None = None) -> bool:
-    """Whether these are no YAML file, but tables.
+    """Whether the sources are tables of answers, rather than a YAML file.
 
     Raises:
-        InputError: a folder is named, or a YAML file among others.
+        InputError: a source is a folder or an empty name, or one of several is a YAML file.
     """
     from retrieval_eval.data.rows import known_format
 
@@ -98,7 +100,9 @@ def are_answers(sources: Sequence[str], judge: str | None = None) -> bool:
     return len(sources) > 1 or judge is not None or known_format(sources[0]) is not None
 
 
-def _assumed(sources: Sequence[str], judge: str, limit: int | None, columns: Sequence[str], save: Path | None) -> Given:
+def _assumed(
+    sources: Sequence[str], judge: str, limit: int | None, columns: Sequence[str], save: Path | None
+) -> TournamentInput:
     from arena.cli.console import errors, say
     from arena.config.from_answers import STORE, assumed, assumed_content, assumed_yaml, judge_named
     from arena.config.schema import load_config
@@ -106,42 +110,42 @@ def _assumed(sources: Sequence[str], judge: str, limit: int | None, columns: Seq
     from arena.present.numbers import counted, listed
     from arena.run.preflight import require_writable
 
-    declared = judge_named(judge)
-    named = _columns(columns)
+    judge_fields = judge_named(judge)
+    column_map = _columns(columns)
     if save is not None:
         if save.suffix not in _YAML:
             raise InputError(f"--save {save}: name a file that ends in .yaml")
         if save.exists():
             raise InputError(f"{save}: is there already; name another file with --save")
         require_writable(save)
-    data = load_dataset(answers=sources, columns=named, limit=limit)
+    data = load_dataset(answers=sources, columns=column_map, limit=limit)
     folder = None if save is None else save.resolve().parent
-    content = assumed_content(sources, data.agents, judge, columns=named, limit=limit, folder=folder)
-    if len(data.agents) < _COMPARED:  # nothing can be judged, and that is said next
-        return Given(assumed(content), data, STORE)
+    content = assumed_content(sources, data.agents, judge, columns=column_map, limit=limit, folder=folder)
+    if len(data.agents) < _AGENTS_IN_GAME:  # nothing can be judged; the caller reports that
+        return TournamentInput(assumed(content), data, STORE)
     if save is None:
         config = assumed(content)
     else:
         _write(save, assumed_yaml(content))
         config = load_config(save)
-    shown = config.store if save is not None else STORE
+    store = config.store if save is not None else STORE
     documents = f", {counted(len(data.documents), 'document')}" if data.documents else ""
     say(f"assumed: {counted(len(data.queries), 'query', 'queries')}{documents}; agents {listed(data.agents)}", errors)
     say(
-        f"assumed: every pair meets on every query in both orders; judge {' '.join(declared.values())}; "
-        f"store {shown}, tournament {config.name!r}",
+        f"assumed: every pair meets on every query in both orders; judge {' '.join(judge_fields.values())}; "
+        f"store {store}, tournament {config.name!r}",
         errors,
     )
     say(f"written to {save}" if save is not None else "--save FILE writes this as a YAML file to change", errors)
-    return Given(config, data, str(save) if save is not None else STORE)
+    return TournamentInput(config, data, str(save) if save is not None else STORE)
 
 
-def _columns(given: Sequence[str]) -> dict[str, str | None]:
-    """``NAME=COLUMN``; without a column, no column is it."""
+def _columns(entries: Sequence[str]) -> dict[str, str | None]:
+    """Column names from ``NAME=COLUMN`` entries; ``NAME=`` means that the files have no such column."""
     from arena.boards.rated_tables import column_names
 
-    none = {entry[:-1]: None for entry in given if entry.endswith("=") and len(entry) > 1}
-    return {**column_names([entry for entry in given if not entry.endswith("=") or entry == "="]), **none}
+    absent = {entry[:-1]: None for entry in entries if entry.endswith("=") and len(entry) > 1}
+    return {**column_names([entry for entry in entries if not entry.endswith("=") or entry == "="]), **absent}
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,4 +1,4 @@
-"""``make``: have models make one thing, and write it to a file."""
+"""``make``: let models write queries, answers, a test bank, grades, nuggets or assignments to a file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _EXAM, _NUGGETS = "Banks and grades", "Nuggets and assignments"
 What = Literal["queries", "answers", "bank", "grades", "nuggets", "assignments"]
-_GO_WITH: Final = {
+_OPTIONS_OF: Final = {
     "queries": {"--reviewed", "--log-json"},
     "answers": {"--out"},
     "bank": {"--out", "--force", "--log-json"},
@@ -38,17 +38,19 @@ def make(
     what: Annotated[
         What, typer.Argument(metavar="WHAT", help="queries, answers, bank, grades, nuggets or assignments")
     ],
-    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="the YAML file with the section for it")],
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="the YAML file that configures it")],
     out: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="where it goes; of answers a folder; of queries the configuration says it; grades .csv or .jsonl.gz",
+            help="the file to write; for answers a folder; grades: .csv or .jsonl.gz; not for queries",
         ),
     ] = None,
     reviewed: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="of queries the file for review with people's decisions: draw from those"),
+        typer.Option(
+            metavar="FILE", help="for queries: draw from this review file, in which people made their decisions"
+        ),
     ] = None,
     secret: Annotated[
         bool, typer.Option("--secret", help="also write the grades of secret items", rich_help_panel=_EXAM)
@@ -56,18 +58,18 @@ def make(
     for_editing: Annotated[
         bool,
         typer.Option(
-            "--for-editing", help="for people to edit: whole lists, without importance", rich_help_panel=_NUGGETS
+            "--for-editing", help="write whole lists without importance, for people to edit", rich_help_panel=_NUGGETS
         ),
     ] = False,
     nuggets: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="these nuggets in place of the configuration's", rich_help_panel=_NUGGETS),
+        typer.Option(metavar="FILE", help="use these nuggets instead of the configuration's", rich_help_panel=_NUGGETS),
     ] = None,
     answers: Annotated[
         list[Path] | None,
         typer.Option(
             metavar="FILE",
-            help="assigned to these answers, a table or TREC RAG runs; may be repeated",
+            help="assign the nuggets to these answers: a table or TREC RAG runs; may be repeated",
             rich_help_panel=_NUGGETS,
         ),
     ] = None,
@@ -75,7 +77,7 @@ def make(
         Path,
         typer.Option(
             metavar="FILE",
-            help="where those of documents go, with 'assign: {texts: documents}'",
+            help="the file for assignments to documents, with 'assign: {texts: documents}'",
             rich_help_panel=_NUGGETS,
         ),
     ] = Path("passages.jsonl"),
@@ -86,16 +88,17 @@ def make(
 ) -> None:
     """Have models make one thing, and write it to a file.
 
-    queries: models write queries about passages of documents, they are filtered, and a test set is drawn by quotas.
-    answers: the agents are asked what they have not answered yet; nothing is judged. bank: a judge writes the test
-    bank, with its secret items. grades: a judge grades passages by the bank. nuggets: made of each query's relevant
-    documents, as nuggetizer writes them. assignments: which nuggets answers and documents state, for 'nuggets'.
+    queries: models write queries about passages of documents; these are filtered, and a test set is drawn by quotas.
+    answers: the agents answer the queries that they have not answered yet; nothing is judged. bank: a judge writes the
+    test bank, with its secret items. grades: a judge grades passages by the bank. nuggets: a judge writes nuggets from
+    each query's relevant documents, in nuggetizer's format. assignments: a judge decides which nuggets the answers and
+    documents state, for 'nuggets'.
 
-    Nothing is asked twice: run again, it goes on. Ctrl-C finishes what is in flight; a second one stops at once.
-    Exit status 3: something failed or is missing, and the output says what.
+    No call is made twice: run the command again to go on. Ctrl-C finishes the calls in flight; a second Ctrl-C stops at
+    once. Exit status 3: something failed or is missing; the output says what.
     """
-    if strange := given_options(ctx) - {"--retry-failed", "--format"} - _GO_WITH[what]:
-        raise InputError(f"{', '.join(sorted(strange))}: does not go with 'make {what}'")
+    if misplaced := given_options(ctx) - {"--retry-failed", "--format"} - _OPTIONS_OF[what]:
+        raise InputError(f"{', '.join(sorted(misplaced))}: does not go with 'make {what}'")
     if what == "queries":
         _queries(config, reviewed, retry_failed, log_json, form)
     elif what == "answers":
@@ -116,7 +119,7 @@ def _queries(config: Path, reviewed: Path | None, retry_failed: bool, log_json: 
     from arena.boards.synth import SynthBoard
     from arena.cli.console import INCOMPLETE, errors, say
     from arena.cli.documents import print_unread
-    from arena.cli.run_lines import lines_of_short, print_summary
+    from arena.cli.run_lines import print_summary, quota_lines
     from arena.cli.show import show
     from arena.cli.trace import asking
     from arena.run.queries import synthesise
@@ -134,7 +137,7 @@ def _queries(config: Path, reviewed: Path | None, retry_failed: bool, log_json: 
         print_unread(report)
         if report.undecided:
             errors.print(f"{report.undecided} queries have no decision and were not used")
-        for line in lines_of_short(report):
+        for line in quota_lines(report):
             say(line, errors)
     if not report.complete:
         raise typer.Exit(INCOMPLETE)
@@ -152,18 +155,19 @@ def _answers(config: Path, out: Path | None, retry_failed: bool, form: str) -> N
 
     loaded = load_config(config)
     with watching() as bars:
-        answering = run_agents(loaded, bars, retry_failed=retry_failed)
-    print_part(answering)
+        agents_run = run_agents(loaded, bars, retry_failed=retry_failed)
+    print_part(agents_run)
     if out is not None:
-        files = save_dataset(load_data(loaded, answering.declared), out)
+        files = save_dataset(load_data(loaded, agents_run.declared), out)
         for file in () if form == "json" else files:
             say(f"wrote {file}")
     if form == "json":
         agents = {
-            name: {**plain(own), "failed": own.failed, "left": own.left} for name, own in answering.agents.items()
+            name: {**plain(summary), "failed": summary.failed, "left": summary.left}
+            for name, summary in agents_run.agents.items()
         }
-        print_json({"agents": agents, "complete": answering.complete})
-    if not answering.complete:
+        print_json({"agents": agents, "complete": agents_run.complete})
+    if not agents_run.complete:
         raise typer.Exit(INCOMPLETE)
 
 
@@ -181,12 +185,12 @@ def _bank(config: Path, out: Path | None, force: bool, retry_failed: bool, log_j
     loaded = load_config(config)
     if out.exists() and not force:
         raise InputError(f"{out}: exists and may have been edited; name a new file, or say --force")
-    seen = digest(out) if out.exists() else None
+    digest_before = digest(out) if out.exists() else None
     with asking(log_json) as (bars, trace):
         summary, bank = exam_run.generate(loaded, bars, retry_failed=retry_failed, trace=trace)
     print_summary(summary, "--force" if bank.items else "")
     if bank.items:
-        save_bank(out, bank, seen=seen)
+        save_bank(out, bank, seen=digest_before)
     secret = sum(item.secret for item in bank.items)
     size = f"{counted(len(bank.items), 'item')} on {counted(len(bank.query_ids), 'query', 'queries')}"
     output.print(f"{size}, {secret} of them secret{f', written to {out}' if bank.items else '; nothing is written'}")
@@ -237,7 +241,7 @@ def _nuggets(config: Path, out: Path, for_editing: bool, force: bool, retry_fail
 
     loaded = load_config(config)
     if nuggets_of(loaded).create is None:
-        raise InputError(f"{config}: nuggets.bank gives the nuggets; leave it out to have some made")
+        raise InputError(f"{config}: nuggets.bank names existing nuggets; leave it out to make new ones")
     require_free(out, force)
     tasks = [Task.RELEVANCE, Task.NUGGETS] + ([] if for_editing else [Task.IMPORTANCE])
     summary = _run(loaded, tasks, retry_failed=retry_failed)
@@ -252,16 +256,16 @@ def _nuggets(config: Path, out: Path, for_editing: bool, force: bool, retry_fail
     if banks:
         write_banks(out, banks)
     counts = Counter(nugget.importance for bank in banks for nugget in bank.nuggets)
-    number, vital = counts.total(), counts[Importance.VITAL]
-    told = {"file": str(out), "queries": len(banks), "nuggets": number, "vital": vital, "without": without}
-    more = f", {vital} of them vital" if vital else ""
+    total, vital = counts.total(), counts[Importance.VITAL]
+    record = {"file": str(out), "queries": len(banks), "nuggets": total, "vital": vital, "without": without}
+    vital_words = f", {vital} of them vital" if vital else ""
     lines = [
-        f"{f'wrote {out}' if banks else 'nothing is written'}: {counted(number, 'nugget')} for "
-        f"{counted(len(banks), 'query', 'queries')}{more}",
+        f"{f'wrote {out}' if banks else 'nothing is written'}: {counted(total, 'nugget')} for "
+        f"{counted(len(banks), 'query', 'queries')}{vital_words}",
         *_left_out(without),
     ]
-    lines += [f"- {query_id}: {' '.join(said)}" for query_id, said in repeated.items()]
-    tell(told | {"repeated": repeated}, lines, form)
+    lines += [f"- {query_id}: {' '.join(texts)}" for query_id, texts in repeated.items()]
+    tell(record | {"repeated": repeated}, lines, form)
     if not summary.complete:
         raise typer.Exit(INCOMPLETE)
 
@@ -286,7 +290,7 @@ def _assignments(
 
     loaded = load_config(config)
     if (nuggets is None) is not (not answers):
-        raise InputError("--nuggets and --answers go together: nuggets are held against answers to the same queries")
+        raise InputError("--nuggets and --answers go together: nuggets are assigned to answers to the same queries")
     data = None
     if nuggets is not None:
         loaded, data = assignment_of_files(loaded, nuggets, answers or [])
@@ -300,25 +304,25 @@ def _assignments(
         results = nugget_results(store, loaded.name)
     if results is None or not results.banks:
         raise InputError(f"{config}: no query has nuggets yet; 'ragleague make nuggets {config}' makes them")
-    told: dict[str, Any] = {}
+    record: dict[str, Any] = {}
     lines: list[str] = []
     if "answers" in section.assign.texts:
         write_assignments(out, results.assignments)
-        told = _written("answers", out, results.assignments, lines)
+        record = _add_line("answers", out, results.assignments, lines)
     if "documents" in section.assign.texts:
         passages = list(results.passages.values())
         write_passage_assignments(documents_out, passages)
-        told["passages"] = _written("documents", documents_out, passages, lines)
+        record["passages"] = _add_line("documents", documents_out, passages, lines)
     lines += _left_out(results.without)
     if "answers" in section.assign.texts:
         lines.append(f"next:  ragleague nuggets {out}")
-    tell(told | {"without": dict(results.without)}, lines, form)
+    tell(record | {"without": dict(results.without)}, lines, form)
     if not summary.complete or not results.finished:
         raise typer.Exit(INCOMPLETE)
 
 
 def _run(config: Config, tasks: Sequence[Task], data: Dataset | None = None, *, retry_failed: bool) -> RunSummary:
-    """Ask what is missing, for a file that is written whatever comes of it."""
+    """Judge what is missing and print the summary; the caller writes its file even if some judgments failed."""
     from arena.cli.run_lines import print_summary
     from arena.cli.trace import asking
     from arena.run import judging
@@ -329,8 +333,8 @@ def _run(config: Config, tasks: Sequence[Task], data: Dataset | None = None, *, 
     return summary
 
 
-def _written(what: str, file: Path, assignments: Sequence[Assignment], lines: list[str]) -> dict[str, Any]:
-    labels = [label for own in assignments for label in own.labels]
+def _add_line(what: str, file: Path, assignments: Sequence[Assignment], lines: list[str]) -> dict[str, Any]:
+    labels = [label for assignment in assignments for label in assignment.labels]
     assigned = sum(label is not None for label in labels)
     lines.append(f"wrote {file}: {assigned} of {len(labels)} labels of {len(assignments)} {what}")
     return {"file": str(file), what: len(assignments), "labels": len(labels), "assigned": assigned}

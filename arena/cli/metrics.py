@@ -1,4 +1,4 @@
-"""``metrics``: runs against relevance labels, what runs give to judge; sets of labels compared."""
+"""``metrics``: score runs by relevance labels, pool runs for judging, and compare sets of labels."""
 
 from __future__ import annotations
 
@@ -26,30 +26,37 @@ def metrics(
         list[str] | None,
         typer.Option(
             metavar="FILE|irds:NAME",
-            help="TREC qrels, or a table qid, did, label; others are held against the first",
+            help="TREC qrels, or a table qid, did, label; further ones are compared with the first",
         ),
     ] = None,
     measure: Annotated[
-        list[str] | None, typer.Option(help="by ir_measures' name, such as nDCG@10 or RR(rel=2)@5")
+        list[str] | None, typer.Option(help="a measure by its name in ir_measures, such as nDCG@10 or RR(rel=2)@5")
     ] = None,
-    per_query: Annotated[bool, typer.Option("--per-query", help="also the scores of each query")] = False,
-    baseline: Annotated[str | None, typer.Option(help="the run that others are compared with, not all pairs")] = None,
+    per_query: Annotated[bool, typer.Option("--per-query", help="also show the scores of each query")] = False,
+    baseline: Annotated[
+        str | None, typer.Option(help="compare the others with this run only, instead of all pairs")
+    ] = None,
     pool: Annotated[
         int | None,
         typer.Option(
-            metavar="DEPTH", min=1, help="no scores: what the first DEPTH documents of each run give to judge"
+            metavar="DEPTH",
+            min=1,
+            help="no scores: show what to judge if the first DEPTH documents of each run are pooled",
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="of a pool, its pairs as a table: qid, did, label, rank, runs")
+        Path | None,
+        typer.Option(metavar="FILE", help="with --pool: write its pairs as a table qid, did, label, rank, runs"),
     ] = None,
     table: Annotated[
         Literal["scores", "differences", "rankings", "scores-by-query"] | None,
-        typer.Option(help="the table of md, html and latex, in place of the first"),
+        typer.Option(help="the table that md, html and latex write; default: the first"),
     ] = None,
     digits: Annotated[
         int | None,
-        typer.Option(min=1, max=6, help="of latex's scores; else three. With --baseline, * marks differences"),
+        typer.Option(
+            min=1, max=6, help="decimal places of LaTeX scores; default: 3. With --baseline, * marks differences"
+        ),
     ] = None,
     skip_faulty: SkipFaulty = False,
     queries: OfQueries = None,
@@ -59,8 +66,8 @@ def metrics(
 ) -> None:
     """Score runs by relevance labels.
 
-    A query that a run lacks scores 0. Without --measure: nDCG@10, RR(rel=1)@5, RR(rel=2)@5, AP, P@5, Judged@10.
-    With --pool: what each run adds to the pool, how much there is per query, and with --qrels what is left to judge.
+    A query without results in a run scores 0. Default measures: nDCG@10, RR(rel=1)@5, RR(rel=2)@5, AP, P@5, Judged@10.
+    --pool shows what each run adds to the pool, the pool's size per query and, with --qrels, what is left to judge.
     """
     faulty: Faulty = "skip" if skip_faulty else "refuse"
     if pool is not None:
@@ -87,28 +94,30 @@ def metrics(
     from retrieval_eval.scores.metrics import DEFAULT_MEASURES, parse_measures
     from retrieval_eval.scores.run_comparison import score_runs
 
-    names = list(parse_measures(measure or DEFAULT_MEASURES))  # a slip in a name shows before large files are read
+    names = list(
+        parse_measures(measure or DEFAULT_MEASURES)
+    )  # first: a wrong name is reported before large files are read
     labels = read_label_sets(qrels, faulty)
-    labelled = {query_id for one in labels.values() for query_id in one.labels}
-    runs = {one.name: with_ids_of(one, labelled) for one in read_runs(run, faulty=faulty)}
+    labelled = {query_id for label_set in labels.values() for query_id in label_set.labels}
+    runs = {each.name: with_ids_of(each, labelled) for each in read_runs(run, faulty=faulty)}
     clusters = clusters_in(queries)
     settings: dict[str, Any] = {"baseline": baseline, "samples": samples, "seed": seed}
     scores = score_runs(
-        {name: one.labels for name, one in labels.items()},
-        {name: one.scores() for name, one in runs.items()},
+        {name: label_set.labels for name, label_set in labels.items()},
+        {name: each.scores() for name, each in runs.items()},
         names,
         clusters=clusters,
-        missing={name: one.missing for name, one in labels.items()},
+        missing={name: label_set.missing for name, label_set in labels.items()},
         **settings,
     )
     board = RunMetrics(scores, labels, runs, settings, per_query, clusters)
     if table is not None or digits is not None or (form == "latex" and baseline is not None):
-        _show_one(board, table or "scores", digits, form)
+        _show_table(board, table or "scores", digits, form)
     else:
         show_noted(board, form)
 
 
-def _show_one(board: RunMetrics, name: str, digits: int | None, form: str) -> None:
+def _show_table(board: RunMetrics, name: str, digits: int | None, form: str) -> None:
     """Write one table with its notes, for a page or a paper."""
     from arena.cli.show import show_parts
     from arena.present.files import sentence
@@ -117,30 +126,30 @@ def _show_one(board: RunMetrics, name: str, digits: int | None, form: str) -> No
     if form not in {"md", "html", "latex"}:
         raise InputError("--table and --digits: go with --format md, html or latex")
     blocks = [block for section in board.sections() for block in section.blocks if isinstance(block, Table)]
-    named = {block.name: block for block in blocks} | {"scores": board.for_paper(3 if digits is None else digits)}
+    tables = {block.name: block for block in blocks} | {"scores": board.for_paper(3 if digits is None else digits)}
     if digits is not None and name != "scores":
         raise InputError(f"--digits: only the table 'scores' takes it; leave it out with --table {name}")
-    if name not in named:
-        raise InputError(f"--table {name}: these runs and labels give no such table{nearest(name, named)}")
-    show_parts([named[name]], form)
-    for note in named[name].notes:
+    if name not in tables:
+        raise InputError(f"--table {name}: these runs and labels give no such table{nearest(name, tables)}")
+    show_parts([tables[name]], form)
+    for note in tables[name].notes:
         sys.stdout.write(sentence(note, form))
 
 
 def read_label_sets(sources: list[str], faulty: Faulty) -> dict[str, Qrels]:
-    """Labels by the file's name, by its path where two have the same.
+    """Sets of labels by file name; by path if two files have the same name.
 
     Raises:
-        InputError: a file cannot be read, holds no labels, or is given twice.
+        InputError: a file cannot be read, has no labels, or is given twice.
     """
     from retrieval_eval.data.trec import read_qrels
 
-    read = [(source, read_qrels(source, faulty=faulty)) for source in sources]
-    stems = [one.name for _, one in read]
-    named = {source if stems.count(one.name) > 1 else one.name: one for source, one in read}
-    if len(named) < len(read):
+    label_sets = [(source, read_qrels(source, faulty=faulty)) for source in sources]
+    stems = [labels.name for _, labels in label_sets]
+    by_name = {source if stems.count(labels.name) > 1 else labels.name: labels for source, labels in label_sets}
+    if len(by_name) < len(label_sets):
         raise InputError(f"{max(sources, key=sources.count)}: these labels are given twice")
-    return named
+    return by_name
 
 
 def _pool(run: Sequence[Path], depth: int, qrels: Sequence[str], faulty: Faulty, out: Path | None, form: str) -> None:
@@ -153,7 +162,7 @@ def _pool(run: Sequence[Path], depth: int, qrels: Sequence[str], faulty: Faulty,
     from retrieval_eval.scores.run_comparison import pool_runs
 
     if len(qrels) > 1:
-        raise InputError("--qrels: one set of labels with --pool")
+        raise InputError("--qrels: name only one set of labels with --pool")
     runs = read_runs(run, faulty=faulty)
     labels = read_qrels(qrels[0], faulty=faulty) if qrels else None
     pooled = pool_runs(runs, depth)
@@ -167,12 +176,12 @@ def _pool(run: Sequence[Path], depth: int, qrels: Sequence[str], faulty: Faulty,
 def _write_pairs(out: Path, pooled: Pool, labels: Qrels | None) -> None:
     from retrieval_eval.data.tables import write_rows
 
-    known = labels.labels if labels is not None else {}
+    labels_by_query = labels.labels if labels is not None else {}
     rows = (
         {
             "qid": query_id,
             "did": doc_id,
-            "label": known.get(query_id, {}).get(doc_id),
+            "label": labels_by_query.get(query_id, {}).get(doc_id),
             "rank": min(ranks.values()),
             "runs": " ".join(sorted(ranks)),
         }
@@ -183,9 +192,9 @@ def _write_pairs(out: Path, pooled: Pool, labels: Qrels | None) -> None:
 
 
 def compare_label_sets(reference: str, others: Sequence[str], queries: Path | None, form: str) -> None:
-    """How far sets of relevance labels agree with a first one, for ``calibrate``.
+    """Compare sets of relevance labels with a reference set and write the agreement, for ``calibrate``.
 
-    Faulty lines are left out and listed, and the exit status is then 3.
+    Faulty lines are skipped and listed; the exit status is then 3.
     """
     from arena.boards.agreement import QrelsAgreement
     from arena.cli.show import show_noted
@@ -202,5 +211,5 @@ def compare_label_sets(reference: str, others: Sequence[str], queries: Path | No
         except InputError as error:
             raise InputError(f"{first} and {name}: {error}") from error
     show_noted(QrelsAgreement(agreements, labels, clusters), form)
-    if any(one.faulty for one in labels.values()):
+    if any(label_set.faulty for label_set in labels.values()):
         raise typer.Exit(INCOMPLETE)

@@ -1,4 +1,4 @@
-"""``nuggets``: scores of runs by which nuggets they state, and how alike two conditions order the runs."""
+"""``nuggets``: score runs by the nuggets they state, and compare how two conditions rank the runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def nuggets(
     ],
     topics: Annotated[
         Path | None,
-        typer.Option(help="the topic set, and its conversations; without it the topics that any run answered"),
+        typer.Option(help="the topics, with their conversations; default: every topic that a run answered"),
     ] = None,
     answers: Annotated[
         list[Path] | None,
@@ -41,7 +41,10 @@ def nuggets(
     other: Annotated[
         Path | None,
         typer.Option(
-            "--with", metavar="FILE", help="scores or assignments of the same runs otherwise", rich_help_panel=_OTHER
+            "--with",
+            metavar="FILE",
+            help="scores or assignments of the same runs in another condition",
+            rich_help_panel=_OTHER,
         ),
     ] = None,
     score: Annotated[str, typer.Option(help="the score to compare", rich_help_panel=_OTHER)] = "v_strict",
@@ -53,27 +56,26 @@ def nuggets(
     seed: Seed = 0,
     form: Annotated[
         Literal["table", "json", "csv", "md", "html", "latex", "jsonl"],
-        typer.Option("--format", help="as elsewhere; jsonl: nuggetizer's metrics by topic"),
+        typer.Option("--format", help="as in other commands; jsonl: nuggetizer's metrics by topic"),
     ] = "table",
 ) -> None:
     """Score runs by their nuggets, or compare two conditions.
 
     Six scores: vital, weighted and all nuggets, strict or with half credit for partial support. A run's score is the
-    mean over the topic set; a topic it did not answer counts 0. Topics with failed labels are left out of its means and
-    counted. With --answers and --qrels also which share of the documents cited is relevant.
+    mean over the topics; a topic that it did not answer counts 0. Topics with failed labels are left out of the means,
+    and their number is shown. --answers and --qrels add the share of cited documents that are relevant.
 
-    With --with: how alike two conditions order the same runs, such as automatic and manual nuggets. Both may be
-    assignments, what this command writes, or tables with columns run and the score, by topic where they have a column
-    qid.
+    --with compares how two conditions rank the same runs, such as automatic and manual nuggets. Each may be
+    assignments, output of this command, or a table with columns run and the score; with a column qid it is by topic.
     """
-    given = given_options(ctx)
-    theirs, ours = {"--score", "--plot"}, {"--answers", "--qrels", "--min-label"}
-    if strange := given & (ours if other is not None else theirs):
-        raise InputError(f"{', '.join(sorted(strange))}: goes {'without' if other is not None else 'with'} --with")
+    options = given_options(ctx)
+    comparison_options, score_options = {"--score", "--plot"}, {"--answers", "--qrels", "--min-label"}
+    if misplaced := options & (score_options if other is not None else comparison_options):
+        raise InputError(f"{', '.join(sorted(misplaced))}: goes {'without' if other is not None else 'with'} --with")
     if other is None:
         _scores(files, topics, answers, qrels, min_label, form)
     elif len(files) > 1 or form == "jsonl":
-        raise InputError("--with: compares two files, and writes no jsonl")
+        raise InputError("--with: compares two files; name one FILE, and leave out --format jsonl")
     else:
         _compare(files[0], other, topics, score, plot, samples, seed, form)
 
@@ -90,19 +92,19 @@ def _scores(
 
     from arena.boards.nuggets import NuggetScores
     from arena.cli.show import show
-    from arena.cli.sources import asked_in, clusters_in
+    from arena.cli.sources import clusters_in, queries_in
     from arena.results.nuggets import scored
     from arena.stages.nuggets.judging import read_cited
     from retrieval_eval.nuggets.files import read_assignments
     from retrieval_eval.nuggets.scores import score_table
     from retrieval_eval.scores.citations import citation_scores
 
-    asked, clusters = asked_in(topics), clusters_in(topics)
-    table = score_table(read_assignments(list(files)), None if asked is None else list(asked))
+    queries, clusters = queries_in(topics), clusters_in(topics)
+    table = score_table(read_assignments(list(files)), None if queries is None else list(queries))
     if topics is not None and not table.answered.any():
         raise InputError(f"{topics}: none of its topics is in {', '.join(map(str, files))}; are the ids the same?")
     if (qrels is None) is not (not answers):
-        raise InputError("--answers and --qrels go together: whether a document cited is relevant, a label says")
+        raise InputError("--answers and --qrels go together: the labels say which cited documents are relevant")
     cited = {}
     if qrels is not None:
         documents, labels = read_cited(answers or [], qrels, table)
@@ -127,12 +129,12 @@ def _compare(
 ) -> None:
     from arena.boards.nugget_comparison import NuggetComparison
     from arena.cli.show import show
-    from arena.cli.sources import asked_in
+    from arena.cli.sources import queries_in
     from arena.results.nugget_comparison import compare_conditions, read_condition
 
     a, b = (read_condition(path, column) for path in (first, second))
-    found = compare_conditions(a, b, samples, seed, asked_in(topics))
-    board = NuggetComparison(found, column, (str(first), str(second)))
+    comparison = compare_conditions(a, b, samples, seed, queries_in(topics))
+    board = NuggetComparison(comparison, column, (str(first), str(second)))
     if plot is not None:
         from arena.present.files import save_plot
 

@@ -1,6 +1,6 @@
-"""Names of commands and options of the version before: each still works, and one line says today's.
+"""Old names of commands and options: each still works, and a note on standard error gives the new one.
 
-This module goes with the next version, with its one call in ``arena.cli.app``.
+Delete this module in the next version, with its one call in ``arena.cli.app``.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from msgspec import Struct, field
 
 
 class Old(Struct, frozen=True):
-    """What became of a command.
+    """The replacement of an old command.
 
     Attributes:
-        now: today's words for it, with the options that it is today.
-        options: its options that have other names today. ``{}`` stands for the value; an option without it is a flag;
-            of a choice what each value is today. ``{}`` alone is an argument, the last; ``""`` is an option that went.
-        arguments: its arguments that are options today, by their place.
+        now: the new command, including options.
+        options: its renamed options. ``{}`` stands for the value; without it the new option is a flag. A mapping gives
+            the replacement of each choice. ``{}`` alone makes the value the last argument; ``""`` drops the option.
+        arguments: its arguments that became options, by position.
     """
 
     now: str
@@ -27,28 +27,28 @@ class Old(Struct, frozen=True):
     arguments: Mapping[int, str] = field(default_factory=dict)
 
 
-EVERYWHERE: Final = {"--json": "--format json", "--bootstrap": "--samples {}"}
-"""Options that had other names, of whatever command."""
+COMMON_OPTIONS: Final = {"--json": "--format json", "--bootstrap": "--samples {}"}
+"""Options that were renamed in every command."""
 
 _LIMITS: Final = {"mb": "megabytes", "pages": "pages", "seconds": "seconds"}
-_OF_RETRIEVAL: Final = {"--model-path": "--set path={}"} | {
+_RETRIEVAL_OPTIONS: Final = {"--model-path": "--set path={}"} | {
     f"--{key.replace('_', '-')}": f"--set {key}={{}}" for key in ("rrf_k", "model", "base_url", "api_key_env")
 }
-_FINE: Final = ("ties", "preferences", "intervals", "anchor", "initial", "scale", "k", "tournaments")
-_OF_RATINGS: Final = {
+_RATING_SETTINGS: Final = ("ties", "preferences", "intervals", "anchor", "initial", "scale", "k", "tournaments")
+_RATING_OPTIONS: Final = {
     "--position": "--set position=true",
     "--skip-empty": "--skip-faulty",
     "--skip-self-play": "--skip-faulty",
-    **{f"--{key}": f"--set {key}={{}}" for key in _FINE},
+    **{f"--{key}": f"--set {key}={{}}" for key in _RATING_SETTINGS},
 }
 OLD: Final[Mapping[str, Old]] = {
     "demo": Old("demo", {"--dir": "--out {}"}),
     "synth": Old("make queries"),
     "agents run": Old("make answers"),
-    "agents retrieve": Old("retrieve", _OF_RETRIEVAL),
-    "retrieve": Old("retrieve", _OF_RETRIEVAL),
+    "agents retrieve": Old("retrieve", _RETRIEVAL_OPTIONS),
+    "retrieve": Old("retrieve", _RETRIEVAL_OPTIONS),
     "documents": Old("documents", {f"--max-{name}": f"--set {key}={{}}" for name, key in _LIMITS.items()}),
-    "rate": Old("rate", _OF_RATINGS),
+    "rate": Old("rate", _RATING_OPTIONS),
     "leaderboard": Old("leaderboard", {"--quick": ""}),
     "batches": Old("failures --batches"),
     "pool": Old("metrics", {"--depth": "--pool {}"}),
@@ -83,65 +83,67 @@ OLD: Final[Mapping[str, Old]] = {
         },
     ),
 }
-"""What had another name, by its words then."""
+"""Replacements by old command."""
 
 _FLAGS: Final = frozenset({"--help", "--retry-failed", "--force", "--secret"})
-"""Options without a value that commands with ``arguments`` have, and had."""
+"""Flags, old and new, of the commands with ``arguments``."""
 
 
-def renewed(words: Sequence[str]) -> list[str]:
-    """A command line in today's names; says on standard error what it changes."""
+def translate_old_names(words: Sequence[str]) -> list[str]:
+    """A command line with old names replaced; prints a note about each on standard error."""
     name = next((" ".join(words[:count]) for count in (2, 1) if " ".join(words[:count]) in OLD), words[0])
     old = OLD.get(name, Old(name))
-    said = {} if name == old.now else {f"'{name}'": f"'{old.now}'"}
-    rest = list(_translated(words[len(name.split()) :], old, said))
+    replacements = {} if name == old.now else {f"'{name}'": f"'{old.now}'"}
+    rest = list(_translate_options(words[len(name.split()) :], old, replacements))
     moved: list[str] = []
     if old.arguments:
-        rest, moved = _moved(rest, old)
-    if said:
-        told = ", ".join(f"{then} is now {now}" for then, now in said.items())
-        print(f"note: {told}; the old names work until the next version", file=sys.stderr)
+        rest, moved = _move_arguments(rest, old)
+    if replacements:
+        notes = ", ".join(f"{then} is now {now}" for then, now in replacements.items())
+        print(f"note: {notes}; the old names work until the next version", file=sys.stderr)
     return [*old.now.split(), *rest, *moved]
 
 
-def _translated(words: Sequence[str], old: Old, said: dict[str, str]) -> Iterator[str]:
-    left, last = iter(words), list[str]()
-    for word in left:
+def _translate_options(words: Sequence[str], old: Old, replacements: dict[str, str]) -> Iterator[str]:
+    remaining, last_arguments = iter(words), list[str]()
+    for word in remaining:
         if word == "--":
-            yield from (word, *left)
+            yield from (word, *remaining)
             return
         option, equals, value = word.partition("=")
-        today = old.options.get(option, EVERYWHERE.get(option))
-        if today is None:
+        new_option = old.options.get(option, COMMON_OPTIONS.get(option))
+        if new_option is None:
             yield word
             continue
-        if not equals and (isinstance(today, Mapping) or "{}" in today):
-            value = next(left, "")
-        if isinstance(today, Mapping):
-            option, today = f"{option} {value}", today.get(value, option)
-        said[option] = today.replace("={}", "=...").removesuffix(" {}") if today != "{}" else "the last argument"
-        said[option] = said[option] or "not needed"
-        if today == "{}":
-            last.append(value)
+        if not equals and (isinstance(new_option, Mapping) or "{}" in new_option):
+            value = next(remaining, "")
+        if isinstance(new_option, Mapping):
+            option, new_option = f"{option} {value}", new_option.get(value, option)
+        replacements[option] = (
+            new_option.replace("={}", "=...").removesuffix(" {}") if new_option != "{}" else "the last argument"
+        )
+        replacements[option] = replacements[option] or "not needed"
+        if new_option == "{}":
+            last_arguments.append(value)
         else:
-            yield from (part.replace("{}", value) for part in today.split())
-    yield from last
+            yield from (part.replace("{}", value) for part in new_option.split())
+    yield from last_arguments
 
 
-def _moved(words: Sequence[str], old: Old) -> tuple[list[str], list[str]]:
-    """The words that stay, and the arguments that are options today."""
-    stay: list[str] = []
+def _move_arguments(words: Sequence[str], old: Old) -> tuple[list[str], list[str]]:
+    """Split the words into those that stay and the options that replace arguments."""
+    unchanged: list[str] = []
     moved: list[str] = []
-    place, left = 0, iter(words)
-    for word in left:
+    position, remaining = 0, iter(words)
+    for word in remaining:
         if word.startswith("-"):
-            stay.append(word)
+            unchanged.append(word)
             if "=" not in word and word not in _FLAGS:
-                stay += [value for value in [next(left, None)] if value is not None]
+                unchanged += [value for value in [next(remaining, None)] if value is not None]
             continue
-        if place in old.arguments:
-            moved += old.arguments[place].format(word).split(" ", 1)
+        if position in old.arguments:
+            moved += old.arguments[position].format(word).split(" ", 1)
         else:
-            stay.append(word)
-        place += 1
-    return stay, moved
+            unchanged.append(word)
+        position += 1
+    return unchanged, moved

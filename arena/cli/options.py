@@ -1,4 +1,4 @@
-"""Options that several commands have, and those that take several values at once."""
+"""Options that several commands share, and command classes for grouped help and options with many values."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from judges.sections import Section
 
 Source = Annotated[str, typer.Argument(metavar="CONFIG|STORE", help="a tournament's YAML file or its store")]
-Tournament = Annotated[str | None, typer.Option(help="its name, where the store holds several")]
+Tournament = Annotated[str | None, typer.Option(help="name of the tournament, if the store has several")]
 BelowCoverage = Annotated[
-    bool, typer.Option("--below-coverage", help="rate also where less is judged than ratings.min_coverage")
+    bool, typer.Option("--below-coverage", help="rate even if less is judged than ratings.min_coverage")
 ]
 Form = Annotated[
     Literal["table", "json", "csv", "md", "html", "latex"],
     typer.Option("--format", help="table for people, json for programs; csv, md, html, latex: the first table"),
 ]
-Told = Annotated[Literal["table", "json"], typer.Option("--format", help="table for people, json for programs")]
+JsonForm = Annotated[Literal["table", "json"], typer.Option("--format", help="table for people, json for programs")]
 Details = Annotated[
     bool, typer.Option("--details", help="every table: neighbours, judges, grades, documents, costs, coverage")
 ]
@@ -36,27 +36,29 @@ Values = Annotated[
         rich_help_panel="How tables are read",
     ),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="of the samples")]
-Samples = Annotated[int, typer.Option(min=0, max=100_000, help="bootstrap samples of the intervals")]
+Seed = Annotated[int, typer.Option(min=0, help="random seed of the bootstrap samples")]
+Samples = Annotated[int, typer.Option(min=0, max=100_000, help="bootstrap samples for the intervals")]
 OfQueries = Annotated[
     Path | None,
-    typer.Option("--queries", metavar="FILE", help="the queries; turns of one conversation are then drawn together"),
+    typer.Option(
+        "--queries", metavar="FILE", help="the queries; the bootstrap then draws the turns of a conversation together"
+    ),
 ]
 SkipFaulty = Annotated[
-    bool, typer.Option("--skip-faulty", help="leave out and count lines that are wrong or empty, and go on")
+    bool, typer.Option("--skip-faulty", help="skip lines that are wrong or empty, and report how many")
 ]
-Force = Annotated[bool, typer.Option("--force", help="write over a file that is there")]
+Force = Annotated[bool, typer.Option("--force", help="overwrite an existing file")]
 RetryFailed = Annotated[
-    bool, typer.Option("--retry-failed", help="ask again about all failures, also refused or unusable replies")
+    bool, typer.Option("--retry-failed", help="retry all failures, including refused and unusable replies")
 ]
 LogJson = Annotated[
     Path | None,
-    typer.Option("--log-json", metavar="FILE", help="add a JSON line per call to FILE; no text of any prompt or reply"),
+    typer.Option("--log-json", metavar="FILE", help="append a JSON line per call to FILE, without prompts or replies"),
 ]
 
 
 def given_options(ctx: typer.Context) -> set[str]:
-    """The options that the command line gives, by their names."""
+    """Names of the options that the command line sets."""
     return {
         param.opts[0]
         for param in ctx.command.params
@@ -70,41 +72,45 @@ def _on_the_command_line(ctx: typer.Context, name: str | None) -> bool:
 
 
 def require_free(out: Path, force: bool) -> None:
-    """A file that a person may have edited is not written over unasked."""
+    """Refuse to overwrite a file, which a person may have edited.
+
+    Raises:
+        InputError: the file exists, without ``--force``.
+    """
     if out.exists() and not force:
         raise InputError(f"{out}: is there already; name another file, or say --force")
 
 
 def require_unused(why: str, given: Mapping[str, object]) -> None:
-    """Refuse options that have a value and do not go with something.
+    """Refuse options that do not apply.
 
     Args:
-        why: what they do not go with, as an error says it.
-        given: values by option; none where it was not given.
+        why: what they do not go with; part of the error message.
+        given: values by option; empty or ``None`` if the option was not set.
 
     Raises:
-        InputError: one was given.
+        InputError: one was set.
     """
-    if wrong := [option for option, value in given.items() if value]:
-        raise InputError(f"{', '.join(wrong)}: does not go with {why}")
+    if misplaced := [option for option, value in given.items() if value]:
+        raise InputError(f"{', '.join(misplaced)}: does not go with {why}")
 
 
 Set = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="a setting that is seldom needed; repeat")
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="a rarely needed setting; may be repeated")
 ]
 _Section = TypeVar("_Section", bound="Section")
 
 
 def read_set(section: type[_Section], given: Sequence[str] | None, **others: object) -> _Section:
-    """The settings that ``--set`` gives, checked as those of a YAML file are.
+    """The settings from ``--set``, validated like those of a YAML file.
 
     Args:
-        section: what there is to set.
-        given: ``KEY=VALUE``.
-        others: values that other options give.
+        section: the model of the settings.
+        given: entries ``KEY=VALUE``.
+        others: values from other options.
 
     Raises:
-        InputError: an entry is none, or a key or a value is wrong.
+        InputError: an entry is malformed, or a key or value is wrong.
     """
     from pydantic import ValidationError
 
@@ -125,34 +131,33 @@ def read_set(section: type[_Section], given: Sequence[str] | None, **others: obj
 
 
 class Grouped(TyperCommand):
-    """A command whose help lists its options under the headings that they name as ``rich_help_panel``."""
+    """A command whose help groups its options under their ``rich_help_panel``."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the arguments, then the options by heading."""
         groups: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
             if record is not None:
-                of_its_kind = "Arguments" if param.param_type_name == "argument" else "Options"
-                groups.setdefault(getattr(param, "rich_help_panel", None) or of_its_kind, []).append(record)
+                default = "Arguments" if param.param_type_name == "argument" else "Options"
+                groups.setdefault(getattr(param, "rich_help_panel", None) or default, []).append(record)
         for heading in sorted(groups, key=lambda name: (name != "Arguments", name == "Options")):
             with formatter.section(heading):
                 formatter.write_dl(groups[heading])
 
 
 class ManyValues(Grouped):
-    """Repeatable options also take their values in one go: ``--run runs/*.run``; arguments come before them."""
+    """Options that may repeat also take several values at once, ``--run runs/*.run``; arguments come first."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read ``--run A B`` as ``--run A --run B``."""
         repeatable = {name for param in self.params if getattr(param, "multiple", False) for name in param.opts}
         needed = any(param.param_type_name == "argument" and param.required for param in self.params)
-        if needed and args and args[0].startswith("-"):  # the argument comes last, where a value might be
+        if needed and args and args[0].startswith("-"):  # an argument at the end would be read as a value
             return super().parse_args(ctx, args)
-        return super().parse_args(ctx, list(_spread(args, repeatable)))
+        return super().parse_args(ctx, list(_repeat_options(args, repeatable)))
 
 
-def _spread(args: list[str], repeatable: set[str]) -> Iterator[str]:
+def _repeat_options(args: list[str], repeatable: set[str]) -> Iterator[str]:
     option, values = "", 0
     for word in args:
         if word.startswith("-"):
@@ -168,11 +173,12 @@ GradesFile = Annotated[
     Path, typer.Argument(metavar="GRADES", help="the workbench's graded jsonl.gz, or a table qid, did, item, grade")
 ]
 Runs = Annotated[
-    list[Path] | None, typer.Option("--run", help="passages in order, as a run of trec_eval; may be repeated")
+    list[Path] | None, typer.Option("--run", help="ranked passages, as a run in TREC format; may be repeated")
 ]
-Llm = Annotated[str | None, typer.Option("--llm", help="the grader's model, where there are several graders")]
-PromptName = Annotated[str | None, typer.Option("--prompt", help="the grader's prompt, where there are several")]
+Llm = Annotated[str | None, typer.Option("--llm", help="model of the grader, if there are several graders")]
+PromptName = Annotated[str | None, typer.Option("--prompt", help="prompt of the grader, if there are several prompts")]
 MinGrade = Annotated[
-    int | None, typer.Option("--min-grade", min=1, help="grade that counts as covered; 4, or 1 of 0/1")
+    int | None,
+    typer.Option("--min-grade", min=1, help="lowest grade that counts as covered; default: 4, or 1 if grades are 0/1"),
 ]
-K = Annotated[int, typer.Option("--k", min=1, help="passages of a response that count")]
+K = Annotated[int, typer.Option("--k", min=1, help="score only the first K passages of a response")]

@@ -13,33 +13,35 @@ from arena.cli.options import Source
 
 def ui(
     source: Source,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 picks a free one")] = 8501,
-    address: Annotated[str, typer.Option(help="to listen on; by default only this machine reaches it")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="port to listen on; 0 picks a free one")] = 8501,
+    address: Annotated[
+        str, typer.Option(help="address to listen on; by default only this machine reaches it")
+    ] = "127.0.0.1",
     host: Annotated[list[str] | None, typer.Option(help="a name by which browsers call the server; repeatable")] = None,
-    roles: Annotated[Path | None, typer.Option(help="who may do what, of people who sign in")] = None,
+    roles: Annotated[Path | None, typer.Option(help="file with the roles of people who sign in")] = None,
     without_sign_in: Annotated[
         Literal["viewer", "voter", "editor"] | None,
-        typer.Option(help="the role of whoever reaches it"),
+        typer.Option(help="the role of everyone who can reach the pages"),
     ] = None,
 ) -> None:
     """Open the web leaderboard of a store.
 
-    On this machine, or with a sign-in for a team. With CONFIG its pages can also start and stop its runs, and
-    edit the files that it names in its own folder, such as the test bank.
+    The pages serve this machine or, with a sign-in, a team. If you name CONFIG, they can also start and stop its runs
+    and edit the files that it names in its folder, such as the test bank.
     """
     from arena.cli.sources import location_and_name
     from arena.store import Store, missing
 
-    location, named = location_and_name(source)
-    (Store.create if named is not None and missing(location) else Store.open)(location).close()
+    location, tournament_name = location_and_name(source)
+    (Store.create if tournament_name is not None and missing(location) else Store.open)(location).close()
     options: dict[str, object] = {
         "--port": port,
         "--address": address,
-        "--config": source if named is not None else None,
+        "--config": source if tournament_name is not None else None,
         "--roles": roles,
         "--without-sign-in": without_sign_in,
     }
-    given = [str(part) for name, value in options.items() if value is not None for part in (name, value)]
-    given += [part for name in host or () for part in ("--host", name)]
-    # By name, since the page imports the arena, never the other way round; in this process, so that it ends with it.
-    raise typer.Exit(import_module("ui.serve").main([location, *given]))
+    arguments = [str(part) for name, value in options.items() if value is not None for part in (name, value)]
+    arguments += [part for name in host or () for part in ("--host", name)]
+    # Imported by name: the pages import the arena, never the reverse. In this process, so that both end together.
+    raise typer.Exit(import_module("ui.serve").main([location, *arguments]))

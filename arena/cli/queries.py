@@ -17,11 +17,13 @@ def queries(
     source: Source,
     tournament: Tournament = None,
     agent: Annotated[str | None, typer.Option(help="the queries on which this agent does worst")] = None,
-    by: Annotated[str | None, typer.Option(metavar="COLUMN", help="each agent by a column of the queries")] = None,
+    by: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="score each agent by the values of a column of the queries")
+    ] = None,
     labels: Annotated[
-        bool, typer.Option("--labels", help="what each query's documents are worth, worst first")
+        bool, typer.Option("--labels", help="the relevance labels of each query's documents, worst first")
     ] = False,
-    most: Annotated[int, typer.Option(min=1, help="lines of the table")] = 20,
+    most: Annotated[int, typer.Option(min=1, help="maximum number of rows")] = 20,
     form: Form = "table",
 ) -> None:
     """Which queries tell the agents apart, and where each agent fails."""
@@ -31,7 +33,7 @@ def queries(
     from arena.present.table import first
 
     if (agent is not None) + (by is not None) + labels > 1:
-        raise InputError("--agent, --by and --labels are tables of their own: give one of them")
+        raise InputError("--agent, --by and --labels: each shows a separate table; give one of them")
     with open_tournament(source, tournament) as (store, name):
         board = query_board(store, name)
     _check(board, agent, by, labels=labels)
@@ -51,7 +53,7 @@ def _check(board: QueryBoard, agent: str | None, by: str | None, *, labels: bool
     if labels and not board.labels:
         raise InputError("--labels: the configuration has no section 'retrieval', so no document has a label; add it")
 
-    for option, given, known in (("--agent", agent, board.standings.agents), ("--by", by, board.all_columns)):
-        if given is not None and given not in known:
-            there = nearest(given, known) if known else "; the queries have no column beside their id and text"
-            raise InputError(f"{option} {given}: there is none{there}")
+    for option, name, known in (("--agent", agent, board.standings.agents), ("--by", by, board.all_columns)):
+        if name is not None and name not in known:
+            hint = nearest(name, known) if known else "; the queries have no column beside their id and text"
+            raise InputError(f"{option} {name}: there is none{hint}")

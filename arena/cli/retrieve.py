@@ -12,33 +12,32 @@ from judges.sections import Count, Section
 
 
 class _Fusion(Section):
-    """How two rankings become one."""
+    """Settings of reciprocal rank fusion, which merges two rankings."""
 
     rrf_k: Count = 60
 
 
 def retrieve(
     corpus: Annotated[
-        list[str], typer.Option(metavar="FILE|irds:NAME", help="documents: CSV, JSONL, Parquet or id<TAB>text; repeat")
+        list[str],
+        typer.Option(metavar="FILE|irds:NAME", help="documents: CSV, JSONL, Parquet or id<TAB>text; may be repeated"),
     ],
     queries: Annotated[str, typer.Option(metavar="FILE|irds:NAME", help="a table qid, query, or TREC topics")],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="where the run goes")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="the run file to write")],
     retriever: Annotated[Literal["bm25", "dense", "hybrid"], typer.Option(help="bm25, dense, or both merged")] = "bm25",
     depth: Annotated[int, typer.Option(min=1, help="documents for each query")] = 100,
     embeddings: Annotated[
         Literal["auto", "openai", "transformers", "minilm", "hashed"],
         typer.Option(help="dense, hybrid; auto is minilm where installed, else hashed words"),
     ] = "auto",
-    cache: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="keep embeddings here, so that none is made twice")
-    ] = None,
-    name: Annotated[str | None, typer.Option(help="the run's tag; made of retriever and model when absent")] = None,
-    fine: Set = None,
+    cache: Annotated[Path | None, typer.Option(metavar="FOLDER", help="cache embeddings in this folder")] = None,
+    name: Annotated[str | None, typer.Option(help="the run's tag; default: retriever and model")] = None,
+    set_entries: Set = None,
 ) -> None:
     """Search a corpus with every query.
 
-    What is found is written as a TREC run. --set: rrf_k=60 (the constant of reciprocal rank fusion, for hybrid), and
-    the keys of a YAML file's 'embeddings': model, path, base_url, api_key_env, query_prefix, batch and so on.
+    Writes the results as a TREC run. --set: rrf_k=60 (the constant of reciprocal rank fusion, for hybrid), and the
+    keys of a YAML file's 'embeddings': model, path, base_url, api_key_env, query_prefix, batch and so on.
     """
     import asyncio
 
@@ -50,12 +49,14 @@ def retrieve(
     from retrieval_eval.data.collections import read_corpus, read_topics
     from retrieval_eval.data.runs import write_run
 
-    fusing = [entry for entry in fine or () if entry.startswith("rrf_k=")]
-    rrf_k = read_set(_Fusion, fusing).rrf_k
-    spec = read_set(EmbeddingsSpec, [entry for entry in fine or () if entry not in fusing], provider=embeddings)
+    fusion_entries = [entry for entry in set_entries or () if entry.startswith("rrf_k=")]
+    rrf_k = read_set(_Fusion, fusion_entries).rrf_k
+    spec = read_set(
+        EmbeddingsSpec, [entry for entry in set_entries or () if entry not in fusion_entries], provider=embeddings
+    )
     topics = list(read_topics(queries).values())
-    searched = Corpus.of(read_corpus(corpus))
-    library = Library(searched, cache)
+    documents = Corpus.of(read_corpus(corpus))
+    library = Library(documents, cache)
     searcher = library.retriever(retriever, spec, rrf_k)
     tag: str = retriever
     if retriever != "bm25":
@@ -64,18 +65,18 @@ def retrieve(
         if embedder.note:
             say(f"note: {embedder.note}", errors)
 
-    async def searching() -> None:
+    async def search() -> None:
         try:
             run = await retrieve_run(searcher, topics, depth, "-".join((name or tag).split()))
         finally:
             await searcher.close()
         write_run(out, run)
-        found = sum(len(ranking.doc_ids) for ranking in run.rankings.values())
-        if nothing := len(topics) - len(run.rankings):
-            errors.print(f"note: nothing is found for {counted(nothing, 'query', 'queries')}")
-        if searched.blank:
-            errors.print(f"note: without a text, so not to be found: {counted(searched.blank, 'document')}")
-        what = f"{counted(found, 'document')} for {counted(len(run.rankings), 'query', 'queries')}"
-        say(f"{out}: {what}, run {run.name}")
+        retrieved = sum(len(ranking.doc_ids) for ranking in run.rankings.values())
+        if empty := len(topics) - len(run.rankings):
+            errors.print(f"note: no document matches {counted(empty, 'query', 'queries')}")
+        if documents.blank:
+            errors.print(f"note: not searched, as they have no text: {counted(documents.blank, 'document')}")
+        counts = f"{counted(retrieved, 'document')} for {counted(len(run.rankings), 'query', 'queries')}"
+        say(f"{out}: {counts}, run {run.name}")
 
-    asyncio.run(searching())
+    asyncio.run(search())

@@ -1,4 +1,4 @@
-"""What each part of a run came to, as lines on standard error."""
+"""Summary lines of a run on standard error, for queries, agents and judges."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from arena.run.answers import AgentsRun, AgentSummary
     from arena.run.queries import SynthReport
 
-_NAMED: Final = 3
-"""Files that could not be read that are named."""
+_LISTED_FILES: Final = 3
+"""At most this many unreadable files are listed."""
 
 
 def print_part(part: RunPart) -> None:
-    """Say what queries, agents or judges came to."""
+    """Print the summary of one part of a run: queries, agents or judges."""
     if isinstance(part, RunSummary):
         print_summary(part)
         return
@@ -32,9 +32,9 @@ def print_part(part: RunPart) -> None:
 
 
 def print_summary(summary: RunSummary, option: str = "") -> None:
-    """One line per stage on standard error, one per judge that was asked, and one per judge that stopped.
+    """Print one line per stage, per judge that was called, and per judge that stopped.
 
-    ``option`` is what running the command again takes.
+    ``option`` is added to the command that the last line suggests for running again.
     """
     for note in summary.notes:
         say(f"note: {note}", errors)
@@ -43,10 +43,10 @@ def print_summary(summary: RunSummary, option: str = "") -> None:
         counts = f"{stage.judged} judged, {stage.known} needed no call, {stage.failed} failed"
         errors.print(f"{task.value}: {counts}, {stage.left} left of {stage.wanted}; {stage.calls} calls, {cost}")
         if stage.changed_lists:
-            told_by = {Task.QUESTIONS: "make bank", Task.NUGGETS: "make nuggets"}[task]
+            command = {Task.QUESTIONS: "make bank", Task.NUGGETS: "make nuggets"}[task]
             errors.print(
                 f"{task.value}: lists shorter than asked for, or with texts left out: {stage.changed_lists}; "
-                f"'ragleague {told_by}' says which"
+                f"'ragleague {command}' says which"
             )
     for name, judge in summary.judges.items():
         if judge.latency_s is not None:
@@ -61,17 +61,17 @@ def print_summary(summary: RunSummary, option: str = "") -> None:
 
 
 def _print_agents(run: AgentsRun) -> None:
-    """One line per agent on standard error, what could not be read of the corpus, and what to know of the agents."""
+    """Print one line per agent, the files of the corpus that could not be read, and notes on the agents."""
     if (corpus := run.corpus) is not None:
         twins = f", {corpus.twins:,} that repeat another left out" if corpus.twins else ""
         say(f"corpus: {counted(len(corpus.documents), 'document')} to search{twins}", errors)
-        for file in corpus.skipped[:_NAMED]:
+        for file in corpus.skipped[:_LISTED_FILES]:
             partly = "partly read: " if file.outcome == "partly read" else ""
             say(f"corpus: {file.source} {partly}{file.reason}", errors)
-        if (more := len(corpus.skipped) - _NAMED) > 0:
+        if (more := len(corpus.skipped) - _LISTED_FILES) > 0:
             say(f"corpus: ... and {more:,} more; 'ragleague documents' lists all", errors)
     for name, summary in run.agents.items():
-        say(f"agent {name}: {_words(summary)}", errors)
+        say(f"agent {name}: {_agent_counts(summary)}", errors)
         if summary.stopped:
             say(f"agent {name!r} stopped: {summary.stopped}", errors)
     for line in run.silent:
@@ -82,33 +82,34 @@ def _print_agents(run: AgentsRun) -> None:
         say(f"incomplete: {run.next_step}", errors)
 
 
-def _words(own: AgentSummary) -> str:
-    causes = ", ".join(f"{cause} {count}" for cause, count in own.causes.items())
-    failed = f"{own.failed} failed" + (f" ({causes})" if causes else "")
-    cost = MONEY.write(own.cost_usd) if own.cost_unknown < own.answered + own.failed or not own.calls else ""
-    unknown = f"{own.cost_unknown} of unknown cost" if own.cost_unknown and own.calls else ""
+def _agent_counts(agent: AgentSummary) -> str:
+    causes = ", ".join(f"{cause} {count}" for cause, count in agent.causes.items())
+    failed = f"{agent.failed} failed" + (f" ({causes})" if causes else "")
+    cost = MONEY.write(agent.cost_usd) if agent.cost_unknown < agent.answered + agent.failed or not agent.calls else ""
+    unknown = f"{agent.cost_unknown} of unknown cost" if agent.cost_unknown and agent.calls else ""
     spent = " + ".join(filter(None, (cost, unknown)))
-    said = f"{own.answered} answered, {own.known} needed no call, {failed}, {own.left} left of {own.wanted}"
-    return f"{said}; {own.calls} calls, {spent}, {own.seconds:.1f} s"
+    counts = f"{agent.answered} answered, {agent.known} needed no call, {failed}, {agent.left} left of {agent.wanted}"
+    return f"{counts}; {agent.calls} calls, {spent}, {agent.seconds:.1f} s"
 
 
 def _print_queries(report: SynthReport) -> None:
-    """How many queries were made, and what is missing."""
+    """Print how many queries were drawn, and what is missing."""
     if report.summary is not None:
         print_summary(report.summary)
-    kept = counted(sum(report.kept.values()), "query", "queries")
-    say(f"synth: {kept} drawn; 'ragleague make queries' says more", errors)
+    drawn = counted(sum(report.kept.values()), "query", "queries")
+    say(f"synth: {drawn} drawn; 'ragleague make queries' says more", errors)
     for line in report.left_alone:
         say(f"synth: {line}", errors)
     if report.skipped:
         say(f"synth: {counted(len(report.skipped), 'part', 'parts')} of the documents could not be read", errors)
-    for line in lines_of_short(report):
+    for line in quota_lines(report):
         say(f"synth: {line}", errors)
 
 
-def lines_of_short(report: SynthReport) -> list[str]:
+def quota_lines(report: SynthReport) -> list[str]:
     """A line for each model with fewer queries than its quota."""
-    to_do = "; sample more passages, or lower the quota" if report.asked_all else " so far"
+    remedy = "; sample more passages, or lower the quota" if report.asked_all else " so far"
     return [
-        f"{model}: {kept} queries of the {quota} of its quota{to_do}" for model, (kept, quota) in report.short.items()
+        f"{model}: {drawn} queries of the {quota} of its quota{remedy}"
+        for model, (drawn, quota) in report.short.items()
     ]

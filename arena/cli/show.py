@@ -1,4 +1,4 @@
-"""How commands write what they found: any board in any format."""
+"""Print boards and leaderboards in any output format."""
 
 from __future__ import annotations
 
@@ -31,32 +31,32 @@ def print_leaderboard(
     """Write a leaderboard to standard output in one of the formats of ``leaderboard --format``.
 
     Args:
-        store: with what people said, which judges are held against.
+        store: has people's labels, which are compared with the judges.
         board: the leaderboard.
-        form: of the output.
+        form: output format.
         source: the configuration or store, as the command line names it.
-        tournament: likewise.
-        details: all that fits a terminal, in place of one screen.
+        tournament: the tournament, as the command line names it.
+        details: print every section instead of one screen.
     """
     from arena.boards.leaderboard import DETAILS, with_people
 
-    lacking = board.shortfall
-    refusal = f"no ratings: {lacking.message}; {lacking.remedy}" if lacking is not None and board.withheld else ""
-    whole = with_people(store, board)
+    shortfall = board.shortfall
+    refusal = f"no ratings: {shortfall.message}; {shortfall.remedy}" if shortfall is not None and board.withheld else ""
+    full_board = with_people(store, board)
     if form in {"json", "csv", "latex"}:
-        show(whole, form)
+        show(full_board, form)
     elif details:
         _show_sections(
-            [section for section in whole.sections() if section.ident in DETAILS | board.further.keys()], form
+            [section for section in full_board.sections() if section.ident in DETAILS | board.further.keys()], form
         )
     else:
         name, place = program(), shlex.quote(source)
-        chosen = "" if tournament is None else f" --tournament {shlex.quote(tournament)}"
-        more = f"More: {name} leaderboard {place}{chosen} --details", f"In the browser: {name} ui {place}"
+        option = "" if tournament is None else f" --tournament {shlex.quote(tournament)}"
+        hints = f"More: {name} leaderboard {place}{option} --details", f"In the browser: {name} ui {place}"
         if form == "table":
-            sys.stdout.write(whole.screen(more, output.width))
+            sys.stdout.write(full_board.screen(hints, output.width))
         else:
-            _show_sections(whole.brief(), form)
+            _show_sections(full_board.brief(), form)
     if refusal and form not in {"json", "table"}:
         say(refusal, errors)
 
@@ -76,14 +76,14 @@ def show(board: Board, form: str) -> None:
 
 
 def show_noted(board: RunMetrics | QrelsAgreement, form: str) -> None:
-    """Write a board whose notes a table of CSV cannot hold: they go to standard error then."""
+    """Write a board; with CSV, which cannot hold its notes, these go to standard error."""
     show(board, form)
     if form == "csv":
         terminal.show(errors, [board.notes()])
 
 
 def show_parts(parts: Sequence[Section | Block], form: str) -> None:
-    """Write sections or blocks to standard output; of CSV, Markdown, HTML and LaTeX the first table alone."""
+    """Write sections or blocks to standard output; CSV, Markdown, HTML and LaTeX write only the first table."""
     if form == "table":
         terminal.show(output, parts)
         return
@@ -96,7 +96,7 @@ def show_parts(parts: Sequence[Section | Block], form: str) -> None:
 
 
 def _show_sections(sections: Sequence[Section], form: str) -> None:
-    """Write sections for people."""
+    """Write sections as text, Markdown or HTML."""
     if form == "table":
         terminal.show(output, sections)
     else:

@@ -1,4 +1,4 @@
-"""What a command line names as CONFIG or STORE."""
+"""Resolve the CONFIG or STORE that a command line names."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 def location_and_name(source: str) -> tuple[str, str | None]:
-    """The store's location, and the tournament's name where a configuration was given."""
+    """The store's location, and the tournament's name if ``source`` is a configuration."""
     location, name, _ = _read(source)
     return location, name
 
 
 def _read(source: str) -> tuple[str, str | None, Config | None]:
-    """The same, and the configuration where it is a tournament's."""
+    """Location and name as ``location_and_name``, and the configuration if it is a tournament's."""
     if source.endswith((".yaml", ".yml")):
         from arena.config.schema import Config
         from arena.stages.queries.config import load_either
@@ -38,12 +38,12 @@ def _read(source: str) -> tuple[str, str | None, Config | None]:
 
 
 def configured_in(source: str) -> Config | None:
-    """A tournament's configuration, where one is named."""
+    """The tournament's configuration if ``source`` is one, else ``None``."""
     return _read(source)[2]
 
 
 def require_stored(store: Store, config: Config) -> None:
-    """See that a configuration's tournament in the store is its own; say on standard error what is not in it yet.
+    """Check that the store's tournament is the configuration's; print on standard error what is not stored yet.
 
     Raises:
         InputError: another file has run a tournament of this name, with other data, agents or judges.
@@ -56,24 +56,26 @@ def require_stored(store: Store, config: Config) -> None:
 
 
 def parts_of(store: Store, config: Config) -> list[str]:
-    """The tournaments in the store that a configuration made: its own, and that of its synthetic queries.
+    """Names of the stored tournaments that a configuration made: its own, and that of its synthetic queries.
+
+    If neither is stored, the configuration's name alone.
 
     Raises:
-        InputError: there is none; or as ``require_stored``.
+        InputError: as ``require_stored``.
     """
-    made, known = [config.name], store.tournaments()
+    names, all_names = [config.name], store.tournaments()
     if config.synth is not None:
         from arena.stages.queries.config import of_tournament
 
-        made.append(of_tournament(config).tournament)
-    found = [name for name in made if name in known]
-    if config.name in found or not found:
+        names.append(of_tournament(config).tournament)
+    stored_names = [name for name in names if name in all_names]
+    if config.name in stored_names or not stored_names:
         require_stored(store, config)
-    return found or made[:1]
+    return stored_names or names[:1]
 
 
-def asked_in(queries: Path | None) -> Mapping[str, Query] | None:
-    """The queries of a file, with the conversations that they are turns of.
+def queries_in(queries: Path | None) -> Mapping[str, Query] | None:
+    """The queries of a file by id, with their conversations; ``None`` without a file.
 
     Raises:
         InputError: the file cannot be read.
@@ -84,21 +86,21 @@ def asked_in(queries: Path | None) -> Mapping[str, Query] | None:
 
 
 def clusters_in(queries: Path | None) -> Clusters:
-    """The conversations of a file's queries; none without one."""
-    return conversations((asked_in(queries) or {}).values())
+    """The conversations of a file's queries; empty without a file."""
+    return conversations((queries_in(queries) or {}).values())
 
 
 @contextmanager
 def open_tournament(source: str, tournament: str | None = None) -> Iterator[tuple[Store, str]]:
-    """The open store and the tournament that ``source`` names; the store is closed behind the block.
+    """Open the store that ``source`` names; yields it with the tournament's name, and closes it after the block.
 
     Raises:
-        InputError: no such file, store or tournament; or the store has that of another file under this name.
+        InputError: the file, store or tournament does not exist, or another file's tournament has this name.
     """
     location, name, config = _read(source)
     with closing(Store.open(location)) as store:
-        found = tournament or name or store.only_tournament()
-        store.settings(found)  # says which tournaments there are, if not this one
+        tournament_name = tournament or name or store.only_tournament()
+        store.settings(tournament_name)  # raises, with the known names, if it does not exist
         if config is not None and tournament is None:
             require_stored(store, config)
-        yield store, found
+        yield store, tournament_name

@@ -1,4 +1,4 @@
-"""``store``: what is done with a store as a whole: moved, and checked."""
+"""``store``: copy a store to another place, and check it for damage."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from arena.cli.options import Told
+from arena.cli.options import JsonForm
 from arena.present.numbers import counted
 
 group = typer.Typer(help="Stores: checking one, and moving it from SQLite to PostgreSQL or back.", no_args_is_help=True)
@@ -16,12 +16,12 @@ group = typer.Typer(help="Stores: checking one, and moving it from SQLite to Pos
 def copy_store(
     source: Annotated[str, typer.Argument(metavar="FROM", help="a store, or the YAML file of one of its tournaments")],
     target: Annotated[str, typer.Argument(metavar="TO", help="a path, or the address of an empty database")],
-    form: Told = "table",
+    form: JsonForm = "table",
 ) -> None:
     """Copy a store to another place, of the same or the other kind of database.
 
-    All of it or nothing: what arrived is read again and compared before it is committed. A run on the copy asks for
-    nothing that was judged before.
+    It copies everything or nothing: before it commits, it reads the copy again and compares it. A run on the copy
+    repeats no judgment.
     """
     from arena.cli.console import tell
     from arena.cli.sources import location_and_name
@@ -30,25 +30,25 @@ def copy_store(
 
     location, _ = location_and_name(source)
     copied = copy(location, target)
-    told = {name: {"rows": each.rows, "digest": each.digest} for name, each in copied.items()}
-    rows = counted(sum(each.rows for each in copied.values()), "row")
+    record = {name: {"rows": table.rows, "digest": table.digest} for name, table in copied.items()}
+    rows = counted(sum(table.rows for table in copied.values()), "row")
     counts = f"{counted(copied['judgment'].rows, 'judgment')}, {rows} in all"
-    tell(told, [f"{shown(location)} copied to {shown(target)}: {counts}, each the same there"], form)
+    tell(record, [f"{shown(location)} copied to {shown(target)}: {counts}, each the same there"], form)
 
 
 @group.command("check")
 def check_store(
     source: Annotated[str, typer.Argument(metavar="STORE", help="a store, or the YAML file of one of its tournaments")],
     discard: Annotated[
-        bool, typer.Option("--discard", help="take out what is damaged, so that the next run asks for it again")
+        bool, typer.Option("--discard", help="remove damaged rows, so that the next run requests them again")
     ] = False,
     add: Annotated[
         bool,
         typer.Option(
-            "--add", help="give checksums to the rows of an earlier version; as they are now, they count as right"
+            "--add", help="add checksums to rows of an earlier version; their present content then counts as correct"
         ),
     ] = False,
-    form: Told = "table",
+    form: JsonForm = "table",
 ) -> None:
     """Check a store for damage: rows that differ from their checksums, and references to rows that are gone.
 
@@ -63,26 +63,28 @@ def check_store(
 
     location, _ = location_and_name(source)
     with closing(Store.open(location)) as store:
-        found = checks.check(store)
-    left = found
-    if discard and found.problems:
+        report = checks.check(store)
+    after_discard = report
+    if discard and report.problems:
         with closing(Store.create(location)) as store:
-            checks.discard(store, found)
-            left = checks.check(store)
-    if add and not found.problems:
+            checks.discard(store, report)
+            after_discard = checks.check(store)
+    if add and not report.problems:
         with closing(Store.create(location)) as store:
             checks.add(store)
-            found = checks.check(store)
-    wrong = counted(len(found.problems), "problem") if found.problems else "nothing is wrong"
-    lines = [*found.problems, f"{shown(location)}: {counted(found.judgments, 'judgment')}, {wrong}"]
-    if found.uncovered:
-        lines.append(f"{found.uncovered} rows of an earlier version have no checksum; --add gives them one")
-    told = {"judgments": found.judgments, "problems": list(found.problems), "uncovered": found.uncovered}
-    if discard and found.problems:
-        if len(left.lasting) < len(left.problems) or len(left.problems) < len(found.problems):
+            report = checks.check(store)
+    verdict = counted(len(report.problems), "problem") if report.problems else "nothing is wrong"
+    lines = [*report.problems, f"{shown(location)}: {counted(report.judgments, 'judgment')}, {verdict}"]
+    if report.uncovered:
+        lines.append(f"{report.uncovered} rows of an earlier version have no checksum; --add gives them one")
+    record = {"judgments": report.judgments, "problems": list(report.problems), "uncovered": report.uncovered}
+    if discard and report.problems:
+        if len(after_discard.lasting) < len(after_discard.problems) or len(after_discard.problems) < len(
+            report.problems
+        ):
             lines.append("the damaged parts are taken out; run the configuration again to ask for them")
-        lines += [f"cannot be taken out: {problem}; restore a backup of the store" for problem in left.lasting]
-        told["lasting"] = list(left.lasting)
-    tell(told, lines, form)
-    if found.problems:
+        lines += [f"cannot be taken out: {problem}; restore a backup of the store" for problem in after_discard.lasting]
+        record["lasting"] = list(after_discard.lasting)
+    tell(record, lines, form)
+    if report.problems:
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""``demo``, ``init``, ``plan`` and ``run``: from a configuration to judgments in a store."""
+"""``demo``, ``init``, ``plan`` and ``run``: write a configuration, plan its judgments and make them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from arena.cli.console import INCOMPLETE
-from arena.cli.inputs import ColumnsNamed, JudgeNamed, Limit, Save, Sources, are_answers, given
+from arena.cli.inputs import ColumnsNamed, JudgeNamed, Limit, Save, Sources, are_answers, read_inputs
 from arena.cli.options import Details, Form, LogJson, RetryFailed
 from arena.run.pipeline import STAGE_TASKS
 from judges.errors import InputError
@@ -21,26 +21,26 @@ Stage = StrEnum("Stage", list(STAGE_TASKS))  # type: ignore[misc]
 
 
 def demo(
-    folder: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="where the demo's files and store go")] = Path(
-        "demo"
-    ),
+    folder: Annotated[
+        Path, typer.Option("--out", metavar="FOLDER", help="folder for the demo's files and store")
+    ] = Path("demo"),
 ) -> None:
     """Run a tournament offline on the bundled data.
 
     RAG and RAG-Fusion over BM25, dense and hybrid retrieval, and a weak baseline, answered 26 questions about a
     handbook. A lexical judge, not a language model, compares them.
-    Prints the leaderboard. Run again, it judges nothing anew.
+    Prints the leaderboard. If you run it again, it judges nothing twice.
 
-    Below stands what a decided result looks like, by verdicts that are simulated.
+    Below that it shows, with simulated verdicts, what a decided result looks like.
     """
     from arena.demo import copy_demo
 
     run([str(copy_demo(folder))])
-    _decided(folder)
+    _show_simulated(folder)
 
 
-def _decided(folder: Path) -> None:
-    """Print the leaderboard of verdicts that are simulated from a known truth."""
+def _show_simulated(folder: Path) -> None:
+    """Print a leaderboard of verdicts simulated from known strengths."""
     from arena.cli.console import output
     from arena.cli.show import print_leaderboard
     from arena.cli.sources import open_tournament
@@ -81,7 +81,7 @@ def plan(
 ) -> None:
     """Count the calls, tokens and cost of a run. Calls nothing.
 
-    Of a file that only has queries made, those of making them.
+    For a file that only makes queries, it counts the calls that make them.
     """
     from arena.boards.runs import PlanBoard
     from arena.cli.show import show
@@ -95,13 +95,13 @@ def plan(
         if isinstance(loaded, SynthConfig):
             show(PlanBoard(plan_queries(loaded)), form)
             return
-    told = given(sources, judge, limit, column, save)
-    config = told.config
-    checked = preflight(config, told.data)
+    inputs = read_inputs(sources, judge, limit, column, save)
+    config = inputs.config
+    checked = preflight(config, inputs.data)
     if not checked.only_judges:
         checked.require()
     show(PlanBoard(make_plan(config, checked.opened)), form)
-    checked.require()  # a key that is missing is said below what a run would cost
+    checked.require()  # a missing key is reported below the cost of the run
 
 
 def run(
@@ -113,26 +113,27 @@ def run(
     stage: Annotated[list[Stage] | None, typer.Option("--stage", help="do only this stage; may be repeated")] = None,
     retry_failed: RetryFailed = False,
     wait: Annotated[
-        bool, typer.Option("--wait/--no-wait", help="stay until the batches of judges in 'mode: batch' have ended")
+        bool, typer.Option("--wait/--no-wait", help="wait for the batches of judges with 'mode: batch' to end")
     ] = True,
     log_json: LogJson = None,
     executor: Annotated[
         Literal["local", "ray"] | None,
-        typer.Option("--executor", help="where calls are made; else as the configuration says"),
+        typer.Option("--executor", help="where to make calls; default: the configuration's executor"),
     ] = None,
     address: Annotated[
-        str | None, typer.Option("--address", metavar="HOST:PORT", help="of a Ray cluster; 'auto' finds this machine's")
+        str | None,
+        typer.Option("--address", metavar="HOST:PORT", help="address of a Ray cluster; 'auto' finds this machine's"),
     ] = None,
     details: Details = False,
     form: Form = "table",
 ) -> None:
     """Judge what is missing and print the leaderboard.
 
-    Before that it makes the queries and asks the agents that the configuration declares. Of files of answers, every
-    pair of agents meets on every query.
+    First it makes the queries and asks the agents that the configuration declares. With files of answers, every pair of
+    agents meets on every query.
 
-    Ctrl-C finishes what is in flight, or leaves batches to the server; a second one stops at once. Run again to go on.
-    Exit status 3: something is missing or failed, and the output says what.
+    Ctrl-C finishes the calls in flight, or leaves batches to the server; a second Ctrl-C stops at once. Run again to go
+    on. Exit status 3: something is missing or failed; the output says what.
     """
     from arena.boards.kept import keep_boards
     from arena.cli.run_lines import print_part
@@ -141,29 +142,29 @@ def run(
     from arena.cli.trace import traced_to, watching
     from arena.run.pipeline import play
 
-    found = given(sources, judge, limit, column, save)
-    loaded = _executed_by(found.config, executor, address)
+    inputs = read_inputs(sources, judge, limit, column, save)
+    loaded = _with_executor(inputs.config, executor, address)
     with traced_to(log_json) as trace:
         played = play(
             loaded,
             watching,
             print_part,
-            stages=[own.value for own in stage or ()],
+            stages=[each.value for each in stage or ()],
             retry_failed=retry_failed,
             wait=wait,
             trace=trace,
-            data=found.data,
+            data=inputs.data,
         )
     if played.board is not None:
         keep_boards(loaded.store, played.board)
         with open_tournament(loaded.store, loaded.name) as (store, _):
-            print_leaderboard(store, played.board, form, source=found.source, details=details)
+            print_leaderboard(store, played.board, form, source=inputs.source, details=details)
     if not played.complete:
         raise typer.Exit(INCOMPLETE)
 
 
-def _executed_by(config: Config, executor: str | None, address: str | None) -> Config:
-    """The configuration with what the command line says of its executor."""
+def _with_executor(config: Config, executor: str | None, address: str | None) -> Config:
+    """The configuration with the executor that the command line names."""
     from arena.config.schema import ExecutorSection
 
     kind = executor or config.executor.kind
@@ -171,5 +172,5 @@ def _executed_by(config: Config, executor: str | None, address: str | None) -> C
         raise InputError("--address: goes with --executor ray; add that, or leave it out")
     if kind == "local":
         return config.model_copy(update={"executor": ExecutorSection()})
-    told = {"kind": kind} if address is None else {"kind": kind, "address": address}
-    return config.model_copy(update={"executor": config.executor.model_copy(update=told)})
+    executor_fields = {"kind": kind} if address is None else {"kind": kind, "address": address}
+    return config.model_copy(update={"executor": config.executor.model_copy(update=executor_fields)})

@@ -1,4 +1,4 @@
-"""While judges and agents are asked: progress, and ``run --log-json``, one line per call without what was said."""
+"""Progress on standard error during a run, and ``run --log-json``: one line per call, without texts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from arena.cli.console import WHAT_IS_READ, errors, printable
+from arena.cli.console import COLUMN_NOTES, errors, printable
 from judges.errors import PROGRESS, DataError, reason
 from judges.types import CallTrace
 
@@ -23,28 +23,25 @@ Trace = Callable[[CallTrace], None]
 
 
 class _Lines(logging.Handler):
-    """What takes time before anything is done, a line each: a model that is loaded."""
+    """Prints what the libraries report before judging starts, such as a model being loaded."""
 
     def emit(self, record: logging.LogRecord) -> None:
         errors.print(printable(record.getMessage()))
 
 
-class _Unseen:
-    """Progress that nobody watches."""
+class _NoProgress:
+    """Progress that shows nothing, for output that is not a terminal."""
 
-    def begin(self, task: str, wanted: int) -> None:
-        """A stage, or an agent's turn, begins."""
+    def begin(self, task: str, wanted: int) -> None: ...
 
-    def more(self, task: str, wanted: int) -> None:
-        """More wants than were known when it began."""
+    def more(self, task: str, wanted: int) -> None: ...
 
-    def count(self, task: str, kind: SettledKind, cost_usd: float | None) -> None:
-        """One more want is settled."""
+    def count(self, task: str, kind: SettledKind, cost_usd: float | None) -> None: ...
 
 
 @contextmanager
 def watching(*, shown: bool = True) -> Iterator[Progress]:
-    """Progress on standard error: bars where it is a terminal, and a line for what a run waits for."""
+    """Show progress on standard error while the block runs: bars on a terminal, and lines about waiting."""
     lines = _Lines()
     PROGRESS.addHandler(lines)
     PROGRESS.setLevel(logging.INFO)
@@ -52,35 +49,35 @@ def watching(*, shown: bool = True) -> Iterator[Progress]:
         if shown and errors.is_terminal:
             from arena.cli.bars import Bars
 
-            WHAT_IS_READ.out()
+            COLUMN_NOTES.print_new()
             with Bars() as bars:
                 yield bars
         else:
-            yield _Unseen()
+            yield _NoProgress()
     finally:
         PROGRESS.removeHandler(lines)
 
 
 @contextmanager
 def traced_to(path: Path | None) -> Iterator[Trace | None]:
-    """A trace that adds lines to a file, ``None`` without one.
+    """A function that appends a line per call to a file; ``None`` without a file.
 
     Raises:
-        DataError: the file cannot be written, or holds something else.
+        DataError: the file cannot be written, or is not a log.
     """
     if path is None:
         yield None
         return
-    with _written(path):
-        holds = path.open("rb") if path.is_file() else io.BytesIO()
-        with holds:
-            if holds.read(1) not in {b"", b"{"}:
-                raise DataError(path, "holds no lines of a log; name another file, or one that is not there")
-    with _written(path):
-        file = os.fdopen(_at_once(path), "ab", buffering=0)
+    with _write_errors_of(path):
+        existing = path.open("rb") if path.is_file() else io.BytesIO()
+        with existing:
+            if existing.read(1) not in {b"", b"{"}:
+                raise DataError(path, "is not a JSON log; name another file, or a new one")
+    with _write_errors_of(path):
+        file = os.fdopen(_open_for_append(path), "ab", buffering=0)
 
     def add(call: CallTrace) -> None:
-        with _written(path):
+        with _write_errors_of(path):
             file.write(f"{json.dumps(_line(call))}\n".encode("ascii"))
 
     with file:
@@ -89,20 +86,20 @@ def traced_to(path: Path | None) -> Iterator[Trace | None]:
 
 @contextmanager
 def asking(log: Path | None = None) -> Iterator[tuple[Progress, Trace | None]]:
-    """Bars on a terminal, and the trace, while judges or agents are asked."""
-    with traced_to(log) as trace, watching() as told:
-        yield told, trace
+    """Show progress and write the log while judges or agents are called."""
+    with traced_to(log) as trace, watching() as progress:
+        yield progress, trace
 
 
-def _at_once(path: Path) -> int:
-    """Open a file for adding to it; a pipe that nobody reads is an error then, which would be waited for."""
-    opened = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0), 0o666)
-    os.set_blocking(opened, True)
-    return opened
+def _open_for_append(path: Path) -> int:
+    """Open a file for appending, without waiting: a pipe that nobody reads is an error."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0), 0o666)
+    os.set_blocking(descriptor, True)
+    return descriptor
 
 
 @contextmanager
-def _written(path: Path) -> Iterator[None]:
+def _write_errors_of(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -27,8 +27,8 @@ from judges.sections import (
     Section,
     TournamentName,
     as_list,
-    at_home,
     beside_file,
+    expand_home,
     line_in,
     load_section,
     matching,
@@ -49,7 +49,7 @@ def _store_beside_file(store: str, info: ValidationInfo) -> str:
     # The message shows only the variable, because the address may hold a password.
     if (variable := re.search(r"\$\{\w*\}?", store)) is not None:
         raise ValueError(f"variables of the environment are not filled in: write the path itself, not {variable[0]!r}")
-    return store if "://" in store or folder is None else str(folder / at_home(store))
+    return store if "://" in store or folder is None else str(folder / expand_home(store))
 
 
 def _source_beside_file(source: Path, info: ValidationInfo) -> Path:

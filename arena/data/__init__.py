@@ -1,1 +1,1 @@
-"""What a tournament starts from: its queries, documents and answers, and the tables that it reads."""
+"""The input data of a tournament: queries, documents and answers, and readers of the tables that hold them."""

@@ -1,4 +1,4 @@
-"""Documents that agents search and models write queries about: tables as they are, other files cut into passages."""
+"""Reads the documents that agents search and models generate queries from: tables, and files split into passages."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from retrieval_eval.documents.types import FileNote, Limits
 
 
 class CorpusReading(Struct):
-    """What documents came to, counted while their passages are taken.
+    """Counts and notes of reading documents, filled in while ``read_passages`` yields.
 
     Attributes:
-        documents: that were read.
-        skipped: files and folders that could not be, or in part only.
-        notes: what else to know of files and folders: hidden ones, and how a damaged file was read.
-        other_files: files of formats that are not read, by their ending.
-        passages: that were cut and kept.
+        documents: number of documents read.
+        skipped: files and folders that could not be read, or only in part.
+        notes: remarks on files and folders: hidden ones, and how a damaged file was read.
+        other_files: number of files in unsupported formats, by suffix.
+        passages: number of passages yielded.
         twins: passages left out as near-duplicates.
     """
 
@@ -40,7 +40,7 @@ class CorpusReading(Struct):
 def read_passages(
     paths: Sequence[Path], how: PassagesSection, limits: Limits, reading: CorpusReading
 ) -> Iterator[Document]:
-    """The passages of documents one after another, as each is read.
+    """Yield the passages of all documents, reading one document at a time; counts them in ``reading``.
 
     Raises:
         InputError: a path cannot be used (``read_documents``).
@@ -49,14 +49,14 @@ def read_passages(
         file.path.suffix.lower() or "none" for file in files_of(paths) if file.kind is None and file.unread is None
     )
     reading.other_files = dict(sorted(others.items()))
-    alike = NearDuplicates(how.near_duplicates) if how.near_duplicates is not None else None
-    for found in read_documents(paths, limits):
-        if isinstance(found, FileNote):
-            (reading.notes if found.outcome == "note" else reading.skipped).append(found)
+    near_duplicates = NearDuplicates(how.near_duplicates) if how.near_duplicates is not None else None
+    for document in read_documents(paths, limits):
+        if isinstance(document, FileNote):
+            (reading.notes if document.outcome == "note" else reading.skipped).append(document)
             continue
         reading.documents += 1
-        for passage in passages_of(found, how):
-            if alike is not None and (twin := alike.twin(passage.doc_id, passage.text)) is not None:
+        for passage in passages_of(document, how):
+            if near_duplicates is not None and (twin := near_duplicates.twin(passage.doc_id, passage.text)) is not None:
                 reading.twins.append(twin)
                 continue
             reading.passages += 1
@@ -64,12 +64,12 @@ def read_passages(
 
 
 class ReadCorpus(Struct, frozen=True):
-    """What agents search.
+    """The documents that agents search.
 
     Attributes:
-        documents: in the order of the sources; passages that repeat an earlier one are left out.
-        skipped: files and folders that could not be read, or in part only.
-        twins: passages left out.
+        documents: in the order of the sources, without near-duplicates.
+        skipped: files and folders that could not be read, or only in part.
+        twins: number of passages left out as near-duplicates.
     """
 
     documents: tuple[Document, ...]
@@ -78,10 +78,10 @@ class ReadCorpus(Struct, frozen=True):
 
 
 def corpus_of(section: DataSection) -> ReadCorpus:
-    """Read what ``data.corpus`` names.
+    """Read the documents that ``data.corpus`` names.
 
     Raises:
-        InputError: a source cannot be read, or there is no text in any.
+        InputError: a source cannot be read, or none has any text.
     """
     tables = tables_of(section.corpus)
     documents = list(read_corpus(tables))
@@ -89,11 +89,13 @@ def corpus_of(section: DataSection) -> ReadCorpus:
     if folders := [source for source in section.corpus if source not in tables]:
         documents += read_passages(folders, section.passages, section.limits, reading)
     if not documents:
-        raise DataError(", ".join(map(str, section.corpus)), "no document with text is there for agents to search")
+        raise DataError(
+            ", ".join(map(str, section.corpus)), "no document with text for agents to search; add one to 'corpus'"
+        )
     first = {document.doc_id: document for document in reversed(documents)}
     return ReadCorpus(tuple(reversed(first.values())), reading.skipped, len(reading.twins))
 
 
 def tables_of(corpus: Sequence[Path]) -> list[Path]:
-    """The sources that are tables of documents with their ids. A ``.txt`` file is one, of ``id<TAB>text``."""
+    """The sources that are tables of documents with ids; a ``.txt`` file is one, with lines ``id<TAB>text``."""
     return [source for source in corpus if not source.is_dir() and KINDS.get(source.suffix.lower(), "plain") == "plain"]

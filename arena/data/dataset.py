@@ -1,6 +1,6 @@
-"""What a tournament starts from: queries, retrieved documents, answers, and what people said of them.
+"""The dataset of a tournament: queries, retrieved documents, answers, and people's relevance labels.
 
-``arena.data.files`` reads and writes their tables.
+``arena.data.files`` reads and writes its tables.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ if TYPE_CHECKING:
     from retrieval_eval.scores.citations import CitedSentence, Habit
 
 SHARED = ""
-"""The agent of a retrieved document in tables that name none: it was given to every agent."""
+"""The agent of a retrieved document in tables without an agent column: every agent received the document."""
 EVERY_AGENT = "(every agent)"
-"""Whose scores those of such documents are."""
+"""The name under which scores of ``SHARED`` documents are shown."""
 
 LATENCY, COST, TOKENS_IN, TOKENS_OUT = "latency_s", "cost_usd", "input_tokens", "output_tokens"
-_SHOWN: Final = 40
-"""Characters of a query's text that stand for it in a message."""
 TRIED = "tried_s"
-"""Columns of a table of answers, and metadata of an answer, that say what it took."""
+"""With the four above, columns of a table of answers, and metadata of an answer, for its time, cost and tokens."""
+_SHOWN: Final = 40
+"""Characters of a query's text in a message."""
 
 Causes: TypeAlias = Mapping[str, int]
-"""How often an agent had no answer for which cause."""
+"""Number of queries that an agent failed to answer, by cause."""
 
 
 class Dataset(Struct, frozen=True, dict=True):
-    """What is judged. Every id is unique, every answer and document belongs to a query.
+    """The data to judge. All ids are unique, and every answer and retrieved document belongs to a query.
 
     Attributes:
         queries: by query_id, in the order of the file.
-        documents: by doc_id; each text once, however often it was retrieved.
-        answers: by (query_id, agent). A text may be empty: the agent then answered nothing, and that is judged.
-        retrieved: by query_id, in order of agent and rank; ``SHARED`` stands for the agent where none is named.
-        qrels: people's relevance labels by query_id and doc_id, also of documents that nobody retrieved.
-        notes: what to know of how its files were read.
-        left_out: further queries of the files, beyond ``data.limit``.
+        documents: by doc_id; each text once, even if retrieved many times.
+        answers: by (query_id, agent). An empty text is judged like any other answer.
+        retrieved: by query_id, ordered by agent and rank; the agent is ``SHARED`` if the table names none.
+        qrels: people's relevance labels by query_id and doc_id, including documents that nobody retrieved.
+        notes: notes on how the files were read.
+        left_out: number of queries in the files beyond ``data.limit``.
     """
 
     queries: Mapping[str, Query]
@@ -71,13 +71,13 @@ class Dataset(Struct, frozen=True, dict=True):
 
     @cached_property
     def unanswered_queries(self) -> tuple[str, ...]:
-        """Queries that no agent answered: no game can be played on them."""
+        """Queries that no agent answered, and on which no game can be played."""
         answered = {query_id for query_id, _ in self.answers}
         return tuple(query_id for query_id in self.queries if query_id not in answered)
 
     @cached_property
     def missing_answers(self) -> tuple[tuple[str, str], ...]:
-        """(query_id, agent) without an answer although another agent answered the query."""
+        """(query_id, agent) of answers that are missing although another agent answered the query."""
         unanswered = set(self.unanswered_queries)
         return tuple(
             (query_id, agent)
@@ -88,33 +88,33 @@ class Dataset(Struct, frozen=True, dict=True):
         )
 
     def called(self, query_id: str) -> str:
-        """A query as a message names it: by its id, or by its text where the id is only a hash of that."""
+        """The name of a query in a message: its id, or its text if the id is only a hash of the text."""
         text = self.queries[query_id].text
         return repr(beginning(text, _SHOWN)) if query_id == id_of_text("q", text) else query_id
 
     @cached_property
     def rankings(self) -> Mapping[tuple[str, str], Sequence[str]]:
-        """By query and agent the documents retrieved, best first; those given to all alike are ``EVERY_AGENT``'s."""
-        found: dict[tuple[str, str], list[str]] = {}
+        """The retrieved documents by query and agent, best first; those of ``SHARED`` are under ``EVERY_AGENT``."""
+        rankings: dict[tuple[str, str], list[str]] = {}
         for query_id, entries in self.retrieved.items():
             for entry in entries:
-                found.setdefault((query_id, entry.agent or EVERY_AGENT), []).append(entry.doc_id)
-        return found
+                rankings.setdefault((query_id, entry.agent or EVERY_AGENT), []).append(entry.doc_id)
+        return rankings
 
     @cached_property
     def given(self) -> Mapping[tuple[str, str], Sequence[str]]:
-        """By query and agent the documents that it answered from, best first, those given to all among them."""
-        found: dict[tuple[str, str], list[tuple[int, str]]] = {}
+        """The documents that each agent answered from, by query and agent, best first; includes ``SHARED`` ones."""
+        ranked: dict[tuple[str, str], list[tuple[int, str]]] = {}
         for query_id, entries in self.retrieved.items():
             for entry in entries:
                 for agent in self.agents if entry.agent == SHARED else [entry.agent]:
-                    found.setdefault((query_id, agent), []).append((entry.rank, entry.doc_id))
-        return {key: [doc_id for _, doc_id in sorted(own)] for key, own in found.items()}
+                    ranked.setdefault((query_id, agent), []).append((entry.rank, entry.doc_id))
+        return {key: [doc_id for _, doc_id in sorted(documents)] for key, documents in ranked.items()}
 
     @cached_property
     def sentences(self) -> Mapping[tuple[str, str], Sequence[CitedSentence] | None]:
-        """The sentences of all answers with what they cite, by query and agent; see ``cited_sentences``."""
-        from retrieval_eval.scores.citations import cited_sentences  # late: it takes numpy
+        """The sentences of all answers with the documents they cite, by query and agent; see ``cited_sentences``."""
+        from retrieval_eval.scores.citations import cited_sentences  # late, because it imports numpy
 
         return cited_sentences(self.answers.values(), self.given, self.documents)
 
@@ -125,21 +125,21 @@ class Dataset(Struct, frozen=True, dict=True):
         return habits_of(self.answers.values(), self.given, self.documents)
 
     def renumbered(self, answer: Answer, shown: Sequence[str], agent: str = "") -> Answer:
-        """An answer whose citations are places among the documents that somebody sees beside it; see ``renumbered``.
+        """The answer with its citations renumbered to match the documents shown beside it.
 
         Args:
-            answer: as it was given.
+            answer: the original answer.
             shown: ids of the documents, in the order shown.
-            agent: whose documents it cites, where these are not its own agent's.
+            agent: the agent whose documents the answer cites, if not its own.
         """
         from retrieval_eval.scores.citations import Habit, renumbered  # late, as above
 
-        whose = agent or answer.agent
-        ranking, habit = self.given.get((answer.query_id, whose), ()), self._habits.get(whose, Habit())
+        cited_agent = agent or answer.agent
+        ranking, habit = self.given.get((answer.query_id, cited_agent), ()), self._habits.get(cited_agent, Habit())
         return replace(answer, text=renumbered(answer, ranking, self.documents, habit, shown))
 
     def digest(self) -> str:
-        """SHA-256, in hex, of everything in the dataset; the order of rows in the files does not change it."""
+        """SHA-256 of the whole dataset, in hex; it does not depend on the order of rows in the files."""
         whole, encode = hashlib.sha256(), json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
         for part in _canonical(self):
             whole.update(encode(part).encode() + b"\n")
@@ -147,7 +147,7 @@ class Dataset(Struct, frozen=True, dict=True):
 
 
 def beginning(text: str, limit: int) -> str:
-    """The first words of a text, or its first characters where there are no blanks, on one line."""
+    """Shorten a text to one line of at most ``limit`` characters, between words if possible."""
     words = shorten(text, limit, placeholder="...")
     return words if 2 * len(words) > limit or not words.endswith("...") else " ".join(text.split())[: limit - 3] + "..."
 
@@ -168,21 +168,22 @@ def _canonical(dataset: Dataset) -> Iterator[list[object]]:
 
 
 def texts_of(queries: Collection[Query]) -> dict[str, str]:
-    """The texts of queries by their ids, and of conversations, whose turns are one unit, what they begin with."""
-    found = {query.query_id: query.text for query in queries}
+    """The texts of queries by id, and the first message of each conversation by its id."""
+    texts = {query.query_id: query.text for query in queries}
     for query in queries:
-        found.setdefault(query.cluster, query.messages[0].text if query.messages else query.text)
-    return found
+        texts.setdefault(query.cluster, query.messages[0].text if query.messages else query.text)
+    return texts
 
 
-_MOST: Final = 30
-"""A column with more values, or with more than half as many as there are queries, does not group them."""
+_MAX_GROUPS: Final = 30
+"""A column with more values than this, or than half the number of queries, does not group them."""
 
 
 def groupings(queries: Collection[Query]) -> dict[str, tuple[str, ...]]:
-    """The columns that put queries into groups, each with its values in order; a query may lack a column."""
+    """The columns by which queries can be grouped, each with its sorted values; a query may lack a column."""
     values: dict[str, set[str]] = {}
     for query in queries:
         for name, value in query.metadata.items():
             values.setdefault(name, set()).add(value)
-    return {name: tuple(sorted(own)) for name, own in values.items() if 1 < len(own) <= min(_MOST, len(queries) / 2)}
+    limit = min(_MAX_GROUPS, len(queries) / 2)
+    return {name: tuple(sorted(groups)) for name, groups in values.items() if 1 < len(groups) <= limit}

@@ -1,4 +1,4 @@
-"""The three tables that a tournament starts from, read and written, and the TREC runs beside them."""
+"""Reads and writes the tables of a tournament (queries, documents, answers), and adds TREC runs and qrels to them."""
 
 from __future__ import annotations
 
@@ -71,28 +71,28 @@ def load_dataset(
     """Read a dataset: queries by ``read_topics``, answers by ``read_records``, documents from tables.
 
     Columns: queries ``qid, query`` and optionally ``reference``, the gold answer; documents ``qid, did, document`` and
-    optionally ``agent, rank, score``; answers ``qid, agent, answer``, or ``query`` in place of ``qid``, and optionally
-    ``passages`` and ``reference``. ``NAMES`` lists the other spellings. Every further column (``title``, ``website``,
-    ``publish_time``, ...) that has a value becomes metadata.
+    optionally ``agent, rank, score``; answers ``qid, agent, answer``, or ``query`` instead of ``qid``, and optionally
+    ``passages`` and ``reference``. ``NAMES`` lists the other spellings. Every other column with a value (``title``,
+    ``website``, ``publish_time``, ...) becomes metadata.
 
-    Without queries, those of the answers are taken; without ids, ids of the texts (``id_of_text``); without a column of
-    the agent, the file's name; without documents, the ``passages`` that answers bring along. Without a ``rank`` column
-    documents are ranked in the order of the file.
+    Defaults: without tables of queries, the queries are taken from the answers; without ids, they are hashes of the
+    texts (``id_of_text``); without an agent column, the agent is the file's name; without documents, they are the
+    ``passages`` of the answers; without a ``rank`` column, documents are ranked in the order of the file.
 
     Args:
         queries: files, patterns such as ``*.csv``, or rows in memory.
-        documents: likewise.
-        answers: likewise.
-        columns: for a name of ours the column of the tables that have it; ``None``: none is.
-        limit: take the first queries only.
-        passages: whether to take the passages of answers.
+        documents: files, patterns or rows.
+        answers: files, patterns or rows.
+        columns: the tables' column for a name of ours; ``None`` if no column has that role.
+        limit: keep only the first queries.
+        passages: whether the passages of answers may serve as documents.
 
     Raises:
         DataError: a file cannot be read (see ``retrieval_eval.data.tables``), an id is empty or repeated, a document's
-            rows differ, a rank or score is not one, an answer or document belongs to no query, two agents' names look
-            the same, or an agent retrieved documents but answered nothing. Names the file, the line, and where two
-            lines clash also the other one.
-        InputError: ``columns`` has a name that is not ours, or names a column that no table has.
+            rows differ, a rank or score is malformed, an answer or document belongs to no query, two agents' names look
+            the same, or an agent retrieved documents but answered nothing. Names the file and the line, and the other
+            line if two conflict.
+        InputError: ``columns`` has an unknown name, or names a column that no table has.
     """
     asking, retrieving, answering = map(sources_of, (queries, documents, answers))
     columns = columns or {}
@@ -110,14 +110,14 @@ def load_dataset(
     records = [record for record in records if not record.failure]
     answered = _answers_of(records, asked)
     reader = _DocumentReader(asked)
-    of_documents = ColumnsRead(_METADATA_NOT | _SHOWN_BESIDE, kept=KEPT)
-    for row in (row for source in retrieving for row in named_rows(source, _OF_DOCUMENTS, ("document",), columns)):
-        of_documents.add(row)
+    document_columns = ColumnsRead(_DOCUMENT_COLUMNS | _SHOWN_METADATA, kept=KEPT)
+    for row in (row for source in retrieving for row in named_rows(source, _DOCUMENT_NAMES, ("document",), columns)):
+        document_columns.add(row)
         reader.add(row)
     notes = [note] if (note := note_of_left_out(rows.values())) else []
     notes += _unread_gold(rows.values()) if asking else []
-    given = itertools.chain(rows.values(), (record.row for record in records))
-    if several := {row.place for row in given if len(references_in(row)) > 1}:
+    all_rows = itertools.chain(rows.values(), (record.row for record in records))
+    if several := {row.place for row in all_rows if len(references_in(row)) > 1}:
         notes.append(f"{counted(len(several), 'row')} with several gold answers: the first of them counts")
     notes += _notes_of_failures(failed, answered, asked)
     if any(record.passages for record in records):
@@ -130,14 +130,14 @@ def load_dataset(
     read, note = with_conversations(with_turns(_with_references(asked, records), earlier))
     notes += [note] if note else []
     data = Dataset(read, reader.documents, answered, reader.retrieved(), notes=tuple(notes))
-    _say_read(data, rows.values() if asking else (), of_documents, records, to_come=not passages)
+    _log_columns(data, rows.values() if asking else (), document_columns, records, to_come=not passages)
     return data if limit is None else _limited(data, limit)
 
 
-_OF_DOCUMENTS: Final = names_of("did", "document", "qid", "query", "agent")
-"""The document's id comes first: ``id`` is its, and no query's, in a table of documents."""
-_OF_QUERY: Final = {"qid", "query", "reference", "messages", "conversation", "turn"}
-_OF_ANSWER: Final = {
+_DOCUMENT_NAMES: Final = names_of("did", "document", "qid", "query", "agent")
+"""``did`` comes first, because in a table of documents a column ``id`` is the document's and not the query's."""
+_QUERY_COLUMNS: Final = {"qid", "query", "reference", "messages", "conversation", "turn"}
+_ANSWER_COLUMNS: Final = {
     *COLUMNS,
     "messages",
     "conversation",
@@ -149,19 +149,19 @@ _OF_ANSWER: Final = {
     TOKENS_IN,
     TOKENS_OUT,
 }
-_SHOWN_BESIDE: Final = {"title"}
-"""What judges see of a document besides its text."""
+_SHOWN_METADATA: Final = {"title"}
+"""Metadata of a document that judges see besides its text."""
 
 
-def _unread_gold(asked: Iterable[Row]) -> list[str]:
-    """That a table of queries has a column of answers, and none of gold answers."""
-    spelt = {folded(name) for name in ("answer", *NAMES["answer"])}
+def _unread_gold(rows: Iterable[Row]) -> list[str]:
+    """Notes on tables of queries that have a column of answers but none of gold answers."""
+    answer_names = {folded(name) for name in ("answer", *NAMES["answer"])}
     tables = {
         row.path: name
-        for row in asked
+        for row in rows
         if "reference" not in row.called.values()
         for name, ours in row.called.items()
-        if name == ours and folded(name) in spelt
+        if name == ours and folded(name) in answer_names
     }
     return [
         f"{path.name}: column {name!r} is not used; if these are the gold answers, call it 'reference'"
@@ -169,17 +169,22 @@ def _unread_gold(asked: Iterable[Row]) -> list[str]:
     ]
 
 
-def _say_read(
-    data: Dataset, asked: Iterable[Row], of_documents: ColumnsRead, records: Sequence[AnswerRecord], *, to_come: bool
+def _log_columns(
+    data: Dataset,
+    query_rows: Iterable[Row],
+    document_columns: ColumnsRead,
+    records: Sequence[AnswerRecord],
+    *,
+    to_come: bool,
 ) -> None:
-    """Say which columns were read as what, and how much there is; runs may still bring documents ``to_come``."""
-    of_queries, of_answers = ColumnsRead(_OF_QUERY, kept=KEPT), ColumnsRead(_OF_ANSWER, kept=KEPT)
-    for row in asked:
-        of_queries.add(row)
-    of_queries.say(plain=False)
-    of_documents.say(plain=False)
+    """Log how columns were read, and the sizes of the tables; ``to_come`` if runs may add documents later."""
+    query_columns, answer_columns = ColumnsRead(_QUERY_COLUMNS, kept=KEPT), ColumnsRead(_ANSWER_COLUMNS, kept=KEPT)
+    for row in query_rows:
+        query_columns.add(row)
+    query_columns.say(plain=False)
+    document_columns.say(plain=False)
     for record in records:
-        of_answers.add(record.row, record.form)
+        answer_columns.add(record.row, record.form)
     queries = data.queries.values()
     gold, turns = sum(query.reference is not None for query in queries), sum(bool(query.messages) for query in queries)
     numbers = [
@@ -189,18 +194,18 @@ def _say_read(
         counted(gold, "gold answer"),
         f"messages before {counted(turns, 'query', 'queries')}",
     ]
-    of_answers.say()
+    answer_columns.say()
     READ.info("%s", ", ".join(numbers))
 
 
-_METADATA_NOT: Final = {"qid", "query", "did", "document", "agent", "rank", "score"}
+_DOCUMENT_COLUMNS: Final = {"qid", "query", "did", "document", "agent", "rank", "score"}
 
 
 def load_files(config: Config) -> Dataset:
-    """The files of queries, documents and answers that a configuration names.
+    """Load the queries, documents and answers that a configuration names.
 
     Raises:
-        InputError: as ``load_dataset``; or the queries are to be made first.
+        InputError: see ``load_dataset``; or the queries have not been generated yet.
     """
     section = config.data
     return load_dataset(
@@ -214,14 +219,14 @@ def load_files(config: Config) -> Dataset:
 
 
 def save_dataset(dataset: Dataset, folder: Path | str) -> list[Path]:
-    """Write a dataset as ``queries.csv``, ``documents.csv`` and ``answers.csv``; ``load_dataset`` gives it back equal.
+    """Write a dataset as ``queries.csv``, ``documents.csv`` and ``answers.csv``; ``load_dataset`` reads it back equal.
 
     Returns:
-        The files written; a table without rows is not.
+        The files written; tables without rows are skipped.
 
     Raises:
         DataError: a file cannot be written.
-        ValueError: a document was retrieved for no query, so that the table of documents has no place for it.
+        ValueError: a document was retrieved for no query, so that the table of documents cannot hold it.
     """
     retrieved = [entry for entries in dataset.retrieved.values() for entry in entries]
     if unused := dataset.documents.keys() - {entry.doc_id for entry in retrieved}:
@@ -256,7 +261,7 @@ def save_dataset(dataset: Dataset, folder: Path | str) -> list[Path]:
 
 
 class _DocumentReader:
-    """Gathers the rows of document tables: one row is one retrieval, several rows may share one document."""
+    """Collects the rows of tables of documents; each row is one retrieval, and several may share a document."""
 
     def __init__(self, asked: _Asked) -> None:
         self.documents: dict[str, Document] = {}
@@ -267,8 +272,8 @@ class _DocumentReader:
         self._agents: dict[str, Row] = {}
 
     def add(self, row: Row) -> None:
-        given = row.identifier("qid") if "qid" in row.values else ""
-        query_id = self._asked.id_of(row, given, row.text("query"))
+        row_id = row.identifier("qid") if "qid" in row.values else ""
+        query_id = self._asked.id_of(row, row_id, row.text("query"))
         doc_id = row.identifier("did") if "did" in row.values else id_of_text("d", row.text("document"))
         agent = row.identifier("agent") if "agent" in row.values else SHARED
         if agent not in self._agents:
@@ -290,8 +295,8 @@ class _DocumentReader:
     def require_answers(self, answering: set[str]) -> None:
         for agent, row in self._agents.items():
             if agent != SHARED and agent not in answering:
-                mend = _like(agent, answering) or "; add its answers, or remove the row"
-                raise row.error(f"this agent retrieved documents but answered no query{mend}", agent)
+                advice = _did_you_mean(agent, answering) or "; add its answers, or remove the row"
+                raise row.error(f"this agent retrieved documents but answered no query{advice}", agent)
 
     def retrieved(self) -> dict[str, tuple[Retrieved, ...]]:
         by_query: defaultdict[str, list[Retrieved]] = defaultdict(list)
@@ -300,7 +305,7 @@ class _DocumentReader:
         return {query_id: tuple(by_query[query_id]) for query_id in self._asked.queries if query_id in by_query}
 
     def _add_document(self, row: Row, doc_id: str) -> None:
-        text, metadata = row.text("document"), _metadata(row, _METADATA_NOT)
+        text, metadata = row.text("document"), _metadata(row, _DOCUMENT_COLUMNS)
         place = self._places.setdefault(("document", doc_id), row.place)
         known = self.documents.get(doc_id, Document(doc_id, text, metadata))
         if known.text != text and alike(known.text) != alike(text):
@@ -317,7 +322,7 @@ class _DocumentReader:
 
 
 class _Asked:
-    """The queries, by their ids and by their texts."""
+    """The queries, looked up by id or by text."""
 
     def __init__(self, queries: Mapping[str, Query]) -> None:
         self.queries = queries
@@ -328,10 +333,10 @@ class _Asked:
             self._by_text.setdefault(alike(query.text), []).append(query.query_id)
 
     def id_of(self, row: Row, query_id: str, text: str) -> str:
-        """The query that a row is about, by the id that it names, else by the text.
+        """The id of a row's query, looked up by the row's id, or by the text if it has no id.
 
         Raises:
-            DataError: there is none, or several have this text.
+            DataError: no query matches, or several have this text.
         """
         if query_id:
             return self._known(row, query_id)
@@ -339,31 +344,31 @@ class _Asked:
             if "query" in row.values:
                 raise row.error(f"'query' {EMPTY}")
             raise missing_column(row.path, "qid", row.values, row.line, also=NAMES["qid"])
-        found = self._by_text.get(alike(text), [])
-        if len(found) != 1:
-            problem = f"several queries have this text: {', '.join(found)}; add a column qid" if found else ""
+        matches = self._by_text.get(alike(text), [])
+        if len(matches) != 1:
+            problem = f"several queries have this text: {', '.join(matches)}; add a column qid" if matches else ""
             raise row.error(problem or f"no query has this text{_ADD_QUERY}", text)
-        return found[0]
+        return matches[0]
 
     def _known(self, row: Row, query_id: str) -> str:
-        """The id as the queries have it: 1.0 is 1 where one side holds floats only, as pandas writes whole numbers."""
+        """The id as the queries spell it: 1.0 matches 1 if one side has only floats, because pandas writes 1 as 1.0."""
         known, is_float = query_id, are_floats([query_id])
         if query_id not in self.queries:
             known = in_form(query_id, floats=self._floats)
         self._forms.setdefault((row.path, is_float), query_id)
         mixed = known != query_id and (row.path, not is_float) in self._forms
         if known not in self.queries or mixed:
-            raise row.error(f"no query has this id{_like(query_id, self.queries) or _ADD_QUERY}", query_id)
+            raise row.error(f"no query has this id{_did_you_mean(query_id, self.queries) or _ADD_QUERY}", query_id)
         return known
 
 
 def _with_one_form(records: Sequence[AnswerRecord]) -> list[AnswerRecord]:
-    """The records, their ids without ``.0`` where a file holds floats only and another has none of them."""
+    """Remove ``.0`` from ids in files whose ids are all floats, if another file has ids that are not."""
     ids: defaultdict[Path, set[str]] = defaultdict(set)
     for record in records:
         if record.query_id:
             ids[record.row.path].add(record.query_id)
-    floats = {path for path, own in ids.items() if are_floats(own)}
+    floats = {path for path, file_ids in ids.items() if are_floats(file_ids)}
     if not floats or len(floats) == len(ids):
         return list(records)
     return [
@@ -373,7 +378,7 @@ def _with_one_form(records: Sequence[AnswerRecord]) -> list[AnswerRecord]:
 
 
 _Queries: TypeAlias = tuple[dict[str, Query], dict[str, Row]]
-"""Queries by their ids, and the rows where they stand first."""
+"""Queries by id, and the first row of each."""
 
 _ADD_QUERY: Final = "; add the query, or remove the row"
 
@@ -382,8 +387,8 @@ _ID: Final = 40
 """Characters of an id in a message."""
 
 
-def _like(name: str, known: Iterable[str]) -> str:
-    """``; did you mean '1'?`` for ``001``, ``1.0`` or a slip of the pen."""
+def _did_you_mean(name: str, known: Iterable[str]) -> str:
+    """``; did you mean '1'?`` for ``001``, ``1.0`` or a typing error; ``""`` if no known name is similar."""
     names = list(known)
     same = [other for other in names if _value(other) == _value(name)]
     near = same or difflib.get_close_matches(name, names, n=1, cutoff=0.75)
@@ -402,12 +407,12 @@ def _require_columns(columns: Columns, sources: Sequence[RowSource]) -> None:
     if unknown := [name for name in columns if name not in known]:
         raise InputError(f"columns: unknown name {unknown[0]!r}{nearest(unknown[0], known)}")
     if any(not isinstance(source, Rows) and known_format(source) is None for source in sources):
-        return  # topics of TREC, whose fields are found by reading them
-    found = dict.fromkeys(name for source in sources for name in columns_of(source))
+        return  # TREC topics have no header to check
+    table_columns = dict.fromkeys(name for source in sources for name in columns_of(source))
     for ours, theirs in columns.items():
-        if theirs is not None and theirs not in found:
-            near = difflib.get_close_matches(theirs, found, n=1)
-            hint = f"; is it {near[0]!r}?" if near else f"; found {shortened(found)}"
+        if theirs is not None and theirs not in table_columns:
+            near = difflib.get_close_matches(theirs, table_columns, n=1)
+            hint = f"; is it {near[0]!r}?" if near else f"; found {shortened(table_columns)}"
             raise InputError(f"columns: {ours}: no table has a column {theirs!r}{hint}")
 
 
@@ -434,7 +439,7 @@ def _topics(source: RowSource, columns: Columns | None, *, ids: bool) -> Iterato
 
 
 def _as_turn(record: AnswerRecord) -> AnswerRecord:
-    """A record that brings its query along: the question apart from the messages before it, and with an id."""
+    """A record without a table of queries: splits the query from the messages before it, and gives it an id."""
     row, query = with_messages(record.row), record.query
     if row is not record.row:
         query = row.text("query").strip()
@@ -443,12 +448,12 @@ def _as_turn(record: AnswerRecord) -> AnswerRecord:
     return replace(record, row=row, query_id=query_id, query=query, metadata=metadata)
 
 
-_OF_TURN: Final = ("messages", "conversation", "turn")
-"""Columns of answers that are their query's, where it has no table of its own."""
+_TURN_COLUMNS: Final = ("messages", "conversation", "turn")
+"""Columns of answers that belong to the query, if there is no table of queries."""
 
 
 def _queries_of(records: Sequence[AnswerRecord]) -> _Queries:
-    """The queries that answers bring along, by their ids, else by those of their texts."""
+    """The queries of the answers, if there is no table of queries."""
     queries: dict[str, Query] = {}
     rows: dict[str, Row] = {}
     for record in records:
@@ -457,10 +462,10 @@ def _queries_of(records: Sequence[AnswerRecord]) -> _Queries:
                 record.row.path, "query", record.row.values, record.row.line, also=NAMES["query"], mapped=True
             )
         if not record.query:
-            given = record.row.values.get("query")
-            problem = "is a list; write one text" if isinstance(given, list | dict) else EMPTY
+            cell = record.row.values.get("query")
+            problem = "is a list; write one text" if isinstance(cell, list | dict) else EMPTY
             raise record.row.error(f"the text of the query {problem}", record.row.text("query") or None)
-        columns = {name: text for name in _OF_TURN if (text := record.row.text(name))}
+        columns = {name: text for name in _TURN_COLUMNS if (text := record.row.text(name))}
         query, row = Query.of(record.query_id, record.query, columns), record.row
         known, place = queries.setdefault(query.query_id, query), rows.setdefault(query.query_id, row).place
         if alike(known.text) != alike(query.text):
@@ -471,18 +476,19 @@ def _queries_of(records: Sequence[AnswerRecord]) -> _Queries:
             )
         if known.messages != query.messages:
             raise row.error(
-                f"the conversation before this query is another one in {place}; give it another id", query.query_id
+                f"the messages before this query differ from those in {place}; give one of them another id",
+                query.query_id,
             )
     return queries, rows
 
 
 def _require_shared_ids(records: Sequence[AnswerRecord]) -> None:
-    """Where every agent has ids of its own for the same texts, nothing could be compared."""
-    agents: dict[str, set[str]] = {}
+    """Raise an error if the agents share query texts but no query ids, because nothing could be compared."""
+    agents_by_id: dict[str, set[str]] = {}
     texts: dict[str, AnswerRecord] = {}
     for record in records:
-        agents.setdefault(record.query_id, set()).add(record.agent)
-    if any(len(named) > 1 for named in agents.values()):
+        agents_by_id.setdefault(record.query_id, set()).add(record.agent)
+    if any(len(agents) > 1 for agents in agents_by_id.values()):
         return
     for record in records:
         other = texts.setdefault(alike(record.query), record)
@@ -507,7 +513,7 @@ def _answers_of(records: Sequence[AnswerRecord], asked: _Asked) -> dict[tuple[st
         if (query_id, agent) in answers:
             first = places[query_id, agent].row
             raise row.error(
-                f"a second answer by {agent!r}, see {first.place}{_whose(record, first, records)}",
+                f"a second answer by {agent!r}, see {first.place}{_duplicate_advice(record, first, records)}",
                 record.query or query_id,
             )
         answers[query_id, agent] = Answer(query_id, agent, record.answer, record.metadata)
@@ -523,7 +529,7 @@ def _notes_of_failures(
     if missing:
         first = next(iter(missing.values()))
         yield (
-            f"{counted(len(missing), 'row')} with an error and no answer, taken for no answer at all: "
+            f"{counted(len(missing), 'row')} with an error and no answer, counted as missing answers: "
             f"{first.row.place} of {first.agent} ({clipped(first.failure, _FAILURE)!r})"
             + ("" if len(missing) == 1 else f" and {len(missing) - 1} more")
         )
@@ -533,11 +539,11 @@ _FAILURE: Final = 60
 """Characters of an error that a note shows."""
 
 
-def _whose(record: AnswerRecord, first: Row, records: Sequence[AnswerRecord]) -> str:
-    """What may be meant where an agent seems to have answered twice."""
+def _duplicate_advice(record: AnswerRecord, first: Row, records: Sequence[AnswerRecord]) -> str:
+    """Advice for an agent that seems to have answered a query twice; a column may really name the agents."""
     if not record.named:
-        theirs = _telling_agents_apart([one for one in records if one.row.path == record.row.path])
-        return f"; remove one, or name the agents' column: {how_to_name('agent', theirs or 'NAME')}"
+        column = _likely_agent_column([one for one in records if one.row.path == record.row.path])
+        return f"; remove one, or name the agents' column: {how_to_name('agent', column or 'NAME')}"
     if first.path != record.row.path:
         return f"; remove one, or if each file is one agent: {how_to_name('agent', 'null')}"
     return "; remove one"
@@ -546,17 +552,17 @@ def _whose(record: AnswerRecord, first: Row, records: Sequence[AnswerRecord]) ->
 _REPEATS: Final = re.compile(
     r"run|repeat|trial|epoch|seed|sample|attempt|iteration|turn|rank|time|date|passage|chunk|doc"
 )
-"""Names of columns that tell rows apart by something else than whose answer it is."""
+"""Names of columns that distinguish rows by something other than the agent."""
 
 
-def _telling_agents_apart(records: Sequence[AnswerRecord]) -> str:
-    """The first column of few values by which no query is answered twice, if there is one."""
+def _likely_agent_column(records: Sequence[AnswerRecord]) -> str:
+    """The first column with few values, each of which has at most one answer per query; ``""`` if there is none."""
     for name in records[0].metadata:
         if _REPEATS.search(name.casefold()):
             continue
-        found = [(record.query_id or alike(record.query), record.metadata.get(name, "")) for record in records]
-        values = {value for _, value in found}
-        if 1 < len(values) <= len(records) / 2 and "" not in values and len(set(found)) == len(found):
+        pairs = [(record.query_id or alike(record.query), record.metadata.get(name, "")) for record in records]
+        values = {value for _, value in pairs}
+        if 1 < len(values) <= len(records) / 2 and "" not in values and len(set(pairs)) == len(pairs):
             return name
     return ""
 
@@ -564,32 +570,32 @@ def _telling_agents_apart(records: Sequence[AnswerRecord]) -> str:
 def _add_passages(reader: _DocumentReader, records: Sequence[AnswerRecord], asked: _Asked) -> None:
     for record in records:
         query_id = asked.id_of(record.row, record.query_id, record.query)
-        for one in record.passages:
-            cells: dict[str, Cell] = {**one.metadata, "qid": query_id, "did": one.doc_id, "document": one.text}
-            reader.add(replace(record.row, values={**cells, "agent": record.agent}))
+        for passage in record.passages:
+            cells: dict[str, Cell] = {"qid": query_id, "did": passage.doc_id, "document": passage.text}
+            reader.add(replace(record.row, values={**passage.metadata, **cells, "agent": record.agent}))
 
 
 def _with_references(asked: _Asked, records: Sequence[AnswerRecord]) -> dict[str, Query]:
-    """The queries with the reference answers that answers bring along; one that a query has already counts."""
-    given: dict[str, AnswerRecord] = {}
+    """The queries, with gold answers added from the table of answers where the query has none."""
+    by_query: dict[str, AnswerRecord] = {}
     for record in records:
         if record.reference.strip():
             query_id = asked.id_of(record.row, record.query_id, record.query)
-            first = given.setdefault(query_id, record)
+            first = by_query.setdefault(query_id, record)
             if alike(first.reference) != alike(record.reference):
                 raise record.row.error(
                     f"the reference of this query is another one in {first.row.place}; keep one", record.reference
                 )
     return {
-        query_id: replace(query, reference=given[query_id].reference)
-        if query_id in given and query.reference is None
+        query_id: replace(query, reference=by_query[query_id].reference)
+        if query_id in by_query and query.reference is None
         else query
         for query_id, query in asked.queries.items()
     }
 
 
 def _limited(data: Dataset, limit: int) -> Dataset:
-    """The first queries with all that belongs to them."""
+    """The first ``limit`` queries, with their documents and answers."""
     queries = dict(list(data.queries.items())[:limit])
     retrieved = {query_id: entries for query_id, entries in data.retrieved.items() if query_id in queries}
     wanted = {entry.doc_id for entries in retrieved.values() for entry in entries}
@@ -604,7 +610,7 @@ def _limited(data: Dataset, limit: int) -> Dataset:
 
 
 def read_answers(source: Path) -> Iterator[tuple[Row, Answer]]:
-    """The answers of a table, or of runs as participants of the TREC RAG track hand them in, each with its row.
+    """Yield the answers of a table or of a run of the TREC RAG track, each with its row.
 
     Raises:
         DataError: the file cannot be read, or an answer is malformed; names file, line and value.
@@ -617,7 +623,7 @@ def read_answers(source: Path) -> Iterator[tuple[Row, Answer]]:
 
 
 def _metadata(row: Row, columns: set[str]) -> dict[str, str]:
-    # CSV cannot tell an empty cell from an absent one, so neither is metadata.
+    # CSV does not distinguish an empty cell from an absent one, so neither becomes metadata.
     return {name: text for name in row.values if name not in columns and (text := row.text(name))}
 
 
@@ -650,14 +656,14 @@ def _document_row(entry: Retrieved, document: Document) -> dict[str, Cell]:
 
 
 def with_qrels(data: Dataset, sources: Sequence[Path]) -> Dataset:
-    """The dataset with labels of people; those of queries that it has not are left out.
+    """The dataset with people's relevance labels; labels for other queries are left out.
 
     Args:
-        data: queries and the rest.
-        sources: see ``retrieval_eval.data.trec.read_qrels``; several are read as one.
+        data: the dataset.
+        sources: files of qrels, see ``retrieval_eval.data.trec.read_qrels``; their labels are merged.
 
     Raises:
-        DataError: one cannot be read or has labels for none of the queries, or two give a pair different labels.
+        DataError: a file cannot be read or has labels for none of the queries, or two files contradict each other.
     """
     from retrieval_eval.data.trec import read_qrels
 
@@ -665,7 +671,7 @@ def with_qrels(data: Dataset, sources: Sequence[Path]) -> Dataset:
     for source in sources:
         read = read_qrels(source).labels
         if read.keys().isdisjoint(data.queries):
-            raise DataError(source, "has labels for none of the queries, but for others", value=next(iter(read)))
+            raise DataError(source, "has labels for none of the queries, only for others", value=next(iter(read)))
         for query_id in read.keys() & data.queries.keys():
             known = labels.setdefault(query_id, {})
             for doc_id, label in read[query_id].items():
@@ -676,17 +682,17 @@ def with_qrels(data: Dataset, sources: Sequence[Path]) -> Dataset:
 
 
 def with_runs(data: Dataset, paths: Sequence[Path], corpora: Sequence[Path], depth: int | None) -> Dataset:
-    """The dataset with runs beside it; a run's name is its agent's.
+    """The dataset with the retrieved documents of TREC runs added; each run's tag is the name of its agent.
 
     Args:
-        data: queries, and the answers and documents that tables give. Queries that only a run has are left out.
-        paths: TREC runs, see ``retrieval_eval.data.runs.read_runs``; one alone may be of all agents together.
-        corpora: where the texts are of documents that ``data`` has not, see ``retrieval_eval.data.collections``.
-        depth: documents taken of each run and query; all when ``None``.
+        data: the dataset from the tables. Queries that only a run has are left out.
+        paths: TREC runs, see ``retrieval_eval.data.runs.read_runs``; a single run may apply to all agents.
+        corpora: collections with the texts of documents that ``data`` lacks, see ``retrieval_eval.data.collections``.
+        depth: number of documents to take per run and query; all if ``None``.
 
     Raises:
-        DataError: a file cannot be read, a run has nothing for any query, its agent answered nothing or has retrieved
-            documents in ``data`` already, or a document is in no corpus.
+        DataError: a file cannot be read, a run has none of the queries, its agent answered nothing or already has
+            retrieved documents in ``data``, or a document is in no corpus.
     """
     from retrieval_eval.data.runs import read_runs
 
@@ -715,46 +721,46 @@ def with_runs(data: Dataset, paths: Sequence[Path], corpora: Sequence[Path], dep
 
 
 def with_references(data: Dataset, corpora: Sequence[Path], *, taken: bool) -> Dataset:
-    """The dataset with the texts that answers of the TREC RAG track refer to, as far as a corpus has them.
+    """The dataset with the documents that answers of the TREC RAG track reference, as far as a corpus has them.
 
     Args:
-        data: with the answers.
-        corpora: as for ``with_runs``.
-        taken: whether something else takes documents from the corpora.
+        data: the dataset.
+        corpora: collections, as for ``with_runs``.
+        taken: whether runs or agents use the corpora.
 
     Raises:
-        DataError: nothing does, and no answer either.
+        DataError: neither runs, agents nor answers use the corpora.
     """
     from retrieval_eval.scores.citations import references
 
     wanted = {doc_id for answer in data.answers.values() for doc_id in references(answer)} - data.documents.keys()
-    found = fetch_documents(corpora, wanted) if wanted else {}
-    if not (taken or found):
+    documents = fetch_documents(corpora, wanted) if wanted else {}
+    if not (taken or documents):
         raise DataError(
             ", ".join(map(str, corpora)),
             "neither runs, agents nor references of answers take a document from it; leave out 'corpus'",
         )
-    return replace(data, documents={**data.documents, **found})
+    return replace(data, documents={**data.documents, **documents})
 
 
 def _agent_of(data: Dataset, path: Path, run: Run, *, alone: bool) -> str:
-    """Whose run it is: its tag's, or every agent's where it is the only run and its tag is like no agent's name."""
+    """The agent a run belongs to: its tag; all agents if it is the only run and its tag resembles no agent's name."""
     retrieving = {entry.agent for entries in data.retrieved.values() for entry in entries}
     answering = {agent for _, agent in data.answers}
     if run.rankings.keys().isdisjoint(data.queries):
-        raise DataError(
-            path, "this run retrieved for none of the queries, but for others", value=next(iter(run.rankings))
-        )
+        raise DataError(path, "this run has none of the queries, only others", value=next(iter(run.rankings)))
     if SHARED in retrieving:
-        raise DataError(path, "a run goes with documents that name their agent, and the table of documents names none")
+        raise DataError(path, "runs need an agent column in the table of documents, which has none")
     if run.name in retrieving:
-        raise DataError(path, "the table of documents has what this agent retrieved already", value=run.name)
+        raise DataError(
+            path, "the table of documents already has this agent's documents; remove them or the run", value=run.name
+        )
     if not answering or run.name in answering:
         return run.name
-    near = _like(run.name, answering)
+    near = _did_you_mean(run.name, answering)
     if alone and not near and not retrieving:
         return SHARED
-    raise DataError(path, f"no agent that answered is called like this run's tag{near}", value=run.name)
+    raise DataError(path, f"no agent with answers has the name of this run's tag{near}", value=run.name)
 
 
 def _entries(data: Dataset, run: Run, agent: str, depth: int | None) -> list[Retrieved]:

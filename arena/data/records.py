@@ -1,7 +1,7 @@
-"""Answers as systems and other tools write them: one record is one answer, with what came along with it.
+"""Reads answers in the formats of many tools: one record is one answer, with its passages, reference and metadata.
 
-Understood without a mapping: our own tables, RAGElo's, ragas (``user_input, response, retrieved_contexts, reference``),
-DeepEval (``input, actual_output, retrieval_context, expected_output``), the results of promptfoo, traces of
+Formats read without a mapping: our own tables, RAGElo's, ragas (``user_input, response, retrieved_contexts,
+reference``), DeepEval (``input, actual_output, retrieval_context, expected_output``), promptfoo's results, traces of
 OpenInference and Langfuse, and runs of the TREC RAG track.
 """
 
@@ -46,15 +46,15 @@ from retrieval_eval.data.vocabulary import (
 )
 
 COLUMNS: Final = ("qid", "query", "agent", "answer", "passages", "reference")
-"""What is understood of a record; the rest is metadata of the answer."""
+"""The columns of a record; all others are metadata of the answer."""
 _NESTED: Final = 200
-"""Characters of a value that an error shows."""
-_LOOKED_AT: Final = 100
-"""Rows that are looked at for the names of columns."""
+"""Characters of a value in an error message."""
+_HEADER_ROWS: Final = 100
+"""Rows that ``columns_of`` reads."""
 
 
 class Rows(Struct, frozen=True):
-    """Records that are in memory, as a table called ``name``."""
+    """A table in memory; errors refer to it by ``name``."""
 
     name: str
     records: Sequence[Mapping[str, Any]]
@@ -62,24 +62,24 @@ class Rows(Struct, frozen=True):
 
 RowSource: TypeAlias = "Path | str | Rows"
 Sources: TypeAlias = "RowSource | Sequence[RowSource]"
-"""One table, or several that are read as one; a path may be a pattern such as ``answers/*.jsonl``."""
+"""One table, or several to read as one; a path may be a pattern such as ``answers/*.jsonl``."""
 
 
 class AnswerRecord(Struct, frozen=True):
-    """One answer.
+    """One answer read from a table.
 
     Attributes:
-        row: where it stands.
-        query_id: ``""`` where the table has no ids.
-        query: text of the query, ``""`` where the table has none.
-        agent: of its column, else the name of the file.
+        row: the row that it was read from.
+        query_id: the query's id, ``""`` if the table has none.
+        query: the query's text, ``""`` if the table has none.
+        agent: the agent's name from its column, else from the file name.
         named: whether a column names the agent.
-        answer: its text; may be empty.
-        passages: what was retrieved for it, best first.
-        reference: the answer that is right, ``""`` where there is none.
-        metadata: every other column that has a value.
-        form: whose file it is, where it is no plain table.
-        failure: why there is no answer, where the row says so: that is none, and no empty one.
+        answer: the answer's text; may be empty.
+        passages: the passages retrieved for it, best first.
+        reference: the gold answer, ``""`` if there is none.
+        metadata: every other column with a value.
+        form: the format of the file, such as ``promptfoo``; ``""`` for a plain table.
+        failure: the error in a row that has no answer, else ``""``; such a row counts as missing, not as empty.
     """
 
     row: Row
@@ -95,44 +95,44 @@ class AnswerRecord(Struct, frozen=True):
     failure: str = ""
 
 
-def sources_of(given: Sources) -> list[RowSource]:
-    """Every table that is meant; patterns become the files that they match, in the order of their names.
+def sources_of(sources: Sources) -> list[RowSource]:
+    """List the tables, with patterns replaced by the matching files, sorted by name.
 
     Raises:
         DataError: a pattern matches no file, or a file is named twice.
     """
-    several = [given] if isinstance(given, str | Path | Rows) else given
-    found = [file for source in several for file in _matching(source)]
+    several = [sources] if isinstance(sources, str | Path | Rows) else sources
+    tables = [table for source in several for table in _matching(source)]
     seen = set()
-    for file in found:
-        if not isinstance(file, Rows) and (whole := os.path.realpath(file)) in seen:
-            raise DataError(file, "this file is named twice; name it once")
-        if not isinstance(file, Rows):
-            seen.add(whole)
-    return found
+    for table in tables:
+        if not isinstance(table, Rows) and (resolved := os.path.realpath(table)) in seen:
+            raise DataError(table, "this file is named twice; name it once")
+        if not isinstance(table, Rows):
+            seen.add(resolved)
+    return tables
 
 
 def _matching(source: RowSource) -> Iterable[RowSource]:
     if isinstance(source, Rows):
         return [source]
     try:
-        there = bool(os.lstat(source))
+        exists = bool(os.lstat(source))
     except (FileNotFoundError, NotADirectoryError):
-        there = False
-    except (OSError, ValueError) as error:  # too long, or with a character that no name holds
+        exists = False
+    except (OSError, ValueError) as error:  # too long, or with a character that no file name can have
         raise DataError(str(source)[:40], "is not the name of a file; name one") from error
-    if there or not glob.has_magic(str(source)):
+    if exists or not glob.has_magic(str(source)):
         return [Path(source)]
-    if not (found := sorted(glob.glob(str(source), recursive=True))):  # noqa: PTH207 - it may be absolute
+    if not (names := sorted(glob.glob(str(source), recursive=True))):  # noqa: PTH207 - it may be absolute
         raise DataError(source, "no file matches this pattern; check its folder and name")
-    return [Path(name) for name in found]
+    return [Path(name) for name in names]
 
 
 def read_records(sources: Sequence[RowSource], columns: Columns | None = None) -> Iterator[AnswerRecord]:
-    """The records of tables.
+    """Yield the answer records of all tables.
 
     Raises:
-        DataError: a table cannot be read, has no answers, or an entry is malformed; names file, line and value.
+        DataError: a table cannot be read or has no answers, or a row is malformed; names file, line and value.
     """
     names = _names(sources)
     for source in sources:
@@ -148,22 +148,22 @@ _PASSAGE: Final = ("document", "passage", "passage_text", "chunk", "segment", "c
 
 
 def _by_answer(records: Sequence[AnswerRecord]) -> Iterable[AnswerRecord]:
-    """The records, those with a passage each of one answer as one: its text stands in the first, or in all of them."""
-    whole: dict[tuple[str, str], AnswerRecord] = {}
+    """Merge the rows of an answer in tables with one row per passage; the first row, or all, have the answer's text."""
+    first_records: dict[tuple[str, str], AnswerRecord] = {}
     for record in records:
-        whole.setdefault((record.query_id or record.query, record.agent), record)
+        first_records.setdefault((record.query_id or record.query, record.agent), record)
     column = next((name for name in _PASSAGE if all(name in record.row.values for record in records)), None)
-    if column is None or len(whole) == len(records) or any(record.passages for record in records):
+    if column is None or len(first_records) == len(records) or any(record.passages for record in records):
         return records
-    passages: dict[tuple[str, str], dict[str, Document]] = {key: {} for key in whole}
+    passages: dict[tuple[str, str], dict[str, Document]] = {key: {} for key in first_records}
     for record in records:
         key, text = (record.query_id or record.query, record.agent), record.row.text(column)
-        if text in passages[key] or (record.answer.strip() and record.answer != whole[key].answer):
+        if text in passages[key] or (record.answer.strip() and record.answer != first_records[key].answer):
             return records
         passages[key][text] = Document(id_of_text("d", text), text)
     return [
         _with_passages(record, column, [each for each in passages[key].values() if each.text.strip()])
-        for key, record in whole.items()
+        for key, record in first_records.items()
     ]
 
 
@@ -174,7 +174,7 @@ def _with_passages(record: AnswerRecord, column: str, passages: Sequence[Documen
 
 
 def named_rows(source: RowSource, names: Spellings, required: Sequence[str], columns: Columns | None) -> Iterator[Row]:
-    """The rows of a table, its columns by our names.
+    """The rows of a table, with the columns renamed to ours.
 
     Raises:
         DataError: the table cannot be read, or lacks a required column.
@@ -200,16 +200,16 @@ def _in_memory(source: Rows) -> Iterator[Row]:
 
 
 def columns_of(source: RowSource) -> Iterator[str]:
-    """The columns of a table's first rows, as it spells them; of promptfoo's results the variables too."""
+    """The column names in a table's first rows, in the table's spelling; for promptfoo also the variables."""
     rows: Iterable[Mapping[str, Any]]
     rows = source.records if isinstance(source, Rows) else (row.values for row in read_rows(source))
-    for row in islice(rows, _LOOKED_AT):
+    for row in islice(rows, _HEADER_ROWS):
         yield from row
         yield from row["vars"] if isinstance(row.get("vars"), dict) else ()
 
 
 _CONVERSATIONS: Final = ("turns", "user_input", "messages")
-"""Where DeepEval, ragas and chat logs have conversations whose answers are among the messages."""
+"""Columns of DeepEval, ragas and chat logs that hold a whole conversation, answers included."""
 
 
 def _is_list_of_turns(row: Row, column: str) -> bool:
@@ -217,17 +217,17 @@ def _is_list_of_turns(row: Row, column: str) -> bool:
 
 
 class _Renaming:
-    """Gives rows our names for their columns; most rows have those of the row before."""
+    """Renames the columns of rows to ours; caches the names by header, because most rows share it."""
 
     def __init__(self, names: Spellings, required: Sequence[str], columns: Columns | None) -> None:
         self._names, self._required, self._columns = names, required, columns
         self._called: dict[tuple[str, ...], dict[str, str]] = {}
 
     def of(self, row: Row) -> Row:
-        """The row by our names.
+        """The row with its columns renamed.
 
         Raises:
-            DataError: a required column is missing, or it cannot be told which one is meant.
+            DataError: a required column is missing or ambiguous.
         """
         header = tuple(row.values)
         if (called := self._called.get(header)) is None:
@@ -255,17 +255,17 @@ class _Renaming:
 
 
 def _named(source: RowSource, columns: Columns | None) -> Iterator[tuple[Row, str]]:
-    """Rows by our names, and whose form the file has, where it is no plain table."""
-    names = {**names_of(*COLUMNS, "messages"), "error": _OF_FAILURE}
+    """The renamed rows of a table, each with the format of the file, ``""`` for a plain table."""
+    names = {**names_of(*COLUMNS, "messages"), "error": _ERROR_NAMES}
     renaming = _Renaming(names, ("answer",), columns)
     if is_traces(next(iter(source.records), {}) if isinstance(source, Rows) else source):
         rows = trace_rows(source) if not isinstance(source, Rows) else rows_of_traces(_in_memory(source))
         yield from ((renaming.of(row), "traces") for row in rows)
     elif isinstance(source, Rows) or not _is_promptfoo(source):
-        parted: bool | None = None
+        deepeval: bool | None = None
         for row in named_rows(source, names, ("answer",), columns):
-            parted = _is_deepeval(source, columns) if parted is None else parted
-            yield (_with_parts(row) if parted else row), ""
+            deepeval = _is_deepeval(source, columns) if deepeval is None else deepeval
+            yield (_split_passages(row) if deepeval else row), ""
     else:
         results = list(read_rows(source))
         prompts = {cell_text(row.values.get("promptIdx")) for row in results}
@@ -275,25 +275,25 @@ def _named(source: RowSource, columns: Columns | None) -> Iterator[tuple[Row, st
 
 
 def _is_deepeval(source: RowSource, columns: Columns | None) -> bool:
-    """Whether DeepEval saved a table, by columns that nobody else has together."""
+    """Whether a table is DeepEval's, by a combination of columns that no other tool has."""
     if "passages" in (columns or {}):
         return False
-    found = {re.sub(r"[\s_-]", "", name).casefold() for name in columns_of(source)}
-    return found >= {"input", "actualoutput", "retrievalcontext"}
+    names = {re.sub(r"[\s_-]", "", name).casefold() for name in columns_of(source)}
+    return names >= {"input", "actualoutput", "retrievalcontext"}
 
 
 _TABLE_RULE: Final = re.compile(r"^\s*\|?\s*:?-{2,}:?\s*\|", re.MULTILINE)
 
 
-def _with_parts(row: Row) -> Row:
-    """DeepEval writes several passages as ``one|other``; lines of a table of Markdown are one."""
-    given = row.values.get("passages")
-    if not isinstance(given, str) or _TABLE_RULE.search(given) or row.listed("passages") is not None:
+def _split_passages(row: Row) -> Row:
+    """Split passages that DeepEval joined as ``one|other``, but not a Markdown table."""
+    cell = row.values.get("passages")
+    if not isinstance(cell, str) or _TABLE_RULE.search(cell) or row.listed("passages") is not None:
         return row
-    return replace(row, values={**row.values, "passages": re.split(r"(?<! )\|(?! )", given)})
+    return replace(row, values={**row.values, "passages": re.split(r"(?<! )\|(?! )", cell)})
 
 
-_PLACES: Final = (
+_TEXT_PATHS: Final = (
     ("completion",),
     ("choices", 0, "message", "content"),
     ("body", "choices", 0, "message", "content"),
@@ -304,49 +304,49 @@ _PLACES: Final = (
     (0, "content"),
     (0, "text"),
 )
-"""Where answers of servers and frameworks have their text: Inspect, OpenAI's batches, LangChain."""
+"""Paths to the text in nested answers of servers and frameworks: Inspect, OpenAI's batches, LangChain."""
 
 
-def _place_of_text(given: Cell) -> str:
-    for place in _PLACES:
-        found: Any = given
-        for step in place:
-            there = isinstance(found, list) if isinstance(step, int) else isinstance(found, dict)
-            found = (found[step : step + 1] or [None])[0] if there and isinstance(step, int) else found
-            found = found.get(step) if there and isinstance(found, dict) and isinstance(step, str) else found
-            if not there:
-                found = None
-        if isinstance(found, str):
-            return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place).lstrip(".")
+def _path_of_text(answer: Cell) -> str:
+    for path in _TEXT_PATHS:
+        value: Any = answer
+        for step in path:
+            fits = isinstance(value, list) if isinstance(step, int) else isinstance(value, dict)
+            value = (value[step : step + 1] or [None])[0] if fits and isinstance(step, int) else value
+            value = value.get(step) if fits and isinstance(value, dict) and isinstance(step, str) else value
+            if not fits:
+                value = None
+        if isinstance(value, str):
+            return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
     return ""
 
 
-_OF_FAILURE: Final = ("error_message", "error_msg", "err", "exception", "failure")
+_ERROR_NAMES: Final = ("error_message", "error_msg", "err", "exception", "failure")
 _STATUS: Final = ("status", "status_code", "http_status")
 _BAD_STATUS: Final = re.compile(r"(?:HTTP )?[45]\d\d(?:\.0)?|error|failed|failure|time[d_ ]*out", re.IGNORECASE)
 _NO_FAILURE: Final = frozenset(("", "none", "null", "nan", "n/a", "false", "0", "no", "ok", "[]", "{}"))
 
 
 def _failure(row: Row) -> str:
-    """Why a row has no answer: what it says of an error, where it has no other text."""
-    said = row.text("error").strip()
-    if said.casefold() in _NO_FAILURE:
+    """The error or bad status in a row that has no answer, else ``""``."""
+    error = row.text("error").strip()
+    if error.casefold() in _NO_FAILURE:
         states = (row.text(name).strip() for name in _STATUS)
-        said = next((f"status {state}" for state in states if _BAD_STATUS.fullmatch(state)), "")
-    answered = row.text("answer").strip()
-    no_answer = answered.casefold() in {"", "nan", "none", "null"} or answered == said
-    return said if no_answer and said.casefold() not in _NO_FAILURE else ""
+        error = next((f"status {state}" for state in states if _BAD_STATUS.fullmatch(state)), "")
+    answer = row.text("answer").strip()
+    no_answer = answer.casefold() in {"", "nan", "none", "null"} or answer == error
+    return error if no_answer and error.casefold() not in _NO_FAILURE else ""
 
 
 def _record(row: Row, name: str, form: str) -> AnswerRecord:
     failure = _failure(row)
     if not failure and "answer" not in row.values:
         raise missing_column(row.path, "answer", row.values, row.line, also=NAMES["answer"], mapped=True)
-    if isinstance(given := row.values.get("answer"), list | dict):
-        kind = "a list" if isinstance(given, list) else "an object"
-        place = _place_of_text(given)
-        advice = f"its text is {place!r}: write a table with that as 'answer'" if place else "join it"
-        raise row.error(f"the answer is {kind}; a judge reads one text: {advice}", cell_text(given)[:_NESTED])
+    if isinstance(nested := row.values.get("answer"), list | dict):
+        kind = "a list" if isinstance(nested, list) else "an object"
+        path = _path_of_text(nested)
+        advice = f"its text is {path!r}: write a table with that as 'answer'" if path else "join it"
+        raise row.error(f"the answer is {kind}; a judge reads one text: {advice}", cell_text(nested)[:_NESTED])
     if row.values.get("citations") and (cited := row.listed("citations")) is not None:
         row = replace(row, values={**row.values, "citations": cited})
     query = "" if isinstance(row.values.get("query"), list | dict) else row.text("query").strip()
@@ -369,21 +369,20 @@ def _record(row: Row, name: str, form: str) -> AnswerRecord:
 def _of_trec(row: Row, answer: Answer) -> AnswerRecord:
     metadata = dict(answer.metadata)
     query, form = metadata["query"], "answers of the TREC RAG track"
-    row = replace(row, called={})  # the track's form says it
-    row = replace(row, called={})  # the track's form says it
+    row = replace(row, called={})  # the track fixes the columns, so that none need be reported
     return AnswerRecord(row, answer.query_id, query, answer.agent, True, answer.text, [], "", metadata, form)
 
 
 def _names(sources: Sequence[RowSource]) -> dict[str, str]:
-    """What the agent of a table is called that names none: the file, or its folder where several files share a name."""
+    """Agent names for tables without an agent column: the file's name, or its folder's if files share a name."""
     paths = [_path(source) for source in sources]
     stems = Counter(map(file_stem, paths))
-    placed = Counter((file_stem(path), path.parent) for path in paths)
+    stems_in_folders = Counter((file_stem(path), path.parent) for path in paths)
 
     def name(path: Path) -> str:
         if stems[file_stem(path)] == 1:
             return file_stem(path)
-        return path.resolve().parent.name if placed[file_stem(path), path.parent] == 1 else path.name
+        return path.resolve().parent.name if stems_in_folders[file_stem(path), path.parent] == 1 else path.name
 
     return {str(path): name(path) for path in paths}
 
@@ -393,8 +392,8 @@ def _path(source: RowSource) -> Path:
 
 
 def _passages(row: Row) -> Iterator[Document]:
-    given, listed = row.values.get("passages"), row.listed("passages")
-    entries = listed if listed is not None else [given] if row.text("passages").strip() else []
+    cell, listed = row.values.get("passages"), row.listed("passages")
+    entries = listed if listed is not None else [cell] if row.text("passages").strip() else []
     seen = set()
     for number, entry in enumerate(entries, start=1):
         document = _document(row, entry)
@@ -409,19 +408,19 @@ def _passages(row: Row) -> Iterator[Document]:
 
 
 def _document(row: Row, entry: Cell) -> Document | None:
-    if not isinstance(entry, str | dict | list):  # a document of LangChain, a node of LlamaIndex
-        thing = getattr(entry, "node", entry)
-        text = getattr(thing, "page_content", None) or getattr(thing, "text", None)
-        entry = {"text": text, "metadata": getattr(thing, "metadata", None)}
-    if isinstance(entry, list) and len(entry) == 2 and isinstance(entry[1], int | float):  # with its score
+    if not isinstance(entry, str | dict | list):  # a LangChain document or LlamaIndex node
+        node = getattr(entry, "node", entry)
+        text = getattr(node, "page_content", None) or getattr(node, "text", None)
+        entry = {"text": text, "metadata": getattr(node, "metadata", None)}
+    if isinstance(entry, list) and len(entry) == 2 and isinstance(entry[1], int | float):  # a pair with the score
         entry = entry[0]
     if isinstance(entry, str):
         return Document(id_of_text("d", entry), entry)
-    if isinstance(entry, dict) and isinstance(entry.get("node"), dict):  # LlamaIndex's
+    if isinstance(entry, dict) and isinstance(entry.get("node"), dict):  # LlamaIndex
         entry = entry["node"]
     if not isinstance(entry, dict):
         return None
-    cells = {**entry, **(entry["metadata"] if isinstance(entry.get("metadata"), dict) else {})}  # LangChain's
+    cells = {**entry, **(entry["metadata"] if isinstance(entry.get("metadata"), dict) else {})}  # LangChain
     cells.pop("metadata", None)
     called = canonical_names(cells, names_of("did", "document"))
     values = {called[name]: cell for name, cell in cells.items() if called[name]}
@@ -431,7 +430,7 @@ def _document(row: Row, entry: Cell) -> Document | None:
 
 
 def references_in(row: Row, column: str = "reference") -> list[str]:
-    """The right answers that a cell holds: a text, or a list of texts."""
+    """The gold answers in a cell, which is a text or a list of texts."""
     several = row.listed(column)
     if several is not None:
         return [entry for entry in several if isinstance(entry, str) and entry.strip()]
@@ -439,10 +438,10 @@ def references_in(row: Row, column: str = "reference") -> list[str]:
 
 
 def _plain(value: Any) -> Cell:
-    """A cell of a frame as JSON would have it."""
+    """A cell of a data frame as a JSON value."""
     if value is None or isinstance(value, str | int | float | list | dict):
         return value
-    if hasattr(value, "tolist"):  # numpy's arrays and numbers
+    if hasattr(value, "tolist"):  # numpy arrays and numbers
         plain: Cell = value.tolist()
         return plain
     if isinstance(value, bytes):
@@ -450,11 +449,11 @@ def _plain(value: Any) -> Cell:
     if isinstance(value, tuple):
         return list(value)
     text = str(value)
-    return None if text in {"<NA>", "NaT"} else text  # as pandas marks what is missing
+    return None if text in {"<NA>", "NaT"} else text  # missing values of pandas
 
 
 def _is_promptfoo(path: Path | str) -> bool:
-    """Whether a file holds results of promptfoo, by its first one."""
+    """Whether a file holds results of promptfoo, judging by its first row."""
     if known_format(path) not in {"json", "jsonl", "parquet"}:
         return False
     first = next(read_rows(path)).values
@@ -462,11 +461,11 @@ def _is_promptfoo(path: Path | str) -> bool:
 
 
 _ASSERTED: Final = 1
-"""promptfoo's reason of a failure where there was an answer, and it was not as it should be."""
+"""promptfoo's ``failureReason`` of an answer that failed an assertion."""
 
 
 def _flattened(row: Row) -> dict[str, Cell]:
-    """One result of promptfoo: the variables, the output, and provider and prompt as the agent."""
+    """The cells of one promptfoo result: its variables, output, error, latency and cost."""
     values, variables = row.values, row.values["vars"]
     assert isinstance(variables, dict)
     response = values.get("response")
@@ -488,7 +487,7 @@ def _flattened(row: Row) -> dict[str, Cell]:
 
 
 def _of_promptfoo(values: Mapping[str, Cell], *, several: bool) -> str:
-    """The provider, with the prompt where there are several."""
+    """The agent of a promptfoo result: the provider, followed by the prompt if there are ``several``."""
     provider, prompt = values.get("provider"), values.get("prompt")
     provider = provider if isinstance(provider, dict) else {"id": provider}
     name = cell_text(provider.get("label")) or cell_text(provider.get("id"))

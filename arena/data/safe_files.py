@@ -1,9 +1,9 @@
-"""Edits of a user's own files: whole or not at all, never over somebody else's edit, with what stood there before.
+"""Atomic edits of a user's files, with a history of replaced versions and no overwriting of other people's edits.
 
-Beside ``bank.csv`` stands ``bank.csv.history/``: the versions that were replaced, byte for byte, as ``0001-bank.csv``,
-``0002-bank.csv`` ..., and ``log.jsonl``, one line a save: who saved, when, what was changed, the name of the version
-that was replaced, and the SHA-256 of both. A version is kept before it is replaced, so nothing is lost where a save was
-cut off; its line then has an ``after`` that is the hash of no version.
+Next to ``bank.csv``, the folder ``bank.csv.history/`` holds the replaced versions, byte for byte, as ``0001-bank.csv``,
+``0002-bank.csv`` and so on, and ``log.jsonl`` with one line per save: who saved, when, what was changed, the name of
+the replaced version, and the SHA-256 of both. A version is copied before it is replaced, so an interrupted save loses
+nothing; the ``after`` of its line is then the hash of no version.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class Saved(Struct, frozen=True):
     """One line of the log.
 
     Attributes:
-        at: when, UTC, ISO 8601.
-        by: who, as they named themselves.
-        what: what was changed, in words.
-        earlier: name of the version that was replaced, in the folder of the history.
-        before: SHA-256 of that version.
-        after: SHA-256 of the one that took its place.
+        at: time in UTC, ISO 8601.
+        by: name of the person who saved, as entered.
+        what: description of the change.
+        earlier: name of the replaced version in the history folder.
+        before: SHA-256 of the replaced version.
+        after: SHA-256 of the new version.
     """
 
     at: str
@@ -52,10 +52,10 @@ class Saved(Struct, frozen=True):
 
 
 def digest(path: Path) -> str | None:
-    """SHA-256 of a file, ``None`` where there is none. Take it before reading what you let somebody edit.
+    """SHA-256 of a file, ``None`` if it does not exist. Compute it before you read the file for editing.
 
     Raises:
-        DataError: it cannot be read.
+        DataError: the file cannot be read.
     """
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
@@ -66,29 +66,29 @@ def digest(path: Path) -> str | None:
 
 
 def within(folder: Path, path: Path) -> bool:
-    """Whether a file is in a folder or below it, links followed."""
+    """Whether a file is inside a folder, at any depth, after resolving links."""
     return path.resolve().is_relative_to(folder.resolve())
 
 
 def save(
     path: Path, write: Callable[[Path], object], *, folder: Path, seen: str | None, by: str, what: str
 ) -> Path | None:
-    """Put a new version in the place of a file.
+    """Replace a file by a new version, and copy the old one to the history.
 
     Args:
-        path: the file; its permissions stay.
-        write: writes the new version to the path that it is given, whose name ends as ``path`` does.
-        folder: nothing outside of it is written.
+        path: the file; it keeps its permissions.
+        write: writes the new version to the path passed to it, which has the suffix of ``path``.
+        folder: the only folder where files may be written.
         seen: ``digest`` of the version that was edited, ``None`` for a new file.
-        by: who edits.
-        what: what they changed, in words.
+        by: name of the person who edits.
+        what: description of the change.
 
     Returns:
-        The version that was replaced, in the history; ``None`` for a new file.
+        The path of the replaced version in the history; ``None`` for a new file.
 
     Raises:
-        InputError: the file is outside the folder, or somebody else wrote it meanwhile. It stands as it was.
-        DataError: it cannot be written. It stands as it was.
+        InputError: the file is outside the folder, or somebody else changed it meanwhile. The file is unchanged.
+        DataError: the file cannot be written. It is unchanged.
     """
     if not within(folder, path):
         raise InputError(f"{path}: is not in {folder}, the folder of the configuration; edit the file itself")
@@ -115,10 +115,10 @@ _THERE = "exists and may have been edited; name a new file"
 
 
 def history(path: Path) -> list[Saved]:
-    """The saves of a file, the latest first.
+    """The log of a file's saves, latest first; empty if there is none.
 
     Raises:
-        DataError: the log cannot be read, or a line of it is damaged.
+        DataError: the log cannot be read, or has a damaged line.
     """
     log = history_folder(path) / LOG
     if not log.is_file():
@@ -129,20 +129,20 @@ def history(path: Path) -> list[Saved]:
     except OSError as error:
         raise DataError(log, f"cannot be read: {reason(error)}") from error
     except (ValueError, TypeError) as error:
-        raise DataError(log, "has a damaged line; mend or remove it") from error
+        raise DataError(log, "has a damaged line; repair or remove it") from error
 
 
 def history_folder(path: Path) -> Path:
-    """Where the earlier versions of a file are."""
+    """The folder of a file's earlier versions."""
     target = path.resolve()
     return target.with_name(f"{target.name}.history")
 
 
 def _keep(target: Path, draft: Path, by: str, what: str) -> Path:
-    """Copy the version that is about to be replaced, and note who replaces it; the new one takes its permissions."""
+    """Copy the present version to the history, log the save, and give the draft the same permissions."""
     folder = history_folder(target)
     folder.mkdir(exist_ok=True)
-    numbers = [int(found[1]) for entry in folder.iterdir() if (found := _NUMBERED.match(entry.name))]
+    numbers = [int(match[1]) for entry in folder.iterdir() if (match := _NUMBERED.match(entry.name))]
     earlier = folder / f"{max(numbers, default=0) + 1:04}-{target.name}"
     shutil.copy2(target, earlier)
     _make_lasting(earlier)
@@ -159,27 +159,27 @@ def _keep(target: Path, draft: Path, by: str, what: str) -> Path:
 
 
 def _make_lasting(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on the disk."""
-    if sys.platform == "win32" and path.is_dir():  # which knows no such thing of folders
+    """Flush a file, or the entries of a folder, to the disk."""
+    if sys.platform == "win32" and path.is_dir():  # Windows cannot fsync a folder
         return
-    opened = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(opened)
+        os.fsync(descriptor)
     finally:
-        os.close(opened)
+        os.close(descriptor)
 
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Only one of us at a time between the look at a file and its replacement; ends with the process."""
+    """Lock a folder, so that one process at a time compares and replaces a file; the lock ends with the process."""
     if sys.platform == "win32":
         yield
         return
     import fcntl
 
-    opened = os.open(folder, os.O_RDONLY)
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(opened, fcntl.LOCK_EX)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(opened)
+        os.close(descriptor)

@@ -1,10 +1,9 @@
-"""Answers in the traces of running systems: spans of OpenTelemetry, and exports of Langfuse.
+"""Reads answers from traces of running systems: OpenTelemetry spans, and exports of Langfuse.
 
-A trace is one answer. It is read into a row as any table of answers has it: ``query``, ``answer``, ``passages``, and
-what it took. Read are spans with the attributes of OpenInference, or of OpenTelemetry's own conventions for generative
-AI, as OTLP writes them in JSON (``resourceSpans``), as the SDK prints them and as Phoenix exports them. Of Langfuse,
-traces as its pages and its API give them, and its exports of observations. A trace without an output
-is no answer and is left out.
+Each trace becomes one row of a table of answers: ``query``, ``answer``, ``passages``, latency, tokens and cost. Spans
+may have the attributes of OpenInference or of OpenTelemetry's conventions for generative AI, in OTLP JSON
+(``resourceSpans``), as printed by the SDK, or as exported by Phoenix. Langfuse traces may come from its pages, its API,
+or its exports of observations. Traces without an output are skipped.
 """
 
 from __future__ import annotations
@@ -47,32 +46,32 @@ _ANSWER: Final = (
     ),
     *("choices", "generations", "messages", "message", "content", "text", "kwargs", "data"),
 )
-"""Where the text stands in an input or an output that is an object, best first."""
+"""Keys under which an input or output object has its text, best first."""
 _PASSAGES: Final = ("passages", "contexts", "context", "documents", "source_documents", "retrieved_contexts", "sources")
 _TEXTS: Final = ("page_content", "pageContent", "content", "text", "document", "passage")
-_TOLD: Final = ("agent", "qid", "query_id", "question_id", "reference", "expected_output", "ground_truth")
-"""What is taken of a trace's ``metadata``."""
+_METADATA_COLUMNS: Final = ("agent", "qid", "query_id", "question_id", "reference", "expected_output", "ground_truth")
+"""Keys read from a trace's ``metadata``."""
 _NOT_ANSWERING: Final = frozenset({"RETRIEVER", "RERANKER", "EMBEDDING", "TOOL", "GUARDRAIL", "EVALUATOR"})
 _LANGFUSE: Final = frozenset(
     {"observations", "bookmarked", "projectId", "project_id", "htmlPath", "externalId", "sessionId", "session_id"}
 )
-_ASKING: Final = frozenset({"user", "human"})
+_USER_ROLES: Final = frozenset({"user", "human"})
 _OPERATIONS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("chat", "text_completion", "generate_content"), "LLM"),
     "retrieval": "RETRIEVER",
     "embeddings": "EMBEDDING",
     "execute_tool": "TOOL",
 }
-"""What OpenInference calls an operation of OpenTelemetry; an agent or a workflow is a step around others."""
-_WHOLE: Final = ("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.retrieval.documents")
-"""Attributes that are lists of objects."""
-_LISTS: Final = (".documents", "_documents", "_messages", ".messages", ".metadata")
-"""Ends of the names of attributes that are lists or objects."""
+"""Operations of OpenTelemetry and the span kinds of OpenInference; any other operation is a ``CHAIN``."""
+_UNFLATTENED: Final = ("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.retrieval.documents")
+"""Attributes that stay lists of objects."""
+_LIST_SUFFIXES: Final = (".documents", "_documents", "_messages", ".messages", ".metadata")
+"""Suffixes of the names of attributes that are lists or objects."""
 _NUMBERED: Final = re.compile(r"(.+?)\.(\d+)\.(?:document|message)\.(.+)")
 
 
 class _Span(Struct, frozen=True):
-    """One step of a trace; times are seconds since 1970, ``attributes`` are flat."""
+    """One step of a trace; times are seconds since 1970, and ``attributes`` have dotted names."""
 
     line: int
     trace: str
@@ -88,21 +87,21 @@ class _Span(Struct, frozen=True):
         return str(self.attributes.get("openinference.span.kind", "")).upper()
 
     def documents(self, prefix: str) -> list[Cell]:
-        """The documents under an attribute, in their order."""
-        found: defaultdict[int, dict[str, Any]] = defaultdict(dict)
+        """The documents under an attribute, in order."""
+        documents: defaultdict[int, dict[str, Any]] = defaultdict(dict)
         for name, value in self.attributes.items():
-            if (part := _NUMBERED.fullmatch(name)) is not None and part[1] == prefix:
-                found[int(part[2])][part[3]] = value
-        return [_passage(found[number]) for number in sorted(found) if found[number].get("content")]
+            if (match := _NUMBERED.fullmatch(name)) is not None and match[1] == prefix:
+                documents[int(match[2])][match[3]] = value
+        return [_passage(documents[number]) for number in sorted(documents) if documents[number].get("content")]
 
     def message(self, prefix: str, role: str = "") -> str:
-        """The text of the last message under an attribute, of this role where one is named."""
-        found: defaultdict[int, dict[str, str]] = defaultdict(dict)
+        """The text of the last message under an attribute; with ``role``, of the last message of that role."""
+        by_number: defaultdict[int, dict[str, str]] = defaultdict(dict)
         for name, value in self.attributes.items():
-            if (part := _NUMBERED.match(name)) is not None and part[1] == prefix:
-                found[int(part[2])][part[3]] = str(value)
-        said = [own for _, own in sorted(found.items()) if not role or own.get("role") == role]
-        last = said[-1] if said else {}
+            if (match := _NUMBERED.match(name)) is not None and match[1] == prefix:
+                by_number[int(match[2])][match[3]] = str(value)
+        messages = [message for _, message in sorted(by_number.items()) if not role or message.get("role") == role]
+        last = messages[-1] if messages else {}
         return last.get("content") or last.get("contents.0.message_content.text", "")
 
 
@@ -114,53 +113,53 @@ def is_traces(source: Path | str | _Object) -> bool:
         return False
     try:
         first = next(_objects(Path(source)), None)
-    except DataError:  # whoever reads it as a table says what is wrong
+    except DataError:  # reading it as a table reports the error
         return False
     return first is not None and is_traces(first[1])
 
 
 def trace_rows(path: Path | str) -> Iterator[Row]:
-    """The answers of a file of traces, each with the line or the number of its record.
+    """The answers of a file of traces, one row each, with the line or number of its record.
 
-    ``query, answer, passages, trace_id``, and where they are known ``latency_s, input_tokens, output_tokens,
-    cost_usd``; of the trace's metadata ``agent``, the query's id and its reference. The passages are those of the last
-    reranker, else of all retrievers. Where a file has several projects or services, they are the agents.
+    Columns: ``query, answer, passages, trace_id``; if known, ``latency_s, input_tokens, output_tokens, cost_usd``; and
+    ``agent``, the query's id and the reference from the trace's metadata. The passages are those of the last reranker,
+    or of all retrievers if there is none. If a file has several projects or services, they are the agents.
 
     Raises:
-        DataError: the file cannot be read, or nothing in it has an input and an output; names file, line and value.
+        DataError: the file cannot be read, or no trace has both an input and an output; names file, line and value.
     """
     yield from _rows(Path(path), list(_objects(Path(path))))
 
 
 def rows_of_traces(rows: Iterable[Row]) -> Iterator[Row]:
-    """The same of records that are in memory."""
-    given = list(rows)
-    yield from _rows(given[0].path, [(row.line, row.values) for row in given])
+    """The answers of traces in memory, as ``trace_rows`` gives them for a file."""
+    records = list(rows)
+    yield from _rows(records[0].path, [(row.line, row.values) for row in records])
 
 
 def _rows(path: Path, objects: Sequence[tuple[int, _Object]]) -> Iterator[Row]:
     langfuse = bool(objects) and _is_langfuse(objects[0][1])
     rows = list(_of_langfuse(path, objects) if langfuse else _of_spans(path, objects))
     if not rows:
-        wanted = (
+        fields = (
             "'input' and 'output'"
             if langfuse
             else "the attributes 'input.value' and 'output.value' (OpenInference), or 'gen_ai.input.messages' and "
             "'gen_ai.output.messages' (OpenTelemetry)"
         )
-        raise DataError(path, f"no trace in it has a query and an answer, by {wanted}")
+        raise DataError(path, f"no trace in it has a query and an answer, by {fields}")
     yield from rows
 
 
 def _objects(path: Path) -> Iterator[tuple[int, _Object]]:
-    """The objects of a file with their lines, or with their numbers where they are the entries of a list."""
+    """The objects of a file, each with its line, or with its number if the file is one JSON list."""
     kind = known_format(path)
     if kind not in {"json", "jsonl"}:
         yield from ((row.line, row.values) for row in read_rows(path))
         return
     if kind == "json":
         whole = read_json(path)
-        if isinstance(whole, Mapping) and isinstance(whole.get("data"), list):  # of an API
+        if isinstance(whole, Mapping) and isinstance(whole.get("data"), list):  # a response of Langfuse's API
             whole = whole["data"]
         entries: Iterable[tuple[int, Any]] = enumerate(whole if isinstance(whole, list) else [whole], start=1)
     else:
@@ -191,27 +190,28 @@ def _is_langfuse(first: _Object) -> bool:
 
 
 def _is_observation(each: _Object) -> bool:
-    """Whether it is one step of a trace, as Langfuse exports them beside each other."""
+    """Whether an object is one observation of a trace, from Langfuse's flat export of observations."""
     return bool(_named(each, "trace_id", "traceId") and _named(each, "type")) and "input" in each and "output" in each
 
 
 def _whole_traces(objects: Iterable[tuple[int, _Object]]) -> Iterator[tuple[int, _Object]]:
-    """Traces; of single steps, the outermost of each trace with the others as its ``observations``."""
-    steps: dict[str, list[tuple[int, _Object]]] = {}
+    """Yield traces; observations of a trace are merged into its root observation, as ``observations``."""
+    by_trace: dict[str, list[tuple[int, _Object]]] = {}
     for line, each in objects:
         if _is_observation(each):
-            steps.setdefault(str(_named(each, "trace_id", "traceId")), []).append((line, each))
+            by_trace.setdefault(str(_named(each, "trace_id", "traceId")), []).append((line, each))
         else:
             yield line, each
-    for trace, own in steps.items():
+    for trace, observations in by_trace.items():
         line, root = next(
-            (one for one in own if not _named(one[1], "parent_observation_id", "parentObservationId")), own[0]
+            (entry for entry in observations if not _named(entry[1], "parent_observation_id", "parentObservationId")),
+            observations[0],
         )
         begun, ended = (_seconds(_named(root, f"{end}_time", f"{end}Time")) for end in ("start", "end"))
-        took = {"latency": round(ended - begun, 6)} if begun and ended else {}
-        costs = [float(cost) for _, each in own if _is_number(cost := _named(each, "total_cost", "totalCost"))]
-        told = {"id": trace, "total_cost": sum(costs) if costs else None, "totalCost": None}
-        yield line, {**root, **took, **told, "observations": [each for _, each in own]}
+        latency = {"latency": round(ended - begun, 6)} if begun and ended else {}
+        costs = [float(cost) for _, each in observations if _is_number(cost := _named(each, "total_cost", "totalCost"))]
+        totals = {"id": trace, "total_cost": sum(costs) if costs else None, "totalCost": None}
+        yield line, {**root, **latency, **totals, "observations": [each for _, each in observations]}
 
 
 def _of_spans(path: Path, objects: Iterable[tuple[int, _Object]]) -> Iterator[Row]:
@@ -228,7 +228,7 @@ def _of_spans(path: Path, objects: Iterable[tuple[int, _Object]]) -> Iterator[Ro
 
 
 def _spans(line: int, each: _Object) -> Iterator[_Span]:
-    """The spans of an object: many as OTLP has them, else one."""
+    """The spans of an object: many for an OTLP export, otherwise one."""
     groups = _named(each, "resourceSpans", "resource_spans")
     if groups is None:
         yield _span(line, each, _flat(_of(_of(each, "resource"), "attributes")))
@@ -243,8 +243,11 @@ def _spans(line: int, each: _Object) -> Iterator[_Span]:
 def _span(line: int, each: _Object, resource: _Object) -> _Span:
     context = _of(each, "context")
     attributes = _flat(_of(each, "attributes"))
-    own = {name: value for name, value in each.items() if name.startswith("attributes.")}  # a column each, in frames
-    attributes |= _flat({name[11:]: _listed(value) if name.endswith(_LISTS) else value for name, value in own.items()})
+    # A data frame has one column per attribute.
+    columns = {name[11:]: value for name, value in each.items() if name.startswith("attributes.")}
+    attributes |= _flat(
+        {name: _listed(value) if name.endswith(_LIST_SUFFIXES) else value for name, value in columns.items()}
+    )
     attributes = {name: value for name, value in attributes.items() if not _is_missing(value)}
     attributes = _of_gen_ai(attributes) | attributes
     if kind := _named(each, "span_kind"):
@@ -266,32 +269,34 @@ def _span(line: int, each: _Object, resource: _Object) -> _Span:
     )
 
 
-def _of_gen_ai(given: Mapping[str, Any]) -> dict[str, Any]:
-    """OpenTelemetry's attributes of generative AI as OpenInference has them."""
-    if "gen_ai.operation.name" not in given:
+def _of_gen_ai(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """OpenTelemetry's attributes for generative AI, converted to those of OpenInference."""
+    if "gen_ai.operation.name" not in attributes:
         return {}
-    found = {
-        "openinference.span.kind": _OPERATIONS.get(str(given["gen_ai.operation.name"]), "CHAIN"),
-        "input.value": given.get("gen_ai.retrieval.query.text") or _said(given.get("gen_ai.input.messages"), "user"),
-        "output.value": _said(given.get("gen_ai.output.messages"), "assistant"),
-        "llm.token_count.prompt": given.get("gen_ai.usage.input_tokens"),
-        "llm.token_count.completion": given.get("gen_ai.usage.output_tokens"),
+    query = attributes.get("gen_ai.retrieval.query.text")
+    converted = {
+        "openinference.span.kind": _OPERATIONS.get(str(attributes["gen_ai.operation.name"]), "CHAIN"),
+        "input.value": query or _last_message(attributes.get("gen_ai.input.messages"), "user"),
+        "output.value": _last_message(attributes.get("gen_ai.output.messages"), "assistant"),
+        "llm.token_count.prompt": attributes.get("gen_ai.usage.input_tokens"),
+        "llm.token_count.completion": attributes.get("gen_ai.usage.output_tokens"),
     }
-    for number, each in enumerate(_objects_in(_read(given.get("gen_ai.retrieval.documents")))):
-        told = {"content": _named(each, *_TEXTS), "id": each.get("id")}
-        found |= {f"retrieval.documents.{number}.document.{name}": value for name, value in told.items() if value}
-    return found
+    for number, each in enumerate(_objects_in(_read(attributes.get("gen_ai.retrieval.documents")))):
+        document = {"content": _named(each, *_TEXTS), "id": each.get("id")}
+        prefix = f"retrieval.documents.{number}.document"
+        converted |= {f"{prefix}.{name}": value for name, value in document.items() if value}
+    return converted
 
 
-def _said(messages: Any, role: str) -> str:
+def _last_message(messages: Any, role: str) -> str:
     """The text of the last message of a role."""
-    said = [each for each in _objects_in(_read(messages)) if each.get("role") == role]
-    parts = _objects_in(said[-1].get("parts")) if said else []
+    of_role = [each for each in _objects_in(_read(messages)) if each.get("role") == role]
+    parts = _objects_in(of_role[-1].get("parts")) if of_role else []
     return "\n".join(str(part["content"]) for part in parts if part.get("type") == "text" and part.get("content"))
 
 
 def _row_of_spans(path: Path, spans: Sequence[_Span]) -> Row | None:
-    """The query is what went into the first outermost step, the answer what came out of the last one."""
+    """One row per trace: the query is the input of the first outermost step, the answer the output of the last."""
     depth = _depths(spans)
     answering = [span for span in spans if span.kind not in _NOT_ANSWERING and _output(span)]
     if not answering:
@@ -301,30 +306,31 @@ def _row_of_spans(path: Path, spans: Sequence[_Span]) -> Row | None:
     chains = [span for span in top if span.kind != "LLM"] or top
     asked = [span for span in chains if _input(span)]
     retrievers = [span for span in spans if span.kind == "RETRIEVER"]
-    if chains[0].kind == "LLM" and retrievers:  # its input is the whole prompt
+    if chains[0].kind == "LLM" and retrievers:  # an LLM's input is the whole prompt, a retriever's the query
         asked = [span for span in retrievers if _input(span)] or asked
     row = Row(path, chains[-1].line, {})
     if not asked:
         raise row.error("the trace has an answer and no query: no step has a text in 'input.value'", chains[-1].trace)
     first = asked[0]
     query = _input(first) if first.kind != "LLM" else first.message("llm.input_messages", "user") or _input(first)
-    rerankers = [own for span in spans if (own := span.documents("reranker.output_documents"))]
+    reranked = [documents for span in spans if (documents := span.documents("reranker.output_documents"))]
     passages = (
-        rerankers[-1] if rerankers else [each for span in retrievers for each in span.documents("retrieval.documents")]
+        reranked[-1] if reranked else [each for span in retrievers for each in span.documents("retrieval.documents")]
     )
-    told = _told(top[0].attributes.get("metadata") or _metadata(top[0].attributes))
+    metadata = _metadata_cells(top[0].attributes.get("metadata") or _metadata(top[0].attributes))
     return Row(
         path,
         row.line,
-        {**told, "query": query, "answer": _output(chains[-1]), "passages": passages, **_took(spans, top)},
+        {**metadata, "query": query, "answer": _output(chains[-1]), "passages": passages, **_usage(spans, top)},
     )
 
 
-def _took(spans: Sequence[_Span], top: Sequence[_Span]) -> dict[str, Cell]:
-    took: dict[str, Cell] = {"trace_id": top[0].trace}
+def _usage(spans: Sequence[_Span], top: Sequence[_Span]) -> dict[str, Cell]:
+    """The trace's id, latency, tokens and cost, as far as they are known."""
+    usage: dict[str, Cell] = {"trace_id": top[0].trace}
     begun, ended = [span.begun for span in top if span.begun], [span.ended for span in top if span.ended]
     if begun and ended:
-        took["latency_s"] = round(max(ended) - min(begun), 6)
+        usage["latency_s"] = round(max(ended) - min(begun), 6)
     parents = {span.parent for span in spans if span.kind == "LLM"}
     models = [span for span in spans if span.kind == "LLM" and span.span not in parents]
     for column, name in (
@@ -333,12 +339,12 @@ def _took(spans: Sequence[_Span], top: Sequence[_Span]) -> dict[str, Cell]:
         ("cost_usd", "llm.cost.total"),
     ):
         if counts := [float(span.attributes[name]) for span in models if _is_number(span.attributes.get(name))]:
-            took[column] = sum(counts) if column == "cost_usd" else int(sum(counts))
-    return took
+            usage[column] = sum(counts) if column == "cost_usd" else int(sum(counts))
+    return usage
 
 
 def _depths(spans: Sequence[_Span]) -> dict[str, int]:
-    """How many steps stand around each, as far as the file has them."""
+    """Number of ancestors in the file of each span, by its id."""
     parents = {span.span: span.parent for span in spans}
     depths = {}
     for span, parent in parents.items():
@@ -360,8 +366,8 @@ def _output(span: _Span) -> str:
 
 def _of_langfuse(path: Path, objects: Iterable[tuple[int, _Object]]) -> Iterator[Row]:
     for line, trace in _whole_traces(objects):
-        given, output = _read(trace.get("input")), _read(trace.get("output"))
-        answer, query = _text(output, _ANSWER), _text(given, _QUERY)
+        trace_input, output = _read(trace.get("input")), _read(trace.get("output"))
+        answer, query = _text(output, _ANSWER), _text(trace_input, _QUERY)
         if not answer:
             continue
         if not query:
@@ -369,13 +375,13 @@ def _of_langfuse(path: Path, objects: Iterable[tuple[int, _Object]]) -> Iterator
                 "the trace has an answer and no text of a query in 'input'", str(trace["input"])
             )
         observations = _objects_in(_read(trace.get("observations")))
-        passages = [each for own in observations for each in _retrieved(own)]
-        for told in (output, given) if not passages else ():
-            if isinstance(told, Mapping) and isinstance(listed := _named(told, *_PASSAGES), list):
+        passages = [each for observation in observations for each in _retrieved(observation)]
+        for value in (output, trace_input) if not passages else ():
+            if isinstance(value, Mapping) and isinstance(listed := _named(value, *_PASSAGES), list):
                 passages = [passage for each in listed if (passage := _as_passage(each))]
                 break
         values: dict[str, Cell] = {
-            **_told(trace.get("metadata")),
+            **_metadata_cells(trace.get("metadata")),
             "query": query,
             "answer": answer,
             "passages": passages,
@@ -388,7 +394,7 @@ def _of_langfuse(path: Path, objects: Iterable[tuple[int, _Object]]) -> Iterator
 
 
 def _retrieved(observation: _Object) -> list[Cell]:
-    """What a step found that is a retriever by its type or its name."""
+    """The passages of an observation that is a retriever by its type or name."""
     kind, name = str(observation.get("type", "")).upper(), str(observation.get("name", "")).lower()
     if kind != "RETRIEVER" and not (kind == "SPAN" and "retriev" in name):
         return []
@@ -399,14 +405,14 @@ def _retrieved(observation: _Object) -> list[Cell]:
 
 
 def _tokens(observations: Iterable[_Object]) -> dict[str, Cell]:
-    found: defaultdict[str, int] = defaultdict(int)
-    for own in observations:
-        usage = _read(_named(own, "usageDetails", "usage_details", "usage"))
+    tokens: defaultdict[str, int] = defaultdict(int)
+    for observation in observations:
+        usage = _read(_named(observation, "usageDetails", "usage_details", "usage"))
         usage = usage if isinstance(usage, Mapping) else {}
         for column, name in (("input_tokens", "input"), ("output_tokens", "output")):
-            if own.get("type") == "GENERATION" and _is_number(usage.get(name)):
-                found[column] += int(float(usage[name]))
-    return dict(found)
+            if observation.get("type") == "GENERATION" and _is_number(usage.get(name)):
+                tokens[column] += int(float(usage[name]))
+    return dict(tokens)
 
 
 def _as_passage(each: Any) -> Cell:
@@ -420,31 +426,38 @@ def _as_passage(each: Any) -> Cell:
     return _passage({**each, "content": text}) if isinstance(text, str) and text else None
 
 
-def _passage(given: _Object) -> dict[str, Any]:
-    """A document with its id, and what its metadata says in texts."""
-    metadata = _read(given.get("metadata")) or _metadata(given)
-    told = metadata if isinstance(metadata, Mapping) else {}
-    extra = {name: value for name, value in told.items() if isinstance(value, str) and name not in {"id", *_TEXTS}}
-    ident = given.get("id")
-    return {**extra, **({"did": str(ident)} if ident else {}), "document": str(given["content"])}
+def _passage(document: _Object) -> dict[str, Any]:
+    """The cells of a document: its text, its id, and the texts in its metadata."""
+    metadata = _read(document.get("metadata")) or _metadata(document)
+    metadata = metadata if isinstance(metadata, Mapping) else {}
+    extra = {name: value for name, value in metadata.items() if isinstance(value, str) and name not in {"id", *_TEXTS}}
+    ident = document.get("id")
+    return {**extra, **({"did": str(ident)} if ident else {}), "document": str(document["content"])}
 
 
-def _told(metadata: Any) -> dict[str, Cell]:
-    given = _read(metadata)
-    given = given if isinstance(given, Mapping) else {}
-    return {name: given[name] for name in _TOLD if isinstance(given.get(name), str | int) and str(given[name]).strip()}
+def _metadata_cells(metadata: Any) -> dict[str, Cell]:
+    """The ``_METADATA_COLUMNS`` that have a value."""
+    cells = _read(metadata)
+    cells = cells if isinstance(cells, Mapping) else {}
+    return {
+        name: cells[name]
+        for name in _METADATA_COLUMNS
+        if isinstance(cells.get(name), str | int) and str(cells[name]).strip()
+    }
 
 
 def _text(value: Any, names: Sequence[str]) -> str:
-    """The text in an input or an output: itself, or what stands in an object under one of the names."""
+    """The text of an input or output: itself, or the text under one of these keys of an object."""
     value = _read(value)
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, list):
         roles = [_role(each) for each in value]
         if any(roles):  # a conversation
-            said = [each for each, role in zip(value, roles, strict=True) if names is _ANSWER or role in _ASKING]
-            return _text(said[-1], names) if said else ""
+            messages = [
+                each for each, role in zip(value, roles, strict=True) if names is _ANSWER or role in _USER_ROLES
+            ]
+            return _text(messages[-1], names) if messages else ""
         return next(filter(None, (_text(each, names) for each in value)), "")
     if not isinstance(value, Mapping):
         return ""
@@ -454,13 +467,13 @@ def _text(value: Any, names: Sequence[str]) -> str:
 
 
 def _role(message: Any) -> str:
-    """Who says a message, as OpenAI and LangChain write it."""
+    """The role of a message of OpenAI or LangChain; ``""`` if the object is no message."""
     inner = _of(message, "kwargs") or message
     return str(_named(inner, "role", "type") or "") if isinstance(inner, Mapping) and "content" in inner else ""
 
 
 def _read(value: Any) -> Any:
-    """JSON that stands in a text; another text as it is."""
+    """Parse a text that holds JSON; returns any other value unchanged."""
     if isinstance(value, str) and value.lstrip()[:1] in {"{", "[", '"'}:
         try:
             return json.loads(value)
@@ -470,7 +483,7 @@ def _read(value: Any) -> Any:
 
 
 def _listed(value: Any) -> Any:
-    """A list or an object that stands in a text as JSON or as Python writes it; another value as it is."""
+    """Parse a text that holds a list or object as JSON or as a Python literal; returns other values unchanged."""
     if not isinstance(value, str):
         return value
     try:
@@ -480,20 +493,20 @@ def _listed(value: Any) -> Any:
 
 
 def _is_missing(value: Any) -> bool:
-    """Whether a cell of a table holds nothing: it has every attribute of every step as a column."""
+    """Whether a cell is empty; in a table, every attribute of any span is a column of all spans."""
     return value is None or value == "" or value != value  # noqa: PLR0124 - NaN alone differs from itself
 
 
-def _flat(given: Any, prefix: str = "") -> dict[str, Any]:
-    """Nested attributes by their dotted names."""
-    if not isinstance(given, Mapping | list) or prefix[:-1] in _WHOLE:
-        return {prefix[:-1]: given}
-    entries = given.items() if isinstance(given, Mapping) else enumerate(given)
+def _flat(nested: Any, prefix: str = "") -> dict[str, Any]:
+    """Flatten nested attributes to dotted names."""
+    if not isinstance(nested, Mapping | list) or prefix[:-1] in _UNFLATTENED:
+        return {prefix[:-1]: nested}
+    entries = nested.items() if isinstance(nested, Mapping) else enumerate(nested)
     return {name: cell for key, each in entries for name, cell in _flat(each, f"{prefix}{key}.").items()}
 
 
 def _otlp(attributes: Any) -> dict[str, Any]:
-    """Attributes as OTLP writes them, a list of keys with typed values."""
+    """Flatten OTLP attributes, which are a list of keys with typed values."""
     if isinstance(attributes, Mapping):
         return _flat(attributes)
     return _flat(
@@ -504,35 +517,36 @@ def _otlp(attributes: Any) -> dict[str, Any]:
 def _otlp_value(value: Any) -> Any:
     if not isinstance(value, Mapping) or not value:
         return None
-    ((kind, given),) = list(value.items())[:1]
+    ((kind, content),) = list(value.items())[:1]
     if kind in {"arrayValue", "array_value"}:
         return [_otlp_value(each) for each in _objects_in(_of(value, kind).get("values"))]
     if kind in {"kvlistValue", "kvlist_value"}:
         return {
             str(each.get("key")): _otlp_value(each.get("value")) for each in _objects_in(_of(value, kind).get("values"))
         }
-    return given
+    return content
 
 
 def _metadata(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """What stands below ``metadata`` in flat attributes."""
-    named = "metadata."
-    return {key.removeprefix(named): value for key, value in attributes.items() if key.startswith(named)}
+    """The flat attributes below ``metadata``, without that prefix."""
+    prefix = "metadata."
+    return {key.removeprefix(prefix): value for key, value in attributes.items() if key.startswith(prefix)}
 
 
-def _of(given: Any, name: str) -> Mapping[str, Any]:
-    """An object within an object; an empty one where there is none."""
-    found = given.get(name) if isinstance(given, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+def _of(value: Any, name: str) -> Mapping[str, Any]:
+    """The object under a key of a value; an empty one if there is none."""
+    inner = value.get(name) if isinstance(value, Mapping) else None
+    return inner if isinstance(inner, Mapping) else {}
 
 
-def _objects_in(given: Any) -> list[_Object]:
-    """The objects of a list; none where there is no list."""
-    return [each for each in given if isinstance(each, Mapping)] if isinstance(given, list) else []
+def _objects_in(value: Any) -> list[_Object]:
+    """The objects in a list; empty if the value is no list."""
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
 
 
-def _named(given: Mapping[str, Any], *names: str) -> Any:
-    return next((given[name] for name in names if given.get(name) not in (None, "")), None)
+def _named(value: Mapping[str, Any], *names: str) -> Any:
+    """The first of these keys that has a value; ``None`` if none has."""
+    return next((value[name] for name in names if value.get(name) not in (None, "")), None)
 
 
 def _is_number(value: Any) -> bool:
@@ -543,7 +557,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _seconds(value: Any) -> float | None:
-    """A time in nanoseconds since 1970, or as ISO 8601 has it."""
+    """Seconds since 1970 of a time in nanoseconds or in ISO 8601; ``None`` if it is neither."""
     if _is_number(value):
         return float(value) / 1e9
     try:

@@ -1,4 +1,4 @@
-"""What the words and numbers in tables of verdicts mean."""
+"""The meaning of words and numbers in tables of verdicts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from judges.types import Verdict
 from retrieval_eval.data.vocabulary import VERDICT_NAMES, folded
 
 BOTH_ORDERS: Final = ("winner_ab", "winner_ba")
-"""Two verdicts in one row: with agent_a shown first, and with agent_b shown first."""
+"""Columns for two verdicts in one row: with agent_a shown first, and with agent_b shown first."""
 _LETTERS: Final = {"a": Verdict.A, "b": Verdict.B, "1": Verdict.A, "2": Verdict.B}
 _COLUMN_WORDS: Final = {
     folded(name): verdict
@@ -22,7 +22,7 @@ _COLUMN_WORDS: Final = {
     for name in (column, *VERDICT_NAMES[column])
     if name.endswith(("_a", "_b", "_1", "_2"))
 }
-"""Names of the two columns as words."""
+"""Names of the two agent columns, used as verdicts (``model_a``)."""
 _PLACE_WORDS: Final = {"left": Verdict.A, "right": Verdict.B, "first": Verdict.A, "second": Verdict.B}
 _BOTH: Final = {
     "bothbad": "both_bad",
@@ -30,35 +30,35 @@ _BOTH: Final = {
     "bothgood": "both_good",
     "tiebothgood": "both_good",
 }
-"""Ties that also say how good the two are, without case, spaces, brackets, ``_`` and ``-``."""
+"""Ties that also rate both answers; keys are in lower case without spaces, brackets, ``_`` and ``-``."""
 _TIES: Final = {"tie", "draw", "c", "n", "tie (inconsistent)", "inconsistent"}
 _RANGE: Final = re.compile(r"(-?[0-9.]+)\.\.(-?[0-9.]+)")
 _OPTION: Final = "--value"
 
 
 class Coding(Struct, frozen=True):
-    """What the user says that words or numbers mean.
+    """The user's meanings of words and numbers, from ``--value`` or ``values``.
 
     Attributes:
-        words: by word without regard to case, the word of ours that is meant.
-        numbers: lowest and highest number, and the word that is meant.
+        words: the meaning of each word, in lower case.
+        numbers: ranges of numbers: lowest, highest, and the meaning.
     """
 
     words: Mapping[str, str] = {}
     numbers: Sequence[tuple[float, float, str]] = ()
 
     @staticmethod
-    def of(given: Mapping[str, str]) -> Coding:
-        """By word, number or range of numbers (``-3..-1``) what it means.
+    def of(meanings: Mapping[str, str]) -> Coding:
+        """Build a coding from the meanings of words, numbers or ranges of numbers (``-3..-1``).
 
         Raises:
-            InputError: a range is none.
+            InputError: a range is malformed.
         """
         words, numbers = {}, []
-        for word, meaning in given.items():
-            ends = part.groups() if (part := _RANGE.fullmatch(word.strip())) is not None else (word, word)
+        for word, meaning in meanings.items():
+            ends = match.groups() if (match := _RANGE.fullmatch(word.strip())) is not None else (word, word)
             low, high = map(number_in, ends)
-            if part is not None and not low <= high:
+            if match is not None and not low <= high:
                 raise InputError(f"{_OPTION} {word}={meaning}: a range is LOW..HIGH, such as -3..-1")
             if math.isnan(low):
                 words[word.strip().casefold()] = meaning
@@ -67,37 +67,37 @@ class Coding(Struct, frozen=True):
         return Coding(words, tuple(numbers))
 
     def read(self, text: str) -> str:
-        """A cell in our words; what nobody said anything of stays as it is."""
+        """The meaning of a cell; the cell itself if it has none."""
         number = number_in(text)
-        meant = next((meaning for low, high, meaning in self.numbers if low <= number <= high), None)
-        return self.words.get(text.casefold(), text) if meant is None else meant
+        meaning = next((meaning for low, high, meaning in self.numbers if low <= number <= high), None)
+        return self.words.get(text.casefold(), text) if meaning is None else meaning
 
     def lacks(self, text: str) -> bool:
-        """Whether a cell is a number that is not said, beside others that are."""
+        """Whether a cell is a number without a meaning although other numbers have one."""
         number = number_in(text)
         if not self.numbers or math.isnan(number) or self.read(text) != text:
             return False
-        return not (1 <= number <= 2 and self.read("0") == "TIE")  # as AlpacaEval counts: 1, 2, and 0 for a tie
+        return not (1 <= number <= 2 and self.read("0") == "TIE")  # AlpacaEval writes 1, 2, and 0 for a tie
 
 
-def meanings(given: Iterable[str]) -> dict[str, str]:
-    """By word what it means, from entries ``WORD=VERDICT`` of a command line; an empty verdict is none.
+def meanings(entries: Iterable[str]) -> dict[str, str]:
+    """Parse entries ``WORD=VERDICT`` of a command line; an empty verdict means that the word is no verdict.
 
     Raises:
-        InputError: an entry is none, or two contradict each other.
+        InputError: an entry is malformed, or two entries contradict each other.
     """
-    found: dict[str, str] = {}
-    for entry in given:
+    by_word: dict[str, str] = {}
+    for entry in entries:
         word, separator, meaning = entry.rpartition("=")
         if not (word.strip() and separator):
             raise InputError(f"{_OPTION}: WORD=VERDICT, as in 'A ist besser'=A, not {entry!r}")
-        if found.setdefault(word, meaning.strip()) != meaning.strip():
-            raise InputError(f"{_OPTION}: {word!r} is given as {found[word]!r} and as {meaning.strip()!r}")
-    return found
+        if by_word.setdefault(word, meaning.strip()) != meaning.strip():
+            raise InputError(f"{_OPTION}: {word!r} is given as {by_word[word]!r} and as {meaning.strip()!r}")
+    return by_word
 
 
 def number_in(text: str) -> float:
-    """A number, NaN where it is none."""
+    """The text as a number, or NaN."""
     try:
         return float(text)
     except ValueError:
@@ -105,17 +105,17 @@ def number_in(text: str) -> float:
 
 
 def both(text: str) -> str | None:
-    """``both_bad`` or ``both_good``, where a tie says so."""
+    """``both_bad`` or ``both_good`` if the text is such a tie, else ``None``."""
     return _BOTH.get(re.sub(r"[\s_()-]", "", text.casefold()))
 
 
 def side_of(text: str, column: str, *, swapped: bool) -> Verdict | None:
-    """Which column's agent a word means; ``swapped`` if agent_b was shown first."""
-    meant = _preferred(text) if column == "preference" else None
+    """The verdict that a word means for the columns agent_a and agent_b; ``swapped`` if agent_b was shown first."""
+    preferred = _preferred(text) if column == "preference" else None
     word = text.casefold()
-    if (number := number_in(word)) in {1, 2}:  # pandas writes whole numbers of a column with gaps as 1.0
+    if (number := number_in(word)) in {1, 2}:  # pandas writes 1 as 1.0 in a column with gaps
         word = f"{number:.0f}"
-    return meant or _side_of_word(word, letters_are_places=column in BOTH_ORDERS, swapped=swapped)
+    return preferred or _side_of_word(word, letters_are_places=column in BOTH_ORDERS, swapped=swapped)
 
 
 def _side_of_word(word: str, *, letters_are_places: bool, swapped: bool) -> Verdict | None:
@@ -136,12 +136,12 @@ def _preferred(text: str) -> Verdict | None:
 
 
 def are_numbers(texts: Iterable[str]) -> bool:
-    """Whether a column holds numbers alone."""
+    """Whether all texts are numbers."""
     return not any(math.isnan(number_in(text)) for text in texts)
 
 
 def problem_of(column: str, others: Collection[str]) -> str:
-    """Why a cell says no verdict, and how to say what is meant, by all that the column holds."""
+    """The error message for a cell that is no verdict, with the option that fits the column's values (``others``)."""
     numbers = sorted({number_in(each) for each in others}) if are_numbers(others) else []
     if 0 in numbers or len(numbers) > 1:
         which = "0 means" if 0 in numbers else "numbers mean"
@@ -157,22 +157,22 @@ def _shown(numbers: Sequence[float]) -> str:
 
 
 def _coded(column: str, numbers: Sequence[float]) -> str:
-    """The likeliest coding of some numbers, as options."""
+    """The most plausible coding of these numbers, as command-line options."""
     low, high = numbers[0], numbers[-1]
     if low >= 0 and high <= 1 and any(0 < each < 1 for each in numbers):
         return f"--column p_a={column} --set preferences=soft, if they are the chance that agent_a is better"
     if low == 0 and any(1 < each < 2 for each in numbers):
-        said = [("0", "TIE")]
+        coding = [("0", "TIE")]
     elif low == 0 and high <= 2:
-        said = [("0", "A"), ("1", "B"), *([("2", "TIE")] if high > 1 else [])]
+        coding = [("0", "A"), ("1", "B"), *([("2", "TIE")] if high > 1 else [])]
     elif low < 0:
-        said = [(_range(low, -1 if low <= -1 else low), "A"), ("0", "TIE"), (_range(min(1, high), high), "B")]
+        coding = [(_range(low, -1 if low <= -1 else low), "A"), ("0", "TIE"), (_range(min(1, high), high), "B")]
     else:
         middle = (low + high) / 2
         below, above = math.ceil(middle) - 1, math.floor(middle) + 1
         tie = [(f"{middle:g}", "TIE")] if middle == int(middle) else []
-        said = [(_range(low, below), "A"), *tie, (_range(above, high), "B")]
-    return " ".join(f"{_OPTION} {number}={verdict}" for number, verdict in said)
+        coding = [(_range(low, below), "A"), *tie, (_range(above, high), "B")]
+    return " ".join(f"{_OPTION} {number}={verdict}" for number, verdict in coding)
 
 
 def _range(low: float, high: float) -> str:

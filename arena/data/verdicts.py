@@ -1,4 +1,4 @@
-"""Tables of verdicts: ours, and the ones other tools and studies write."""
+"""Reads and writes tables of verdicts: ours, and those of other tools and studies."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from arena.data.verdict_words import BOTH_ORDERS, Coding, are_numbers, both, number_in, problem_of, side_of
 from arena.present.numbers import counted
-from arena.ratings.games import OUTCOME, GameVerdict, VerdictTable
+from arena.ratings.games import GameVerdict, VerdictTable
 from judges.errors import DataError
-from judges.types import Verdict
+from judges.types import GAME_OUTCOMES, Verdict
 from retrieval_eval.data.column_report import say_read
 from retrieval_eval.data.columns import Texts, TextTable, in_order, joined, read_text_columns, row_at
 from retrieval_eval.data.conversations import require_one_spelling
@@ -25,39 +25,39 @@ from retrieval_eval.data.vocabulary import VERDICT_NAMES, canonical_names, clash
 from retrieval_eval.stats.arrays import Bools, Floats, Int32s
 
 CONVERSATION: Final = "conversation"
-"""The further column that names the conversation that a query is a turn of."""
+"""The extra column that names the conversation of a query."""
 
 VERDICT_CELLS: Final = ("agent_a", "agent_b", "verdict", "judge", "order")
-"""What a table says of a game besides its query; ``order`` is that in which the row names the agents."""
+"""Columns of a game besides its query; ``order`` says whether agent_a (``ab``) or agent_b (``ba``) was shown first."""
 
-_OWN: Final = frozenset(Verdict)
+_LETTER_VERDICTS: Final = frozenset(Verdict)
 _NONE: Final = 9
-"""Where a column has no verdict."""
+"""Code of a cell without a verdict."""
 _ROUNDING: Final = 0.01
-"""By which rounded probabilities may miss 1."""
+"""Tolerance for the sum of rounded probabilities."""
 _NO_VERDICT: Final = {"", "error", "nan"}
 _SHOWN_SWAPPED: Final = {"ab": False, "ba": True, "1": False, "2": True, "first": False, "second": True}
 
 
 class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
-    """The games of a file, and what was noticed on the way.
+    """The verdicts of a file, with counts of what was skipped, repeated or assumed.
 
     Attributes:
         path: the file.
-        table: a verdict per game as it was shown, in the order of the file.
-        further: other columns (``reason`` among them) as text, aligned with the verdicts; ``""`` where absent.
-        rows: rows of the file.
-        places: for each verdict, the row of the file it stands on, from 0.
+        table: one verdict per game, with the agents in the order shown, in the order of the file.
+        further: extra columns (including ``reason``) as text, aligned with the verdicts; ``""`` for empty cells.
+        rows: number of rows in the file.
+        places: for each verdict, the index of its row in the file, from 0.
         swapped: for each verdict, whether the file's agent_b was shown first.
-        order_known: for each verdict, whether its ``order`` is given, or the file has no such column.
-        skipped: games left out because the file gives no verdict.
-        self_play: games left out because an agent plays itself.
-        duplicates: verdicts that repeat an earlier one in every column, reasons aside.
-        conflicts: games, the same in every column but verdict and reason, that have different verdicts.
-        order_assumed: verdicts of rows without a column of the order; agent_a is taken to have been shown first.
-        both_bad: ties that say that both answers are bad.
-        both_good: ties that say that both are good.
-        called: for each column of the file the name that it goes by.
+        order_known: for each verdict, whether its ``order`` is not empty, or the file has no such column.
+        skipped: number of games skipped because they have no verdict.
+        self_play: number of games skipped because an agent plays itself.
+        duplicates: number of verdicts that repeat an earlier one in every column except ``reason``.
+        conflicts: number of games with different verdicts, where all columns but verdict and reason are equal.
+        order_assumed: number of verdicts without a column ``order``; agent_a is assumed to have been shown first.
+        both_bad: number of ties that rate both answers bad.
+        both_good: number of ties that rate both answers good.
+        called: our name for each column of the file.
     """
 
     path: Path
@@ -77,38 +77,39 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
     called: Mapping[str, str] = {}
 
     def say(self, used: Collection[str] = ()) -> None:
-        """Say which columns were read; ``used`` are further ones that the caller reads."""
+        """Log which columns were read; ``used`` are extra columns that the caller reads."""
         known = {*VERDICT_NAMES, *BOTH_ORDERS, CONVERSATION, *used}
         ties = {"both bad": self.both_bad, "both good": self.both_good}
-        apart = "".join(f", {count:,} {what}" for what, count in ties.items() if count)
-        numbers = f"{counted(self.rows, 'row')}, {counted(len(self.table), 'verdict')}{apart}"
+        rated_ties = "".join(f", {count:,} {what}" for what, count in ties.items() if count)
+        numbers = f"{counted(self.rows, 'row')}, {counted(len(self.table), 'verdict')}{rated_ties}"
         say_read(self.path, self.called, known, numbers)
 
     @property
     def order_unknown(self) -> int:
-        """Verdicts whose ``order`` is empty; agent_a is taken to have been shown first."""
+        """Number of verdicts whose ``order`` is empty; agent_a is assumed to have been shown first."""
         return int((~self.order_known).sum())
 
     @cached_property
     def verdicts(self) -> list[GameVerdict]:
-        """The verdicts one by one."""
+        """The verdicts as objects."""
         return list(self.table.each())
 
     @cached_property
     def extras(self) -> Mapping[str, list[str]]:
-        """The texts of ``further``, one for each verdict."""
+        """The extra columns, one text per verdict."""
         return {name: column.each() for name, column in self.further.items()}
 
     def of_queries(self, column: str) -> dict[str, str]:
-        """What a further column says of each query, such as its conversation; queries that it is empty of are left out.
+        """The value of an extra column for each query, such as its conversation; empty values are left out.
 
         Raises:
-            DataError: it says two things of one query.
+            DataError: the file has no query ids, or a query has two values.
         """
         queries, query, texts = self.table.queries, self.table.query, self.further[column]
         if queries is None or query is None:
             raise DataError(
-                self.path, f"{column!r} is of queries, but no column names these; name it with --column qid=COLUMN"
+                self.path,
+                f"{column!r} belongs to queries, and the table has no query ids; name them with --column qid=COLUMN",
             )
         _, first = np.unique(query, return_index=True)
         of_query = texts.codes[first]
@@ -121,10 +122,10 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
         named = [str(texts.names[code]).strip() for code in of_query]
         if column == CONVERSATION:
             require_one_spelling(named)
-        return {name: own for name, own in zip(queries, named, strict=True) if own}
+        return {query_id: value for query_id, value in zip(queries, named, strict=True) if value}
 
     def error(self, verdict: int, problem: str, value: str | None = None) -> DataError:
-        """The error that says what is wrong with the row of a verdict, for the caller to raise."""
+        """The error for a problem in a verdict's row, for the caller to raise; names file, line and value."""
         return row_at(self.path, int(self.places[verdict])).error(problem, value)
 
 
@@ -139,11 +140,11 @@ def read_verdicts(
 ) -> ImportedVerdicts:
     """Read a table of verdicts from CSV, TSV, JSONL or Parquet.
 
-    Columns are ``agent_a, agent_b, verdict`` and optionally ``qid, judge, order, reason``, or ``VERDICT_NAMES``; a
-    table with ``BOTH_ORDERS`` instead of a verdict gives two games a row. ``agent_a`` was shown first unless ``order``
-    says ``ba`` (or ``2`` or ``second``: the place where agent_a was shown).
+    Columns are ``agent_a, agent_b, verdict`` and optionally ``qid, judge, order, reason``, or the alternative names in
+    ``VERDICT_NAMES``. A table with ``BOTH_ORDERS`` instead of a verdict has two games per row. ``agent_a`` was shown
+    first unless ``order`` is ``ba`` (or ``2`` or ``second``, the place where agent_a was shown).
 
-    A verdict is read without regard to case, and what it points at depends on the word:
+    Verdicts are read without regard to case. Their meaning depends on the word:
 
     - ``A``, ``B``, ``1``, ``2`` mean the *columns* agent_a and agent_b, whatever the order; in ``BOTH_ORDERS`` they
       mean the answer shown first and second, as in the records of MT-bench judges;
@@ -154,25 +155,25 @@ def read_verdicts(
     - in a column ``preference`` (AlpacaEval) a number from 1 for agent_a to 2 for agent_b goes to the nearer one;
       1.5 is a tie.
 
-    ``values`` say what other words mean, and other numbers: 0 is refused without, since some tables mean a tie by it,
-    some the first answer, some a loss.
+    ``values`` defines the meaning of other words and numbers. 0 is an error without it, because some tables mean a tie
+    by 0, some the first answer, and some a loss.
 
-    With ``preferences`` the probability that agent_a's answer is the better one is read as well: from ``p_a``, with
-    ``p_b`` and ``p_tie`` if they are there (a tie counts as half), else from a column ``preference``. Where there is
-    no verdict it is what that probability says. A row without one has its verdict alone.
+    With ``preferences``, the probability that agent_a's answer is better is read as well: from ``p_a``, with ``p_b``
+    and ``p_tie`` if present (a tie counts as half), else from a column ``preference``. A row without a verdict gets the
+    verdict that its probability implies. A row without a probability has only its verdict.
 
     Args:
         path: the file.
-        columns: the file's name for a column, where neither name nor alias fits: ``{"verdict": "gold"}``.
-        values: what words, numbers or ranges of numbers mean: ``{"A ist besser": "A", "-3..-1": "A"}``.
-        skip_empty: leave out and count games with an empty verdict, ``error`` or ``nan`` instead of refusing them.
-        skip_self_play: leave out and count games of an agent against itself, as in AlpacaEval's baseline against its
-            own answers, instead of refusing them.
-        preferences: read how sure the judge is.
+        columns: the file's column for a name of ours, if it has no known name: ``{"verdict": "gold"}``.
+        values: meanings of words, numbers or ranges of numbers: ``{"A ist besser": "A", "-3..-1": "A"}``.
+        skip_empty: skip and count games whose verdict is empty, ``error`` or ``nan`` instead of raising an error.
+        skip_self_play: skip and count games of an agent against itself instead of raising an error; AlpacaEval has
+            games of its baseline against the baseline's answers.
+        preferences: also read probabilities.
 
     Raises:
         DataError: the file cannot be read, a column is missing, an agent has no name or plays itself, or a verdict or
-            order is none of the above.
+            order is unknown.
     """
     path = Path(path)
     if unknown := (columns or {}).keys() - VERDICT_NAMES.keys():
@@ -185,7 +186,7 @@ def read_verdicts(
         read.append(_games(rows, layout, faults, skip_empty=skip_empty, skip_self_play=skip_self_play))
         size += rows.places.size
     faults.raise_first(path)
-    games = _together(read)
+    games = _concatenated(read)
     with_query = [part.query is not None for part in read]
     without = sum(len(part.places) for part, has in zip(read, with_query, strict=True) if not has)
     if any(with_query) and without:
@@ -221,28 +222,28 @@ def read_verdicts(
 def _require_one_spelling(
     path: Path, agents: Sequence[str], first: Int32s, second: Int32s, places: NDArray[np.int64]
 ) -> None:
-    """See that no agent is taken for two: the row where the second spelling begins is named."""
-    begins = np.full(len(agents), places.size)
+    """Raise an error if two spellings look like one agent; it names the first row with the second spelling."""
+    first_rows = np.full(len(agents), places.size)
     for column in (first, second):
-        begins[column[::-1]] = np.minimum(begins[column[::-1]], np.arange(column.size)[::-1])
+        first_rows[column[::-1]] = np.minimum(first_rows[column[::-1]], np.arange(column.size)[::-1])
     spelt: dict[str, str] = {}
-    for number in np.argsort(begins, kind="stable"):
+    for number in np.argsort(first_rows, kind="stable"):
         if problem := spelling_problem("agents", agents[number], spelt):
-            raise row_at(path, int(places[begins[number]])).error(problem)
+            raise row_at(path, int(places[first_rows[number]])).error(problem)
 
 
 def verdict_cells(game: GameVerdict) -> dict[str, Cell]:
-    """A game as it was shown, without its query, under the names of ``VERDICT_CELLS``."""
+    """The cells of a game for the columns ``VERDICT_CELLS``, agents in the order shown."""
     cells = (game.agent_a, game.agent_b, game.verdict.value, game.judge, "ab")
     return dict(zip(VERDICT_CELLS, cells, strict=True))
 
 
 def write_verdicts(path: Path | str, verdicts: Sequence[GameVerdict]) -> None:
-    """Write a table of verdicts that ``read_verdicts`` gives back equal.
+    """Write a table of verdicts; ``read_verdicts`` reads the same verdicts back.
 
     Args:
-        path: the file; its extension says the format.
-        verdicts: the games as they were shown, so ``order`` is always ``ab``.
+        path: the file; its extension determines the format.
+        verdicts: the games with agents in the order shown, so that ``order`` is always ``ab``.
 
     Raises:
         DataError: the file cannot be written.
@@ -257,7 +258,7 @@ def write_verdicts(path: Path | str, verdicts: Sequence[GameVerdict]) -> None:
 
 
 class _Layout(Struct, frozen=True):
-    """Which column of the file holds what."""
+    """The file's columns by their role."""
 
     agent_a: str
     agent_b: str
@@ -266,11 +267,11 @@ class _Layout(Struct, frozen=True):
     judge: str | None
     order: str | None
     extras: Mapping[str, str]
-    """Further columns: the name they get, and the file's."""
+    """Extra columns: our name, and the file's."""
     shares: Sequence[str | None] = ()
-    """Where the probabilities of p_a, p_b and p_tie stand, empty where they are not read."""
+    """The columns of the probabilities p_a, p_b and p_tie; empty if they are not read."""
     called: Mapping[str, str] = {}
-    """For each column the name that it goes by."""
+    """Our name for each column."""
     coding: Coding = Coding()
 
     @staticmethod
@@ -283,51 +284,61 @@ class _Layout(Struct, frozen=True):
         if (problem := clash(called, VERDICT_NAMES, VERDICT_NAMES, columns)) is not None:
             raise DataError(path, problem, line=line)
         ours = {name: theirs for theirs, name in called.items()}
-        found = {name: ours.get(name) for name in VERDICT_NAMES}
-        shares = [found[name] for name in ("p_a", "p_b", "p_tie")] if preferences else []
-        if preferences and found["p_a"] is None and found["verdict"] != "preference":
+        columns_by_name = {name: ours.get(name) for name in VERDICT_NAMES}
+        shares = [columns_by_name[name] for name in ("p_a", "p_b", "p_tie")] if preferences else []
+        if preferences and columns_by_name["p_a"] is None and columns_by_name["verdict"] != "preference":
             raise missing_column(path, "p_a", header, line)
-        both = found["verdict"] is None and set(BOTH_ORDERS) <= set(header) and not preferences
+        both = columns_by_name["verdict"] is None and set(BOTH_ORDERS) <= set(header) and not preferences
         for name in ("agent_a", "agent_b", "verdict"):
-            if found[name] is None and not ((both or any(shares)) and name == "verdict"):
+            if columns_by_name[name] is None and not ((both or any(shares)) and name == "verdict"):
                 raise missing_column(path, name, header, line, also=VERDICT_NAMES[name], option=True)
-        verdicts = BOTH_ORDERS if both else (found["verdict"] or str(found["p_a"]),)
-        order = None if both else found["order"]
-        used = {found[name] for name in ("qid", "agent_a", "agent_b", "judge")} | {*verdicts, order}
-        extras = {"reason" if column == found["reason"] else column: column for column in header if column not in used}
-        sides = str(found["agent_a"]), str(found["agent_b"])
-        return _Layout(*sides, verdicts, found["qid"], found["judge"], order, extras, shares, called, coding)
+        verdicts = BOTH_ORDERS if both else (columns_by_name["verdict"] or str(columns_by_name["p_a"]),)
+        order = None if both else columns_by_name["order"]
+        used = {columns_by_name[name] for name in ("qid", "agent_a", "agent_b", "judge")} | {*verdicts, order}
+        reason = columns_by_name["reason"]
+        extras = {"reason" if column == reason else column: column for column in header if column not in used}
+        return _Layout(
+            str(columns_by_name["agent_a"]),
+            str(columns_by_name["agent_b"]),
+            verdicts,
+            columns_by_name["qid"],
+            columns_by_name["judge"],
+            order,
+            extras,
+            shares,
+            called,
+            coding,
+        )
 
 
 class _Faults:
-    """What is wrong with rows; the first row counts, and of it what was found first."""
+    """Collects problems in rows; ``raise_first`` reports the first one of the first faulty row."""
 
     def __init__(self) -> None:
-        self._found: list[tuple[int, int, str, str | None]] = []
+        self._faults: list[tuple[int, int, str, str | None]] = []
 
     def add(self, faulty: Bools, places: NDArray[np.int64], problem: str, shown: Texts | None = None) -> None:
-        """Rows that have a problem: which, the places of all, and the text that shows it."""
+        """Add a problem of the rows where ``faulty`` is true; ``shown`` is the column whose value the error quotes."""
         if faulty.any():
             row = int(faulty.argmax())
             value = None if shown is None else shown.names[shown.codes[row]]
-            self._found.append((int(places[row]), len(self._found), problem, value))
+            self._faults.append((int(places[row]), len(self._faults), problem, value))
 
     def names(self, column: str, texts: Texts, places: NDArray[np.int64]) -> None:
-        """Cells of a column of names that name nothing."""
-        found = [name_problem(str(name)) for name in texts.names]
-        for problem in {each for each in found if each is not None}:
-            faulty = np.array([each == problem for each in found], np.bool_)[texts.codes]
+        """Add the problems of a column of names, such as empty cells."""
+        problems = [name_problem(str(name)) for name in texts.names]
+        for problem in {each for each in problems if each is not None}:
+            faulty = np.array([each == problem for each in problems], np.bool_)[texts.codes]
             self.add(faulty, places, f"{column!r} {problem}", None if problem == EMPTY else texts)
 
     def raise_first(self, path: Path) -> None:
-        """Raise what is wrong, if anything is."""
-        if self._found:
-            place, _, problem, value = min(self._found)
+        if self._faults:
+            place, _, problem, value = min(self._faults)
             raise row_at(path, place).error(problem, value)
 
 
 class _Games(NamedTuple):
-    """The games of rows as they were shown, with what was left out."""
+    """The games of some rows, agents in the order shown, and the counts of what was skipped or assumed."""
 
     first: Texts
     second: Texts
@@ -347,19 +358,20 @@ class _Games(NamedTuple):
 
 
 def _games(rows: TextTable, layout: _Layout, faults: _Faults, *, skip_empty: bool, skip_self_play: bool) -> _Games:
-    """The games of rows, one or two of each."""
+    """The games of these rows: one per row, or two with ``BOTH_ORDERS``."""
     agent_a, agent_b = rows.columns[layout.agent_a], rows.columns[layout.agent_b]
     faults.names(layout.agent_a, agent_a, rows.places)
     faults.names(layout.agent_b, agent_b, rows.places)
     names, (a, b) = in_order(agent_a, agent_b)
-    itself, self_play = a == b, 0
-    if itself.any() and skip_self_play:
-        kept = np.flatnonzero(~itself)
-        rows = TextTable({name: column.of(kept) for name, column in rows.columns.items()}, rows.places[kept], rows.line)
-        a, b, self_play = a[kept], b[kept], len(layout.verdicts) * int(itself.sum())
-    elif itself.any():
+    is_self_play, self_play = a == b, 0
+    if is_self_play.any() and skip_self_play:
+        valid = np.flatnonzero(~is_self_play)
+        columns = {name: column.of(valid) for name, column in rows.columns.items()}
+        rows = TextTable(columns, rows.places[valid], rows.line)
+        a, b, self_play = a[valid], b[valid], len(layout.verdicts) * int(is_self_play.sum())
+    elif is_self_play.any():
         problem = "an agent plays against itself: remove the row, or say --skip-faulty"
-        faults.add(itself, rows.places, problem, agent_a)
+        faults.add(is_self_play, rows.places, problem, agent_a)
     query = None if layout.qid is None else rows.columns[layout.qid]
     if layout.qid is not None and query is not None:
         faults.names(layout.qid, query, rows.places)
@@ -368,37 +380,37 @@ def _games(rows: TextTable, layout: _Layout, faults: _Faults, *, skip_empty: boo
     order = Texts([""], np.zeros(size, np.int32)) if layout.order is None else rows.columns[layout.order]
     swapped, order_known = _orders(order, layout, rows, faults)
     cells = _Cells(rows, layout, faults, names, a, b)
-    each = [cells.said(column, swapped) for column in layout.verdicts]
-    said = np.stack([one.outcome for one in each], axis=1)
-    empty = said == _NONE
+    verdict_columns = [cells.verdicts(column, swapped) for column in layout.verdicts]
+    outcomes = np.stack([column.outcome for column in verdict_columns], axis=1)
+    empty = outcomes == _NONE
     if empty.any() and not skip_empty:
-        for column, of_column in zip(layout.verdicts, empty.T, strict=True):
-            problem = f"no verdict in {column!r}: remove the row, or say --skip-faulty"
-            faults.add(of_column, rows.places, problem, _stripped(rows.columns[column]))
+        for name, empty_cells in zip(layout.verdicts, empty.T, strict=True):
+            problem = f"no verdict in {name!r}: remove the row, or say --skip-faulty"
+            faults.add(empty_cells, rows.places, problem, _stripped(rows.columns[name]))
     row, number = np.nonzero(~empty)
-    turned = np.stack([one.swapped for one in each], axis=1)[row, number]
+    b_first = np.stack([column.swapped for column in verdict_columns], axis=1)[row, number]
     a, b = a[row], b[row]
     return _Games(
-        Texts(names, np.where(turned, b, a)),
-        Texts(names, np.where(turned, a, b)),
-        said[row, number],
+        Texts(names, np.where(b_first, b, a)),
+        Texts(names, np.where(b_first, a, b)),
+        outcomes[row, number],
         None if query is None else query.of(row),
         judge.of(row),
-        np.stack([one.preference for one in each], axis=1)[row, number],
+        np.stack([column.preference for column in verdict_columns], axis=1)[row, number],
         rows.places[row],
-        turned,
+        b_first,
         order_known[row],
         {name: rows.columns[column].of(row) for name, column in layout.extras.items()},
         skipped=int(empty.sum()),
         self_play=self_play,
         order_assumed=row.size if layout.order is None and len(layout.verdicts) == 1 else 0,
-        both_bad=sum(int(one.both_bad.sum()) for one in each),
-        both_good=sum(int(one.both_good.sum()) for one in each),
+        both_bad=sum(int(column.both_bad.sum()) for column in verdict_columns),
+        both_good=sum(int(column.both_good.sum()) for column in verdict_columns),
     )
 
 
-def _together(parts: Sequence[_Games]) -> _Games:
-    """The games of several parts of a file, in its order; further columns are empty where a part has none."""
+def _concatenated(parts: Sequence[_Games]) -> _Games:
+    """Join the games of the parts of a file, in the file's order; missing extra columns become empty."""
     if len(parts) == 1:
         return parts[0]
     places = np.concatenate([part.places for part in parts])
@@ -427,46 +439,46 @@ def _together(parts: Sequence[_Games]) -> _Games:
             name: texts([part.further.get(name, none) for part, none in zip(parts, absent, strict=True)])
             for name in further
         },
-        *(sum(getattr(part, name) for part in parts) for name in _COUNTED),
+        *(sum(getattr(part, name) for part in parts) for name in _COUNTS),
     )
 
 
-_COUNTED: Final = ("skipped", "self_play", "order_assumed", "both_bad", "both_good")
-"""The counts of ``_Games``, in their order."""
+_COUNTS: Final = ("skipped", "self_play", "order_assumed", "both_bad", "both_good")
+"""The counts of ``_Games``, in field order."""
 
 
 def _repeats(table: VerdictTable, further: Sequence[Texts]) -> tuple[int, int]:
-    """How many verdicts repeat an earlier one, and how many games have several, by all columns given."""
+    """Number of verdicts that repeat an earlier one, and number of games with different verdicts, by all columns."""
     key, limit = np.zeros(len(table), np.int64), 1
     parts = [(table.a, len(table.agents)), (table.b, len(table.agents)), (table.judge, len(table.judges))]
     if table.query is not None and table.queries is not None:
         parts.append((table.query, len(table.queries)))
     for codes, size in [*parts, *((column.codes, len(column.names)) for column in further)]:
         if limit * size > 2**60:
-            found, key = np.unique(key, return_inverse=True)
-            limit = found.size
+            unique_keys, key = np.unique(key, return_inverse=True)
+            limit = unique_keys.size
         key = key * size + codes
         limit *= size
     with_verdict = np.sort(3 * key + table.outcome + 1)
-    fresh = with_verdict[np.flatnonzero(np.diff(with_verdict, prepend=-1))]
-    _, verdicts = np.unique(fresh // 3, return_counts=True)
-    return len(table) - fresh.size, int((verdicts > 1).sum())
+    distinct = with_verdict[np.flatnonzero(np.diff(with_verdict, prepend=-1))]
+    _, verdicts = np.unique(distinct // 3, return_counts=True)
+    return len(table) - distinct.size, int((verdicts > 1).sum())
 
 
 def _orders(order: Texts, layout: _Layout, rows: TextTable, faults: _Faults) -> tuple[Bools, Bools]:
-    """Whether each row's agent_b was shown first, and whether that is known."""
+    """For each row, whether agent_b was shown first, and whether the order is known."""
     words = [str(name).strip().casefold() for name in order.names]
     unknown = np.array([bool(word) and word not in _SHOWN_SWAPPED for word in words], np.bool_)
     if unknown.any():
         problem = f"{layout.order!r} must be one of {', '.join(_SHOWN_SWAPPED)}"
         faults.add(unknown[order.codes], rows.places, problem, _stripped(order))
     swapped = np.array([_SHOWN_SWAPPED.get(word, False) for word in words], np.bool_)[order.codes]
-    given = np.array([bool(word) for word in words], np.bool_)[order.codes]
-    return swapped, given | (layout.order is None)
+    filled = np.array([bool(word) for word in words], np.bool_)[order.codes]
+    return swapped, filled | (layout.order is None)
 
 
-class _Said(NamedTuple):
-    """What a column says of each row's game: for the answer shown first, and whether that is agent_b's."""
+class _Verdicts(NamedTuple):
+    """The verdicts of one column, one per row, for the answer shown first; ``swapped`` if that is agent_b's."""
 
     outcome: NDArray[np.int8]
     swapped: Bools
@@ -476,7 +488,7 @@ class _Said(NamedTuple):
 
 
 class _Cells(Struct, frozen=True, eq=False):
-    """Rows whose cells say verdicts; ``a`` and ``b`` index ``agents``."""
+    """Parses the verdict cells of some rows; ``a`` and ``b`` index ``agents``."""
 
     rows: TextTable
     layout: _Layout
@@ -485,93 +497,94 @@ class _Cells(Struct, frozen=True, eq=False):
     a: Int32s
     b: Int32s
 
-    def said(self, column: str, swapped: Bools) -> _Said:
-        """The verdicts of a column, ``_NONE`` where it has none."""
+    def verdicts(self, column: str, swapped: Bools) -> _Verdicts:
+        """The verdicts of a column, ``_NONE`` for empty cells."""
         if column == BOTH_ORDERS[1]:
             swapped = np.ones_like(swapped)
         texts = self._coded(column)
-        given = ~np.array([str(name).casefold() in _NO_VERDICT for name in texts.names], np.bool_)[texts.codes]
-        preference = self._preferences(column, texts, given)
+        filled = ~np.array([str(name).casefold() in _NO_VERDICT for name in texts.names], np.bool_)[texts.codes]
+        preference = self._preferences(column, texts, filled)
         if column in self.layout.shares:
-            meant = np.where(given, np.nan_to_num(np.sign(preference - 0.5)), _NONE).astype(np.int8)
+            outcome = np.where(filled, np.nan_to_num(np.sign(preference - 0.5)), _NONE).astype(np.int8)
         else:
-            meant = self._meant(column, texts, given, swapped)
-        shown = np.where(swapped & given, -meant, meant).astype(np.int8)
+            outcome = self._outcomes(column, texts, filled, swapped)
+        shown = np.where(swapped & filled, -outcome, outcome).astype(np.int8)
         bad, good = (
-            given & np.array([both(str(name)) == word for name in texts.names], np.bool_)[texts.codes]
+            filled & np.array([both(str(name)) == word for name in texts.names], np.bool_)[texts.codes]
             for word in ("both_bad", "both_good")
         )
-        return _Said(shown, swapped, np.where(swapped, 1 - preference, preference), bad, good)
+        return _Verdicts(shown, swapped, np.where(swapped, 1 - preference, preference), bad, good)
 
     def _coded(self, column: str) -> Texts:
-        """A column in our words, as far as the user says what its own mean."""
+        """A column with the user's coding applied."""
         texts, coding = _stripped(self.rows.columns[column]), self.layout.coding
         if column in self.layout.shares or coding == Coding():
             return texts
-        unsaid = np.array([coding.lacks(str(name)) for name in texts.names], np.bool_)[texts.codes]
-        self.faults.add(unsaid, self.rows.places, f"{column!r}: no --value says what this number means", texts)
+        uncoded = np.array([coding.lacks(str(name)) for name in texts.names], np.bool_)[texts.codes]
+        self.faults.add(uncoded, self.rows.places, f"{column!r}: no --value says what this number means", texts)
         return Texts([coding.read(str(name)) for name in texts.names], texts.codes)
 
-    def _meant(self, column: str, texts: Texts, given: Bools, swapped: Bools) -> NDArray[np.int8]:
-        """1 where agent_a is preferred, -1 for agent_b, 0 for a tie, ``_NONE`` without a verdict."""
+    def _outcomes(self, column: str, texts: Texts, filled: Bools, swapped: Bools) -> NDArray[np.int8]:
+        """1 if agent_a is preferred, -1 for agent_b, 0 for a tie, ``_NONE`` without a verdict."""
         number = {name: at for at, name in enumerate(self.agents)}
-        self._require_no_zero(column, texts, given)
-        of_words = [[_side(str(text), column, swapped=turned) for text in texts.names] for turned in (False, True)]
-        by_word = np.array(of_words, np.int8)[swapped.astype(np.int8), texts.codes]
+        self._require_no_zero(column, texts, filled)
+        sides = [[_side(str(text), column, swapped=b_first) for text in texts.names] for b_first in (False, True)]
+        by_word = np.array(sides, np.int8)[swapped.astype(np.int8), texts.codes]
         named = np.array([number.get(str(text), -1) for text in texts.names], np.int32)[texts.codes]
         by_name = np.select([named == self.a, named == self.b], [1, -1], _NONE)
-        # In our own tables A, B and TIE keep their meaning even where agents are called so.
-        own = np.array([column == "verdict" and text in _OWN for text in texts.names], np.bool_)[texts.codes]
-        torn = given & (by_word != _NONE) & (by_name != _NONE) & (by_word != by_name) & ~own
-        problem = "the winner is the name of one agent and a word for something else"
-        self.faults.add(torn, self.rows.places, problem, texts)
-        meant = np.where(by_word == _NONE, by_name, by_word)
-        unknown = given & (meant == _NONE)
+        # In our own tables, A, B and TIE keep their meaning even if an agent has that name.
+        letters = [column == "verdict" and text in _LETTER_VERDICTS for text in texts.names]
+        is_letter = np.array(letters, np.bool_)[texts.codes]
+        ambiguous = filled & (by_word != _NONE) & (by_name != _NONE) & (by_word != by_name) & ~is_letter
+        problem = "the winner is ambiguous, a word that is also an agent's name; write agent_a or agent_b"
+        self.faults.add(ambiguous, self.rows.places, problem, texts)
+        outcome = np.where(by_word == _NONE, by_name, by_word)
+        unknown = filled & (outcome == _NONE)
         if unknown.any():
-            self.faults.add(unknown, self.rows.places, problem_of(column, _held(texts, given)), texts)
-        return np.where(given, meant, _NONE).astype(np.int8)
+            self.faults.add(unknown, self.rows.places, problem_of(column, _distinct(texts, filled)), texts)
+        return np.where(filled, outcome, _NONE).astype(np.int8)
 
-    def _require_no_zero(self, column: str, texts: Texts, given: Bools) -> None:
-        """Refuse a column of numbers that holds 0, unless an agent is called so: 1 means another thing then, too."""
+    def _require_no_zero(self, column: str, texts: Texts, filled: Bools) -> None:
+        """Refuse a column of numbers with a 0 that is no agent's name, because then even 1 is ambiguous."""
         zero = np.array([number_in(str(name)) == 0 and name not in self.agents for name in texts.names], np.bool_)
-        with_zero = given & zero[texts.codes]
-        if with_zero.any() and are_numbers(held := _held(texts, given)):
-            self.faults.add(with_zero, self.rows.places, problem_of(column, held))
+        with_zero = filled & zero[texts.codes]
+        if with_zero.any() and are_numbers(values := _distinct(texts, filled)):
+            self.faults.add(with_zero, self.rows.places, problem_of(column, values))
 
-    def _preferences(self, column: str, said: Texts, given: Bools) -> Floats:
-        """Probability that agent_a's answer is the better one; NaN where the row has none, or it is not read."""
-        none = np.full(given.size, np.nan)
+    def _preferences(self, column: str, texts: Texts, filled: Bools) -> Floats:
+        """Probability that agent_a's answer is better; NaN if the row has none or probabilities are not read."""
+        none = np.full(filled.size, np.nan)
         if not self.layout.shares:
             return none
         if self.layout.shares[0] is None:
             if column != "preference":
                 return none
-            likely = np.array([_likely(str(text), column) for text in said.names])[said.codes]
-            return np.where(given, likely, np.nan)
-        of_a, of_b, of_tie = (self._shares(share, given) for share in self.layout.shares)
+            likely = np.array([_likely(str(text), column) for text in texts.names])[texts.codes]
+            return np.where(filled, likely, np.nan)
+        of_a, of_b, of_tie = (self._shares(share, filled) for share in self.layout.shares)
         known = ~np.isnan(of_b)
         total = of_a + np.nan_to_num(of_tie) + np.nan_to_num(of_b)
         wrong = (total > 1 + _ROUNDING) | (known & (total < 1 - _ROUNDING))
         if wrong.any():
-            problem = f"probabilities of one verdict must sum to 1, and these to {total[wrong.argmax()]:.6g}"
+            problem = f"the probabilities of a verdict must sum to 1, not {total[wrong.argmax()]:.6g}"
             self.faults.add(wrong, self.rows.places, problem, self.rows.columns.get("p_a"))
         return np.asarray((of_a + np.nan_to_num(of_tie) / 2) / np.where(known, total, np.maximum(1.0, total)))
 
-    def _shares(self, column: str | None, given: Bools) -> Floats:
-        """A column of probabilities, NaN where a row has none."""
+    def _shares(self, column: str | None, filled: Bools) -> Floats:
+        """A column of probabilities, NaN for empty cells."""
         if column is None:
-            return np.full(given.size, np.nan)
+            return np.full(filled.size, np.nan)
         texts = _stripped(self.rows.columns[column])
         numbers = np.array([number_in(str(text)) for text in texts.names])
         wrong = np.array([bool(text) for text in texts.names], np.bool_) & ~((numbers >= 0) & (numbers <= 1))
         problem = f"{column!r} must be a probability from 0 to 1"
-        self.faults.add(given & wrong[texts.codes], self.rows.places, problem, texts)
-        return np.where(given, numbers[texts.codes], np.nan)
+        self.faults.add(filled & wrong[texts.codes], self.rows.places, problem, texts)
+        return np.where(filled, numbers[texts.codes], np.nan)
 
 
-def _held(column: Texts, given: Bools) -> list[str]:
-    """What a column holds, each text once."""
-    return [str(column.names[code]) for code in np.unique(column.codes[given])]
+def _distinct(column: Texts, filled: Bools) -> list[str]:
+    """The distinct texts of a column's filled cells."""
+    return [str(column.names[code]) for code in np.unique(column.codes[filled])]
 
 
 def _stripped(column: Texts) -> Texts:
@@ -579,13 +592,13 @@ def _stripped(column: Texts) -> Texts:
 
 
 def _side(text: str, column: str, *, swapped: bool) -> int:
-    """1 where a word means agent_a, -1 for agent_b, 0 for a tie; ``_NONE`` where it means nothing."""
-    meant = side_of(text, column, swapped=swapped)
-    return _NONE if meant is None else OUTCOME[meant]
+    """1 if a word means agent_a, -1 for agent_b, 0 for a tie, ``_NONE`` if it is no verdict."""
+    verdict = side_of(text, column, swapped=swapped)
+    return _NONE if verdict is None else GAME_OUTCOMES[verdict]
 
 
 def _likely(text: str, column: str) -> float:
-    """How likely agent_a's answer is the better one, of a preference from 1 to 2 or a word."""
-    if (meant := _side(text, "" if column == "preference" else column, swapped=False)) in {-1, 0, 1}:
-        return (1 + meant) / 2
+    """Probability that agent_a's answer is better, from a preference (1 to 2) or a word."""
+    if (side := _side(text, "" if column == "preference" else column, swapped=False)) in {-1, 0, 1}:
+        return (1 + side) / 2
     return float(np.clip(2 - number_in(text), 0.0, 1.0))

@@ -1,4 +1,4 @@
-"""What to know of a dataset before it is judged: nothing of it is wrong, and none of it goes without saying."""
+"""Notes on a dataset before it is judged: valid but unexpected things, such as empty or duplicate answers."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from retrieval_eval.data.vocabulary import how_to_name
 
 ONE_AGENT: Final = f"add the answers of another; or name the agents' column: {how_to_name('agent')}"
 _NAMED: Final = 5
-"""Queries, answers and pairs that are named; the others are counted."""
+"""Number of queries, answers or pairs that a note names; it counts the others."""
 
 
 def notes_of(data: Dataset, to_come: Collection[str] = ()) -> list[str]:
-    """One line for each thing that a reader of the result would otherwise not expect.
+    """One line for each property of the data that may surprise a reader of the results.
 
     Args:
-        data: what is to be judged.
-        to_come: agents that are still to be asked; what they have not answered is no news.
+        data: the data to judge.
+        to_come: agents that the run has yet to ask; their missing answers are not noted.
     """
     return [*data.notes, *_of_queries(data), *_of_answers(data, to_come), *_of_agents(data, to_come)]
 
@@ -71,8 +71,9 @@ def _of_answers(data: Dataset, to_come: Collection[str]) -> Iterator[str]:
 
 
 _ODD_SHOWN: Final = 3
+"""Number of odd answers that a note quotes."""
 _TEXT: Final = 40
-"""Answers that such a note names, and characters of each."""
+"""Characters of each quoted answer."""
 _MISSING = (
     "nan",
     "none",
@@ -111,9 +112,9 @@ _ODD: Final = {
     "like an error": (rf"(?:{'|'.join(_FAILED)})(?=.{{0,400}}\Z)", "remove the row if there was no answer"),
     "with a model's thinking": (f"(?:{'|'.join(_THINKING)})", "cut it if users do not see it"),
 }
-"""What is told by how an answer begins, and what to do.
+"""Kinds of odd answers: a pattern for the beginning of the text, and advice.
 
-Such answers are judged: one may be meant so, and an agent whose words left games out would gain by them.
+They are judged like others: one may be intended, and leaving out its games would favour the agent.
 """
 
 
@@ -122,13 +123,15 @@ def _of_agents(data: Dataset, to_come: Collection[str]) -> Iterator[str]:
     if len(answered) == 1 and not to_come:
         yield f"{next(iter(answered))!r} is the only agent; {ONE_AGENT}"
     pairs = [
-        f"{one} and {other}" for one, other in combinations(answered, 2) if answered[one].isdisjoint(answered[other])
+        f"{first} and {second}"
+        for first, second in combinations(answered, 2)
+        if answered[first].isdisjoint(answered[second])
     ]
     same = [
-        f"{one} and {other}"
-        for one, other in combinations(answered, 2)
-        if (both := answered[one] & answered[other])
-        and all(data.answers[query_id, one].text == data.answers[query_id, other].text for query_id in both)
+        f"{first} and {second}"
+        for first, second in combinations(answered, 2)
+        if (both := answered[first] & answered[second])
+        and all(data.answers[query_id, first].text == data.answers[query_id, second].text for query_id in both)
     ]
     if same:
         yield f"agents whose answers are all the same: {listed(same, _NAMED)}; is a file there twice?"
@@ -138,7 +141,7 @@ def _of_agents(data: Dataset, to_come: Collection[str]) -> Iterator[str]:
 
 
 def queries_by_agent(data: Dataset) -> dict[str, set[str]]:
-    """By agent the queries that it answered."""
+    """The queries that each agent answered."""
     answered: dict[str, set[str]] = {}
     for query_id, agent in data.answers:
         answered.setdefault(agent, set()).add(query_id)

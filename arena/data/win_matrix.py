@@ -1,4 +1,4 @@
-"""Matrices of win percentages, the form in which papers print a tournament."""
+"""Reads matrices of win percentages, the form in which papers publish a tournament."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SUMMARIES: Final = frozenset({"average", "mean"})
-"""Columns that sum up a row; they are not read."""
+"""Summary columns, which are ignored."""
 
 
 def is_win_matrix(path: Path | str) -> bool:
-    """Whether a table has one agent a row and no second agent column, as told by its header.
+    """Whether a table's header has one agent column and not the two of a table of games.
 
     Raises:
         DataError: the file cannot be read.
@@ -37,14 +37,14 @@ def is_win_matrix(path: Path | str) -> bool:
 def read_win_matrix(path: Path | str) -> tuple[list[str], NDArray[np.float64]]:
     """Read a matrix with a column ``agent`` and one further column for each agent.
 
-    A cell is the percentage, 0 to 100, of its games that the row's agent won against the column's; what the two cells
-    of a pair lack to 100 are ties. Both cells are empty where two agents never met. The diagonal is not read.
+    A cell is the percentage, 0 to 100, of games that the row's agent won against the column's agent. The rest of a
+    pair's games, up to 100, are ties. Both cells of a pair are empty if its agents never met. The diagonal is ignored.
 
     Returns:
-        The K agents in the order of the rows, and the percentages, shape (K, K), NaN where there is none.
+        The K agents in the order of the rows, and the percentages, shape (K, K), NaN for empty cells.
 
     Raises:
-        DataError: the file cannot be read, rows and columns name different agents, or a cell is no percentage.
+        DataError: the file cannot be read, rows and columns name different agents, or a cell is not a percentage.
     """
     import numpy as np
 
@@ -74,7 +74,9 @@ def _agents(path: Path, rows: Sequence[Row]) -> list[str]:
         if agent not in header:
             raise missing_column(path, agent, header)
     if extra := [name for name in header if name != "agent" and name not in agents and name not in SUMMARIES]:
-        raise DataError(path, "this column is none of the agents that have a row", value=extra[0])
+        raise DataError(
+            path, "no agent with a row has the name of this column; add its row or remove the column", value=extra[0]
+        )
     return agents
 
 
@@ -89,10 +91,11 @@ def _percentage(row: Row, opponent: str) -> float:
     return percentage
 
 
-def _check_pair(row: Row, opponent: str, theirs: float, ours: float) -> None:
-    if math.isnan(theirs) != math.isnan(ours):
+def _check_pair(row: Row, opponent: str, opponent_won: float, row_won: float) -> None:
+    if math.isnan(opponent_won) != math.isnan(row_won):
         raise row.error(f"only one of the two percentages of this agent and {opponent!r} is given; give both")
     from arena.ratings.pairs import ROUNDING
 
-    if theirs + ours > 100 + ROUNDING:
-        raise row.error(f"this agent and {opponent!r} together won more than all games", f"{ours:g} + {theirs:g}")
+    if opponent_won + row_won > 100 + ROUNDING:
+        won = f"{row_won:g} + {opponent_won:g}"
+        raise row.error(f"this agent and {opponent!r} together won more than all games", won)

@@ -1,1 +1,1 @@
-"""What people say of a tournament's texts: how they are asked, what they said, and how judges agree with it."""
+"""People's annotations of a tournament: the tasks of each annotator, and reading and writing annotations as files."""

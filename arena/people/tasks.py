@@ -1,10 +1,12 @@
-"""What people are asked, whatever its form: to compare two answers, label a document, grade an answer, find nuggets.
+"""Annotation tasks for people: comparing two answers, labelling documents, grading answers, finding nuggets.
 
-Each person goes through a queue of their own. They see texts, and neither whose these are nor what a judge or another
-person said. What they say holds for the texts that they saw: where one has changed since, they are asked anew.
+Each annotator works through a separate queue of tasks. A task shows texts, but not which agent wrote them or what
+judges and other people said. An annotation is valid for the texts that the annotator saw: if one of them changes, the
+task is open again.
 
-A ``Pool`` holds what can be asked, with a random number for each thing, and is made once for all people. A person's
-``Queue`` is the order in which they go through it, numbers of rows and no text; ``Progress`` is how far they are.
+A ``TaskPool`` holds all tasks with a random number for each, and is shared by all annotators. A ``TaskQueue`` is one
+annotator's order of the tasks, as row numbers without texts. ``TaskProgress`` tracks which tasks the annotator has
+done.
 """
 
 from __future__ import annotations
@@ -34,14 +36,14 @@ from retrieval_eval.nuggets.types import Nugget, NuggetBank
 
 Banks: TypeAlias = Mapping[str, NuggetBank]
 GameNames: TypeAlias = tuple[str, str, str]
-"""A query and two agents, in the order of their names."""
+"""A query and two agents in alphabetical order."""
 _Key: TypeAlias = tuple[Kind, str, str, str]
 _Numbers: TypeAlias = NDArray[np.uint64]
 _Rows: TypeAlias = NDArray[np.int32]
 
 
 class TaskState(Enum):
-    """How far somebody is with a task; one that was skipped can be taken up again."""
+    """State of a task for one annotator; a skipped task can still be done."""
 
     OPEN = "open"
     DONE = "done"
@@ -49,18 +51,19 @@ class TaskState(Enum):
 
 
 class AnnotationTask(Struct, frozen=True, dict=True):
-    """One thing that a person is asked about.
+    """A task for an annotator: a query and texts to read, and the parts that need a value.
 
     Attributes:
-        kind: of what they say.
-        names: whose texts these are, not for the annotator's eyes: the document, or all agents who gave the answer; of
-            a game the agent whose answer is shown first.
-        texts: that are read besides the query: a document, an answer, or both answers in the order shown.
-        parts: what gets a value each, as ``Annotation.other`` holds it: the query's nuggets, by id; the other agent of
-            a game; else the empty string alone.
-        part_texts: the texts of the parts, where they have any.
-        values: what the annotator said, one per part; ``None`` where they did not.
-        seen: whether they said or skipped any part of it.
+        kind: of the annotations.
+        query_id, query: the query.
+        names: the sources of the texts, hidden from the annotator: the document, or all agents that gave the answer; of
+            a game, the agent whose answer is shown first.
+        texts: to read besides the query: a document, an answer, or both answers in the order shown.
+        parts: the parts that get a value each, as in ``Annotation.other``: the ids of the query's nuggets; the other
+            agent of a game; else a single empty string.
+        part_texts: the texts of the parts; empty if they have none.
+        values: the annotator's values, one per part; ``None`` for a part without a value.
+        seen: whether the annotator gave a value for any part or skipped it.
     """
 
     kind: Kind
@@ -75,61 +78,61 @@ class AnnotationTask(Struct, frozen=True, dict=True):
 
     @property
     def state(self) -> TaskState:
-        """How far the annotator is; with some of its values a task is open."""
+        """``DONE`` if all parts have a value, ``SKIPPED`` if the annotator saw it and none has, else ``OPEN``."""
         if None not in self.values:
             return TaskState.DONE
         return TaskState.SKIPPED if self.seen and all(value is None for value in self.values) else TaskState.OPEN
 
     @property
     def value(self) -> Any:
-        """What was said where the task has one part."""
-        (only,) = self.values
-        return only
+        """The value of a task with a single part."""
+        (value,) = self.values
+        return value
 
     @cached_property
     def digests(self) -> tuple[str, ...]:
-        """``texts_digest`` of what is read for each part."""
+        """``texts_digest`` of the query and the texts, for each part."""
         if self.kind is not Kind.NUGGET:
             return (texts_digest(self.query.thread, *self.texts),)
         return tuple(texts_digest(self.query.thread, *self.texts, text) for text in self.part_texts)
 
     @cached_property
     def task_id(self) -> str:
-        """Twelve hexadecimal digits for what is read; other texts are another task."""
+        """Identifier of twelve hexadecimal digits; it changes if any text changes."""
         return texts_digest(self.query_id, *self.names, *self.digests)[:12]
 
     def annotations(
         self, annotator: str, values: Sequence[Any] | None = None, seconds: float | None = None
     ) -> list[Annotation]:
-        """What a person said, the same for everybody who gave this text.
+        """Annotations for each part and for every agent in ``names`` that gave this text.
 
         Args:
-            annotator: who they are.
-            values: one per part; ``None`` where they skip the task.
-            seconds: how long they took; kept in equal parts.
+            annotator: the person's name.
+            values: one per part; ``None`` if they skip the task.
+            seconds: the time that they took, divided equally among the parts.
         """
         share = None if seconds is None or values is None else round(seconds / len(self.parts), 2)
-        chosen = [None] * len(self.parts) if values is None else values
+        part_values = [None] * len(self.parts) if values is None else values
         return [
-            Annotation(self.kind, annotator, self.query_id, name, part, texts, value, share)
-            for part, texts, value in zip(self.parts, self.digests, chosen, strict=True)
+            Annotation(self.kind, annotator, self.query_id, name, part, digest, value, share)
+            for part, digest, value in zip(self.parts, self.digests, part_values, strict=True)
             for name in self.names
         ]
 
 
 class TaskPool(Struct, frozen=True, eq=False, dict=True):
-    """All tasks of one kind that people can be given.
+    """All tasks of one kind, from which each annotator gets a queue.
 
-    Rows are put in order by random numbers. A row's number depends only on the person's name and on the names in the
-    row, so new rows do not change the order of the others.
+    Rows are sorted by random numbers. A row's number depends only on the annotator's name and on the names in the row,
+    so new rows do not change the order of the others.
 
     Attributes:
         queries: the query of each row.
-        numbers: random ones of each row, by which rows are ordered, shape (levels, rows); the first level decides.
-        shared: whether a row has the same number for all people, shape (rows,).
-        one_a_query: whether each person is asked about one row of each query, the first in their order.
-        make: a task, of a row and the annotator.
-        with_said: tasks of one person with what they say of them: ``with_values`` or ``with_votes``.
+        numbers: random sort keys, shape (levels, rows); the first level is the primary key.
+        shared: whether the row has the same number for all annotators, shape (rows,).
+        one_a_query: whether each annotator gets only one row per query, the first in their order.
+        make: returns the task of a row for an annotator.
+        with_annotations: fills in one annotator's values in tasks: ``with_values`` or ``with_votes``.
     """
 
     queries: Sequence[str]
@@ -137,13 +140,12 @@ class TaskPool(Struct, frozen=True, eq=False, dict=True):
     shared: NDArray[np.bool_]
     one_a_query: bool
     make: Callable[[int, str], AnnotationTask]
-    with_said: Callable[[Iterable[AnnotationTask], Iterable[Annotation]], list[AnnotationTask]]
+    with_annotations: Callable[[Iterable[AnnotationTask], Iterable[Annotation]], list[AnnotationTask]]
 
     def queue(self, annotator: str) -> TaskQueue:
-        """The tasks of one person, in their order."""
-        whose = np.where(self.shared, _EVERYBODY, np.uint64(_number(annotator)))
-        drawn = _mixed(self.numbers ^ whose)
-        order = np.lexsort(drawn[::-1])
+        person_number = np.where(self.shared, _EVERYBODY, np.uint64(_number(annotator)))
+        sort_keys = _mixed(self.numbers ^ person_number)
+        order = np.lexsort(sort_keys[::-1])
         if self.one_a_query:
             _, first = np.unique(self._query[order], return_index=True)
             order = order[np.sort(first)]
@@ -151,22 +153,21 @@ class TaskPool(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def _query(self) -> NDArray[np.int32]:
-        """The number of each row's query."""
+        """Number of each row's query, shape (rows,)."""
         return np.array([self.query_numbers[query_id] for query_id in self.queries], np.int32)
 
     @cached_property
     def query_numbers(self) -> dict[str, int]:
-        """A number for each query."""
         return {query_id: number for number, query_id in enumerate(dict.fromkeys(self.queries))}
 
     def of_queries(self, rows: _Rows, query_ids: Collection[str]) -> list[int]:
-        """Places in ``rows``, ascending, of what is on these queries."""
-        known = [self.query_numbers[query_id] for query_id in query_ids if query_id in self.query_numbers]
-        return [int(place) for place in np.flatnonzero(np.isin(self._query[rows], known))]
+        """Indices into ``rows``, ascending, of the rows on these queries."""
+        numbers = [self.query_numbers[query_id] for query_id in query_ids if query_id in self.query_numbers]
+        return [int(index) for index in np.flatnonzero(np.isin(self._query[rows], numbers))]
 
 
 class TaskQueue(Sequence[AnnotationTask]):
-    """The tasks of one person, each made when it is looked at, without what the person says of it."""
+    """One annotator's tasks in order; each is made on access, without the annotator's values."""
 
     def __init__(self, pool: TaskPool, annotator: str, rows: _Rows) -> None:
         self.pool, self._annotator, self._rows = pool, annotator, rows
@@ -175,86 +176,91 @@ class TaskQueue(Sequence[AnnotationTask]):
         return self._rows.size
 
     @overload
-    def __getitem__(self, place: int) -> AnnotationTask: ...
+    def __getitem__(self, index: int) -> AnnotationTask: ...
     @overload
-    def __getitem__(self, place: slice) -> list[AnnotationTask]: ...
-    def __getitem__(self, place: int | slice) -> AnnotationTask | list[AnnotationTask]:
-        if isinstance(place, slice):
-            return [self.pool.make(int(row), self._annotator) for row in self._rows[place]]
-        return self.pool.make(int(self._rows[place]), self._annotator)
+    def __getitem__(self, index: slice) -> list[AnnotationTask]: ...
+    def __getitem__(self, index: int | slice) -> AnnotationTask | list[AnnotationTask]:
+        if isinstance(index, slice):
+            return [self.pool.make(int(row), self._annotator) for row in self._rows[index]]
+        return self.pool.make(int(self._rows[index]), self._annotator)
 
     def of_queries(self, query_ids: Collection[str]) -> dict[int, AnnotationTask]:
-        """The tasks on some queries by their places, ascending."""
-        return {place: self[place] for place in self.pool.of_queries(self._rows, query_ids)}
+        """The tasks on these queries by index in the queue, ascending."""
+        return {index: self[index] for index in self.pool.of_queries(self._rows, query_ids)}
 
 
 class TaskProgress:
-    """How far one person is with their queue, as far as it was told what they said."""
+    """One annotator's progress through their queue, from the annotations passed to ``add``."""
 
     def __init__(self, queue: TaskQueue) -> None:
         self.queue = queue
-        self._said: dict[tuple[str, ...], Annotation] = {}
+        self._annotations: dict[tuple[str, ...], Annotation] = {}
         self._begun: dict[int, AnnotationTask] = {}
 
-    def add(self, news: Sequence[Annotation]) -> None:
-        """Take note of what the person said after what is known, oldest first."""
-        for one in news:
-            thing = one.query_id, one.item, one.other, one.texts
-            self._said.pop(thing, None)
-            self._said[thing] = one
-        queries = {one.query_id for one in news}
+    def add(self, annotations: Sequence[Annotation]) -> None:
+        """Add newer annotations of this person, the oldest first."""
+        for annotation in annotations:
+            key = annotation.query_id, annotation.item, annotation.other, annotation.texts
+            self._annotations.pop(key, None)
+            self._annotations[key] = annotation
+        queries = {annotation.query_id for annotation in annotations}
         if begun := self.queue.of_queries(queries):
-            mine = [one for one in self._said.values() if one.query_id in queries]
-            now = self.queue.pool.with_said(begun.values(), mine)
-            known = self._begun | dict(zip(begun, now, strict=True))
-            self._begun = {place: known[place] for place in sorted(known)}
+            on_queries = [annotation for annotation in self._annotations.values() if annotation.query_id in queries]
+            updated = self.queue.pool.with_annotations(begun.values(), on_queries)
+            tasks = self._begun | dict(zip(begun, updated, strict=True))
+            self._begun = {index: tasks[index] for index in sorted(tasks)}
 
     @property
-    def said(self) -> list[Annotation]:
-        """What the person says now, oldest first."""
-        return [*self._said.values()]
+    def annotations(self) -> list[Annotation]:
+        """The person's latest annotations, the oldest first."""
+        return [*self._annotations.values()]
 
     def of(self, state: TaskState) -> list[AnnotationTask]:
-        """What is done, or skipped, in the order of the queue."""
+        """The begun tasks in this state, in the order of the queue; open tasks never begun are not included."""
         return [task for task in self._begun.values() if task.state is state]
 
     def find(self, task_id: str) -> AnnotationTask | None:
-        """A task on a query of which something was said."""
+        """The task with this id, if the person has annotated anything on its query."""
         return next((task for task in self._begun.values() if task.task_id == task_id), None)
 
     def next(self) -> AnnotationTask | None:
         """The first open task."""
-        places = range(len(self.queue))
-        return next((one for at in places if (one := self._at(at)).state is TaskState.OPEN), None)
+        indices = range(len(self.queue))
+        return next((task for index in indices if (task := self._task(index)).state is TaskState.OPEN), None)
 
-    def before(self, aside: Collection[str]) -> AnnotationTask | None:
-        """The task that the person did last, those with these ids aside."""
-        for one in reversed(self._said.values()):
+    def before(self, excluded: Collection[str]) -> AnnotationTask | None:
+        """The task annotated last, except for tasks with these ids."""
+        for annotation in reversed(self._annotations.values()):
             for task in self._begun.values():
-                if task.query_id == one.query_id and one.texts in task.digests and task.task_id not in aside:
+                if (
+                    task.query_id == annotation.query_id
+                    and annotation.texts in task.digests
+                    and task.task_id not in excluded
+                ):
                     return task
         return None
 
-    def _at(self, place: int) -> AnnotationTask:
-        return self._begun.get(place) or self.queue[place]
+    def _task(self, index: int) -> AnnotationTask:
+        return self._begun.get(index) or self.queue[index]
 
 
 def games(played: Iterable[GameNames], data: Dataset) -> TaskPool:
-    """Pairs of answers to vote on: of every query the first game that is drawn for a person.
+    """Pool of pairs of answers to vote on, one game per query for each annotator.
 
-    One game of each query, so that no earlier pair tells them what there is to say. Games come in random order,
-    whatever the judges made of them: estimates that correct a judge by people's labels take a random sample. Games of
-    answers whose texts are not known are left out.
+    With one game per query, no earlier pair reveals the answers of a later one. The order of games is random and does
+    not depend on the judges' verdicts, since estimates that correct a judge need a random sample of labels. Games
+    whose answers have no text are skipped.
     """
     known = {key for key, answer in data.answers.items() if answer.has_text}
     rows = [game for game in played if {(game[0], game[1]), (game[0], game[2])} <= known]
 
-    def make(row: int, annotator: str) -> AnnotationTask:  # either answer is shown first, with the same chance
+    def make(row: int, annotator: str) -> AnnotationTask:  # each answer is shown first with probability 1/2
         query_id, a, b = rows[row]
-        is_first = _number(annotator, "side", query_id, a, b) % 2
-        return _game_task(data, query_id, *((a, b) if is_first else (b, a)))
+        a_first = _number(annotator, "side", query_id, a, b) % 2
+        return _game_task(data, query_id, *((a, b) if a_first else (b, a)))
 
-    return TaskPool([game[0] for game in rows], *_drawn(rows, shared_by=1), True, make, partial(with_votes, data=data))
+    keys, shared = _sort_keys(rows, shared_by=1)
+    return TaskPool([game[0] for game in rows], keys, shared, True, make, partial(with_votes, data=data))
 
 
 def _game_task(data: Dataset, query_id: str, first: str, second: str) -> AnnotationTask:
@@ -263,7 +269,7 @@ def _game_task(data: Dataset, query_id: str, first: str, second: str) -> Annotat
 
 
 def documents(labelled: Iterable[tuple[str, str]], data: Dataset) -> TaskPool:
-    """Documents to label; ``labelled`` are query and document of judges' labels."""
+    """Pool of documents to label; ``labelled`` has the query and document of each label by a judge."""
     rows = list(labelled)
 
     def make(row: int, _annotator: str) -> AnnotationTask:
@@ -271,11 +277,11 @@ def documents(labelled: Iterable[tuple[str, str]], data: Dataset) -> TaskPool:
         texts = (data.documents[doc_id].text,)
         return AnnotationTask(Kind.RELEVANCE, query_id, data.queries[query_id], (doc_id,), texts)
 
-    return TaskPool([query_id for query_id, _ in rows], *_drawn(rows), False, make, with_values)
+    return TaskPool([query_id for query_id, _ in rows], *_sort_keys(rows), False, make, with_values)
 
 
 def answers(graded: Iterable[tuple[str, str]], data: Dataset) -> TaskPool:
-    """Answers to grade; ``graded`` are query and agent of judges' grades."""
+    """Pool of answers to grade; ``graded`` has the query and agent of each answer graded by a judge."""
     by_text = _by_text(data.answers[key] for key in graded)
     rows = list(by_text)
 
@@ -283,14 +289,11 @@ def answers(graded: Iterable[tuple[str, str]], data: Dataset) -> TaskPool:
         query_id, text = rows[row]
         return AnnotationTask(Kind.CRITERIA, query_id, data.queries[query_id], by_text[query_id, text], (text,))
 
-    return TaskPool([query_id for query_id, _ in rows], *_drawn(rows), False, make, with_values)
+    return TaskPool([query_id for query_id, _ in rows], *_sort_keys(rows), False, make, with_values)
 
 
 def nuggets(banks: Banks, answers: Iterable[Answer]) -> TaskPool:
-    """Answers to hold against the nuggets of their queries, query by query.
-
-    An empty answer states nothing, and nobody need read it.
-    """
+    """Pool of answers to check for the nuggets of their queries, grouped by query; empty answers are skipped."""
     by_text = _by_text(
         answer
         for answer in answers
@@ -310,81 +313,89 @@ def nuggets(banks: Banks, answers: Iterable[Answer]) -> TaskPool:
 def nugget_task(
     bank: NuggetBank, answer: str, agents: tuple[str, ...], chosen: Collection[Nugget] | None = None
 ) -> AnnotationTask:
-    """One answer against nuggets of its query; all of them where none are chosen."""
+    """Task to check an answer for the ``chosen`` nuggets of its query, by default all."""
     chosen = bank.nuggets if chosen is None else chosen
     ids, texts = tuple(nugget.nugget_id for nugget in chosen), tuple(nugget.text for nugget in chosen)
-    unknown, query = (None,) * len(ids), Query(bank.query_id, bank.query)
-    return AnnotationTask(Kind.NUGGET, bank.query_id, query, agents, (answer,), ids, texts, unknown)
+    no_values, query = (None,) * len(ids), Query(bank.query_id, bank.query)
+    return AnnotationTask(Kind.NUGGET, bank.query_id, query, agents, (answer,), ids, texts, no_values)
 
 
 def citations(checked: Iterable[SupportSubject], data: Dataset) -> TaskPool:
-    """Sentences to hold against what they cite; judges ``checked`` them."""
+    """Pool of sentences to compare with a cited document; ``checked`` are those that judges checked."""
     sentences = data.sentences
-    rows = [one for one in checked if one.place < len(sentences.get((one.query_id, one.agent)) or ())]
+    rows = [
+        subject for subject in checked if subject.place < len(sentences.get((subject.query_id, subject.agent)) or ())
+    ]
 
     def make(row: int, _annotator: str) -> AnnotationTask:
         query_id, agent, place, doc_id = subject = rows[row]
-        said = sentences[query_id, agent]
-        assert said is not None
-        texts = said[place].text, data.documents[doc_id].text
+        answer_sentences = sentences[query_id, agent]
+        assert answer_sentences is not None
+        texts = answer_sentences[place].text, data.documents[doc_id].text
         return AnnotationTask(Kind.SUPPORT, query_id, data.queries[query_id], (agent,), texts, (subject.other,))
 
-    return TaskPool(
-        [one.query_id for one in rows], *_drawn([tuple(map(str, one)) for one in rows]), False, make, with_values
-    )
+    queries, keys = [subject.query_id for subject in rows], [tuple(map(str, subject)) for subject in rows]
+    return TaskPool(queries, *_sort_keys(keys), False, make, with_values)
 
 
-def with_votes(tasks: Iterable[AnnotationTask], said: Iterable[Annotation], data: Dataset) -> list[AnnotationTask]:
-    """Games with what one person said of them; a query on which they voted keeps the pair that they saw.
+def with_votes(
+    tasks: Iterable[AnnotationTask], annotations: Iterable[Annotation], data: Dataset
+) -> list[AnnotationTask]:
+    """Return the tasks with one annotator's votes filled in; a query with a vote keeps the pair that they saw.
 
-    Where one of its answers has changed since, the query is asked anew.
+    If one of the two answers has changed since, the task is open again.
     """
-    voted = {one.query_id: one for one in said if one.kind is Kind.VERDICT and texts_now(one, data, {}) == one.texts}
-    asked = (
-        _game_task(data, task.query_id, own.item, own.other) if (own := voted.get(task.query_id)) else task
+    votes = {
+        annotation.query_id: annotation
+        for annotation in annotations
+        if annotation.kind is Kind.VERDICT and texts_now(annotation, data, {}) == annotation.texts
+    }
+    as_seen = (
+        _game_task(data, task.query_id, vote.item, vote.other) if (vote := votes.get(task.query_id)) else task
         for task in tasks
     )
-    return with_values(asked, voted.values())
+    return with_values(as_seen, votes.values())
 
 
-def with_values(tasks: Iterable[AnnotationTask], said: Iterable[Annotation]) -> list[AnnotationTask]:
-    """The tasks with what one person said of them.
+def with_values(tasks: Iterable[AnnotationTask], annotations: Iterable[Annotation]) -> list[AnnotationTask]:
+    """Return the tasks with one annotator's values filled in.
 
-    A label of an answer holds for the same text of another agent too, also one that joined later.
+    A label of an answer also counts for other agents that gave the same text, even if they joined later.
     """
     known: defaultdict[_Key, dict[str, Any]] = defaultdict(dict)
-    for one in said:
-        known[one.kind, one.query_id, one.other, one.texts][one.item] = one.value
+    for annotation in annotations:
+        key = annotation.kind, annotation.query_id, annotation.other, annotation.texts
+        known[key][annotation.item] = annotation.value
     queries = {query_id for _, query_id, *_ in known}
     return [_with_values(task, known) if task.query_id in queries else task for task in tasks]
 
 
 def _with_values(task: AnnotationTask, known: Mapping[_Key, Mapping[str, Any]]) -> AnnotationTask:
     values, seen = [], False
-    for part, texts in zip(task.parts, task.digests, strict=True):
-        by_name = known.get((task.kind, task.query_id, part, texts), {})
-        of_task = [by_name[name] for name in task.names if name in by_name]
+    for part, digest in zip(task.parts, task.digests, strict=True):
+        by_name = known.get((task.kind, task.query_id, part, digest), {})
+        candidates = [by_name[name] for name in task.names if name in by_name]
         if task.kind is Kind.NUGGET:
-            of_task = of_task or list(by_name.values())
-        seen = seen or bool(of_task)
-        values.append(next((value for value in of_task if value is not None), None))
+            candidates = candidates or list(by_name.values())
+        seen = seen or bool(candidates)
+        values.append(next((value for value in candidates if value is not None), None))
     return replace(task, values=tuple(values), seen=seen)
 
 
 def _by_text(answers: Iterable[Answer]) -> dict[tuple[str, str], tuple[str, ...]]:
-    """Agents by query and text of their answer: answers of one text are read once."""
+    """Names of agents by query and answer text, so that identical answers are one task."""
     agents: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for answer in answers:
         agents[answer.query_id, answer.text].append(answer.agent)
     return {key: tuple(sorted(names)) for key, names in agents.items()}
 
 
-def _drawn(rows: Sequence[tuple[str, ...]], shared_by: int | None = None) -> tuple[_Numbers, NDArray[np.bool_]]:
-    """A random number for each row, by its names, and whether it is the same for all people.
+def _sort_keys(rows: Sequence[tuple[str, ...]], shared_by: int | None = None) -> tuple[_Numbers, NDArray[np.bool_]]:
+    """Random sort keys of the rows, shape (1, rows), and whether each is shared by all annotators, shape (rows,).
 
-    That holds for about half of the rows, or, by so many of the names, for all or none that have these in common. What
-    several people are asked shows how far they agree among themselves; what each is asked alone gives more things a
-    label.
+    About half of the rows are shared. With ``shared_by``, rows with the same first ``shared_by`` names are either all
+    shared or all not. Shared tasks are done by several people and show how well they agree; the other tasks cover more
+    items.
     """
     numbers = _numbers(rows)
     common = numbers if shared_by is None else _numbers([names[:shared_by] for names in rows])
@@ -394,46 +405,46 @@ def _drawn(rows: Sequence[tuple[str, ...]], shared_by: int | None = None) -> tup
 
 def _numbers(rows: Sequence[tuple[str, ...]]) -> _Numbers:
     """A random number for the names of each row; each name is hashed once."""
-    found = np.zeros(len(rows), np.uint64)
+    numbers = np.zeros(len(rows), np.uint64)
     for column in zip(*rows, strict=True):
         known = {name: _number(name) for name in set(column)}
-        found = _mixed(found ^ np.array([known[name] for name in column], np.uint64))
-    return found
+        numbers = _mixed(numbers ^ np.array([known[name] for name in column], np.uint64))
+    return numbers
 
 
 def _mixed(numbers: _Numbers) -> _Numbers:
-    """Numbers that are random for whoever does not know these: a step of splitmix64 (Steele, Lea and Flood 2014)."""
-    found = numbers + np.uint64(0x9E3779B97F4A7C15)
-    found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return found ^ (found >> np.uint64(31))
+    """Pseudorandom numbers from these: one step of splitmix64 (Steele, Lea and Flood 2014)."""
+    state = numbers + np.uint64(0x9E3779B97F4A7C15)
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return state ^ (state >> np.uint64(31))
 
 
 def _number(*names: str) -> int:
-    """A random number of 64 bits for some names."""
+    """A pseudorandom 64-bit number determined by the names."""
     return int.from_bytes(hashlib.sha256(json.dumps(names).encode()).digest()[:8], "big")
 
 
 _EVERYBODY: Final = np.uint64(_number(""))
-"""In place of a person's number, where all people have the same order."""
+"""Used for shared rows instead of the annotator's number, so that their order is the same for everybody."""
 
 
 def judge_saw_reference(kind: Kind, settings: StoredSettings) -> bool:
-    """Whether the judges of such tasks saw a query's reference answer, so that people may see it too.
+    """Whether the judges of such tasks saw the query's reference answer, so that annotators may see it too.
 
-    The packaged prompts of games and criteria show it. What a prompt of a user's own shows is not known.
+    True for the packaged prompts that contain it; false for a user's prompt, whose content is unknown.
     """
     if kind not in {Kind.VERDICT, Kind.CRITERIA}:
         return False
     task = Task.PAIRWISE if kind is Kind.VERDICT else Task.CRITERIA
     packaged = load_prompt(task.value, task)
     section = settings.pairwise if kind is Kind.VERDICT else settings.criteria
-    named = section is not None and section.prompt
-    return named == f"{packaged.name}@{packaged.version}" and "query.reference" in packaged.user
+    prompt = section is not None and section.prompt
+    return prompt == f"{packaged.name}@{packaged.version}" and "query.reference" in packaged.user
 
 
 class Rubric(Struct, frozen=True):
-    """What answers are graded by: criteria with a description each, or none, and the whole numbers from low to high."""
+    """The grading scheme for answers: criteria with their descriptions, and the range of the integer grades."""
 
     criteria: Mapping[str, str]
     low: int
@@ -441,26 +452,26 @@ class Rubric(Struct, frozen=True):
 
 
 def rubric_of(settings: StoredSettings) -> Rubric | None:
-    """A tournament's rubric, ``None`` where its answers are not graded."""
+    """The tournament's rubric; ``None`` if its answers are not graded."""
     if (section := settings.criteria) is None:
         return None
-    return Rubric({each.name: _described(each) for each in section.listed()}, *section.scale)
+    return Rubric({criterion.name: _description(criterion) for criterion in section.listed()}, *section.scale)
 
 
-def _described(criterion: Criterion) -> str:
-    """What a person reads of a criterion: the same as the judge."""
+def _description(criterion: Criterion) -> str:
+    """Description and levels of a criterion, with the same content as for the judge."""
     levels = "; ".join(f"{grade}: {meaning}" for grade, meaning in criterion.levels)
-    whole = f"{criterion.description} ({levels})"
-    return whole if levels and criterion.description else levels or criterion.description
+    with_levels = f"{criterion.description} ({levels})"
+    return with_levels if levels and criterion.description else levels or criterion.description
 
 
-def scale_of(settings: StoredSettings, given: Iterable[int]) -> list[tuple[int, str]]:
-    """Labels with their words, the lowest first: those of a tournament's relevance judges.
+def scale_of(settings: StoredSettings, labels: Iterable[int]) -> list[tuple[int, str]]:
+    """The relevance labels of a tournament with their names, the lowest first.
 
     Args:
         settings: the tournament's.
-        given: labels that judges gave; of a store from before scales were kept, the scale goes from 0 to the highest.
+        labels: the judges' labels. Old stores have no scale; for these it runs from 0 to the highest of these labels.
     """
     scale = settings.retrieval.scale if settings.retrieval is not None else {}
-    words = scale or {str(label): label for label in range(max(given, default=0) + 1)}
+    words = scale or {str(label): label for label in range(max(labels, default=0) + 1)}
     return sorted((label, word) for word, label in words.items())

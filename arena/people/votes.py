@@ -1,4 +1,4 @@
-"""What people said, as files: tables of verdicts, labels and grades as judges' are, and assignments of nuggets."""
+"""Import and export of people's annotations: tables in the format of judges' tables, qrels and nugget assignments."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from arena.present.numbers import COUNT
 from arena.present.table import Column, Table, records
 from arena.ratings.games import GameVerdict
 from arena.results.annotations import texts_now
-from arena.results.opinion_tables import OUTCOME, TableReading, read_opinions
+from arena.results.opinion_tables import TableReading, read_opinions
 from arena.stages.support import SupportSubject
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind, annotator_name
 from judges.errors import DataError
-from judges.types import Answer, Verdict
+from judges.types import Answer, GameOutcome, Verdict
 from judges.writing import count_words
 from retrieval_eval.data.tables import write_rows
 from retrieval_eval.data.trec import is_qrels, write_qrels
@@ -39,130 +39,151 @@ UNKNOWN_NUGGETS: Final = "labels of nuggets that the tournament does not have"
 FAILED_LABELS: Final = "labels that failed"
 
 _SUPPORT: Final = ("qid", "agent", "sentence", "did", "support", "annotator")
-_VERDICT = {value: verdict for verdict, value in OUTCOME.items()}
 _LEVEL = {Kind.VERDICT: "verdicts", Kind.RELEVANCE: "labels", Kind.CRITERIA: "criteria", Kind.SUPPORT: "support"}
 
 
 class ImportedVotes(Struct, frozen=True):
-    """What of a file is about a tournament's texts as they are now.
+    """Annotations read from a file that match the tournament's current texts.
 
     Attributes:
-        annotations: to be kept.
-        left_out: how many others, by what they are.
+        annotations: to add to the store.
+        left_out: number of skipped annotations, by the reason.
     """
 
     annotations: Sequence[Annotation]
     left_out: Mapping[str, int]
 
 
-def write_table(out: Path, kind: TableKind, said: Sequence[Annotation]) -> None:
-    """Write what people said; for labels of one person also as qrels, where the name ends in ``.qrels``.
+def write_table(out: Path, kind: TableKind, annotations: Sequence[Annotation]) -> None:
+    """Write annotations as a table; labels of one person as qrels if the file's name ends in ``.qrels``.
 
-    Verdicts are written as their people saw the game, the answer shown first as agent_a.
+    In verdicts, ``agent_a`` is the agent whose answer the annotator saw first.
 
     Raises:
         DataError: the file cannot be written.
     """
     if kind is Kind.VERDICT:
-        write_verdicts(
-            out, [GameVerdict(one.query_id, one.item, one.other, Verdict(one.value), one.annotator) for one in said]
-        )
+        verdicts = [
+            GameVerdict(
+                annotation.query_id, annotation.item, annotation.other, Verdict(annotation.value), annotation.annotator
+            )
+            for annotation in annotations
+        ]
+        write_verdicts(out, verdicts)
     elif kind is Kind.CRITERIA:
         grades = (
-            {"qid": one.query_id, "agent": one.item, "criterion": name, "score": grade, "annotator": one.annotator}
-            for one in said
-            for name, grade in one.value.items()
+            {"qid": annotation.query_id, "agent": annotation.item, "criterion": name, "score": grade}
+            | {"annotator": annotation.annotator}
+            for annotation in annotations
+            for name, grade in annotation.value.items()
         )
         write_rows(out, ("qid", "agent", "criterion", "score", "annotator"), grades)
     elif kind is Kind.FLAG:
         flags = (
-            {"qid": one.query_id, "agent_a": one.item, "agent_b": one.other, **one.value}
-            | {"annotator": one.annotator, "at": one.at}
-            for one in said
+            {"qid": flag.query_id, "agent_a": flag.item, "agent_b": flag.other, **flag.value}
+            | {"annotator": flag.annotator, "at": flag.at}
+            for flag in annotations
         )
         write_rows(out, ("qid", "agent_a", "agent_b", "judge", "comment", "annotator", "at"), flags)
     elif kind is Kind.SUPPORT:
-        subjects = [(one, SupportSubject.named(one.query_id, one.item, one.other)) for one in said]
-        checked = (dict(zip(_SUPPORT, (*subject, one.value, one.annotator), strict=True)) for one, subject in subjects)
+        subjects = [
+            SupportSubject.named(annotation.query_id, annotation.item, annotation.other) for annotation in annotations
+        ]
+        checked = (
+            dict(zip(_SUPPORT, (*subject, annotation.value, annotation.annotator), strict=True))
+            for annotation, subject in zip(annotations, subjects, strict=True)
+        )
         write_rows(out, _SUPPORT, checked)
     elif is_qrels(out):
         labels: dict[str, dict[str, int]] = {}
-        for one in said:
-            labels.setdefault(one.query_id, {})[one.item] = one.value
+        for annotation in annotations:
+            labels.setdefault(annotation.query_id, {})[annotation.item] = annotation.value
         write_qrels(out, labels)
     else:
-        rows = ({"qid": o.query_id, "did": o.item, "label": o.value, "annotator": o.annotator} for o in said)
+        rows = (
+            {"qid": label.query_id, "did": label.item, "label": label.value, "annotator": label.annotator}
+            for label in annotations
+        )
         write_rows(out, ("qid", "did", "label", "annotator"), rows)
 
 
 def read_table(
     file: Path, kind: TableKind, data: Dataset, annotator: str | None = None, reading: TableReading | None = None
 ) -> ImportedVotes:
-    """A table, or qrels, as annotations of a tournament's texts as they are now.
+    """Read a table or qrels as annotations of the tournament's current texts.
 
     Args:
         file: see ``read_opinions``.
-        kind: what it must hold.
+        kind: the kind that it must contain.
         data: the tournament's.
-        annotator: whose word all of it is; without, the table names them, or else its own name does.
-        reading: how it is read.
+        annotator: the name of the person behind all rows; by default the name in the table, or else the file's name.
+        reading: how to read the table.
 
     Raises:
-        DataError: the file cannot be read or holds something else, or several people where one is named.
-        InputError: a name is empty or very long.
+        DataError: the file cannot be read, contains another kind, or names several people although ``annotator`` is
+            given.
+        InputError: a name is empty or too long.
     """
     table = read_opinions(file, reading)
     if table.level != _LEVEL[kind]:
         raise DataError(file, f"holds {table.level}, not {_LEVEL[kind]}")
     opinions = table.groups.get("", ())
-    raters = sorted({one.rater for one in opinions})
+    raters = sorted({opinion.rater for opinion in opinions})
     if annotator is not None and len(raters) > 1:
-        raise DataError(file, f"names {len(raters)} people, so that --annotator cannot be one of them", value=raters[0])
+        message = f"names {len(raters)} people, but --annotator gives one name for all; leave --annotator out"
+        raise DataError(file, message, value=raters[0])
     names = {rater: annotator_name(annotator or rater) for rater in raters}
     if kind is Kind.CRITERIA:
-        given = list(_grades(opinions, names))
+        read = list(_grades(opinions, names))
     else:
-        given = [_annotation(one, kind, names[one.rater]) for one in opinions]
-    known = [replace(one, texts=texts) for one in given if (texts := texts_now(one, data, {})) is not None]
-    return ImportedVotes(known, _counted({UNKNOWN_TEXTS: len(given) - len(known)}))
+        read = [_annotation(opinion, kind, names[opinion.rater]) for opinion in opinions]
+    known = [
+        replace(annotation, texts=digest)
+        for annotation in read
+        if (digest := texts_now(annotation, data, {})) is not None
+    ]
+    return ImportedVotes(known, _without_zeros({UNKNOWN_TEXTS: len(read) - len(known)}))
 
 
 def _grades(opinions: Sequence[Opinion], names: Mapping[str, str]) -> Iterator[Annotation]:
-    """What each person said of each answer by all criteria."""
+    """One annotation per person and answer, with the grades of all criteria."""
     by_answer: defaultdict[tuple[str, str, str], dict[str, float]] = defaultdict(dict)
-    for one in opinions:
-        agent, criterion = one.item
-        by_answer[one.rater, one.query_id, agent][criterion] = int(one.value) if one.value.is_integer() else one.value
+    for opinion in opinions:
+        agent, criterion = opinion.item
+        grade = int(opinion.value) if opinion.value.is_integer() else opinion.value
+        by_answer[opinion.rater, opinion.query_id, agent][criterion] = grade
     for (rater, query_id, agent), grades in by_answer.items():
         yield Annotation(Kind.CRITERIA, names[rater], query_id, agent, "", "", grades)
 
 
-def _annotation(one: Opinion, kind: TableKind, annotator: str) -> Annotation:
+def _annotation(opinion: Opinion, kind: TableKind, annotator: str) -> Annotation:
+    query_id, item, value = opinion.query_id, opinion.item, opinion.value
     if kind is Kind.RELEVANCE:
-        return Annotation(kind, annotator, one.query_id, one.item[0], "", "", int(one.value))
+        return Annotation(kind, annotator, query_id, item[0], "", "", int(value))
     if kind is Kind.SUPPORT:
-        agent, place, doc_id = one.item
-        other = SupportSubject(one.query_id, agent, _place(place), doc_id).other
-        return Annotation(kind, annotator, one.query_id, agent, other, "", int(one.value))
-    first, second = one.item[::-1] if one.swapped else one.item
-    verdict = _VERDICT[-one.value if one.swapped else one.value]
-    return Annotation(kind, annotator, one.query_id, first, second, "", verdict)
+        agent, sentence, doc_id = item
+        other = SupportSubject(query_id, agent, _sentence_index(sentence), doc_id).other
+        return Annotation(kind, annotator, query_id, agent, other, "", int(value))
+    first, second = item[::-1] if opinion.swapped else item
+    verdict = GameOutcome(int(-value if opinion.swapped else value)).verdict
+    return Annotation(kind, annotator, query_id, first, second, "", verdict)
 
 
-def _place(written: str) -> int:
-    """The place of a sentence; -1, where none stands, for what is no number."""
-    return int(written) if written.isascii() and written.isdigit() else -1
+def _sentence_index(text: str) -> int:
+    """The index of a sentence; -1, which no sentence has, if the text is not a number."""
+    return int(text) if text.isascii() and text.isdigit() else -1
 
 
-def assignments_of(banks: Banks, answers: Iterable[Answer], said: Sequence[Annotation]) -> list[Assignment]:
-    """One annotator's assignments of the nuggets as they are now; answers of which they said nothing are left out.
+def assignments_of(banks: Banks, answers: Iterable[Answer], annotations: Sequence[Annotation]) -> list[Assignment]:
+    """Convert one annotator's annotations to assignments of the current nuggets; answers without any are skipped.
 
-    A nugget without a label of theirs is ``None``. Empty answers come along once anything is labelled.
+    A nugget without a label gets ``None``. Empty answers are included unless the annotator has no labels at all.
     """
-    if all(one.value is None for one in said):
+    if all(annotation.value is None for annotation in annotations):
         return []
     known = [answer for answer in answers if answer.query_id in banks]
-    tasks = with_values((nugget_task(banks[one.query_id], one.text, (one.agent,)) for one in known), said)
+    open_tasks = (nugget_task(banks[answer.query_id], answer.text, (answer.agent,)) for answer in known)
+    tasks = with_values(open_tasks, annotations)
     assignments = []
     for answer, task in zip(known, tasks, strict=True):
         bank = banks[answer.query_id]
@@ -180,27 +201,29 @@ def assignments_of(banks: Banks, answers: Iterable[Answer], said: Sequence[Annot
 def imported_assignments(
     assignments: Iterable[Assignment], banks: Banks, answers: Mapping[tuple[str, str], Answer], annotator: str
 ) -> ImportedVotes:
-    """Somebody's assignments as annotations of a tournament's answers, by run, query and the text of nuggets."""
+    """Convert a person's assignments to annotations of the tournament's answers, matched by run, query and nugget."""
     annotations: list[Annotation] = []
     left_out = dict.fromkeys((UNKNOWN_ANSWERS, CHANGED_ANSWERS, UNKNOWN_NUGGETS, FAILED_LABELS), 0)
-    for given in assignments:
-        answer, bank = answers.get((given.query_id, given.run)), banks.get(given.query_id)
+    for assignment in assignments:
+        query_id, run = assignment.query_id, assignment.run
+        answer, bank = answers.get((query_id, run)), banks.get(query_id)
         if answer is None or bank is None:
             left_out[UNKNOWN_ANSWERS] += 1
-        elif given.answer is not None and given.answer.strip() != answer.text.strip():
+        elif assignment.answer is not None and assignment.answer.strip() != answer.text.strip():
             left_out[CHANGED_ANSWERS] += 1
         else:
-            labels = {nugget.nugget_id: label for nugget, label in zip(given.nuggets, given.labels, strict=True)}
+            pairs = zip(assignment.nuggets, assignment.labels, strict=True)
+            labels = {nugget.nugget_id: label for nugget, label in pairs}
             left_out[UNKNOWN_NUGGETS] += len(labels.keys() - {nugget.nugget_id for nugget in bank.nuggets})
             left_out[FAILED_LABELS] += sum(label is None for label in labels.values())
-            known = [nugget for nugget in bank.nuggets if labels.get(nugget.nugget_id) is not None]
-            task = nugget_task(bank, answer.text, (given.run,), known)
+            labelled = [nugget for nugget in bank.nuggets if labels.get(nugget.nugget_id) is not None]
+            task = nugget_task(bank, answer.text, (run,), labelled)
             annotations += task.annotations(annotator, [labels[nugget_id] for nugget_id in task.parts])
-    return ImportedVotes(annotations, _counted(left_out))
+    return ImportedVotes(annotations, _without_zeros(left_out))
 
 
-def _counted(left_out: Mapping[str, int]) -> dict[str, int]:
-    return {what: number for what, number in left_out.items() if number}
+def _without_zeros(left_out: Mapping[str, int]) -> dict[str, int]:
+    return {reason: number for reason, number in left_out.items() if number}
 
 
 _COLUMNS: Final = (
@@ -208,13 +231,13 @@ _COLUMNS: Final = (
     Column("kind", "Kind"),
     Column("labels", "Labels", COUNT),
     Column("skipped", "Skipped", COUNT),
-    Column("replaced", "Replaced", COUNT, "Said anew: the later word stands."),
+    Column("replaced", "Replaced", COUNT, "Earlier annotations that a later one replaced."),
     Column("last", "Last"),
 )
 
 
 class VoteCounts(Board, frozen=True):
-    """A line for each annotator and kind of what they said."""
+    """Board with the number of annotations per annotator and kind."""
 
     tournament: str
     table: Table
@@ -227,13 +250,15 @@ class VoteCounts(Board, frozen=True):
 
 
 def vote_counts(store: Store, tournament: str) -> VoteCounts:
-    """Count a tournament's annotations."""
-    kept = Annotations(store, tournament)
-    latest, rows = kept.latest(), []
-    for (annotator, kind), ever in sorted(Counter((own.annotator, own.kind) for own in kept.history()).items()):
-        own = [said for said in latest if (said.annotator, said.kind) == (annotator, kind)]
-        labels, last = sum(said.value is not None for said in own), max(said.at for said in own)[:19]
-        row = {"annotator": annotator, "kind": kind.value, "labels": labels, "skipped": len(own) - labels}
-        rows.append(row | {"replaced": ever - len(own), "last": last})
-    nobody = f"nobody has said anything of {tournament!r} yet; 'ragleague ui' has a page for it"
-    return VoteCounts(tournament, Table("votes", "", _COLUMNS, rows, () if rows else (nobody,)))
+    """Count a tournament's annotations by annotator and kind."""
+    annotations = Annotations(store, tournament)
+    latest, rows = annotations.latest(), []
+    totals = Counter((annotation.annotator, annotation.kind) for annotation in annotations.history())
+    for (annotator, kind), total in sorted(totals.items()):
+        current = [annotation for annotation in latest if (annotation.annotator, annotation.kind) == (annotator, kind)]
+        labels = sum(annotation.value is not None for annotation in current)
+        last = max(annotation.at for annotation in current)[:19]
+        row = {"annotator": annotator, "kind": kind.value, "labels": labels, "skipped": len(current) - labels}
+        rows.append(row | {"replaced": total - len(current), "last": last})
+    none_yet = f"nobody has said anything of {tournament!r} yet; 'ragleague ui' has a page for it"
+    return VoteCounts(tournament, Table("votes", "", _COLUMNS, rows, () if rows else (none_yet,)))

@@ -1,1 +1,1 @@
-"""What people are shown, defined once: tables, figures, pictures and how a number is written, for every renderer."""
+"""Tables, figures, pictures and number formats, and the renderers for terminals, pages, reports and files."""

@@ -1,4 +1,4 @@
-"""What to do about judgments that are missing, in words."""
+"""Advice on missing judgments, as phrases for messages and reports."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from judges.errors import RETRIED_NEXT_RUN
 
 
 def to_judge_the_rest(causes: Mapping[str, int], left: int, *, imported: bool) -> str:
-    """What brings judgments that are missing, a phrase that says to run again only where that asks for some.
+    """A phrase on how to get the missing judgments; advises another run only if it would ask for some of them.
 
     Args:
-        causes: how many failed for which cause.
-        left: those that were not made yet.
-        imported: whether they were made elsewhere.
+        causes: number of failed judgments by cause.
+        left: number of judgments not made yet.
+        imported: whether the judgments come from an import.
     """
     if imported:
-        return "judge the rest where these were judged, and import all again"
+        return "judge the rest with the tool that made these judgments, and import all of them again"
     why = "'ragleague failures' says what helps where a reply was unusable"
     if not causes.keys() - RETRIED_NEXT_RUN:
         return "run again to judge the rest"
@@ -29,7 +29,7 @@ def to_judge_the_rest(causes: Mapping[str, int], left: int, *, imported: bool) -
 
 
 def judge_first(unjudged: int) -> str:
-    """What to do before more queries are written, a sentence; empty where every query there is is judged."""
+    """A sentence that advises to judge the unjudged queries before writing more; empty if there are none."""
     if not unjudged:
         return ""
     are, them = ("is", "it") if unjudged == 1 else ("are", "them")

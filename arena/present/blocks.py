@@ -1,4 +1,4 @@
-"""What a board is shown as: sections of tables, figures, checks, remarks and pictures. All texts in them are plain."""
+"""Building blocks of boards: sections of tables, figures, checks, remarks and pictures. All texts are plain text."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _SIGNS: Final[dict[Status, str]] = {"passed": "passed", "failed": "FAILED", "unk
 
 
 class Figure(Struct, frozen=True):
-    """One figure that stands for itself.
+    """A single figure outside a table.
 
     Attributes:
-        name: what it is.
-        value: as it is, written in its form; or words.
-        form: how it is written.
-        meaning: a sentence.
-        low, high: its interval.
+        name: name of the figure.
+        value: a number or a text.
+        form: number format of value and interval.
+        meaning: one sentence.
+        low, high: interval of the value.
     """
 
     name: str
@@ -41,14 +41,14 @@ class Figure(Struct, frozen=True):
 
     @property
     def written(self) -> str:
-        """The figure as text."""
+        """The formatted value."""
         return self._form.write(self.value)
 
     @property
     def interval(self) -> str:
-        """Its interval as text, empty without one."""
-        found = self._form.between(self.low, self.high)
-        return "" if found == MISSING else found
+        """The formatted interval; empty if there is none."""
+        text = self._form.between(self.low, self.high)
+        return "" if text == MISSING else text
 
     @property
     def _form(self) -> NumberForm:
@@ -56,22 +56,22 @@ class Figure(Struct, frozen=True):
 
 
 def estimated(name: str, estimate: Estimate, form: NumberForm, meaning: str) -> Figure:
-    """A figure that is an estimate."""
+    """Figure of an estimate and its interval."""
     return Figure(name, estimate.value, form, meaning, estimate.low, estimate.high)
 
 
 class Figures(Struct, frozen=True):
-    """Figures side by side."""
+    """Figures shown side by side."""
 
     items: Sequence[Figure]
 
 
 class Check(Struct, frozen=True):
-    """Something that must hold for a conclusion to be believed.
+    """A condition that must hold for a conclusion to be trusted.
 
     Attributes:
-        finding: what was found, and what the bar is.
-        remedy: what to do where it did not pass.
+        finding: the measured value and the threshold.
+        remedy: what to do if the check does not pass.
     """
 
     name: str
@@ -81,18 +81,18 @@ class Check(Struct, frozen=True):
 
     @property
     def sentence(self) -> str:
-        """All of it on one line."""
-        said = f"{_SIGNS[self.status]}: {self.name}. {self.finding}"
-        return said if self.status == "passed" else f"{said} What to do: {self.remedy}"
+        """Status, name, finding and, unless passed, the remedy, on one line."""
+        finding = f"{_SIGNS[self.status]}: {self.name}. {self.finding}"
+        return finding if self.status == "passed" else f"{finding} What to do: {self.remedy}"
 
 
-def passed(held: bool) -> Status:
-    """The status of a check that could be made."""
-    return "passed" if held else "failed"
+def passed(ok: bool) -> Status:
+    """``passed`` or ``failed``, for a check with a known result."""
+    return "passed" if ok else "failed"
 
 
 def settled(figure: Estimate, least: float, most: float = math.inf) -> Status:
-    """The status of a figure by its interval: inside what is tolerated, outside, or nobody knows as it allows both."""
+    """Status of the interval: passed within ``least`` to ``most``, failed outside, otherwise unknown."""
     if figure.low is None or figure.high is None:
         return "unknown"
     if least <= figure.low and figure.high <= most:
@@ -101,11 +101,11 @@ def settled(figure: Estimate, least: float, most: float = math.inf) -> Status:
 
 
 class Checks(Struct, frozen=True):
-    """Checks, one below the other.
+    """A list of checks.
 
     Attributes:
-        folded: whether those that failed show their names alone until opened, the others their number; for HTML.
-        link: address where there is more on them.
+        folded: in HTML, collapse the list to the names of failed checks and the number of the others.
+        link: address of the full list.
     """
 
     items: Sequence[Check]
@@ -114,13 +114,13 @@ class Checks(Struct, frozen=True):
 
 
 class VerdictCard(Struct, frozen=True):
-    """What may be concluded, on a card.
+    """A card with the conclusion.
 
     Attributes:
-        standing: how firmly, which colours it: ``decided``, ``care`` or ``none``.
-        label: the same in words.
+        standing: certainty, which sets the colour: ``decided``, ``care`` or ``none``.
+        label: the certainty in words.
         headline, sentence: the conclusion.
-        facts: what it rests on, a few words each.
+        facts: facts behind it, a few words each.
     """
 
     standing: str
@@ -131,19 +131,19 @@ class VerdictCard(Struct, frozen=True):
 
 
 class Remarks(Struct, frozen=True):
-    """Sentences, each for itself."""
+    """Sentences, each shown as a separate paragraph or list item."""
 
     items: Sequence[str]
 
 
 class Commands(Struct, frozen=True):
-    """Lines for a terminal."""
+    """Command lines to copy into a terminal."""
 
     lines: Sequence[str]
 
 
 class Thread(Struct, frozen=True):
-    """What was said before a query in its conversation, folded under a title; for HTML."""
+    """Earlier messages of a query's conversation, collapsed under a title; for HTML."""
 
     messages: Sequence[Message]
     title: str = "Said before it"
@@ -153,13 +153,13 @@ Block: TypeAlias = "Table | Figures | Checks | VerdictCard | Remarks | Commands 
 
 
 class Section(Struct, frozen=True):
-    """A part of what is shown.
+    """A titled part of a board.
 
     Attributes:
-        ident: its anchor, unique among the sections shown together.
-        title: for people.
-        lead: the question that it answers, a sentence.
-        blocks: in order.
+        ident: anchor, unique among the sections on a page.
+        title: heading.
+        lead: one sentence: the question that the section answers.
+        blocks: contents, in order.
     """
 
     ident: str
@@ -169,26 +169,25 @@ class Section(Struct, frozen=True):
 
 
 class Board(Struct, frozen=True):
-    """Base of the boards, frozen records: says what is shown of one; renderers say how."""
+    """Base class of boards: frozen records of results that renderers turn into text, HTML or files."""
 
     def sections(self) -> Sequence[Section]:
-        """All there is for people, the most important first."""
+        """The sections to show, the most important first."""
         raise NotImplementedError
 
     def tables(self) -> list[Table]:
-        """All tables; the first is the one that is written as CSV, Markdown, HTML or LaTeX."""
+        """All tables of the sections; exports to CSV, Markdown, HTML and LaTeX use the first."""
         return [block for section in self.sections() for block in section.blocks if isinstance(block, Table)]
 
     def pictures(self) -> list[Picture]:
-        """All pictures."""
         from arena.present.picture import Picture
 
         return [block for section in self.sections() for block in section.blocks if isinstance(block, Picture)]
 
     def checks(self) -> Sequence[Check]:
-        """What must hold for a leaderboard that it stands on to be believed."""
+        """Trust checks of the leaderboard behind the board; none by default."""
         return ()
 
     def json(self) -> Any:
-        """All there is for programs."""
+        """The board as plain JSON values."""
         return plain(self)

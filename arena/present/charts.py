@@ -1,4 +1,4 @@
-"""Pictures by Altair: charts for the page, and SVG and PNG of every picture, made without network or browser."""
+"""Drawing with Altair: charts for pages, and SVG and PNG of all pictures, without network or browser."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ _DOTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "orange": {"color": _ORANGE, "filled": True, "opacity": 0.85},
     "blue": {"color": _BLUE, "filled": True, "opacity": 0.85},
 }
-"""Those behind first."""
+"""Style by look, in drawing order: the last is on top."""
 _INK: Final = "currentColor"
 _NEITHER: Final = "#757c87"
-"""Grey that can be read on light and on dark ground: Vega knows nothing of the page's ink."""
+"""Grey that is readable on light and dark backgrounds, because Vega does not know the page's text colour."""
 _WIDTH, _HEIGHT = 440, 320
 _LETTER, _TALL = 6.5, 12
-"""Pixels of a chart, of a letter in it, and of a line."""
+"""Size in pixels of a letter (width) and of a text line (height)."""
 _MOST_NAMED: Final = 30
+"""Most dots with a name."""
 _NAME: Final = 40
-"""Characters of a name."""
+"""Longest name, in characters."""
 _STEP: Final = 26
-"""Pixels of a row of panels and of a column of cells; half of it with more rows than ``_MOST_ROOMY``."""
+"""Height of a panel row and width of a cell column, in pixels; half of it with more rows than ``_MOST_ROOMY``."""
 _MOST_ROOMY: Final = 20
 _STRIP: Final = 110
 _SHADES: Final = alt.Scale(domain=[-1, 0, 1], range=["#efbc8f", "#f4f4f2", "#8fc2e2"], interpolate="rgb")
@@ -41,7 +42,7 @@ _VEGA_LITE: Final = alt.SCHEMA_VERSION.removeprefix("v").rpartition(".")[0]
 
 
 def chart(picture: Picture) -> alt.LayerChart | alt.HConcatChart:
-    """The picture as Altair draws it, without its title."""
+    """Altair chart of the picture, without its title."""
     if isinstance(picture, Chart):
         return _points(picture)
     if isinstance(picture, Aligned):
@@ -50,18 +51,21 @@ def chart(picture: Picture) -> alt.LayerChart | alt.HConcatChart:
 
 
 def spec(picture: Chart) -> dict[str, Any]:
-    """The chart in Vega-Lite, as wide as what it stands in, without Altair's checks, which take most of the time."""
+    """Vega-Lite specification of the chart, as wide as its container; skips Altair's slow validation."""
     with schemapi.debug_mode(False):
-        found: dict[str, Any] = _points(picture, linked=True).properties(width="container").to_dict(validate=False)
-    return {**found, "config": {"text": {"color": _NEITHER}}}
+        specification: dict[str, Any] = (
+            _points(picture, linked=True).properties(width="container").to_dict(validate=False)
+        )
+    return {**specification, "config": {"text": {"color": _NEITHER}}}
 
 
 def svg(*pictures: Picture) -> str:
-    """Pictures, two beside each other, as an SVG drawing on white ground."""
+    """SVG of the pictures on a white background, in two columns."""
     titled = [
-        drawn.properties(title=alt.Title(title, anchor="start")) if title else drawn
-        for drawn, title in (
-            (chart(one), one.title or ("" if isinstance(one, Aligned) else one.name)) for one in pictures
+        drawing.properties(title=alt.Title(title, anchor="start")) if title else drawing
+        for drawing, title in (
+            (chart(picture), picture.title or ("" if isinstance(picture, Aligned) else picture.name))
+            for picture in pictures
         )
     ]
     return _svg(
@@ -71,18 +75,18 @@ def svg(*pictures: Picture) -> str:
 
 
 def png(*pictures: Picture) -> bytes:
-    """The same as a bitmap, with two pixels for one."""
+    """PNG of the pictures, at twice the size in pixels."""
     import vl_convert
 
     return vl_convert.svg_to_png(svg(*pictures), scale=2)
 
 
 def inline_svg(picture: Chart) -> str:
-    """A chart as an element of an HTML page, with the page's ink."""
+    """SVG element of the chart for an HTML page, in the page's text colour."""
     return _svg(chart(picture), None)
 
 
-def _svg(drawn: alt.TopLevelMixin, ground: str | None) -> str:
+def _svg(drawing: alt.TopLevelMixin, background: str | None) -> str:
     import vl_convert
 
     axis = {
@@ -93,26 +97,26 @@ def _svg(drawn: alt.TopLevelMixin, ground: str | None) -> str:
         "titleFontWeight": "normal",
         "titlePadding": 10,
     }
-    config = {"background": ground, "axis": axis, "title": {"color": _INK}, "text": {"color": _INK}}
-    spec = drawn.to_dict()
+    config = {"background": background, "axis": axis, "title": {"color": _INK}, "text": {"color": _INK}}
+    spec = drawing.to_dict()
     spec["config"] = {"font": "Arial, Liberation Sans, sans-serif", **config, "view": {"stroke": None}}
-    found: str = vl_convert.vegalite_to_svg(spec, vl_version=_VEGA_LITE)
-    return _SYMBOL.sub(r"<path\2><title>\1</title></path>", found)
+    svg_text: str = vl_convert.vegalite_to_svg(spec, vl_version=_VEGA_LITE)
+    return _SYMBOL.sub(r"<path\2><title>\1</title></path>", svg_text)
 
 
 def _points(picture: Chart, *, linked: bool = False) -> alt.LayerChart:
-    """The chart; links of dots are left out of files, which stand in no place that they could lead from."""
-    sides = _sides(picture)
+    """Layers of a chart; dots get links only with ``linked``, because relative links do not work in files."""
+    label_sides = _label_sides(picture)
     rows = [
         {
             "x": dot.x,
             "y": dot.y,
-            "name": printable(dot.name)[:_NAME] if at in sides else "",
-            "told": printable(dot.told or f"{dot.name}: {dot.x:.4g}, {dot.y:.4g}"),
+            "name": printable(dot.name)[:_NAME] if at in label_sides else "",
+            "told": printable(dot.tooltip or f"{dot.name}: {dot.x:.4g}, {dot.y:.4g}"),
             "look": dot.look,
             "size": dot.size,
-            "left": sides.get(at, False),
-            **_reach(dot),
+            "left": label_sides.get(at, False),
+            **_interval_ends(dot),
             **({"link": dot.link} if linked and safe(dot.link) else {}),
         }
         for at, dot in enumerate(picture.dots)
@@ -129,8 +133,11 @@ def _points(picture: Chart, *, linked: bool = False) -> alt.LayerChart:
         tooltip=alt.Tooltip("told:N", title=" "),
     )
     layers: list[alt.Chart] = []
-    for axis, has in (("x", any(dot.x_ends for dot in picture.dots)), ("y", any(dot.y_ends for dot in picture.dots))):
-        if has:
+    for axis, present in (
+        ("x", any(dot.x_ends for dot in picture.dots)),
+        ("y", any(dot.y_ends for dot in picture.dots)),
+    ):
+        if present:
             ends = {axis: alt.X("x_low:Q") if axis == "x" else alt.Y("y_low:Q"), f"{axis}2": f"{axis}_high:Q"}
             whisker = base.transform_filter(f"isValid(datum.{axis}_low)")
             layers.append(whisker.mark_rule(color=_GREY, opacity=0.7, aria=False).encode(**ends))
@@ -165,31 +172,35 @@ def _points(picture: Chart, *, linked: bool = False) -> alt.LayerChart:
     return alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT)
 
 
-def _reach(dot: Dot) -> dict[str, float]:
+def _interval_ends(dot: Dot) -> dict[str, float]:
     sides = (("x", dot.x_ends), ("y", dot.y_ends))
-    return {f"{axis}_{end}": at for axis, ends in sides if ends for end, at in zip(("low", "high"), ends, strict=True)}
+    return {
+        f"{axis}_{end}": value for axis, ends in sides if ends for end, value in zip(("low", "high"), ends, strict=True)
+    }
 
 
-def _sides(picture: Chart) -> dict[int, bool]:
-    """Dots whose names have room, of those that come first, and whether a name stands to the left of its dot."""
+def _label_sides(picture: Chart) -> dict[int, bool]:
+    """Indices of the dots whose names fit, and whether the name is left of its dot; the first dots have priority."""
     xs = [end for dot in picture.dots for end in (dot.x, *(dot.x_ends or ()))]
     ys = [end for dot in picture.dots for end in (dot.y, *(dot.y_ends or ()))]
     across, up = (max(xs) - min(xs)) or 1, (max(ys) - min(ys)) or 1
-    places = [(_WIDTH * (dot.x - min(xs)) / across, _HEIGHT * (max(ys) - dot.y) / up) for dot in picture.dots]
-    taken = [(x - 4, x + 4, y) for dot, (x, y) in zip(picture.dots, places, strict=True) if dot.look != "quiet"]
-    found: dict[int, bool] = {}
-    for at, (dot, (x, y)) in enumerate(zip(picture.dots, places, strict=True)):
-        if not dot.name or dot.look == "quiet" or len(found) == _MOST_NAMED:
+    positions = [(_WIDTH * (dot.x - min(xs)) / across, _HEIGHT * (max(ys) - dot.y) / up) for dot in picture.dots]
+    occupied = [(x - 4, x + 4, y) for dot, (x, y) in zip(picture.dots, positions, strict=True) if dot.look != "quiet"]
+    sides: dict[int, bool] = {}
+    for at, (dot, (x, y)) in enumerate(zip(picture.dots, positions, strict=True)):
+        if not dot.name or dot.look == "quiet" or len(sides) == _MOST_NAMED:
             continue
-        long, middle = _LETTER * min(len(dot.name), _NAME), y - 7
+        name_width, centre = _LETTER * min(len(dot.name), _NAME), y - 7
         for left in (False, True) if x < _WIDTH / 2 else (True, False):
-            start = x - 8 - long if left else x + 8
-            free = all(start > end or start + long < begin or abs(middle - at_y) > _TALL for begin, end, at_y in taken)
-            if free and -_LETTER < start < _WIDTH + _LETTER - long:
-                found[at] = left
-                taken.append((start, start + long, middle))
+            start = x - 8 - name_width if left else x + 8
+            fits = all(
+                start > end or start + name_width < begin or abs(centre - at_y) > _TALL for begin, end, at_y in occupied
+            )
+            if fits and -_LETTER < start < _WIDTH + _LETTER - name_width:
+                sides[at] = left
+                occupied.append((start, start + name_width, centre))
                 break
-    return found
+    return sides
 
 
 def _whiskers(picture: Whiskers) -> alt.LayerChart:
@@ -237,7 +248,7 @@ def _matrix(picture: Matrix) -> alt.LayerChart:
             "column": printable(column),
             "figure": cell.figure,
             "strength": cell.strength,
-            "told": printable(cell.told or f"{row}, {column}: {cell.figure}"),
+            "told": printable(cell.tooltip or f"{row}, {column}: {cell.figure}"),
         }
         for (row, column), cell in picture.cells.items()
     ]
@@ -253,11 +264,11 @@ def _matrix(picture: Matrix) -> alt.LayerChart:
 
 
 def _aligned(picture: Aligned) -> alt.HConcatChart:
-    named = {row: f"{place}  {printable(row)[:_NAME]}" for place, row in enumerate(picture.rows, 1)}
+    named = {row: f"{position}  {printable(row)[:_NAME]}" for position, row in enumerate(picture.rows, 1)}
     step = _STEP if len(named) <= _MOST_ROOMY else _STEP // 2
-    drawn = []
-    for place, panel in enumerate(picture.panels):
-        labels = alt.Axis(title=None, labels=place == 0, ticks=False, domain=False, grid=False, labelLimit=260)
+    charts = []
+    for position, panel in enumerate(picture.panels):
+        labels = alt.Axis(title=None, labels=position == 0, ticks=False, domain=False, grid=False, labelLimit=260)
         y = alt.Y("row:N", scale=alt.Scale(domain=list(named.values())), axis=labels)
         layers = _cells(panel, named, y) if isinstance(panel, CellPanel) else _strip(panel, named, y)
         title = alt.Title(
@@ -269,8 +280,8 @@ def _aligned(picture: Aligned) -> alt.HConcatChart:
             subtitleColor=_INK,
         )
         width: Any = alt.Step(step) if isinstance(panel, CellPanel) else _STRIP
-        drawn.append(alt.layer(*layers).properties(width=width, height=alt.Step(step), title=title))
-    return alt.hconcat(*drawn, spacing=16, bounds="flush").resolve_scale(color="independent", x="independent")
+        charts.append(alt.layer(*layers).properties(width=width, height=alt.Step(step), title=title))
+    return alt.hconcat(*charts, spacing=16, bounds="flush").resolve_scale(color="independent", x="independent")
 
 
 def _cells(panel: CellPanel, named: Mapping[str, str], y: alt.Y) -> list[alt.Chart]:
@@ -281,7 +292,7 @@ def _cells(panel: CellPanel, named: Mapping[str, str], y: alt.Y) -> list[alt.Cha
             "figure": cell.figure,
             "strength": cell.strength,
             "bold": cell.bold,
-            "told": printable(cell.told or f"{row}, {column}: {cell.figure}"),
+            "told": printable(cell.tooltip or f"{row}, {column}: {cell.figure}"),
         }
         for (row, column), cell in panel.cells.items()
     ]
@@ -289,11 +300,11 @@ def _cells(panel: CellPanel, named: Mapping[str, str], y: alt.Y) -> list[alt.Cha
     x = alt.X("column:N", scale=alt.Scale(domain=numbers), axis=alt.Axis(title=None, ticks=False, labelAngle=0))
     base = alt.Chart(alt.Data(values=rows)).encode(x=x, y=y)
     text = base.encode(text="figure:N", description="told:N")
-    small = 10 if len(named) <= _MOST_ROOMY else 6
+    font_size = 10 if len(named) <= _MOST_ROOMY else 6
     return [
         base.mark_rect(aria=False).encode(color=alt.Color("strength:Q", scale=_SHADES, legend=None)),
-        text.transform_filter("!datum.bold").mark_text(fontSize=small, color="#1a1a1a"),
-        text.transform_filter("datum.bold").mark_text(fontSize=small, color="#1a1a1a", fontWeight="bold"),
+        text.transform_filter("!datum.bold").mark_text(fontSize=font_size, color="#1a1a1a"),
+        text.transform_filter("datum.bold").mark_text(fontSize=font_size, color="#1a1a1a", fontWeight="bold"),
     ]
 
 

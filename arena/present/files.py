@@ -1,4 +1,4 @@
-"""Tables as CSV, Markdown, HTML and LaTeX, blocks as HTML, pictures as files. Texts from outside stay inert."""
+"""Writers: tables as CSV, Markdown, HTML and LaTeX, blocks as HTML, pictures as files. Markup escapes all texts."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ from judges.errors import DataError
 from retrieval_eval.data.files import open_replacing
 
 _MARKDOWN: Final = re.compile(r"[\\`*_\[\]()!|~$#]|:(?=\S)|(?<=/)/|(?<=\w)\.(?=[^\W\d])")
-"""What takes a backslash: marks of CommonMark and GitHub, and what makes an address of words."""
+"""Characters to escape with a backslash: markup of CommonMark and GitHub, and characters that start automatic links."""
 _MARKDOWN_START: Final = re.compile(r"^(\d*)([-+=](?!\d)|(?<=\d)\.(?=\s|$))")
-"""What else begins a list, a heading or a line across at the beginning of a paragraph."""
+"""Other starts of a paragraph that make a list, a heading or a rule."""
 _ALIVE: Final = re.compile(
-    r"(?<=@)(?=\w)(?!(?<=[a-z0-9_)]@)\d{1,3}(?!\.?[\w@/-]))"  # a person or an address, but not the depth of a measure
+    r"(?<=@)(?=\w)(?!(?<=[a-z0-9_)]@)\d{1,3}(?!\.?[\w@/-]))"  # a mention or an address, but not the depth of a measure
     r"|(?<=#)(?=\d)|(?<=\bGH-)(?=\d)"  # an issue
     r"|(?<=:)(?=[\w+-]+:)"  # an emoji
-    r"|(?<=//)(?=[^\s/?#]*\.)|(?<=\bwww)(?=\.)",  # a place
+    r"|(?<=//)(?=[^\s/?#]*\.)|(?<=\bwww)(?=\.)",  # a web address
     re.IGNORECASE,
 )
-"""Where a hosting service takes the text of a rendered page for more; no markup keeps it from that."""
+"""Positions at which a hosting service would turn rendered text into a link, mention or emoji despite escapes."""
 _COMMIT: Final = re.compile(r"(?<![a-z0-9_])[0-9a-f]{7,}(?![a-z0-9_])", re.IGNORECASE)
 _NO_COMMIT: Final = 6
-"""Hexadecimal digits in a row that name no commit."""
+"""Longest run of hexadecimal digits that no service takes for a commit."""
 _BREAK: Final = "\u200b"
-"""Zero width. ``printable`` leaves none in a text."""
+"""Zero-width space; no text contains one after ``printable``."""
 _LATEX: Final[Mapping[str, str]] = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -66,26 +66,26 @@ _STATUSES: Final[Mapping[Status, tuple[str, str]]] = {
     "unknown": ("?", "Not known"),
 }
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""How a cell begins that some spreadsheet takes for a formula (OWASP, "CSV Injection")."""
+"""First characters of a cell that some spreadsheets run as a formula (OWASP, "CSV Injection")."""
 _PLOTS: Final = (".svg", ".png", ".html")
 _NUMBERS: Final = re.compile(r"-?[\d.,]+( to -?[\d.,]+)?")
-"""A number or an interval, which may begin with a minus."""
+"""A number or an interval; these may begin with a minus."""
 
 
 def csv_text(table: Table) -> str:
-    """The records as CSV; texts are written as they are, since programs read them back."""
+    """The records as CSV, with unchanged texts, because programs read them back."""
     return written(keys(table), [[_joined(value) for value in record.values()] for record in records(table)], "\n")
 
 
 def spreadsheet(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """CSV to be opened by hand: texts that a spreadsheet would run as a formula begin with an apostrophe."""
-    return written([*map(_inert, headings)], [[_inert(cell) for cell in row] for row in rows], "\r\n")
+    """CSV for spreadsheets: an apostrophe precedes texts that a spreadsheet would run as a formula."""
+    return written([*map(_formula_safe, headings)], [[_formula_safe(cell) for cell in row] for row in rows], "\r\n")
 
 
 def written(headings: Sequence[str], rows: Iterable[Sequence[Any]], end: str) -> str:
-    """Headings and rows as CSV whose lines end so."""
+    """Headings and rows as CSV with ``end`` as the line end."""
     out, line = io.StringIO(), io.StringIO()
-    writer = csv.writer(line)  # whose line ends have either character, so that a cell with one of them is quoted
+    writer = csv.writer(line)  # its line end \r\n makes it quote cells that contain either character
     for row in (headings, *rows):
         length = writer.writerow(row) - len(writer.dialect.lineterminator)
         out.write(line.getvalue()[:length] + end)
@@ -95,16 +95,16 @@ def written(headings: Sequence[str], rows: Iterable[Sequence[Any]], end: str) ->
 
 
 def markdown(table: Table) -> str:
-    """The table for people, its notes below it."""
-    columns = [(one.numeric, [one.heading, *one.cells]) for one in shown(table)]
+    """The displayed columns as a Markdown table, with the notes below."""
+    columns = [(column.numeric, [column.heading, *column.cells]) for column in shown(table)]
     lines = [[_guarded(cells[at], _marked) for _, cells in columns] for at in range(len(table.rows) + 1)]
     lines.insert(1, ["---:" if numeric else "---" for numeric, _ in columns])
-    said = "".join(sentence(note, "md") for note in table.notes)
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines) + said
+    notes = "".join(sentence(note, "md") for note in table.notes)
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines) + notes
 
 
 def html_block(block: Block) -> str:
-    """A block as HTML, for the report and the pages, to be shown with ``arena.present.markup.STYLE``."""
+    """A block as HTML for reports and pages; needs the style sheet ``arena.present.markup.STYLE``."""
     for kind, draw in _DRAWN:
         if isinstance(block, kind):
             return draw(block)
@@ -129,7 +129,7 @@ def _verdict(block: VerdictCard) -> str:
 
 
 def _remarks(block: Remarks) -> str:
-    return f'<ul class="remarks">{"".join(f"<li>{_escaped(said)}</li>" for said in block.items)}</ul>'
+    return f'<ul class="remarks">{"".join(f"<li>{_escaped(remark)}</li>" for remark in block.items)}</ul>'
 
 
 def _commands(block: Commands) -> str:
@@ -137,11 +137,15 @@ def _commands(block: Commands) -> str:
 
 
 def _thread(block: Thread) -> str:
-    """Plain text, as all that comes from outside; nothing where nothing was said."""
-    texts = ["\n".join(map(_escaped, each.text.splitlines())) for each in block.messages]
-    said = "".join(f"<dt>{each.role}</dt><dd>{text}</dd>" for each, text in zip(block.messages, texts, strict=True))
+    """The messages as escaped text; empty without messages."""
+    texts = ["\n".join(map(_escaped, message.text.splitlines())) for message in block.messages]
+    messages = "".join(
+        f"<dt>{message.role}</dt><dd>{text}</dd>" for message, text in zip(block.messages, texts, strict=True)
+    )
+    if not messages:
+        return ""
     name = f"{block.title}: {counted(len(block.messages), 'message')}"
-    return f'<details class="thread"><summary>{_escaped(name)}</summary><dl>{said}</dl></details>' if said else ""
+    return f'<details class="thread"><summary>{_escaped(name)}</summary><dl>{messages}</dl></details>'
 
 
 def _figure(figure: Figure) -> str:
@@ -153,18 +157,18 @@ def _figure(figure: Figure) -> str:
 def _check(check: Check) -> str:
     sign, status = _STATUSES[check.status]
     remedy = "" if check.status == "passed" else f"<p><b>What to do:</b> {_escaped(check.remedy)}</p>"
-    said = f"<p><b>{_escaped(check.name)}</b></p><p>{_escaped(check.finding)}</p>{remedy}"
-    return f'<li class="{check.status}"><b><span aria-hidden="true">{sign}</span> {status}</b><div>{said}</div></li>'
+    texts = f"<p><b>{_escaped(check.name)}</b></p><p>{_escaped(check.finding)}</p>{remedy}"
+    return f'<li class="{check.status}"><b><span aria-hidden="true">{sign}</span> {status}</b><div>{texts}</div></li>'
 
 
 def _strip(block: Checks) -> str:
-    """Checks that failed by name, the others counted; each part opens, or leads to where they are on the same page."""
+    """Failed checks by name and the number of the others; each part expands, or links to the list on the same page."""
     parts = [_folded(check.name, [check], block.link) for check in block.items if check.status == "failed"]
     for status in ("unknown", "passed"):
-        if own := [check for check in block.items if check.status == status]:
-            parts.append(_folded(f"{len(own)} {_STATUSES[status][1].lower()}", own, block.link))
-    more = markup.linked("All checks", block.link) if block.link else ""
-    return f'<div class="trust" role="group" aria-label="Trust checks">{"".join(parts)}{more}</div>'
+        if checks := [check for check in block.items if check.status == status]:
+            parts.append(_folded(f"{len(checks)} {_STATUSES[status][1].lower()}", checks, block.link))
+    link_to_all = markup.linked("All checks", block.link) if block.link else ""
+    return f'<div class="trust" role="group" aria-label="Trust checks">{"".join(parts)}{link_to_all}</div>'
 
 
 def _folded(name: str, checks: Sequence[Check], link: str) -> str:
@@ -177,25 +181,25 @@ def _folded(name: str, checks: Sequence[Check], link: str) -> str:
 
 
 def html_table(table: Table, *, sortable: bool = False) -> str:
-    """The table for people, its notes and what its columns mean below it; it can be scrolled by keyboard.
+    """The displayed columns as an HTML table, with notes and column meanings below; scrolls by keyboard.
 
     Args:
-        table: at least one row.
-        sortable: the headings are buttons and the numbers have their values, for a page whose script sorts.
+        table: a table with at least one row.
+        sortable: make headings buttons and add the values of numbers, for the page's sorting script.
     """
     columns = shown(table)
-    kinds = ["" if place == 0 or not one.numeric else ' class="number"' for place, one in enumerate(columns)]
+    kinds = ["" if place == 0 or not column.numeric else ' class="number"' for place, column in enumerate(columns)]
     button = "<button type=button>{}</button>" if sortable else "{}"
     head = "".join(
-        f'<th scope="col"{kind}{_titled(one.meaning)}>{button.format(_escaped(one.heading))}</th>'
-        for kind, one in zip(kinds, columns, strict=True)
+        f'<th scope="col"{kind}{_titled(column.meaning)}>{button.format(_escaped(column.heading))}</th>'
+        for kind, column in zip(kinds, columns, strict=True)
     )
-    scales = [markup.scale_of(one.drawn, one.form) for one in columns]
+    scales = [markup.scale_of(column.drawn, column.form) for column in columns]
     rows = "".join(
         f'<tr><th scope="row">{_name(columns[0], at)}</th>'
         + "".join(
-            f"<td{kind}{_value(one, at) if sortable else ''}>{_cell(one, at, scale)}</td>"
-            for kind, one, scale in zip(kinds[1:], columns[1:], scales[1:], strict=True)
+            f"<td{kind}{_value(column, at) if sortable else ''}>{_cell(column, at, scale)}</td>"
+            for kind, column, scale in zip(kinds[1:], columns[1:], scales[1:], strict=True)
         )
         + "</tr>\n"
         for at in range(len(table.rows))
@@ -221,25 +225,27 @@ _DRAWN: Final[Sequence[tuple[type, Callable[[Any], str]]]] = (
     (Commands, _commands),
     (Thread, _thread),
 )
-"""What draws each kind of block but pictures."""
+"""Renderer of each kind of block, except pictures."""
 
 
 def _meanings(columns: Sequence[ShownColumn]) -> str:
-    """What the columns mean, for those who have no pointer to rest on a heading; not where only the first has one."""
-    if not any(one.meaning for one in columns[1:]):
+    """A collapsed list of column meanings, for readers who cannot hover; empty if at most the first column has one."""
+    if not any(column.meaning for column in columns[1:]):
         return ""
-    terms = {one.heading: one.meaning for one in columns if one.meaning}
-    told = "".join(f"<dt>{_escaped(heading)}</dt><dd>{_escaped(meaning)}</dd>" for heading, meaning in terms.items())
-    return f'<details class="meanings"><summary>Column meanings</summary><dl>{told}</dl></details>\n'
+    terms = {column.heading: column.meaning for column in columns if column.meaning}
+    meanings = "".join(
+        f"<dt>{_escaped(heading)}</dt><dd>{_escaped(meaning)}</dd>" for heading, meaning in terms.items()
+    )
+    return f'<details class="meanings"><summary>Column meanings</summary><dl>{meanings}</dl></details>\n'
 
 
 def latex(table: Table) -> str:
-    """The table for people as a ``tabular`` of the package booktabs."""
-    columns = [(one.numeric, [one.heading, *one.cells]) for one in shown(table)]
+    """The displayed columns as a LaTeX ``tabular`` for the package booktabs."""
+    columns = [(column.numeric, [column.heading, *column.cells]) for column in shown(table)]
     head, *rows = (
         " & ".join(_guarded(cells[at], _typeset) for _, cells in columns) + r" \\" for at in range(len(table.rows) + 1)
     )
-    rows = ["{}" * row.startswith(("[", "*")) + row for row in rows]  # behind \\ they would be an option of it
+    rows = ["{}" * row.startswith(("[", "*")) + row for row in rows]  # after \\ these would start an option
     sides = "".join("r" if numeric else "l" for numeric, _ in columns)
     return "\n".join(
         [rf"\begin{{tabular}}{{{sides}}}", r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}", ""]
@@ -247,54 +253,54 @@ def latex(table: Table) -> str:
 
 
 def document(sections: Iterable[Section], form: str) -> str:
-    """The tables, checks and remarks of sections, to be pasted into a page; ``form`` is ``md`` or ``html``."""
-    found = []
+    """The tables, checks and remarks of the sections as text to paste into a page; ``form`` is ``md`` or ``html``."""
+    parts = []
     for block in (block for section in sections for block in section.blocks):
         if isinstance(block, Remarks):
-            found += [sentence(said, form) for said in block.items]
+            parts += [sentence(remark, form) for remark in block.items]
         elif isinstance(block, Checks):
-            found += [sentence(check.sentence, form) for check in block.items]
+            parts += [sentence(check.sentence, form) for check in block.items]
         elif isinstance(block, Table) and block.rows:
             title = f"\n**{_guarded(block.title, _marked)}**\n\n" if block.title else "\n"
-            found.append(title + markdown(block) if form == "md" else html_table(block))
-    return "".join(found).lstrip("\n")
+            parts.append(title + markdown(block) if form == "md" else html_table(block))
+    return "".join(parts).lstrip("\n")
 
 
 def fragment(blocks: Iterable[Block]) -> str:
-    """Blocks to be shown in somebody else's page, such as a notebook, with the style they need."""
+    """Blocks as HTML with their style sheet, to embed in another page such as a notebook."""
     return f'<div class="ragleague"><style>{markup.STYLE}</style>{"".join(map(html_block, blocks))}</div>'
 
 
-def sentence(said: str, form: str) -> str:
-    """A sentence below a table in the same form: ``md``, ``html`` or ``latex``."""
+def sentence(text: str, form: str) -> str:
+    """A sentence as a paragraph; ``form`` is ``md``, ``html`` or ``latex``."""
     if form == "html":
-        return f"<p>{_escaped(said)}</p>\n"
+        return f"<p>{_escaped(text)}</p>\n"
     if form == "md":
-        words = _guarded(said, _marked).lstrip(" ")
+        words = _guarded(text, _marked).lstrip(" ")
         return "\n" + _MARKDOWN_START.sub(r"\1\\\2", words) + "\n"
-    return f"\n{_guarded(said, _typeset)}\n"
+    return f"\n{_guarded(text, _typeset)}\n"
 
 
 def save_plot(path: Path, pictures: Sequence[Picture], title: str) -> None:
     """Write pictures to a ``.svg``, ``.png`` or ``.html`` file.
 
     Raises:
-        DataError: the name ends otherwise, nothing can be drawn, or the file cannot be written.
+        DataError: the file name has another ending, there is nothing to draw, or the file cannot be written.
     """
-    pictures = [one for one in pictures if not isinstance(one, Whiskers) or one.lines]
+    pictures = [picture for picture in pictures if not isinstance(picture, Whiskers) or picture.lines]
     kind = path.suffix.lower()
     if kind not in _PLOTS:
-        raise DataError(path, f"a plot is written as {', '.join(_PLOTS[:-1])} or {_PLOTS[-1]}")
+        raise DataError(path, f"the name of a plot must end in {', '.join(_PLOTS[:-1])} or {_PLOTS[-1]}")
     if not pictures:
         raise DataError(path, "there is nothing to plot")
     from arena.present import charts
 
     if kind == ".png":
-        drawn = charts.png(*pictures)
+        content = charts.png(*pictures)
     else:
-        drawn = (charts.svg(*pictures) if kind == ".svg" else _page(pictures, title)).encode()
-    with open_replacing(path) as raw:
-        raw.write(drawn)
+        content = (charts.svg(*pictures) if kind == ".svg" else _page(pictures, title)).encode()
+    with open_replacing(path) as file:
+        file.write(content)
 
 
 def _page(pictures: Sequence[Picture], title: str) -> str:
@@ -307,7 +313,7 @@ def _joined(value: Any) -> Any:
     return " ".join(map(str, value)) if isinstance(value, list) else value
 
 
-def _inert(cell: Any) -> Any:
+def _formula_safe(cell: Any) -> Any:
     if isinstance(cell, str) and cell.lstrip(" ").startswith(_FORMULA) and not _NUMBERS.fullmatch(cell):
         return f"'{cell}"
     return cell
@@ -318,7 +324,7 @@ def _guarded(cell: str, guard: Callable[[str], str]) -> str:
 
 
 def _marked(text: str) -> str:
-    """A text from outside in Markdown: no markup, link, mention, reference or emoji, also as GitHub shows it."""
+    """Escape a text for Markdown, so that GitHub renders no markup, link, mention, reference or emoji in it."""
     text = _COMMIT.sub(_broken, _ALIVE.sub(_BREAK, text))
     return _MARKDOWN.sub(r"\\\g<0>", html.escape(text, quote=False)).replace(_BREAK, "&#8203;")
 
@@ -335,20 +341,20 @@ def _escaped(text: str) -> str:
     return html.escape(printable(text))
 
 
-def _cut(name: str, cell: str) -> str:
-    """A cell that is cut after a few lines where it holds a long name, which is whole where the pointer rests."""
+def _clamped(name: str, cell: str) -> str:
+    """The cell, cut after a few lines if the name is long; the tooltip shows the full name."""
     return f'<span class="clamped" title="{_escaped(name)}">{cell}</span>' if len(name) > markup.LONG else cell
 
 
 def _name(column: ShownColumn, row: int) -> str:
     cell = _cell(column, row, None)
-    return cell if column.links else _cut(column.cells[row], cell)
+    return cell if column.links else _clamped(column.cells[row], cell)
 
 
 def _cell(column: ShownColumn, row: int, scale: markup.Scale | None) -> str:
     cell = "<br>".join(map(_escaped, column.cells[row].replace("\r\n", "\n").split("\n")))
     if column.links:
-        cell = markup.linked(_cut(column.cells[row], cell), column.links[row])
+        cell = markup.linked(_clamped(column.cells[row], cell), column.links[row])
     return f"{markup.in_cell(column.drawn[row], scale)}{cell}" if column.drawn else cell
 
 
@@ -365,11 +371,12 @@ CaseKind: TypeAlias = Literal["", "failure", "error"]
 
 
 class Case(Struct, frozen=True):
-    """A test case.
+    """A test case of a JUnit file.
 
     Attributes:
-        name, message, text: what was tested, what came of it in a few words, and in full.
-        kind: empty where it passed.
+        name: name of the test.
+        message, text: short and full result.
+        kind: ``failure`` or ``error``; empty if the test passed.
     """
 
     name: str
@@ -379,18 +386,18 @@ class Case(Struct, frozen=True):
 
 
 def junit(suite: str, cases: Sequence[Case]) -> str:
-    """A test suite as a file."""
+    """A test suite as a JUnit XML file."""
     counts = {f"{kind}s": str(sum(case.kind == kind for case in cases)) for kind in ("failure", "error")}
     root = ElementTree.Element("testsuite", {"name": suite, "tests": str(len(cases)), **counts})
     for case in cases:
-        own = ElementTree.SubElement(root, "testcase", classname=_plain(suite), name=_plain(case.name))
+        element = ElementTree.SubElement(root, "testcase", classname=_plain(suite), name=_plain(case.name))
         if case.kind:
-            ElementTree.SubElement(own, case.kind, message=_plain(case.message)).text = _plain(case.text)
+            ElementTree.SubElement(element, case.kind, message=_plain(case.message)).text = _plain(case.text)
         else:
-            ElementTree.SubElement(own, "system-out").text = _plain(case.text)
+            ElementTree.SubElement(element, "system-out").text = _plain(case.text)
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
 def _plain(text: str) -> str:
-    return "".join(one if one == "\n" or one.isprintable() else "�" for one in encodable(text))
+    return "".join(character if character == "\n" or character.isprintable() else "�" for character in encodable(text))

@@ -1,8 +1,8 @@
-"""Pictures as HTML that page, report, notebook and files share.
+"""Pictures as HTML for pages, reports, notebooks and files.
 
-No script, no style attribute and nothing from outside, so that a policy may forbid all three; places across are widths
-of table cells in percent, which need neither. Texts come from outside and are escaped. Colours are mixed with what is
-around, so that they suit light and dark grounds.
+The HTML has no scripts, no style attributes and no external resources, so that a content security policy may forbid all
+three; horizontal positions are widths of table cells in percent. All texts are escaped. Colours are mixed with the
+background, so that they suit light and dark pages.
 """
 
 from __future__ import annotations
@@ -38,38 +38,38 @@ if TYPE_CHECKING:
 
 _DENSE_LINES: Final = 20
 _DENSE_MATRIX: Final = 14
-"""With more lines or columns they stand closer to each other, and cells hold their figures alone."""
+"""With more lines or columns the layout is dense, and cells contain only their figures."""
 _LONG: Final = 5
-"""Characters of a column's name from which on names are turned."""
+"""Column names of this length or more are rotated."""
 LONG: Final = 60
-"""Characters of a name from which on it is cut after a few lines, and whole where the pointer rests."""
+"""Longer names are cut after a few lines; the tooltip has the full name."""
 _MOST_STEPS: Final = 5.0
-"""From the least to the largest value."""
+"""Most steps of an axis between the smallest and the largest value."""
 _MOST_STEPS_OF_STRIP: Final = 3.5
 _SHADES: Final = 10
 
 
 def html(picture: Picture) -> str:
-    """The picture as one ``figure``, to be shown with ``STYLE``."""
+    """The picture as a ``figure`` element; needs the style sheet ``STYLE``."""
     if isinstance(picture, Whiskers):
         if not picture.lines:
             return ""
-        drawn = _whiskers(picture)
+        drawing = _whiskers(picture)
     elif isinstance(picture, Matrix):
-        drawn = _matrix(picture)
+        drawing = _matrix(picture)
     elif isinstance(picture, Aligned):
-        drawn = _aligned(picture)
+        drawing = _aligned(picture)
     else:
         from arena.present.charts import inline_svg
 
-        drawn = f'<div role="img" aria-label="{_text(picture.words)}">{inline_svg(picture)}</div>'
+        drawing = f'<div role="img" aria-label="{_text(picture.words)}">{inline_svg(picture)}</div>'
     title = f'<p class="title">{_text(picture.title)}</p>' if picture.title else ""
     caption = f'<figcaption class="note">{_text(picture.caption)}</figcaption>' if picture.caption else ""
-    return f'<figure class="picture{" chart" * isinstance(picture, Chart)}">{title}{drawn}{caption}</figure>'
+    return f'<figure class="picture{" chart" * isinstance(picture, Chart)}">{title}{drawing}{caption}</figure>'
 
 
 class Scale:
-    """An axis between round values that enclose all others."""
+    """An axis from one round value to another that covers all values."""
 
     def __init__(self, values: Sequence[float], form: Number, most: float = _MOST_STEPS) -> None:
         self._form = form
@@ -83,7 +83,7 @@ class Scale:
         self.ticks = [f"{step * at:,.{decimals}f}{form.unit}" for at in range(first, last + 1)]
 
     def place(self, value: float) -> float:
-        """Percent of the width."""
+        """Position of the value in percent of the width."""
         return 100 * (self._form.factor * value - self._low) / self._span
 
 
@@ -145,10 +145,10 @@ def _mark(mark: Mark, scale: Scale) -> str:
 
 
 def _bar(kind: str, ends: Sequence[tuple[float, str]]) -> str:
-    """Cells of a table that end at so many percent of the width, each with its class."""
+    """A row of table cells; each ends at a percentage of the width and has a CSS class."""
     cells, start = [], 0.0
     for end, name in ends:
-        width = max(end - start, 0.01)  # HTML takes a width of 0 for none
+        width = max(end - start, 0.01)  # HTML ignores a width of 0
         cells.append(f'<td width="{width:.2f}%" class="{name}"></td>')
         start = end
     return f'<table role="presentation" class="bar {kind}"><tbody><tr>{"".join(cells)}<td></td></tr></tbody></table>'
@@ -166,8 +166,8 @@ def _matrix(picture: Matrix) -> str:
     across = "".join(f'<th scope="col"><span>{names[name]}</span></th>' for name in picture.columns)
     rows = ""
     for row in picture.rows:
-        told, cells = _in_row([picture.cells.get((row, column)) for column in picture.columns], dense=dense)
-        rows += f'<tr{told}><th scope="row">{names[row]}</th>{cells}</tr>'
+        attribute, cells = _in_row([picture.cells.get((row, column)) for column in picture.columns], dense=dense)
+        rows += f'<tr{attribute}><th scope="row">{names[row]}</th>{cells}</tr>'
     return (
         f'<div class="scroll" role="region" tabindex="0" aria-label="{_text(picture.words)}"><table class="{kind}">'
         f'<thead><tr><th scope="col" class="corner">{_text(picture.corner)}</th>{across}</tr></thead>'
@@ -176,20 +176,23 @@ def _matrix(picture: Matrix) -> str:
 
 
 def _in_row(cells: Sequence[MatrixCell | None], *, dense: bool) -> tuple[str, str]:
-    """The cells of a row, and an attribute for the row.
+    """An attribute for the row, and its cells.
 
-    A browser takes long over thousands of attributes and links. So where dense cells lead on, the row says where to and
-    what they tell, a line for each behind two that all have in common. The page makes a link of the one pointed at.
+    A browser is slow with thousands of attributes and links. So the attribute of a row of dense, linked cells has their
+    addresses and tooltips: two lines with the common prefixes, then one line per cell. The page's script turns the cell
+    under the pointer into a link.
     """
     known = [cell for cell in cells if cell is not None]
     if not (dense and known and all(safe(cell.link) for cell in known)):
         return "", "".join(_cell(cell, dense=dense) for cell in cells)
-    sides = zip(*((cell.link, printable(cell.told)) for cell in known), strict=True)
-    to, told = map(commonprefix, sides)
-    lines = [cell and f"{cell.link.removeprefix(to)} {printable(cell.told).removeprefix(told)}" for cell in cells]
-    attribute = escape("\n".join([to, told, *(line or "" for line in lines)]))
-    alone = (cell and replace(cell, told="", link="") for cell in cells)
-    return f' data-cells="{attribute}"', "".join(_cell(cell, dense=True) for cell in alone)
+    columns = zip(*((cell.link, printable(cell.tooltip)) for cell in known), strict=True)
+    link, tooltip = map(commonprefix, columns)
+    lines = [
+        cell and f"{cell.link.removeprefix(link)} {printable(cell.tooltip).removeprefix(tooltip)}" for cell in cells
+    ]
+    attribute = escape("\n".join([link, tooltip, *(line or "" for line in lines)]))
+    bare = (cell and replace(cell, tooltip="", link="") for cell in cells)
+    return f' data-cells="{attribute}"', "".join(_cell(cell, dense=True) for cell in bare)
 
 
 def _cell(cell: MatrixCell | None, *, dense: bool) -> str:
@@ -198,12 +201,12 @@ def _cell(cell: MatrixCell | None, *, dense: bool) -> str:
     shade = round(_SHADES * (cell.strength or 0))
     kinds = [] if cell.strength is None else [f"{'more' if shade > 0 else 'less'}-{abs(shade)}"]
     kind = f' class="{" ".join([*kinds, *["apart"] * cell.bold])}"' if kinds or cell.bold else ""
-    told = f' title="{_text(cell.told)}"' if cell.told else ""
+    title = f' title="{_text(cell.tooltip)}"' if cell.tooltip else ""
     figure = _text(cell.figure)
     if dense:
-        return f"<td{kind}{told}>{figure}</td>"
+        return f"<td{kind}{title}>{figure}</td>"
     small = f"<small>{_text(cell.below)}</small>" if cell.below else ""
-    return f"<td{kind}{told}>{linked(figure, cell.link)}{small}</td>"
+    return f"<td{kind}{title}>{linked(figure, cell.link)}{small}</td>"
 
 
 def _aligned(picture: Aligned) -> str:
@@ -227,14 +230,14 @@ def _aligned(picture: Aligned) -> str:
     rows = ""
     for place, row in enumerate(picture.rows, 1):
         name = linked(_clamped(row), picture.links.get(row, ""))
-        told, drawn = "", ""
-        for panel, own in zip(picture.panels, scales, strict=True):
+        attribute, panel_cells = "", ""
+        for panel, panel_scale in zip(picture.panels, scales, strict=True):
             if isinstance(panel, CellPanel):
-                told, cells = _in_row([panel.cells.get((row, column)) for column in picture.rows], dense=dense)
-                drawn += cells
-            elif own is not None:
-                drawn += _in_strip(panel.marks.get(row), panel.form, own, dense=dense)
-        rows += f'<tr{told}><th scope="row"><span class="rank">{place}</span> {name}</th>{drawn}</tr>'
+                attribute, cells = _in_row([panel.cells.get((row, column)) for column in picture.rows], dense=dense)
+                panel_cells += cells
+            elif panel_scale is not None:
+                panel_cells += _in_strip(panel.marks.get(row), panel.form, panel_scale, dense=dense)
+        rows += f'<tr{attribute}><th scope="row"><span class="rank">{place}</span> {name}</th>{panel_cells}</tr>'
     kind = "cells aligned" + " dense" * dense
     return (
         f'<div class="scroll" role="region" tabindex="0" aria-label="{_text(picture.words)}"><table class="{kind}">'
@@ -250,30 +253,30 @@ def _in_strip(mark: Mark | None, form: Number, scale: Scale, *, dense: bool) -> 
     known = mark.low is not None and mark.high is not None
     interval = f" {form.between(mark.low, mark.high)}" if known else ""
     value = f"<b>{form.write(mark.value)}</b>"
-    told = _text(f"{form.write(mark.value)}{interval}. {mark.flag or mark.told}".strip())
+    title = _text(f"{form.write(mark.value)}{interval}. {mark.flag or mark.tooltip}".strip())
     flag = f' <span class="flag" role="img" aria-label="{_text(mark.flag)}">{FLAG}</span>' if mark.flag else ""
     figure = linked(f"<small>{value}{'' if dense else interval}</small>", mark.link)
     kind = "strip flagged" if mark.flag else "strip"
     field = f'<div class="field ticks-{len(scale.ticks) - 1}" aria-hidden="true">{_mark(mark, scale)}</div>'
-    return f'<td class="{kind}" title="{told}">{field}{figure}{flag}</td>'
+    return f'<td class="{kind}" title="{title}">{field}{figure}{flag}</td>'
 
 
 def scale_of(figures: Sequence[Estimate], form: Number | None) -> Scale | None:
-    """The axis of a column that is drawn; ``None`` without any figure."""
-    marks = [Mark(each.value, each.low, each.high) for each in figures if each.value is not None]
+    """The axis of a drawn column; ``None`` without figures."""
+    marks = [Mark(figure.value, figure.low, figure.high) for figure in figures if figure.value is not None]
     return Scale(ends_of(marks), form) if marks and form is not None else None
 
 
-def in_cell(own: Estimate, scale: Scale | None) -> str:
-    """A figure drawn in its table's cell."""
-    if own.value is None or scale is None:
+def in_cell(figure: Estimate, scale: Scale | None) -> str:
+    """The figure with its interval as a drawing for a table cell; empty without a value or scale."""
+    if figure.value is None or scale is None:
         return ""
-    kind, bar = f"field ticks-{len(scale.ticks) - 1}", _mark(Mark(own.value, own.low, own.high), scale)
+    kind, bar = f"field ticks-{len(scale.ticks) - 1}", _mark(Mark(figure.value, figure.low, figure.high), scale)
     return f'<div class="picture drawn"><div class="{kind}" aria-hidden="true">{bar}</div></div>'
 
 
 def below_cells(scale: Scale | None) -> str:
-    """The numbers of the axis, for the foot of the column."""
+    """The tick labels of the axis, for the foot of a drawn column; empty without a scale."""
     return "" if scale is None else f'<div class="picture drawn">{_ticks(scale)}</div>'
 
 
@@ -282,12 +285,12 @@ def _ticks(scale: Scale) -> str:
 
 
 def linked(markup: str, link: str) -> str:
-    """Markup that leads to an address, if that is given and runs nothing."""
+    """The markup as a link, if the address is not empty and is ``safe``; otherwise unchanged."""
     return f'<a href="{escape(link)}">{markup}</a>' if safe(link) else markup
 
 
 def _clamped(name: str) -> str:
-    """A name; a long one in a box that cuts it off, whole where the pointer rests on it."""
+    """The escaped name; a long one is cut by CSS, and its tooltip has the full name."""
     return f'<span class="clamped" title="{_text(name)}">{_text(name)}</span>' if len(name) > LONG else _text(name)
 
 
@@ -315,5 +318,5 @@ STYLE: Final = resources.files("arena.present").joinpath("picture.css").read_tex
 
 
 def in_notebook(picture: Picture) -> str:
-    """The picture with its style sheet, as notebooks draw it by themselves."""
+    """The picture as HTML with its style sheet, for notebooks."""
     return f"<style>{STYLE}</style>{html(picture)}"

@@ -1,7 +1,8 @@
-"""How a number, an interval, a missing value and a text from outside are written, wherever they are shown.
+"""Formats of numbers, intervals, missing values and untrusted texts for all outputs.
 
-A figure has the decimals that its interval deserves (``deserved``); one without an interval those of its form: a score
-two, a share in percent and a rating none. So it reads the same on terminal, page and report; programs get six decimals.
+The interval of a figure sets its decimals (``deserved``); without an interval the form does: two for a score, none for
+a percentage or a rating. So a figure reads the same on the terminal, on pages and in reports; programs get six
+decimals.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from msgspec.structs import replace
 from retrieval_eval.stats.estimate import Estimate
 
 MISSING: Final = "-"
-"""In place of a figure that does not exist. In JSON it is ``null``, in CSV nothing."""
+"""Text for a missing figure; JSON has ``null`` and CSV an empty cell."""
 
 
 class TextForm(Struct, frozen=True):
-    """Texts; several are joined, a truth is yes or no."""
+    """Format of texts: joins lists, and writes booleans as yes or no."""
 
     separator: str = ", "
     numeric: bool = False
 
     def write(self, value: Any) -> str:
-        """The value as text; ``MISSING`` where there is none."""
+        """The value as text; ``MISSING`` for ``None`` and empty values."""
         if value is None:
             return MISSING
         if isinstance(value, bool):
@@ -38,18 +39,19 @@ class TextForm(Struct, frozen=True):
         return str(value)
 
     def between(self, low: Any, high: Any) -> str:
-        """An interval as text; ``MISSING`` where an end is not known."""
+        """The interval as text; ``MISSING`` if an end is ``None``."""
         return MISSING if low is None or high is None else f"{low} to {high}"
 
 
 class Number(Struct, frozen=True):
-    """A number with so many decimals, thousands set apart.
+    """Format of numbers: fixed decimals and thousands separators.
 
     Attributes:
-        decimals: always written.
-        signed: a sign also where it is positive.
-        unit: behind it, with its own space.
-        factor: what it is multiplied by.
+        decimals: number of decimals, trailing zeros included.
+        signed: write a plus sign before positive numbers.
+        unit: text after the number, with a space if it needs one.
+        factor: factor to multiply values by.
+        numeric: whether cells are aligned to the right.
     """
 
     decimals: int = 0
@@ -59,15 +61,15 @@ class Number(Struct, frozen=True):
     numeric: bool = True
 
     def write(self, value: Any) -> str:
-        """The value as text; ``MISSING`` where there is none."""
+        """The value as text; ``MISSING`` for ``None`` and NaN."""
         return MISSING if _unknown(value) else self._digits(value) + self.unit
 
     def places(self, value: float) -> int:
-        """Decimals that say of the value, times ``factor``, what ``write`` says."""
+        """Number of decimals that ``write`` uses for the value."""
         return len(self._digits(value).partition(".")[2])
 
     def between(self, low: Any, high: Any) -> str:
-        """An interval as text; ``MISSING`` where an end is not known."""
+        """The interval as text; ``MISSING`` if an end is unknown, a single number if both ends read the same."""
         if _unknown(low) or _unknown(high):
             return MISSING
         return self.write(low) if self.write(low) == self.write(high) else f"{self._digits(low)} to {self.write(high)}"
@@ -78,35 +80,35 @@ class Number(Struct, frozen=True):
 
 
 class Percent(Number, frozen=True):
-    """A share in percent. Less than all is never written as all, nor anything as nothing."""
+    """Format of shares in percent; never rounds to 0 % or 100 %, but writes "under 0.1" or "over 99.9"."""
 
     unit: str = "%"
     factor: float = 100
 
     def _digits(self, value: float) -> str:
         for decimals in range(self.decimals, self.decimals + 3):
-            written = f"{100 * value + 0:,.{decimals}f}"
-            if 0 < abs(float(written.replace(",", ""))) < 100 or value == 0 or abs(value) >= 1:
-                return written
+            digits = f"{100 * value + 0:,.{decimals}f}"
+            if 0 < abs(float(digits.replace(",", ""))) < 100 or value == 0 or abs(value) >= 1:
+                return digits
         return f"{'-' if value < 0 else ''}{'over 99.9' if abs(value) > 0.5 else 'under 0.1'}"
 
 
 class Count(Number, frozen=True):
-    """A whole number; one with fractions, as of games judged by probabilities, with one decimal."""
+    """Format of counts: no decimals, or one for fractional counts, such as games scored by probabilities."""
 
     def _digits(self, value: float) -> str:
         return f"{value + 0:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
 
 
 class Money(Number, frozen=True):
-    """Dollars, with two digits that count at least."""
+    """Format of amounts in dollars, with at least two decimals and two significant digits."""
 
     def _digits(self, value: float) -> str:
         return f"{'-' if value < 0 else ''}${abs(value):,.{_decimals(abs(value), 2)}f}"
 
 
 class Seconds(Number, frozen=True):
-    """A time; short ones in milliseconds, with two digits that count."""
+    """Format of times in seconds, or below one second in milliseconds with two significant digits."""
 
     def places(self, value: float) -> int:
         return 2 if value >= 1 else 3 + _decimals(1000 * value, 0)
@@ -119,7 +121,7 @@ class Seconds(Number, frozen=True):
 
 
 class Duration(Number, frozen=True):
-    """A time that is waited for, in hours and minutes, or minutes and seconds."""
+    """Format of long times: hours and minutes, or minutes and seconds."""
 
     def _digits(self, value: float) -> str:
         minutes, rest = divmod(round(value), 60)
@@ -128,18 +130,18 @@ class Duration(Number, frozen=True):
 
 
 class PValue(Number, frozen=True):
-    """The probability of a test; a tiny one is below 0.001."""
+    """Format of p-values: three decimals, or "below 0.001"."""
 
     def _digits(self, value: float) -> str:
         return f"{value:.3f}" if value >= 0.001 else "below 0.001"
 
 
 NumberForm: TypeAlias = TextForm | Number
-"""How the values of a column are written. What is ``numeric`` stands to the right."""
+"""Format of the values of a column; ``numeric`` formats align to the right."""
 
 WORDS: Final = TextForm()
 ALIGNED: Final = TextForm(numeric=True)
-"""Of texts that hold numbers, such as "3 of 4"."""
+"""Texts with numbers, such as "3 of 4", aligned to the right."""
 COUNT: Final = Count(1)
 POINTS: Final = Number(0)
 SIGNED: Final = Number(0, signed=True)
@@ -153,10 +155,10 @@ P_VALUE: Final = PValue(3)
 
 
 def deserved(form: NumberForm, ends: Iterable[tuple[float | None, float | None]]) -> NumberForm:
-    """The form with as many decimals as intervals of these ends deserve.
+    """The form with decimals that match the widths of the intervals; only ``Number`` and ``Percent`` change.
 
-    They show one digit of half the usual width, or two where it begins with 1; of numbers below 1 two decimals, so that
-    an end beside 0 is not taken for it. Forms other than plain numbers and shares stay as they are.
+    The decimals show one significant digit of half the median width, or two if the first digit is 1. A number with two
+    or more decimals keeps at least two, so that an end near 0 does not read as 0.
     """
     if not isinstance(form, Number) or type(form) not in (Number, Percent):
         return form
@@ -170,24 +172,24 @@ def deserved(form: NumberForm, ends: Iterable[tuple[float | None, float | None]]
 
 
 def with_interval(estimate: Estimate, form: NumberForm = FIGURE) -> str:
-    """A figure that stands for itself, its interval in brackets where it has one."""
+    """A single figure as text, with its interval in brackets if it has one; the interval sets the decimals."""
     return bracketed(estimate, deserved(form, [(estimate.low, estimate.high)]))
 
 
 def bracketed(estimate: Estimate, form: NumberForm) -> str:
-    """The same in a form that it shares with others of its column."""
+    """A figure as text, with its interval in brackets if it has one, with the decimals of ``form``."""
     if estimate.low is None or estimate.high is None:
         return form.write(estimate.value)
     return f"{form.write(estimate.value)} ({form.between(estimate.low, estimate.high)})"
 
 
-def counted(count: float, one: str, many: str = "") -> str:
-    """A number with its noun."""
-    return f"{COUNT.write(count)} {one if count == 1 else many or f'{one}s'}"
+def counted(count: float, singular: str, plural: str = "") -> str:
+    """A number with its noun in singular or plural; the default plural adds an s."""
+    return f"{COUNT.write(count)} {singular if count == 1 else plural or f'{singular}s'}"
 
 
 def listed(words: Sequence[str], most: int | None = None) -> str:
-    """One or more, as a sentence names them: "a, b and c"; those behind the first ``most`` are counted."""
+    """A list as in a sentence: "a, b and c"; after ``most`` words only the number of the rest ("a, b and 3 more")."""
     if most is not None and len(words) > most:
         words = [*words[:most], f"{len(words) - most} more"]
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
@@ -202,32 +204,32 @@ def _decimals(value: float, fewest: int) -> int:
 
 
 def printable(text: str) -> str:
-    """The text on one line: what would move the cursor or command the terminal is shown as an escape."""
+    """The text on one line, with line breaks, control and other unprintable characters as escapes."""
     if text.isprintable():
         return text
     return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
 
 def encodable(text: str) -> str:
-    """The text with halves of surrogate pairs, which JSON can smuggle in and no protocol carries, replaced."""
+    """The text with lone surrogates replaced: JSON may contain them, but UTF-8 cannot encode them."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def told_apart(names: Sequence[str], limit: int) -> list[str]:
-    """Names of at most so many characters, or as many more as it takes that different ones stay different."""
+    """Names shortened to ``limit`` characters, or to the smallest length at which different names stay different."""
     for most in range(limit, max(map(len, names), default=0)):
         for tail in (0, most // 2):
-            found = {name: name if len(name) <= most else _middle_out(name, most, tail) for name in names}
-            if len(set(found.values())) == len(found):
-                return [found[name] for name in names]
+            shortened = {name: name if len(name) <= most else _shortened(name, most, tail) for name in names}
+            if len(set(shortened.values())) == len(shortened):
+                return [shortened[name] for name in names]
     return list(names)
 
 
-def _middle_out(name: str, most: int, tail: int) -> str:
+def _shortened(name: str, most: int, tail: int) -> str:
     return f"{name[: most - 1 - tail]}…{name[-tail:] if tail else ''}"
 
 
 def clipped(text: str, limit: int) -> str:
-    """One line of at most ``limit`` characters, for cells and options."""
+    """The text on one line, cut to ``limit`` characters."""
     line = " ".join(text[: 4 * limit].split())
     return encodable(line if len(line) <= limit else line[: limit - 1] + "…")

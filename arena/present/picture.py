@@ -1,4 +1,4 @@
-"""Pictures, defined once and drawn everywhere: values here, HTML in ``markup``, files and Altair in ``charts``."""
+"""Records that describe pictures; ``markup`` draws them as HTML, and ``charts`` with Altair."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from arena.present.numbers import FIGURE, Number
 from arena.present.table import Table
 
 Look: TypeAlias = Literal["blue", "orange", "grey", "quiet"]
-"""Of a mark: a blue disc, an orange square, a grey triangle, a grey disc. In a chart grey is a ring."""
+"""Look of a mark: a blue disc, an orange square, a grey triangle or a pale grey disc. In a chart grey is a ring."""
 
 
 FLAG: Final = "≠"
-"""Beside a figure that needs attention."""
+"""Sign beside a figure that needs attention."""
 _SAFE: Final = re.compile(r"https?://|[^:]*$|[^:/?#]*[/?#]")
-"""Addresses that run nothing."""
+"""Addresses that cannot run a script: http, https, or relative."""
 
 
 class Mark(Struct, frozen=True):
-    """A figure with its interval where it has one.
+    """A figure, with its interval if it has one.
 
     Attributes:
-        beside: words that stand beside it.
-        told: where the pointer rests on it.
-        flag: why it needs attention; empty where it does not.
-        link: address that it leads to.
+        beside: text beside the figure.
+        tooltip: text under the pointer.
+        flag: why the figure needs attention; empty if it does not.
+        link: address to link to.
     """
 
     value: float
@@ -36,20 +36,20 @@ class Mark(Struct, frozen=True):
     high: float | None = None
     look: Look = "blue"
     beside: str = ""
-    told: str = ""
+    tooltip: str = ""
     flag: str = ""
     link: str = ""
 
 
 class Line(Struct, frozen=True):
-    """A name and its figures.
+    """A row of ``Whiskers``: a name and its figures.
 
     Attributes:
-        name: from outside, perhaps, as all texts of a picture may be.
-        marks: one or more.
-        rank: before the name.
-        tag: in a box behind the name.
-        link: address that the name and its field lead to.
+        name: name; untrusted, as all texts of pictures are.
+        marks: one or more figures.
+        rank: text before the name.
+        tag: text in a box after the name.
+        link: address that the name and the drawing link to.
     """
 
     name: str
@@ -60,19 +60,19 @@ class Line(Struct, frozen=True):
 
 
 class Whiskers(Struct, frozen=True):
-    """Figures with their intervals, one line or more for each name.
+    """Figures with their intervals on one axis, one row per name.
 
     Attributes:
-        name: of its file, unique among the pictures shown together.
-        title: for people; may be empty.
-        words: what it shows, for those who do not see it.
-        caption: how to read it.
-        lines: from top to bottom; without any, nothing is drawn.
-        axis: what the figures are.
-        form: how they are written.
-        headings: of ranks, names and figures; may be empty.
-        legend: what looks mean, where there are several.
-        zero: whether 0 is in the picture, as a line.
+        name: file name without ending, unique among the pictures on a page.
+        title: title; may be empty.
+        words: description for screen readers.
+        caption: how to read the picture.
+        lines: rows from top to bottom; nothing is drawn without rows.
+        axis: title of the axis.
+        form: number format of the figures.
+        headings: headings of ranks, names and figures, or ``None``.
+        legend: meaning of each look, if there are several.
+        zero: include 0 in the axis, as a line.
     """
 
     name: str
@@ -91,31 +91,31 @@ class MatrixCell(Struct, frozen=True):
     """A cell of a matrix.
 
     Attributes:
-        figure: in it.
-        strength: of its colour, from -1 (orange) to 1 (blue); ``None`` for none.
-        below: in small type below the figure.
-        told: where the pointer rests on it.
-        bold: the figure.
-        link: address that the cell leads to.
+        figure: text of the cell.
+        strength: strength of the colour, from -1 (orange) to 1 (blue); ``None`` for no colour.
+        below: small text below the figure.
+        tooltip: text under the pointer.
+        bold: print the figure in bold.
+        link: address to link to.
     """
 
     figure: str
     strength: float | None = None
     below: str = ""
-    told: str = ""
+    tooltip: str = ""
     bold: bool = False
     link: str = ""
 
 
 class Matrix(Struct, frozen=True):
-    """Names by names.
+    """A matrix of cells with named rows and columns.
 
     Attributes:
-        name, title, words, caption: as of ``Whiskers``.
-        rows, columns: names, from top to bottom and from left to right; unique in each.
-        cells: by the names of row and column; there may be gaps.
-        corner: what rows and columns are.
-        links: addresses that names of rows and columns lead to.
+        name, title, words, caption: as in ``Whiskers``.
+        rows, columns: unique names, from top to bottom and from left to right.
+        cells: cells by the names of row and column; some may be missing.
+        corner: text in the corner: what rows and columns are.
+        links: addresses by name of row or column.
     """
 
     name: str
@@ -133,19 +133,19 @@ class Dot(Struct, frozen=True):
     """A point of a chart.
 
     Attributes:
-        x, y: its place.
-        name: beside it where there is room, unless it is quiet: a small one behind the others.
-        told: where the pointer rests on it; empty: name and place.
-        size: its area, relative to those of the others.
-        x_ends, y_ends: its intervals.
-        link: address that it leads to.
+        x, y: position.
+        name: label beside the dot, shown if there is room and the look is not ``quiet``.
+        tooltip: text under the pointer; if empty, name and position.
+        size: area, relative to the other dots.
+        x_ends, y_ends: intervals of x and y, or ``None``.
+        link: address to link to.
     """
 
     x: float
     y: float
     name: str = ""
     look: Look = "blue"
-    told: str = ""
+    tooltip: str = ""
     size: float = 1
     x_ends: tuple[float, float] | None = None
     y_ends: tuple[float, float] | None = None
@@ -153,7 +153,7 @@ class Dot(Struct, frozen=True):
 
 
 class LevelLine(Struct, frozen=True):
-    """A line across a chart."""
+    """A horizontal line across a chart, with a label."""
 
     at: float
     name: str
@@ -161,16 +161,16 @@ class LevelLine(Struct, frozen=True):
 
 
 class Chart(Struct, frozen=True):
-    """Points by two figures.
+    """A scatter chart.
 
     Attributes:
-        name, title, words, caption: as of ``Whiskers``.
-        across, up: what the figures are.
-        dots: those whose names matter most first.
-        path: points that are joined.
-        stepped: joined by steps, as a front is.
-        levels: lines across.
-        zero: whether the horizontal axis begins at 0.
+        name, title, words, caption: as in ``Whiskers``.
+        across, up: titles of the horizontal and vertical axis.
+        dots: dots; the first get their labels first.
+        path: points joined by a line.
+        stepped: join the path by steps, as for a Pareto front.
+        levels: horizontal lines.
+        zero: start the horizontal axis at 0.
     """
 
     name: str
@@ -187,13 +187,13 @@ class Chart(Struct, frozen=True):
 
 
 class Strip(Struct, frozen=True):
-    """A panel of figures with their intervals on one axis.
+    """A panel of ``Aligned`` with figures and their intervals on one axis.
 
     Attributes:
         title: what the figures are.
-        marks: by the names of rows; there may be gaps.
-        form: how they are written.
-        note: in small type below the title.
+        marks: figures by name of row; some may be missing.
+        form: number format of the figures.
+        note: small text below the title.
     """
 
     title: str
@@ -203,11 +203,11 @@ class Strip(Struct, frozen=True):
 
 
 class CellPanel(Struct, frozen=True):
-    """A panel of cells, a column for each row of the picture, headed by its number.
+    """A panel of ``Aligned`` with a square matrix of cells: one numbered column per row of the picture.
 
     Attributes:
         title: what the cells are.
-        cells: by the names of row and column; there may be gaps.
+        cells: cells by the names of row and column; some may be missing.
     """
 
     title: str
@@ -215,14 +215,14 @@ class CellPanel(Struct, frozen=True):
 
 
 class Aligned(Struct, frozen=True):
-    """Panels side by side on the same numbered rows.
+    """Panels side by side that share the same numbered rows.
 
     Attributes:
-        name, title, words, caption: as of ``Whiskers``.
-        rows: names, from top to bottom; unique.
-        panels: from left to right.
-        corner: what rows are.
-        links: addresses that names lead to.
+        name, title, words, caption: as in ``Whiskers``.
+        rows: unique names, from top to bottom.
+        panels: panels from left to right.
+        corner: text in the corner: what the rows are.
+        links: addresses by name of row.
     """
 
     name: str
@@ -239,17 +239,17 @@ Picture: TypeAlias = Whiskers | Matrix | Chart | Aligned
 
 
 def nowhere(*_: object, **__: object) -> str:
-    """In place of a function that gives addresses: nothing leads anywhere."""
+    """A function that returns no address, for callers without links."""
     return ""
 
 
 def safe(link: str) -> bool:
-    """Whether this is an address, and one that runs nothing."""
+    """Whether the address is not empty and cannot run a script."""
     return bool(link and _SAFE.match(link))
 
 
 def ends_of(marks: Iterable[Mark]) -> list[float]:
-    """All figures of marks and the ends of their intervals."""
+    """All values of the marks and ends of their intervals, in one list."""
     return [end for mark in marks for end in (mark.value, mark.low, mark.high) if end is not None]
 
 
@@ -263,16 +263,16 @@ def of_table(
     names: int = 1,
     zero: bool = False,
 ) -> list[Whiskers]:
-    """Figures of a table with their intervals, a line for each row; nothing where none is known.
+    """``Whiskers`` of a table's columns with their intervals, one line per row; empty without values.
 
     Args:
-        table: with numbers of one form.
-        looks: keys of the columns that are drawn.
-        axis: what the figures are.
-        words: what is drawn, for those who do not see it.
-        caption: how to read it.
-        names: how many columns name a row.
-        zero: as of ``Whiskers``.
+        table: a table whose drawn columns share one number format.
+        looks: key of the column to draw with each look.
+        axis: title of the axis.
+        words: description for screen readers.
+        caption: how to read the picture.
+        names: number of columns that form the name of a row.
+        zero: as in ``Whiskers``.
     """
     columns = {look: next(column for column in table.columns if column.key == key) for look, key in looks.items()}
     lines = []
@@ -288,5 +288,5 @@ def of_table(
     form = next(iter(columns.values())).form
     assert isinstance(form, Number)
     name, title = f"{table.name}-drawn", axis[:1].upper() + axis[1:]
-    drawn = Whiskers(name, title, words, caption, lines, axis, form, legend=legend, zero=zero)
-    return [drawn] if lines else []
+    picture = Whiskers(name, title, words, caption, lines, axis, form, legend=legend, zero=zero)
+    return [picture] if lines else []

@@ -1,4 +1,4 @@
-"""Sections as one HTML page: no script, no request, every text inert."""
+"""The report: sections as one HTML page without scripts or requests, with all texts escaped."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from arena.present.markup import STYLE
 from arena.present.numbers import printable
 
 MARK: Final = "<!doctype html>\n<!-- ragleague report -->\n"
-"""How every report begins, so that a command knows one it may replace."""
+"""First lines of every report, by which commands recognise a file that they may replace."""
 
 
 class Report(Struct, frozen=True):
-    """A page.
+    """Contents of a report page.
 
     Attributes:
-        name: of what it reports.
-        opening: its first screen, which begins with the verdict.
-        sections: in order.
-        made: when and by what.
-        pages: names and addresses of others that it stands beside.
-        style: address of the style sheet; without one, the page holds it.
+        name: name of the tournament or file.
+        opening: blocks of the first screen, which start with the verdict.
+        sections: sections, in order.
+        made: time and version of the program that wrote it.
+        pages: names and addresses of the pages beside it.
+        style: address of the style sheet; if empty, the page contains the style sheet.
     """
 
     name: str
@@ -43,20 +43,20 @@ class Report(Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """Of the window."""
+        """Title of the window: the name and the headline of the verdict."""
         return ": ".join([self.name, *(block.headline for block in self.opening if isinstance(block, VerdictCard))])
 
 
 def style_sheet() -> str:
-    """Of all that a page holds."""
+    """The style sheet of report pages, pictures included."""
     return resources.files("arena.present").joinpath("report.css").read_text(encoding="utf-8") + STYLE
 
 
 def render(report: Report) -> str:
-    """The page.
+    """The report as an HTML page.
 
-    Its policy forbids scripts, images, frames, fonts, forms and connections. It allows one style sheet: the one inside,
-    by its hash, or one from where the page comes from.
+    Its content security policy forbids scripts, images, frames, fonts, forms and connections. It allows one style
+    sheet: the embedded one by its hash, or one from the same origin.
     """
     style = "" if report.style else style_sheet()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -82,5 +82,5 @@ def _environment() -> Environment:
 
 
 def _visible(value: Any) -> Any:
-    """Texts without what moves a cursor or turns the direction of what follows; our own markup as it is."""
+    """Replace control and direction characters in texts by escapes; ``Markup`` passes unchanged."""
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -1,4 +1,4 @@
-"""A table, defined once: for people as cells of text, for programs as records."""
+"""Tables with columns of typed values, and their two forms: text cells for people and records for programs."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from arena.present.numbers import COUNT, MISSING, WORDS, Number, NumberForm, bra
 from retrieval_eval.stats.estimate import PROVENANCE, Coefficient, Estimate
 
 TableRow: TypeAlias = dict[str, Any]
-"""Cells by the names of columns."""
+"""Values of a row by key of column."""
 
 
 class Column(Struct, frozen=True):
-    """A column.
+    """A column of a table.
 
     Attributes:
-        key: for programs: the field of a row, of JSON and of CSV.
-        heading: for people; empty for a column of programs alone.
-        form: how its values are written.
-        meaning: one sentence; where it is empty, that of the heading in the glossary.
-        interval: heading of its interval, which stands beside it; empty without one. The ends are the row's
-            ``KEY_low`` and ``KEY_high``, or those of the ``Estimate`` that is the value.
-        programs: whether programs get it as well.
-        link: key of a row's field with the address that the cell leads to, on a page.
-        drawn: whether value and interval share a cell, which HTML draws.
+        key: field name in rows, JSON and CSV.
+        heading: heading for people; empty for a column that only programs get.
+        form: format of the values.
+        meaning: one sentence; if empty, the glossary's text for the heading.
+        interval: heading of the interval's column; empty without one. The ends are the row's ``KEY_low`` and
+            ``KEY_high``, or those of the value if it is an ``Estimate``.
+        programs: whether programs get the column too.
+        link: key of the row's field with the address that the cell links to, on pages.
+        drawn: show value and interval in one cell, with a drawing in HTML.
     """
 
     key: str
@@ -44,31 +44,31 @@ class Column(Struct, frozen=True):
 
     @property
     def explained(self) -> str:
-        """Its meaning."""
+        """The meaning of the column, from the glossary if the column has none."""
         return self.meaning or TERMS.get(self.heading, "")
 
     def value(self, row: Mapping[str, Any]) -> Any:
-        """A row's value."""
-        found = row.get(self.key)
-        return found.value if isinstance(found, Estimate) else found
+        """The row's value, without the interval."""
+        value = row.get(self.key)
+        return value.value if isinstance(value, Estimate) else value
 
     def ends(self, row: Mapping[str, Any]) -> tuple[Any, Any]:
-        """Low and high end of a row's interval."""
-        found = row.get(self.key)
-        if isinstance(found, Estimate):
-            return found.low, found.high
+        """Low and high end of the row's interval."""
+        value = row.get(self.key)
+        if isinstance(value, Estimate):
+            return value.low, value.high
         return row.get(f"{self.key}_low"), row.get(f"{self.key}_high")
 
 
 class Table(Struct, frozen=True):
-    """A table whose first column names its rows.
+    """A table; its first column names the rows.
 
     Attributes:
-        name: unique among those shown together: of its file and in the page's address.
-        title: for people; may be empty.
-        columns: for people and programs; each group in this order.
-        rows: values by key of column; texts in them may come from outside.
-        notes: sentences that belong to it wherever it is shown.
+        name: name in file names and addresses, unique among the tables shown together.
+        title: title for people; may be empty.
+        columns: columns for people and programs, in order.
+        rows: values by key of column; texts in them are untrusted.
+        notes: sentences that every renderer shows with the table.
     """
 
     name: str
@@ -79,15 +79,15 @@ class Table(Struct, frozen=True):
 
 
 def first(table: Table, most: int, how: str = "--most") -> Table:
-    """The table with so many rows, and a note on how many it leaves out and how to see them."""
-    left = len(table.rows) - most
-    if left <= 0:
+    """The first ``most`` rows of the table, with a note on the number of omitted rows and how to see them."""
+    omitted = len(table.rows) - most
+    if omitted <= 0:
         return table
-    return replace(table, rows=table.rows[:most], notes=[f"... and {left:,} more ({how})", *table.notes])
+    return replace(table, rows=table.rows[:most], notes=[f"... and {omitted:,} more ({how})", *table.notes])
 
 
 def for_programs(name: str, keys: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
-    """A table for programs alone, of rows of values."""
+    """A table for programs only, from rows of values in the order of ``keys``."""
     return Table(name, "", [Column(key, "") for key in keys], [dict(zip(keys, row, strict=True)) for row in rows])
 
 
@@ -100,24 +100,29 @@ def crossed(
     *,
     notes: Sequence[str] = (),
 ) -> Table:
-    """Counts by the names of rows and of columns, which are unique; ``corner`` says what both are."""
+    """A table of counts by row and column; ``names`` are the unique names of rows and columns.
+
+    ``corner`` is the heading of the first column: what the rows and columns are.
+    """
     rows, columns = names
     cells = [{"": row, **dict(zip(columns, line, strict=True))} for row, line in zip(rows, counts, strict=True)]
-    return Table(name, title, [Column("", corner), *(Column(own, own, COUNT) for own in columns)], cells, notes)
+    return Table(
+        name, title, [Column("", corner), *(Column(column, column, COUNT) for column in columns)], cells, notes
+    )
 
 
 class ShownColumn(NamedTuple):
-    """A column as people see it.
+    """A column as text cells for people.
 
     Attributes:
-        heading: above it.
-        numeric: whether it holds numbers, which stand to the right.
-        meaning: a sentence, or nothing.
-        cells: from top to bottom.
-        values: by which it is sorted: numbers, or the lower ends of intervals; none of texts.
-        form: of a column of numbers, how they are written; ``None`` of intervals and texts.
-        links: addresses that the cells lead to; empty without any.
-        drawn: of a drawn column its values with their ends.
+        heading: heading.
+        numeric: whether cells align to the right, as numbers do.
+        meaning: one sentence; may be empty.
+        cells: texts from top to bottom.
+        values: sort keys: numbers, or lower ends of intervals; empty for texts.
+        form: number format; ``None`` for intervals and texts.
+        links: addresses that the cells link to; empty without links.
+        drawn: values with their intervals, for a drawn column; otherwise empty.
     """
 
     heading: str
@@ -131,39 +136,40 @@ class ShownColumn(NamedTuple):
 
 
 def shown(table: Table) -> list[ShownColumn]:
-    """The columns of a table for people; those without any value, and intervals without any, are left out."""
-    found = []
+    """The columns of a table for people, without columns and intervals that have no values."""
+    shown_columns = []
     for place, column in enumerate(table.columns):
         if not column.heading:
             continue
         values, ends = [column.value(row) for row in table.rows], [column.ends(row) for row in table.rows]
-        written = deserved(column.form, ends)
-        cells = list(map(written.write, values))
+        value_form = deserved(column.form, ends)
+        cells = list(map(value_form.write, values))
         if place == 0 or any(cell != MISSING for cell in cells):
-            form = written if isinstance(written, Number) else None
+            form = value_form if isinstance(value_form, Number) else None
             numbers = [] if form is None else list(map(_number, values))
             links = [str(row.get(column.link, "")) for row in table.rows] if column.link else []
-            drawn = (
-                [Estimate(*own) for own in zip(numbers, *zip(*ends, strict=True), strict=True)] if column.drawn else []
-            )
+            drawn = []
+            if column.drawn:
+                drawn = [Estimate(*figure) for figure in zip(numbers, *zip(*ends, strict=True), strict=True)]
             if column.drawn and form is not None:
-                cells = [bracketed(own, form) for own in drawn]
-            found.append(
-                ShownColumn(column.heading, written.numeric, column.explained, cells, numbers, form, links, drawn)
+                cells = [bracketed(estimate, form) for estimate in drawn]
+            shown_columns.append(
+                ShownColumn(column.heading, value_form.numeric, column.explained, cells, numbers, form, links, drawn)
             )
         if column.interval and not column.drawn:
-            cells = [written.between(low, high) for low, high in ends]
+            cells = [value_form.between(low, high) for low, high in ends]
             if any(cell != MISSING for cell in cells):
                 lows = [_number(low) for low, _ in ends]
-                found.append(ShownColumn(column.interval, True, TERMS.get(column.interval, ""), cells, lows, None))
-    return found
+                meaning = TERMS.get(column.interval, "")
+                shown_columns.append(ShownColumn(column.interval, True, meaning, cells, lows, None))
+    return shown_columns
 
 
 def places_of(table: Table, words: str) -> list[int]:
-    """Places of the rows in which any cell that people see holds the words, in capitals or not."""
-    wanted = words.casefold()
+    """Indices of the rows with a displayed cell that contains the words, ignoring case."""
+    needle = words.casefold()
     rows = zip(*(column.cells for column in shown(table)), strict=True)
-    return [place for place, cells in enumerate(rows) if any(wanted in cell.casefold() for cell in cells)]
+    return [place for place, cells in enumerate(rows) if any(needle in cell.casefold() for cell in cells)]
 
 
 def _number(value: Any) -> float | None:
@@ -171,12 +177,12 @@ def _number(value: Any) -> float | None:
 
 
 def records(table: Table) -> list[dict[str, Any]]:
-    """The rows for programs: plain values by key, numbers with six decimals, the same keys in every row."""
+    """The rows for programs: plain values by key, numbers with six decimals; all rows have the same keys."""
     return [dict(_fields(table, row)) for row in table.rows]
 
 
 def keys(table: Table) -> list[str]:
-    """The keys of ``records``, also of a table without rows."""
+    """The keys of ``records``; works for a table without rows too."""
     return [key for key, _ in _fields(table, {})]
 
 
@@ -194,19 +200,19 @@ ORDERS: Final = (
     "The interval of a correlation of two orders is what as many other queries would give. Chance in the scores makes "
     "orders differ, so the correlation of the true orders is likely higher."
 )
-"""What such an interval is for: to be said wherever one is shown."""
+"""Note for every interval of a correlation of two orders."""
 TERMS: Final[Mapping[str, str]] = {
     "95% interval": "Made so that it holds the true figure in 95 of 100 repetitions with other queries.",
     "Agent": "A system under evaluation: what answers the queries.",
-    "Agrees with a vote": "How often the judge says what a person said, in percent.",
+    "Agrees with a vote": "How often the judge gives the same verdict as a person, in percent.",
     "Alpha": "Krippendorff's alpha: 1 is full agreement, 0 no more than chance.",
-    "Alpha, ordinal": "Krippendorff's alpha of labels with an order: the farther apart two are, the more it counts.",
-    "Bradley-Terry": "Strength in points that best explains all games at once. 100 points more is 64 % of the decided "
-    "games; 400 more is 10 to 1.",
-    "Beyond chance": "How a query stands out from queries that are alike: it separates the agents more, or its games "
-    "are reversed, against the order of the others. Marked by chance in at most 4 % of tournaments.",
-    "Bias": "Mean of the judge's figures less people's.",
-    "Coverage": "Share of what was wanted that is there.",
+    "Alpha, ordinal": "Krippendorff's alpha of ordered labels: the farther apart two labels are, the more it counts.",
+    "Bradley-Terry": "Strength in points, fitted to all games together. An agent with 100 points more wins 64 % of the "
+    "decided games; with 400 more, 10 of 11.",
+    "Beyond chance": "How a query differs from the others by more than chance: it separates the agents more, or its "
+    "games reverse their order. Chance alone marks a query in at most 4 % of tournaments.",
+    "Bias": "Mean of the judge's figures minus people's figures.",
+    "Coverage": "Share of the wanted results that exist.",
     "Decided": "Share of the games with a winner.",
     "Elo": "Mean Elo rating over many random orders of the same games.",
     "Failed": "The judge gave no usable reply, also when asked again. A failure is never counted as a label.",
@@ -214,90 +220,91 @@ TERMS: Final[Mapping[str, str]] = {
     "Grade": "How well a passage answers an exam item, as the judge grades it.",
     "Group": "Agents that share a letter cannot be told apart; tests are corrected for the number of pairs.",
     "Judge": "The language model, or other program, that compares answers or labels documents.",
-    "Judges differ": "Share of the games of several judges on which they do not agree.",
-    "Kappa": "Cohen's kappa: agreement beyond chance. 1 is full agreement, 0 no more than chance. Of games each "
-    "counts in both directions, so that it changes nothing which agent is named first.",
+    "Judges differ": "Share of the games judged by several judges on which they disagree.",
+    "Kappa": "Cohen's kappa: agreement beyond chance. 1 is full agreement, 0 no more than chance. Each game "
+    "counts in both directions, so that the order of the agents' names does not matter.",
     "Kappa, linear": "Cohen's kappa in which a disagreement counts by its distance.",
     "Kappa, quadratic": "Cohen's kappa in which a disagreement counts by the square of its distance.",
     "Kendall's tau": "Whether two rankings put the agents in one order: 1 the same, 0 unrelated, -1 the reverse. "
     f"{ORDERS}",
     "Kendall's tau-b": "Rank correlation of values with ties: 1 the same order, 0 unrelated, -1 the reverse.",
     "Label": "How relevant a document is to a query: 0 is not relevant, higher is more relevant.",
-    "Left": "Wanted, and not asked for yet.",
+    "Left": "Wanted, but not requested yet.",
     "Lost": "Rated games that the agent lost.",
-    "Mean label": "Mean of the labels of the agent's documents; failed ones are left out.",
+    "Mean label": "Mean of the labels of the agent's documents, without failed labels.",
     "Nugget": "A fact that a good answer to the query states.",
-    "Order noise": "Standard deviation of Elo over the orders of the games. It says how much the order of play "
-    "matters, not how sure the rating is: it is no confidence interval.",
+    "Order noise": "Standard deviation of Elo over the orders of the games. It shows how much the order of play "
+    "matters, not how certain the rating is.",
     "Orders": "Whether the verdicts of the two orders differ: each game is judged twice, with the answers exchanged.",
-    "Orders agree": "Share of the games judged in both orders that ended alike in both.",
+    "Orders agree": "Share of the games judged in both orders with the same outcome in both.",
     "Orders differ": "Share of the games judged in both orders whose verdicts differ.",
-    "p, corrected": "How likely so clear a difference would be between equals, corrected for all pairs as "
-    "their intervals are. Small is significant.",
+    "p, corrected": "Probability of so clear a difference between equally good agents, corrected for all pairs "
+    "as the intervals are. A small value is significant.",
     "Pearson": "Pearson's correlation: 1 is a rising line, 0 unrelated, -1 a falling line.",
-    "Percent": "Share of its games against the other agent that the agent took, in percent.",
+    "Percent": "Share of its games against the other agent that the agent won, in percent.",
     "Query": "The question that all agents answered.",
     "Rank": "One more than the number of agents with a higher rating.",
-    "Ranks (95%)": "All agents' true ranks lie in these at once, at 95% confidence.",
-    "Result": "How the rated game ended, both orders together.",
-    "Same label": "Share of the documents with both labels where the two are equal.",
-    "Separation": "Spread times agreement: how much more of the points on this query goes to an agent that is one "
+    "Ranks (95%)": "Intervals that contain the true ranks of all agents at the same time, at 95% confidence.",
+    "Result": "Outcome of the rated game, both orders together.",
+    "Same label": "Share of the documents with both labels in which the two labels are equal.",
+    "Separation": "Spread times agreement: how much larger the share of points on this query is for an agent one "
     "standard deviation better on all others. Chance alone puts some queries below 0.",
     "Spearman": "Spearman's rank correlation: 1 the same order, 0 unrelated, -1 the reverse.",
     "Spearman's rho": "Rank correlation: 1 the same order, 0 unrelated, -1 the reverse.",
-    "Spread": "Standard deviation of the agents' shares of points on the query; 0 where all are alike.",
+    "Spread": "Standard deviation of the agents' shares of points on the query; 0 if all are equal.",
     "Tied": "Rated games without a winner.",
     "Weight": "How much an item counts in the score.",
     "Won": "Rated games that the agent won.",
 }
-"""By heading."""
+"""Glossary: the meaning of columns by heading."""
 
 
 _DECIMALS = 6
-"""Fewer than floating point has, so that equal figures are equal bytes on every machine."""
+"""Decimals in outputs for programs, few enough that equal figures give equal bytes on every machine."""
 
 
 class Exact(float):
-    """A number written with all digits that it has, such as a tiny probability."""
+    """A number that outputs write with all its digits, such as a tiny probability."""
 
 
 def plain(value: Any, decimals: int = _DECIMALS) -> Any:
-    """A value without our own types: fields of records by name, arrays as lists, NaN as nothing.
+    """Convert a value to plain JSON types: records to dictionaries, arrays to lists, NaN to ``None``.
 
-    Numbers that shall have more ``decimals`` than others keep them from then on.
+    Numbers are rounded to ``decimals``; with more than the default they become ``Exact``, so that later calls keep
+    them.
     """
     if value is None or isinstance(value, bool | str | int | Enum | Exact):
         return value.value if isinstance(value, Enum) else value
     if isinstance(value, float):
-        shown = round(value, decimals) + 0.0  # -0.0 becomes 0.0
-        return None if math.isnan(value) else Exact(shown) if decimals > _DECIMALS else shown
+        rounded = round(value, decimals) + 0.0  # -0.0 becomes 0.0
+        return None if math.isnan(value) else Exact(rounded) if decimals > _DECIMALS else rounded
     if isinstance(value, Mapping):
         return {str(plain(key)): plain(inner, decimals) for key, inner in value.items()}
     if isinstance(value, Struct):
-        left_out = PROVENANCE if isinstance(value, Estimate) else ()
-        return {name: plain(own, decimals) for name, own in asdict(value).items() if name not in left_out}
-    values = value.tolist() if hasattr(value, "tolist") else value  # of numpy
+        omitted = PROVENANCE if isinstance(value, Estimate) else ()
+        return {name: plain(inner, decimals) for name, inner in asdict(value).items() if name not in omitted}
+    values = value.tolist() if hasattr(value, "tolist") else value  # numpy arrays and scalars
     if not isinstance(values, Iterable):
         return plain(values, decimals)
     return [plain(inner, decimals) for inner in (sorted(values) if isinstance(values, set | frozenset) else values)]
 
 
 def flat(record: Any) -> dict[str, Any]:
-    """The fields of a record or mapping, where an estimate becomes ``KEY``, ``KEY_low`` and ``KEY_high``.
+    """The fields of a record or mapping; an estimate becomes ``KEY``, ``KEY_low`` and ``KEY_high``.
 
-    A correlation has ``KEY_p`` as well.
+    A correlation also gets ``KEY_p``.
     """
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name, value in (record if isinstance(record, Mapping) else asdict(record)).items():
         if isinstance(value, Estimate):
-            found |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
+            fields |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
             if isinstance(value, Coefficient):
-                found[f"{name}_p"] = value.p_value
+                fields[f"{name}_p"] = value.p_value
         else:
-            found[name] = value
-    return found
+            fields[name] = value
+    return fields
 
 
 def json_text(value: Any) -> str:
-    """Machine output: sorted keys and plain ASCII, so that equal values are equal bytes."""
+    """The value as JSON with sorted keys and ASCII only, so that equal values give equal bytes."""
     return json.dumps(plain(value), indent=2, sort_keys=True, ensure_ascii=True, allow_nan=False)

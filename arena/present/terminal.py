@@ -1,4 +1,4 @@
-"""Sections and tables on a terminal: as wide as they need be, narrow where they can, every digit kept."""
+"""Sections and tables as text for terminals; narrow terminals fold words but never cut numbers."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from arena.present.numbers import clipped, printable
 from arena.present.table import ShownColumn, Table, shown
 
 WIDE: Final = 10_000
-"""Columns of an output that is no terminal: lines stay whole, so that they can be searched and compared."""
+"""Width of an output that is not a terminal: lines are not wrapped, so that they can be searched and compared."""
 _LONGEST: Final = 160
-"""Characters of a text in a cell; files and pages have more of it."""
+"""Longest text in a cell, in characters; files and pages show more."""
 _NARROWEST: Final = 8
-"""Characters a line of words keeps where it is folded."""
+"""Least width of a folded column of words, in characters."""
 _WORD: Final = 24
-"""Characters of a name that is not broken unless nothing else helps."""
+"""Longest word that is only broken as the last resort, in characters."""
 _STACKED: Final = re.compile(r" |(?<=\w{4}-)(?=\w{4})|(?<=.)(?=@)")
-"""Where a heading is broken: at spaces, behind hyphens of long words, before the depth of a measure."""
+"""Positions at which a heading may break: spaces, after the hyphen of a long word, before the depth of a measure."""
 
 
 def show(console: Console, parts: Sequence[Section | Block]) -> None:
-    """Write sections or blocks, an empty line between them. Pictures are for other renderers."""
+    """Write sections or blocks with an empty line between them; skips pictures and other blocks for HTML."""
     blocks = [block for part in parts for block in (part.blocks if isinstance(part, Section) else [part])]
     first = True
     for block in blocks:
@@ -48,12 +48,12 @@ def show(console: Console, parts: Sequence[Section | Block]) -> None:
 
 
 def fitted(forms: Iterable[Sequence[Section | Block]], width: int, lines: int) -> str:
-    """The first of several forms of the same that has at most so many lines of at most so many characters.
+    """Text of the first form that fits into ``lines`` lines of ``width`` characters; the last form if none fits.
 
     Args:
-        forms: the fullest first; the last one where none fits.
-        width: in characters; a name without a space may be longer.
-        lines: with empty ones.
+        forms: versions of the same content, the fullest first.
+        width: width in characters; a name without a space may be longer.
+        lines: largest number of lines, empty ones included.
     """
     text = ""
     for form in forms:
@@ -66,10 +66,10 @@ def fitted(forms: Iterable[Sequence[Section | Block]], width: int, lines: int) -
 
 
 def show_table(console: Console, table: Table) -> None:
-    """Write a table that never loses a digit, its title above and its notes below it.
+    """Write a table, with its title above and its notes below; numbers are never cut.
 
-    Where it is too wide, headings are stacked, then the longest words are folded; if all that does not help, the
-    terminal wraps.
+    If the table is too wide, headings are stacked, then the longest texts are folded; if it is still too wide, the
+    terminal wraps its lines.
     """
     if table.title:
         console.print(printable(table.title), style="bold")
@@ -98,38 +98,38 @@ def _figure(figure: Figure) -> str:
 
 
 def _grid(console: Console, columns: Sequence[ShownColumn]) -> None:
-    width, how = console.width, _How()
-    needed = _needed(console, columns, how)
+    width, layout = console.width, _Layout()
+    needed = _width_needed(console, columns, layout)
     if needed > width:
-        how = _How(gap=1)
-        needed = _needed(console, columns, how)
+        layout = _Layout(gap=1)
+        needed = _width_needed(console, columns, layout)
     if needed > width:
-        words = [max(map(len, map(printable, one.cells)), default=0) for one in columns if not one.numeric]
+        words = [max(map(len, map(printable, column.cells)), default=0) for column in columns if not column.numeric]
         most = max(words, default=0)
-        folds = [_How(1, True), *(_How(1, True, fewer) for fewer in range(most - 1, _NARROWEST - 1, -1))]
-        folds += [_How(1, True, min(most, _NARROWEST), word) for word in range(_WORD - 1, _NARROWEST - 1, -1)]
-        fitting = bisect_left(folds, True, key=lambda fold: _needed(console, columns, fold) <= width)
-        how = folds[min(fitting, len(folds) - 1)]
-        needed = _needed(console, columns, how)
+        layouts = [_Layout(1, True), *(_Layout(1, True, fewer) for fewer in range(most - 1, _NARROWEST - 1, -1))]
+        layouts += [_Layout(1, True, min(most, _NARROWEST), word) for word in range(_WORD - 1, _NARROWEST - 1, -1)]
+        first = bisect_left(layouts, True, key=lambda narrower: _width_needed(console, columns, narrower) <= width)
+        layout = layouts[min(first, len(layouts) - 1)]
+        needed = _width_needed(console, columns, layout)
     console.width = max(width, needed)
-    console.print(_made(columns, how))
+    console.print(_laid_out(columns, layout))
     console.width = width
 
 
-def _needed(console: Console, columns: Sequence[ShownColumn], how: _How) -> int:
-    """Characters that the table takes, which its widest cells say."""
-    grid = _made(columns, how, widest=True)
+def _width_needed(console: Console, columns: Sequence[ShownColumn], layout: _Layout) -> int:
+    """Width of the table in characters, by its widest cells."""
+    grid = _laid_out(columns, layout, widest=True)
     return Measurement.get(console, console.options.update(width=WIDE), grid).maximum
 
 
-class _How(Struct, frozen=True):
-    """How a table is made to fit.
+class _Layout(Struct, frozen=True):
+    """Settings that make a table fit.
 
     Attributes:
-        gap: spaces between columns.
-        stacked: whether headings are.
-        most: characters on a line of words, ``None`` for all they have.
-        word: characters up to which a word stays whole nevertheless.
+        gap: number of spaces between columns.
+        stacked: whether headings break over several lines.
+        most: width at which columns of words fold, in characters; ``None`` for no folding.
+        word: longest word that makes its column wider than ``most`` instead of breaking.
     """
 
     gap: int = 2
@@ -138,28 +138,30 @@ class _How(Struct, frozen=True):
     word: int = _WORD
 
 
-def _made(columns: Sequence[ShownColumn], how: _How, *, widest: bool = False) -> Grid:
-    """The table, of the widest cell of each column alone if that is wanted."""
-    gap, stacked, most, word = how.gap, how.stacked, how.most, how.word
+def _laid_out(columns: Sequence[ShownColumn], layout: _Layout, *, widest: bool = False) -> Grid:
+    """The table in this layout; with ``widest`` only one row, of the widest cell of each column."""
+    gap, stacked, most, word = layout.gap, layout.stacked, layout.most, layout.word
     grid = Grid(box=None, pad_edge=False, padding=(0, gap, 0, 0))
-    for place, one in enumerate(columns):
-        heading = printable(one.heading)
-        if one.numeric and place:
+    for place, column in enumerate(columns):
+        heading = printable(column.heading)
+        if column.numeric and place:
             heading = _STACKED.sub("\n", heading) if stacked else heading
             grid.add_column(Text(heading), justify="right", no_wrap=True)
         else:
-            longest = max((len(own) for text in (heading, *one.cells) for own in printable(text).split()), default=0)
+            words = (part for text in (heading, *column.cells) for part in printable(text).split())
+            longest = max(map(len, words), default=0)
             limit = None if most is None else max(most, min(longest, word))
-            if limit is not None:  # a heading no wider than what is below it, or than its longest word
-                below = min(limit, max((len(printable(cell)) for cell in one.cells), default=0))
+            if limit is not None:  # the heading is no wider than the cells below, or than its longest word
+                below = min(limit, max((len(printable(cell)) for cell in column.cells), default=0))
                 heading = "\n".join(textwrap.wrap(heading, max(below, *map(len, heading.split()), 1)))
             grid.add_column(Text(heading), overflow="fold", max_width=limit)
-    written = [
-        [printable(cell if len(cell) <= _LONGEST else clipped(cell, _LONGEST)) for cell in one.cells] for one in columns
+    texts = [
+        [printable(cell if len(cell) <= _LONGEST else clipped(cell, _LONGEST)) for cell in column.cells]
+        for column in columns
     ]
     if widest:
-        written = [[max(cells, key=_width)] for cells in written]
-    for cells in zip(*written, strict=True):
+        texts = [[max(cells, key=_width)] for cells in texts]
+    for cells in zip(*texts, strict=True):
         grid.add_row(*map(Text, cells))
     return grid
 

@@ -1,10 +1,10 @@
 """Bradley-Terry ratings by maximum likelihood, with ties and an order effect, and their covariance.
 
-Log-strengths are shown on the Elo scale: 400 / ln 10 points per unit, so that 400 points are odds of ten to one.
+Ratings are log-strengths on the Elo scale: 400 / ln 10 points per unit, so that 400 points are odds of ten to one.
 
 The covariance allows verdicts on one query to depend on each other. It is the cluster-robust sandwich (Liang and Zeger
-1986, Biometrika 73): H^-1 (sum over queries of u u') H^-1, where H is the curvature of the log-likelihood and u a
-query's score, times n / (n - 1) for n queries.
+1986, Biometrika 73): H^-1 (sum over queries of u u') H^-1, where H is the curvature of the log-likelihood and u the
+score of a query (the gradient of its log-likelihood), times n / (n - 1) for n queries.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from retrieval_eval.stats.arrays import Floats
 
 
 class BradleyTerrySettings(Struct, frozen=True):
-    """How ratings are fitted and shown.
+    """Settings of the Bradley-Terry model, of its rating scale and of Newton's method.
 
     Attributes:
-        ties: ``davidson`` and ``rao-kupper`` model ties; ``half`` counts one as half a win each.
-        position: whether an advantage of being shown first is estimated along.
+        ties: ``davidson`` and ``rao-kupper`` model ties; ``half`` counts a tie as half a win for each agent.
+        position: estimate the advantage of being shown first.
         centre: the mean rating, or the rating of ``anchor``.
-        anchor: the agent held at ``centre``, ``None`` for the mean of all.
+        anchor: the agent whose rating is fixed at ``centre``; ``None`` fixes the mean of all agents.
         scale: points per factor of ten in odds.
-        prior_games: virtual drawn games against an average agent, of those agents alone that the likelihood does not
-            settle.
-        max_iterations, tolerance: of Newton's method; the tolerance is the largest last step, in log-odds.
+        prior_games: virtual drawn games against an average agent, for agents without a finite maximum only.
+        max_iterations, tolerance: limits of Newton's method; it stops once the largest step, in log-odds, is below
+            ``tolerance``.
     """
 
     ties: TieModel = "davidson"
@@ -62,17 +62,17 @@ class BradleyTerrySettings(Struct, frozen=True):
 
 
 class BradleyTerry(Struct, frozen=True, eq=False):
-    """Fitted ratings.
+    """A fitted Bradley-Terry model.
 
     Attributes:
         agents: names, in the order of ``ratings``.
-        position_effect: advantage of being shown first in points, ``None`` where not estimated.
-        tie_parameter: Davidson's nu (0 where no game is a tie), or Rao and Kupper's theta, the ratio of strengths
-            at which the stronger agent wins half of the games (1 where none is a tie); ``None`` with half-win ties.
-        problems: why the likelihood has no maximum; empty if it has.
-        prior: virtual games behind each parameter, shape (parameters,); all 0 is plain maximum likelihood.
+        position_effect: advantage of being shown first in points; ``None`` if not estimated.
+        tie_parameter: Davidson's nu (0 without ties), or Rao and Kupper's theta, the ratio of strengths at which the
+            stronger agent wins half of the games (1 without ties); ``None`` with half-win ties.
+        problems: why the likelihood has no maximum; empty if it has one.
+        prior: virtual games behind each parameter, shape (parameters,); all 0 for plain maximum likelihood.
         iterations, gradient_norm, converged: how Newton's method ended; the norm is in games.
-        form, counts, x: the model fitted, what it was fitted to, and its parameters, shape (parameters,).
+        form, counts, x: the model, the counts behind it, and its parameters, shape (parameters,).
     """
 
     agents: tuple[str, ...]
@@ -90,11 +90,11 @@ class BradleyTerry(Struct, frozen=True, eq=False):
 
     @property
     def ratings(self) -> Floats:
-        """In points, shape (agents,)."""
+        """Ratings in points, shape (agents,)."""
         return self.to_points(self.x)
 
     def to_points(self, x: Floats) -> Floats:
-        """Ratings of parameter vectors, shape (..., parameters) to (..., agents)."""
+        """Convert parameters to ratings in points: shape (..., parameters) to (..., agents)."""
         strengths = x[..., : len(self.agents)]
         if self.settings.anchor is None:
             level = strengths.mean(axis=-1, keepdims=True)
@@ -104,16 +104,16 @@ class BradleyTerry(Struct, frozen=True, eq=False):
         return points
 
     def model_covariance(self) -> Floats:
-        """Covariance of ratings if all games were independent and the model true, shape (agents, agents)."""
+        """Covariance of ratings if all games are independent and the model is true, shape (agents, agents)."""
         return self.in_points(np.asarray(np.linalg.inv(self.curvature()), np.float64))
 
     @property
     def position_model_sd(self) -> float:
-        """Standard error of the order effect in points under the same assumptions; 0 where it was not estimated."""
+        """Standard error of the order effect in points, by ``model_covariance``; 0 if not estimated."""
         if not self.form.position:
             return 0.0
-        at = self.form.agents
-        return float(self.settings.points * np.sqrt(np.linalg.inv(self.curvature())[at, at]))
+        index = self.form.agents
+        return float(self.settings.points * np.sqrt(np.linalg.inv(self.curvature())[index, index]))
 
     def curvature(self) -> Floats:
         """Negative Hessian at the fit, shape (parameters, parameters)."""
@@ -121,7 +121,7 @@ class BradleyTerry(Struct, frozen=True, eq=False):
         return curvature
 
     def in_points(self, covariance: Floats) -> Floats:
-        """Covariance of ratings from one of parameters."""
+        """Convert a covariance of parameters to one of ratings in points."""
         per_parameter = self.to_points(np.eye(self.form.size)) - self.settings.centre
         ratings: Floats = per_parameter.T @ covariance @ per_parameter
         return ratings
@@ -130,14 +130,14 @@ class BradleyTerry(Struct, frozen=True, eq=False):
 def bradley_terry(
     games: Games, settings: BradleyTerrySettings | None = None, *, start: Floats | None = None
 ) -> BradleyTerry:
-    """Fit ratings to games; ``start`` is a fit of nearly the same games, from which the way is shorter.
+    """Fit ratings to games; ``start``, the parameters of a fit to similar games, saves iterations.
 
-    Where the likelihood has no maximum (an agent without a loss or a win, sets of agents that never met, all games
-    tied) ``problems`` says why and for whom, and those parameters get the weak prior of the settings.
+    If the likelihood has no maximum (an agent without a loss or a win, sets of agents that never met, all games tied),
+    ``problems`` names the cause and the agents, and their parameters get the weak prior of the settings.
 
     Raises:
-        ValueError: there are no games, an agent has none, the anchor is unknown, or an order effect is wanted of
-            games without order.
+        ValueError: there are no games, an agent has no game, the anchor is unknown, or ``position`` is on but the games
+            do not record which agent was shown first.
     """
     chosen = settings or BradleyTerrySettings()
     idle = [name for name, count in zip(games.agents, games.per_agent(), strict=True) if count == 0]
@@ -174,20 +174,20 @@ def bradley_terry(
 
 
 def _tie_parameter(form: ParameterForm, counts: PairCounts, x: Floats) -> float | None:
-    """Nu or theta: of both the parameter fitted is the logarithm."""
+    """Nu or theta; the fitted parameter is its logarithm."""
     if not form.has_tie_parameter:
         return None
     return float(np.exp(tie_values(form, counts, x[np.newaxis])[0, 0]))
 
 
 class Sandwich(Struct, frozen=True, eq=False):
-    """Covariance of ratings.
+    """Sandwich covariance of ratings.
 
     Attributes:
-        covariance: of ratings in points, shape (agents, agents).
-        position_sd: standard error of the order effect in points, ``None`` where it was not estimated.
-        clusters: independent units: queries, or games.
-        per_agent: those on which each agent has a game, shape (agents,).
+        covariance: covariance of ratings in points, shape (agents, agents).
+        position_sd: standard error of the order effect in points; ``None`` if not estimated.
+        clusters: number of independent units: queries, or games.
+        per_agent: number of units with a game of each agent, shape (agents,).
     """
 
     covariance: Floats
@@ -199,11 +199,10 @@ class Sandwich(Struct, frozen=True, eq=False):
 def sandwich(games: Games, fitted: BradleyTerry, *, by_query: bool = True) -> Sandwich | None:
     """Sandwich covariance of ``fitted``, which must come from ``games``.
 
-    The scores of n clusters vary by (n - 1) / n too little around the fit. Of each agent that n is the number of its
-    own clusters: one that plays on 5 of 40 queries is known from 5.
+    The scores of n clusters vary by (n - 1) / n too little around the fit. For each agent, n is the number of clusters
+    on which it plays: 5 for an agent with games on 5 of 40 queries.
 
-    Games whose query is not known count as independent. ``None`` where there are fewer than two units, which say
-    nothing about variation.
+    Games without a query count as independent. Returns ``None`` for fewer than two units, which show no variation.
     """
     if by_query and games.cluster is not None:
         scores = cluster_scores(games, fitted)
@@ -215,17 +214,19 @@ def sandwich(games: Games, fitted: BradleyTerry, *, by_query: bool = True) -> Sa
     if units < 2:
         return None
     bread = np.linalg.inv(fitted.curvature())
-    of_parameters = bread @ (scores.T @ scores) @ bread * units / (units - 1)
+    parameter_covariance = bread @ (scores.T @ scores) @ bread * units / (units - 1)
     position_sd = None
     if fitted.form.position:
-        variance = max(0.0, of_parameters[fitted.form.agents, fitted.form.agents])  # none, but for rounding
+        variance = max(0.0, parameter_covariance[fitted.form.agents, fitted.form.agents])  # negative only by rounding
         position_sd = float(fitted.settings.points * np.sqrt(variance))
-    few = np.sqrt((1 + 1 / (np.maximum(per_agent, 2) - 1)) / (units / (units - 1)))
-    return Sandwich(fitted.in_points(of_parameters) * np.outer(few, few), position_sd, units, per_agent)
+    small_sample = np.sqrt((1 + 1 / (np.maximum(per_agent, 2) - 1)) / (units / (units - 1)))
+    return Sandwich(
+        fitted.in_points(parameter_covariance) * np.outer(small_sample, small_sample), position_sd, units, per_agent
+    )
 
 
 def _clusters_per_agent(games: Games) -> NDArray[np.int64]:
-    """On how many clusters each agent has a game, shape (agents,)."""
+    """Number of clusters with a game of each agent, shape (agents,)."""
     cluster, clusters = game_clusters(games)
     played = np.zeros((clusters, len(games.agents)), np.bool_)
     real = games.weights > 0
@@ -236,13 +237,13 @@ def _clusters_per_agent(games: Games) -> NDArray[np.int64]:
 def cluster_scores(games: Games, fitted: BradleyTerry) -> Floats:
     """Gradient of each query's log-likelihood at the fit, shape (queries, parameters).
 
-    Queries that hold a game come in ascending order.
+    Rows are the queries with a game, in ascending order.
     """
     form, pairs = fitted.form, fitted.counts
     cell = game_cells(games, pairs, ordered=form.position)
     cluster, clusters = game_clusters(games)
-    of_gap, of_tie = (np.concatenate(part) for part in single_game_slopes(fitted))
-    pull = of_gap[cell] if games.weight is None else of_gap[cell] * games.weight
+    gap_slope, tie_slope = (np.concatenate(part) for part in single_game_slopes(fitted))
+    weighted_slope = gap_slope[cell] if games.weight is None else gap_slope[cell] * games.weight
     flat = cluster * form.agents
 
     def summed(place: NDArray[np.int64], size: int, values: Floats) -> Floats:
@@ -250,37 +251,44 @@ def cluster_scores(games: Games, fitted: BradleyTerry) -> Floats:
 
     low, high = (np.tile(side, 3)[cell] for side in (pairs.a, pairs.b))
     cells = clusters * form.agents
-    columns = [(summed(flat + low, cells, pull) - summed(flat + high, cells, pull)).reshape(clusters, form.agents)]
+    columns = [
+        (summed(flat + low, cells, weighted_slope) - summed(flat + high, cells, weighted_slope)).reshape(
+            clusters, form.agents
+        )
+    ]
     if form.position:
-        columns.append(summed(cluster, clusters, pull)[:, np.newaxis])
+        columns.append(summed(cluster, clusters, weighted_slope)[:, np.newaxis])
     if form.has_tie_parameter:
-        columns.append(summed(cluster, clusters, of_tie[cell] * games.weights)[:, np.newaxis])
+        columns.append(summed(cluster, clusters, tie_slope[cell] * games.weights)[:, np.newaxis])
     return np.hstack(columns)
 
 
 def _game_scores(fitted: BradleyTerry) -> Floats:
-    """One row per pair and outcome, scaled so that the rows' squares sum to those of all games."""
+    """One row per pair and outcome, scaled so that the sum of squares equals that over single games."""
     form, pairs = fitted.form, fitted.counts
     observed = np.concatenate([pairs.wins_a[0], pairs.wins_b[0], pairs.ties[0]])
-    of_gap, of_tie = (np.concatenate(part) for part in single_game_slopes(fitted))
-    columns = [scipy.sparse.vstack([incidence(pairs)] * 3).toarray() * of_gap[:, np.newaxis]]
+    gap_slope, tie_slope = (np.concatenate(part) for part in single_game_slopes(fitted))
+    columns = [scipy.sparse.vstack([incidence(pairs)] * 3).toarray() * gap_slope[:, np.newaxis]]
     if form.position:
-        columns.append(of_gap[:, np.newaxis])
+        columns.append(gap_slope[:, np.newaxis])
     if form.has_tie_parameter:
-        columns.append(of_tie[:, np.newaxis])
+        columns.append(tie_slope[:, np.newaxis])
     scores: Floats = np.sqrt(observed)[:, np.newaxis] * np.hstack(columns)
     return scores[observed > 0]
 
 
 def single_game_slopes(fitted: BradleyTerry) -> tuple[list[Floats], list[Floats]]:
-    """Slopes in the gap and in the tie parameter of one win of a, one of b and one tie of each pair."""
+    """Slopes of the log-likelihood of one game per pair: by the gap and by the tie parameter.
+
+    Each list holds the slopes for a win of a, a win of b and a tie, in this order.
+    """
     form, pairs, x = fitted.form, fitted.counts, fitted.x
     gap = x[pairs.a] - x[pairs.b] + (x[form.agents] if form.position else 0.0)
     tie = tie_values(form, pairs, x[np.newaxis])[0]
-    one, none = np.ones(gap.size), np.zeros(gap.size)
-    of_each = [
-        slopes(form.ties, gap, tie, Outcomes(*seen))
-        for seen in ((one, none, none), (none, one, none), (none, none, one))
+    one, zero = np.ones(gap.size), np.zeros(gap.size)
+    per_outcome = [
+        slopes(form.ties, gap, tie, Outcomes(*outcome))
+        for outcome in ((one, zero, zero), (zero, one, zero), (zero, zero, one))
     ]
     estimated = form.tie_parameter(pairs)[0]
-    return [each.gap for each in of_each], [each.tie * estimated for each in of_each]
+    return [slope.gap for slope in per_outcome], [slope.tie * estimated for slope in per_outcome]

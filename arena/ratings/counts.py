@@ -1,4 +1,4 @@
-"""Games collapsed to counts: a likelihood of paired comparisons needs no more than these."""
+"""Counts of outcomes per pair of agents: all that a likelihood of paired comparisons needs."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from arena.ratings.games import Games, distinct
 from retrieval_eval.stats.arrays import Floats, Int32s
 
 _OUTCOMES = np.array([1, 2, 0, 0, 2, 1])
-"""Which of the blocks (wins of the first, wins of the second, ties) twice the score of a belongs to, and from 3 on
-where a is the pair's second."""
+"""Block (0: win of the pair's first agent, 1: win of the second, 2: tie) by twice the score of a; the entries from 3 on
+are for games in which a is the pair's second agent."""
 
 
 _FULL = 0.25
-"""Share of counts that are not 0 above which a product with all of them is quicker than with those alone."""
+"""Share of nonzero counts above which a dense product is faster than a sparse one."""
 
 
 class PairCounts(Struct, frozen=True, eq=False):
-    """Outcomes of each pair of agents that met, in one or many samples of the same games.
+    """Outcomes of each pair of agents that met, in one or more samples of the same games.
 
     Attributes:
         agents: number of agents.
-        a, b: agents of each pair, shape (pairs,). Where order matters (a, b) has ``a`` shown first and (b, a) is a
-            pair of its own; where it does not, a < b.
+        a, b: agents of each pair, shape (pairs,). If order matters, ``a`` is shown first, and (a, b) and (b, a) are two
+            pairs; otherwise a < b.
         wins_a, wins_b, ties: games of each outcome, fractions allowed, shape (samples, pairs).
     """
 
@@ -42,8 +42,8 @@ class PairCounts(Struct, frozen=True, eq=False):
         return self.wins_a + self.wins_b + self.ties
 
     def sample(self, chosen: NDArray[np.intp] | NDArray[np.bool_] | slice) -> PairCounts:
-        """The counts of some samples only, which stay last in memory; of a slice no copies."""
-        return self.replaced(*(seen.T[:, chosen].T for seen in (self.wins_a, self.wins_b, self.ties)))
+        """The chosen samples only. Samples stay the last axis in memory; a slice copies nothing."""
+        return self.replaced(*(cells.T[:, chosen].T for cells in (self.wins_a, self.wins_b, self.ties)))
 
     def replaced(self, wins_a: Floats, wins_b: Floats, ties: Floats) -> PairCounts:
         """The same pairs with other counts."""
@@ -51,10 +51,10 @@ class PairCounts(Struct, frozen=True, eq=False):
 
 
 def pair_counts(games: Games, *, ordered: bool) -> PairCounts:
-    """Collapse games to one sample of counts; ``ordered`` keeps (a, b) and (b, a) apart.
+    """Count games by pair and outcome, as one sample; ``ordered`` counts (a, b) and (b, a) apart.
 
     Raises:
-        ValueError: order is wanted of games that have none.
+        ValueError: ``ordered`` is on but the games do not record which agent was shown first.
     """
     if ordered and not games.a_shown_first:
         raise ValueError("these games do not say which agent was shown first")
@@ -67,9 +67,9 @@ def pair_counts(games: Games, *, ordered: bool) -> PairCounts:
 
 
 def reachable(edges: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """To which nodes a path of one edge or more leads from each, both shapes (nodes, nodes).
+    """Whether a path of one or more edges leads from each node to each other, shape (nodes, nodes).
 
-    scipy knows it too, and takes longer to import than this to compute.
+    scipy has this too, but its import takes longer than this computation.
     """
     reach = edges
     while True:
@@ -81,26 +81,26 @@ def reachable(edges: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def game_cells(games: Games, counts: PairCounts, *, ordered: bool) -> NDArray[np.int64]:
-    """Outcome and pair of each game as one number: 0.. for a win of a, from ``pairs`` on of b, then ties, shape (n,).
+    """Outcome and pair of each game as one number, shape (n,): pair + pairs x (0 for a win of a, 1 of b, 2 for a tie).
 
-    ``counts`` are of the same games, and made with the same ``ordered``.
+    ``counts`` must come from the same games with the same ``ordered``.
     """
     code, outcome = _oriented(games, ordered)
-    known = counts.a.astype(np.int64) * counts.agents + counts.b
+    pair_codes = counts.a.astype(np.int64) * counts.agents + counts.b
     if counts.agents**2 <= 2 * code.size + 1_000_000:
         place = np.zeros(counts.agents**2, np.int64)
-        place[known] = np.arange(known.size)
+        place[pair_codes] = np.arange(pair_codes.size)
         pair = place[code]
     else:
-        pair = np.searchsorted(known, code)
-    cells: NDArray[np.int64] = pair + known.size * outcome
+        pair = np.searchsorted(pair_codes, code)
+    cells: NDArray[np.int64] = pair + pair_codes.size * outcome
     return cells
 
 
 def game_clusters(games: Games) -> tuple[NDArray[np.int64], int]:
-    """Clusters numbered anew without gaps, shape (n,), and how many there are that hold a game of any weight.
+    """The games' clusters renumbered without gaps, shape (n,), and the number of clusters with positive weight.
 
-    Games without weight get the number 0, where they change nothing.
+    Games of weight 0 get the number 0: they add nothing to any sum.
 
     Raises:
         ValueError: the games have no cluster.
@@ -108,19 +108,19 @@ def game_clusters(games: Games) -> tuple[NDArray[np.int64], int]:
     if games.cluster is None:
         raise ValueError("these games have no cluster")
     if games.weight is None:
-        found, cluster = distinct(games.cluster, int(games.cluster.max(initial=-1)) + 1)
-        return cluster, found.size
+        clusters, cluster = distinct(games.cluster, int(games.cluster.max(initial=-1)) + 1)
+        return cluster, clusters.size
     played = games.weight > 0
-    found, of_played = distinct(games.cluster[played], int(games.cluster.max(initial=-1)) + 1)
+    clusters, played_cluster = distinct(games.cluster[played], int(games.cluster.max(initial=-1)) + 1)
     cluster = np.zeros(len(games), np.int64)
-    cluster[played] = of_played
-    return cluster, found.size
+    cluster[played] = played_cluster
+    return cluster, clusters.size
 
 
 def cluster_counts(games: Games, counts: PairCounts, *, ordered: bool) -> Floats | scipy.sparse.csr_array:
-    """The same counts split by cluster (query), shape (3 x pairs, clusters that hold a game); sparse where most are 0.
+    """Counts by cluster (query), shape (3 x pairs, clusters with a game); sparse if most counts are 0.
 
-    Rows are wins of the pairs' first agents, of their second, and ties.
+    The rows are the wins of each pair's first agent, then of its second agent, then the ties.
 
     Raises:
         ValueError: the games have no cluster.
@@ -128,15 +128,15 @@ def cluster_counts(games: Games, counts: PairCounts, *, ordered: bool) -> Floats
     cluster, clusters = game_clusters(games)
     cells = game_cells(games, counts, ordered=ordered).astype(np.int32)
     shape = (3 * counts.a.size, clusters)
-    found = scipy.sparse.csr_array((games.weights, (cells, cluster.astype(np.int32))), shape=shape)
-    return found if found.nnz < _FULL * shape[0] * shape[1] else found.toarray()
+    matrix = scipy.sparse.csr_array((games.weights, (cells, cluster.astype(np.int32))), shape=shape)
+    return matrix if matrix.nnz < _FULL * shape[0] * shape[1] else matrix.toarray()
 
 
 def weighted(cells: Floats | scipy.sparse.csr_array, weights: Floats) -> tuple[Floats, Floats, Floats]:
     """Wins of a, wins of b and ties of each pair if cluster q counts ``weights[s, q]`` times in sample s.
 
     Returns:
-        Three arrays of shape (samples, pairs), samples last in memory.
+        Three arrays of shape (samples, pairs); samples are the last axis in memory.
     """
     counted = cells @ np.ascontiguousarray(weights.T, np.float64)
     pairs = len(counted) // 3
@@ -144,9 +144,9 @@ def weighted(cells: Floats | scipy.sparse.csr_array, weights: Floats) -> tuple[F
 
 
 def _oriented(games: Games, ordered: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Each game's pair as one number, and its outcome, as shown or with the lower agent first.
+    """Each game's pair as one number, and its outcome: 0 for a win of the first agent, 1 of the second, 2 for a tie.
 
-    The outcome is 0 for a win of the pair's first agent, 1 for one of the second, 2 for a tie.
+    With ``ordered`` the first agent is the one shown first, otherwise the lower-numbered one.
     """
     size = len(games.agents)
     twice = games.twice()

@@ -1,9 +1,9 @@
-"""Ratings controlled for what the judge may like besides quality: length, citations, list items, any number.
+"""Ratings controlled for properties that may sway the judge: length, citations, list items or any other number.
 
 Bradley-Terry with covariates: the gap of a game is t_a - t_b + g + z . beta, where z holds differences between the two
-answers (a minus b). Controlled ratings say which agent would win between answers alike in all covariates; raw ratings,
-without them, stand beside. Games with different z cannot be counted together, so the likelihood, whose model and prior
-``likelihood`` has, is summed over games, in blocks small enough to stay near the processor.
+answers (a minus b). Controlled ratings tell which agent would win if both answers had equal covariates; the raw ratings
+ignore covariates. Games with different z cannot share a count, so the log-likelihood (model and prior as in
+``likelihood``) is a sum over games, computed in blocks that fit the processor's cache.
 """
 
 from __future__ import annotations
@@ -46,24 +46,24 @@ QUALITIES: Final[Mapping[str, Callable[[str], float]]] = {
     "citations": lambda text: float(len(_CITATION.findall(text))),
     "confident_words": lambda text: float(len(_CONFIDENT.findall(text.lower()))),
 }
-"""By name, of an answer's text; lengths are in words."""
+"""Covariates computed from an answer's text, by name; lengths are in words."""
 
 
 _SAMPLE = 16
 _SAMPLED_FROM = 200_000
-"""From this many games on, every sixteenth gives the starting point."""
+"""With this many games or more, a fit to every sixteenth game gives the starting point."""
 _NOT_IDENTIFIED = 1e-8
-"""Share of a covariate's variance, not explained by the agents, below which it has no effect of its own."""
+"""Share of a covariate's variance unexplained by the agents below which its effect is not identified."""
 _NOT_HELD = 1e-3
-"""Information, in games per squared standard deviation, below which a coefficient runs away."""
+"""Information, in games per squared standard deviation, below which a coefficient has no finite maximum."""
 
 
 class Effect(Struct, frozen=True):
-    """What a covariate is worth.
+    """Effect of a covariate on ratings.
 
     Attributes:
-        points: rating points per unit of its difference.
-        sd: standard error by the sandwich, clustered by query; ``None`` where a single query (game) shows no variation.
+        points: rating points per unit of the covariate's difference.
+        sd: sandwich standard error, clustered by query; ``None`` for a single query (or game).
     """
 
     name: str
@@ -84,15 +84,15 @@ class Controlled(Struct, frozen=True):
     """Raw and controlled ratings side by side.
 
     Attributes:
-        agents: best first.
+        agents: one row per agent, best first.
         effects: one per covariate.
-        position_effect, position_sd: advantage of being shown first in points, with its standard error, ``None`` where
-            verdicts never vary with the place, so that nothing says how far it may be off.
+        position_effect: advantage of being shown first in points; ``None`` without a position term.
+        position_sd: its standard error; ``None`` if verdicts never vary with the position.
         tie_parameter: as in ``BradleyTerry``.
-        problems: why to read the ratings with care: those of the raw fit, and ``covariates`` where a coefficient has no
-            maximum and rests on the weak prior.
-        converged: whether the method did.
-        clusters: independent units behind the standard errors.
+        problems: problems of the raw fit, and ``covariates`` if a coefficient has no maximum and rests on the weak
+            prior.
+        converged: whether Newton's method converged.
+        clusters: number of independent units behind the standard errors.
     """
 
     agents: tuple[ControlledRating, ...]
@@ -109,9 +109,9 @@ def standardised_difference(of_a: Floats, of_b: Floats, *, log: bool = False) ->
     """Difference between the two answers of each game, in standard deviations over all answers, shape (n,).
 
     Args:
-        of_a: the quantity for the answers of the games' first agents.
-        of_b: the same for the second.
-        log: of logarithms, as for lengths; 0 counts as 1.
+        of_a: the quantity for the answer of each game's agent a.
+        of_b: the quantity for the answer of agent b.
+        log: take logarithms first, as for lengths; values below 1 count as 1.
     """
     first, second = (np.log(np.maximum(side, 1.0)) if log else np.asarray(side, np.float64) for side in (of_a, of_b))
     spread = float(np.concatenate([first, second]).std())
@@ -129,14 +129,15 @@ def controlled_ratings(
     """Fit ratings together with the effect of each covariate.
 
     Args:
-        games: the games; with a position term they must say which agent was shown first.
+        games: the games; a position term needs games that record which agent was shown first.
         covariates: difference a minus b of each game by name, shape (n,), see ``standardised_difference``.
         settings: as for ``bradley_terry``.
-        by_query: cluster standard errors by query where queries are known.
+        by_query: cluster standard errors by query if queries are known.
 
     Raises:
-        ValueError: there are no covariates, one has a wrong shape or a value that is not finite, or one cannot be told
-            from the agents' strengths, the order shown and the others; also what ``bradley_terry`` refuses.
+        ValueError: there are no covariates, one has the wrong shape or a value that is not finite, or the effect of
+            one is not identified beside the agents' strengths, the order shown and the other covariates. Also the
+            errors of ``bradley_terry``.
     """
     games, rows, by_query = counted(games, by_query=by_query)
     if rows is not None:
@@ -167,18 +168,20 @@ def _rows(raw: BradleyTerry, x: Floats, covariance: Floats | None) -> tuple[Cont
     agents = slice(0, raw.form.agents)
     errors: list[float | None] = [None] * raw.form.agents
     if covariance is not None:
-        shown = raw.to_points(np.eye(raw.form.agents)) - raw.settings.centre
-        errors = np.sqrt(np.maximum(np.diag(shown.T @ covariance[agents, agents] @ shown), 0.0)).tolist()
+        points_per_strength = raw.to_points(np.eye(raw.form.agents)) - raw.settings.centre
+        errors = np.sqrt(
+            np.maximum(np.diag(points_per_strength.T @ covariance[agents, agents] @ points_per_strength), 0.0)
+        ).tolist()
     ratings = raw.to_points(x[agents]).tolist()
     rows = map(ControlledRating, raw.agents, ratings, errors, raw.ratings.tolist())
     return tuple(sorted(rows, key=lambda row: -row.rating))
 
 
 def refuse_unusable(games: Games, covariates: Mapping[str, Floats], *, position: bool = False) -> None:
-    """See to it that covariates can have an effect of their own in these games, whoever wins them.
+    """Check that the effects of the covariates are identified in these games, whatever the outcomes.
 
     Raises:
-        ValueError: as ``controlled_ratings``.
+        ValueError: as in ``controlled_ratings``.
     """
     scales = _scales(games, covariates)
     form = ParameterForm(len(games.agents), position, "half", len(covariates))
@@ -194,9 +197,9 @@ def _position_sd(form: ParameterForm, covariance: Floats | None, points: float) 
 
 
 def _scales(games: Games, covariates: Mapping[str, Floats]) -> dict[str, float]:
-    """Root mean square of each covariate; fits work in its units."""
+    """Root mean square of each covariate; the fit divides by it."""
     if not covariates:
-        raise ValueError("give at least one covariate; without any, bradley_terry has the ratings")
+        raise ValueError("there are no covariates: give at least one, or use bradley_terry")
     scales = {}
     for name, values in covariates.items():
         if values.shape != (len(games),):
@@ -210,32 +213,34 @@ def _scales(games: Games, covariates: Mapping[str, Floats]) -> dict[str, float]:
 
 
 def _refuse_unidentified(data: GameData, names: tuple[str, ...]) -> None:
-    """A covariate that strengths imitate game by game, as agents' mean lengths would, has no effect of its own."""
+    """Refuse covariates that strengths explain game by game, such as each agent's mean length."""
     for step in (_SAMPLE, 1) if data.a.size >= _SAMPLED_FROM else (1,):
-        part = data.every(step)
-        left = _left_for_covariates(data.form, design_products(part))
-        values, vectors = np.linalg.eigh(left)
-        if values[0] > _NOT_IDENTIFIED * part.a.size:
+        sample = data.every(step)
+        unexplained = _covariate_information(data.form, design_products(sample))
+        values, vectors = np.linalg.eigh(unexplained)
+        if values[0] > _NOT_IDENTIFIED * sample.a.size:
             return
     worst = np.abs(vectors[:, 0])
-    listed = ", ".join(repr(name) for name, part in zip(names, worst, strict=True) if part > 0.1 * worst.max())
-    raise ValueError(f"the effect of {listed} cannot be told from the agents' strengths, the order or each other")
+    listed = ", ".join(repr(name) for name, sample in zip(names, worst, strict=True) if sample > 0.1 * worst.max())
+    raise ValueError(
+        f"the effect of {listed} cannot be separated from the agents' strengths, the order or each other: leave one out"
+    )
 
 
 def _fit(data: GameData, raw: BradleyTerry, names: tuple[str, ...]) -> tuple[Fit, tuple[Problem, ...]]:
-    """The maximum; with a weak prior on the covariates where it does not exist without."""
-    form, known = data.form, data.form.agents + data.form.position
+    """The fit and its problems; puts a weak prior on the covariates if there is no maximum without one."""
+    form, without_covariates = data.form, data.form.agents + data.form.position
     prior, start = np.zeros(form.size), np.zeros(form.size)
-    prior[:known], start[:known] = raw.prior[:known], raw.x[:known]
+    prior[:without_covariates], start[:without_covariates] = raw.prior[:without_covariates], raw.x[:without_covariates]
     if form.has_tie_parameter:
         prior[-1], start[-1] = raw.prior[-1], raw.x[-1]
     if data.a.size >= _SAMPLED_FROM:
-        part = data.every(_SAMPLE)
-        if part.ties == data.ties:
-            start = maximise_over_games(part, start, np.maximum(prior, 1.0), raw.settings).x
+        sample = data.every(_SAMPLE)
+        if sample.ties == data.ties:
+            start = maximise_over_games(sample, start, np.maximum(prior, 1.0), raw.settings).x
     fit = maximise_over_games(data, start, prior, raw.settings)
-    held = np.linalg.eigvalsh(_left_for_covariates(form, fit.information))[0] > _NOT_HELD
-    if fit.converged and held:
+    bounded = np.linalg.eigvalsh(_covariate_information(form, fit.information))[0] > _NOT_HELD
+    if fit.converged and bounded:
         return fit, raw.problems
     prior[form.agents :] = raw.settings.prior_games
     message = f"the winners can be told by {', '.join(names)} alone, or nearly: the effect has no limit"
@@ -243,34 +248,34 @@ def _fit(data: GameData, raw: BradleyTerry, names: tuple[str, ...]) -> tuple[Fit
     return maximise_over_games(data, start, prior, raw.settings), problems
 
 
-def _left_for_covariates(form: ParameterForm, information: Floats) -> Floats:
-    """Information on the covariates that strengths and the order effect leave them (a Schur complement)."""
-    known = form.agents + form.position
-    end = known + form.covariates
-    cross = information[known:end, :known]
-    explained = np.linalg.pinv(information[:known, :known], rcond=1e-10, hermitian=True)
-    left: Floats = information[known:end, known:end] - cross @ explained @ cross.T
-    return left
+def _covariate_information(form: ParameterForm, information: Floats) -> Floats:
+    """Information about the covariates given the strengths and the order effect (a Schur complement)."""
+    start = form.agents + form.position
+    end = start + form.covariates
+    cross = information[start:end, :start]
+    inverse = np.linalg.pinv(information[:start, :start], rcond=1e-10, hermitian=True)
+    complement: Floats = information[start:end, start:end] - cross @ inverse @ cross.T
+    return complement
 
 
 def _effects(
     form: ParameterForm, scales: Mapping[str, float], x: Floats, covariance: Floats | None
 ) -> tuple[Effect, ...]:
-    """Effects per unit of each covariate, of parameters and their covariance in points."""
-    found = []
-    for at, (name, scale) in enumerate(scales.items(), start=form.agents + form.position):
-        sd = None if covariance is None else float(np.sqrt(covariance[at, at])) / scale
-        found.append(Effect(name, float(x[at]) / scale, sd))
-    return tuple(found)
+    """Effect per unit of each covariate, from the parameters and their covariance in points."""
+    effects = []
+    for index, (name, scale) in enumerate(scales.items(), start=form.agents + form.position):
+        sd = None if covariance is None else float(np.sqrt(covariance[index, index])) / scale
+        effects.append(Effect(name, float(x[index]) / scale, sd))
+    return tuple(effects)
 
 
 _BLOCK = 8192
-"""Games handled at once."""
+"""Number of games in a block."""
 _LARGEST_STEP = 4.0
 
 
 class GameData(NamedTuple):
-    """Games as the sums read them: agents, twice the score of a, covariates with the order effect first, weights."""
+    """Columns of games: agents, twice the score of a, covariates ``z`` (after the order effect, if any), weights."""
 
     form: ParameterForm
     a: NDArray[np.int64]
@@ -281,12 +286,11 @@ class GameData(NamedTuple):
     ties: bool
 
     def every(self, step: int) -> GameData:
-        """A systematic sample of the games."""
-        part = self._part(slice(None, None, step))
-        return part._replace(ties=bool((part.twice == 1).any()))
+        """Every ``step``-th game."""
+        sample = self._part(slice(None, None, step))
+        return sample._replace(ties=bool((sample.twice == 1).any()))
 
     def blocks(self) -> Iterator[GameData]:
-        """The games, some thousands at a time."""
         for start in range(0, self.a.size, _BLOCK):
             yield self._part(slice(start, start + _BLOCK))
 
@@ -296,27 +300,27 @@ class GameData(NamedTuple):
 
     @property
     def has_ties(self) -> bool:
-        """Whether the tie parameter is estimated: without a tie its maximum is that of no ties."""
+        """Whether to estimate the tie parameter: without ties its maximum is known."""
         return self.form.has_tie_parameter and self.ties
 
     def outcomes(self) -> Outcomes:
-        """Each game, or its weight, under its outcome."""
-        marks = [(self.twice == value).astype(np.float64) for value in (2, 0, 1)]
-        return Outcomes(*(marks if self.weight is None else [mark * self.weight for mark in marks]))
+        """Weight (or 1) of each game in the column of its outcome, 0 in the two others."""
+        columns = [(self.twice == value).astype(np.float64) for value in (2, 0, 1)]
+        return Outcomes(*(columns if self.weight is None else [column * self.weight for column in columns]))
 
     def gaps(self, x: Floats) -> Floats:
-        """Gap of each game under parameters ``x``."""
+        """Gap of each game at the parameters ``x``, shape (n,)."""
         agents, extra = self.form.agents, self.z.shape[1]
         gaps: Floats = x[self.a] - x[self.b] + self.z @ x[agents : agents + extra]
         return gaps
 
     def tie(self, x: Floats) -> Floats:
-        """The tie parameter, or the value that stands for no ties."""
+        """The tie parameter in ``x``, or its value for games without ties, shape (1,)."""
         return np.array([x[-1] if self.has_ties else NO_TIES[self.form.ties]])
 
 
 class Fit(NamedTuple):
-    """Where the method stopped: parameters, negative Hessian there, and whether it converged."""
+    """Result of Newton's method: parameters, negative Hessian there, and whether it converged."""
 
     x: Floats
     information: Floats
@@ -324,7 +328,7 @@ class Fit(NamedTuple):
 
 
 def game_data(games: Games, form: ParameterForm, columns: list[Floats]) -> GameData:
-    """Games with a column per covariate, in the order of the form's parameters."""
+    """Columns of games for the fit; ``columns`` are the covariates, in the order of the form's parameters."""
     order = [np.ones(len(games))] if form.position else []
     twice = games.twice()
     z = np.column_stack([*order, *columns])
@@ -333,28 +337,29 @@ def game_data(games: Games, form: ParameterForm, columns: list[Floats]) -> GameD
 
 
 def maximise_over_games(data: GameData, start: Floats, prior: Floats, settings: BradleyTerrySettings) -> Fit:
-    """Newton's method that keeps a matrix of second derivatives as long as steps shrink tenfold with it.
+    """Maximise by Newton's method, which reuses a Hessian as long as each step is a tenth of the last or shorter.
 
-    The function is concave, so a step went too far exactly if the slope along it has turned and grown.
+    The function is concave, so a step is too long only if the slope along it has changed sign; it is halved until the
+    new slope is at most half as large as the old one.
     """
     x, slope = start, gradient(data, start, prior)
-    curvature, fresh, last = information(data, x, prior), True, np.inf
+    curvature, fresh, last_size = information(data, x, prior), True, np.inf
     converged = False
     for _ in range(settings.max_iterations):
         step = np.asarray(np.linalg.solve(curvature, slope), np.float64)
         size = float(np.abs(step).max())
-        if not fresh and size > last / 10 and size > settings.tolerance:
+        if not fresh and size > last_size / 10 and size > settings.tolerance:
             curvature, fresh = information(data, x, prior), True
             continue
-        length, ahead = _reach(data, x, step), float(slope @ step)
+        length, slope_along = _reach(data, x, step), float(slope @ step)
         while True:
             trial = x + length * step
-            new = gradient(data, trial, prior)
-            if float(new @ step) >= -0.5 * ahead or length < 1e-12:
+            new_slope = gradient(data, trial, prior)
+            if float(new_slope @ step) >= -0.5 * slope_along or length < 1e-12:
                 break
             length /= 2
         converged = size <= settings.tolerance
-        x, slope, fresh, last = trial, new, False, size
+        x, slope, fresh, last_size = trial, new_slope, False, size
         if converged:
             break
     return Fit(x, information(data, x, prior), converged)
@@ -366,7 +371,7 @@ def gradient(data: GameData, x: Floats, prior: Floats) -> Floats:
     result = np.zeros(data.form.size)
     for block in data.blocks():
         slope = slopes(data.form.ties, block.gaps(x), block.tie(x), block.outcomes())
-        result[:agents] += _leaning(block, slope.gap)
+        result[:agents] += _signed_sum(block, slope.gap)
         result[agents : agents + extra] += slope.gap @ block.z
         if data.has_ties:
             result[-1] += slope.tie.sum()
@@ -375,7 +380,7 @@ def gradient(data: GameData, x: Floats, prior: Floats) -> Floats:
 
 
 def information(data: GameData, x: Floats, prior: Floats) -> Floats:
-    """Negative Hessian, the agents' common level pinned as in ``likelihood.information``."""
+    """Negative Hessian, with the agents' mean level fixed as in ``likelihood.information``."""
     form, agents = data.form, data.form.agents
     result = np.zeros((form.size, form.size))
     for block in data.blocks():
@@ -388,7 +393,7 @@ def information(data: GameData, x: Floats, prior: Floats) -> Floats:
 
 
 def design_products(data: GameData) -> Floats:
-    """Squares and products of the columns that gaps are made of, summed over games, shape (parameters, parameters)."""
+    """Cross products of the design columns, summed over games, shape (parameters, parameters)."""
     result = np.zeros((data.form.size, data.form.size))
     for block in data.blocks():
         weight = np.ones(block.a.size) if block.weight is None else block.weight
@@ -399,7 +404,7 @@ def design_products(data: GameData) -> Floats:
 def score_products(games: Games, data: GameData, x: Floats, *, by_query: bool) -> tuple[Floats, int]:
     """Sum over queries of u u', with u the gradient of a query's log-likelihood, and the number of queries.
 
-    Without queries it is the sum over games, in which a row of weight w is w games.
+    Without queries the sum is over games; a row of weight w counts as w games.
     """
     if by_query and games.cluster is not None:
         scores = _cluster_scores(games, data, x)
@@ -413,7 +418,7 @@ def score_products(games: Games, data: GameData, x: Floats, *, by_query: bool) -
 
 
 def _cluster_scores(games: Games, data: GameData, x: Floats) -> Floats:
-    """Shape (clusters, parameters)."""
+    """Gradient of each cluster's log-likelihood, shape (clusters, parameters)."""
     form, agents = data.form, data.form.agents
     cluster, clusters = game_clusters(games)
     result = np.zeros((clusters, form.size))
@@ -432,34 +437,34 @@ def _cluster_scores(games: Games, data: GameData, x: Floats) -> Floats:
 
 
 def _reach(data: GameData, x: Floats, step: Floats) -> float:
-    """How much of a step to try: no parameter jumps, and a threshold of ties stays positive."""
+    """Share of a step to try: limits the longest component and keeps a Rao-Kupper threshold positive."""
     length = min(1.0, _LARGEST_STEP / max(float(np.abs(step).max()), 1e-300))
     if data.form.ties == "rao-kupper" and data.has_ties and x[-1] + length * step[-1] <= 0:
         length = min(length, -0.9 * x[-1] / step[-1])
     return length
 
 
-def _add(result: Floats, block: GameData, of: Curvatures) -> None:
-    """Add to a symmetric matrix what the games of a block give if each weighs as ``of`` says."""
+def _add(result: Floats, block: GameData, curvature: Curvatures) -> None:
+    """Add the games of a block, with these curvatures of each game, to a Hessian in place."""
     agents, inside = block.form.agents, slice(block.form.agents, block.form.agents + block.z.shape[1])
-    met = np.bincount(block.a * agents + block.b, of.gap, agents**2).reshape(agents, agents)
-    result[:agents, :agents] -= met + met.T
+    by_pair = np.bincount(block.a * agents + block.b, curvature.gap, agents**2).reshape(agents, agents)
+    result[:agents, :agents] -= by_pair + by_pair.T
     diagonal = np.arange(agents)
-    result[diagonal, diagonal] += met.sum(axis=0) + met.sum(axis=1)
-    weighted = block.z * of.gap[:, np.newaxis]
-    cross = np.column_stack([_leaning(block, column) for column in weighted.T])
+    result[diagonal, diagonal] += by_pair.sum(axis=0) + by_pair.sum(axis=1)
+    weighted = block.z * curvature.gap[:, np.newaxis]
+    cross = np.column_stack([_signed_sum(block, column) for column in weighted.T])
     result[:agents, inside] += cross
     result[inside, :agents] += cross.T
     result[inside, inside] += block.z.T @ weighted
     if block.has_ties:
-        column = np.concatenate([_leaning(block, of.cross), of.cross @ block.z])
+        column = np.concatenate([_signed_sum(block, curvature.cross), curvature.cross @ block.z])
         result[:-1, -1] += column
         result[-1, :-1] += column
-        result[-1, -1] += of.tie.sum()
+        result[-1, -1] += curvature.tie.sum()
 
 
-def _leaning(block: GameData, values: Floats) -> Floats:
-    """Sum over games of each agent, with the opposite sign where it is b, shape (agents,)."""
+def _signed_sum(block: GameData, values: Floats) -> Floats:
+    """Sum of values per agent, positive in its games as a and negative in its games as b, shape (agents,)."""
     agents = block.form.agents
     first, second = (np.bincount(side, values, agents).astype(np.float64) for side in (block.a, block.b))
     return first - second

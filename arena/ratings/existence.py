@@ -1,9 +1,9 @@
-"""Whether the likelihood of paired comparisons has a maximum, and if not, because of which agents.
+"""Checks whether the likelihood of paired comparisons has a maximum, and names the agents that prevent it.
 
 Ford (1957, American Mathematical Monthly 64): strengths are finite and unique if and only if there is a path of wins
-(a tie is a win for both) from every agent to every other. A tie parameter or an order effect can also run away
-together with the strengths; whether they do is a question of linear programming (Albert and Anderson 1984,
-Biometrika 71, on separation).
+(a tie is a win for both) from every agent to every other. A tie parameter or an order effect can also grow without
+limit together with the strengths; a linear program decides this (Albert and Anderson 1984, Biometrika 71, on
+separation).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ Cause: TypeAlias = Literal["disconnected", "undefeated", "winless", "separated",
 ComponentLabels: TypeAlias = NDArray[np.intp]
 
 _CELLS = 4_000_000
-"""Numbers in the largest array of a chunk of samples."""
+"""Most elements in the largest array of a chunk of samples."""
 
 
 class Problem(Struct, frozen=True):
-    """Why there is no maximum: a cause, the agents whose ratings it makes arbitrary, and a sentence."""
+    """A reason why there is no maximum: its cause, the agents whose ratings are arbitrary, and a message."""
 
     cause: Cause
     agents: tuple[str, ...]
@@ -38,54 +38,56 @@ class Problem(Struct, frozen=True):
 
 
 def problems(form: ParameterForm, counts: PairCounts, names: Sequence[str]) -> tuple[Problem, ...]:
-    """Everything that keeps the maximum of one sample of counts from existing; empty if it exists."""
-    found: list[Problem] = []
+    """Reasons why the likelihood of one sample of counts has no maximum; empty if it has one."""
+    problems_found: list[Problem] = []
     if not _strongly_connected(counts)[0]:
-        found = [*_between_components(counts, names), *_within_components(counts, names)]
-    if not found and form.tie_parameter(counts)[0] and not _any_winner(counts):
-        found = [Problem("ties", tuple(names), "every game is a tie, so nothing sets the agents apart")]
+        problems_found = [*_between_components(counts, names), *_within_components(counts, names)]
+    if not problems_found and form.tie_parameter(counts)[0] and not _any_winner(counts):
+        problems_found = [Problem("ties", tuple(names), "every game is a tie, so nothing sets the agents apart")]
     if form.position and not position_identified(counts):
-        message = "the order effect cannot be told from the agents' strengths: show pairs in both orders"
-        found.append(Problem("position", tuple(names), message))
-    if not found and not _bounded(form, counts):
+        message = "the order effect cannot be separated from the agents' strengths: show pairs in both orders"
+        problems_found.append(Problem("position", tuple(names), message))
+    if not problems_found and not _bounded(form, counts):
         by_ties = not _bounded(replace(form, position=False), counts)
-        what = "wins go one way and only ties hold the agents together" if by_ties else "wins follow the order shown"
-        message = f"{what}: the likelihood grows without end as ratings spread"
-        found = [Problem("ties" if by_ties else "position", tuple(names), message)]
-    return tuple(found)
+        reason = "wins go one way and only ties hold the agents together" if by_ties else "wins follow the order shown"
+        message = f"{reason}: the likelihood grows without end as ratings spread"
+        problems_found = [Problem("ties" if by_ties else "position", tuple(names), message)]
+    return tuple(problems_found)
 
 
 def unsettled(form: ParameterForm, counts: PairCounts) -> NDArray[np.bool_]:
-    """Parameters of each sample that need a prior, shape (samples, parameters); none where the maximum exists.
+    """Which parameters of each sample need a prior, shape (samples, parameters); none if the maximum exists.
 
-    Held by a prior, the agents outside the largest set that wins and ties settle among themselves, the order effect
-    and the tie parameter leave no direction in which the likelihood can grow without end.
+    These are the agents outside the largest set that wins and ties connect in both directions, the order effect and the
+    tie parameter. With a prior on them the likelihood cannot grow without limit in any direction.
     """
-    found = np.zeros((len(counts.ties), form.size), np.bool_)
-    # Most samples are settled plainly, which is seen of all of them at once.
-    left = np.flatnonzero(~(_strongly_connected(counts) & _plainly_bounded(form, counts)))
-    if not left.size:
-        return found
-    # Which outcomes there are decides it, not how many, and samples of the same games share what they lack.
-    counts = counts.sample(left)
-    seen = np.packbits(np.concatenate([counts.wins_a > 0, counts.wins_b > 0, counts.ties > 0], axis=1), axis=1)
-    rows = seen.view(np.dtype((np.void, seen.shape[1]))).ravel()
-    _, first, alike = np.unique(rows, return_index=True, return_inverse=True)
-    found[left] = np.array([_unsettled(form, counts.sample(np.array([number]))) for number in first])[alike.ravel()]
-    return found
+    needs_prior = np.zeros((len(counts.ties), form.size), np.bool_)
+    # Most samples pass a cheap check that runs on all of them at once.
+    unclear = np.flatnonzero(~(_strongly_connected(counts) & _plainly_bounded(form, counts)))
+    if not unclear.size:
+        return needs_prior
+    # Only the presence of an outcome matters, not its count, so many samples of the same games share one check.
+    counts = counts.sample(unclear)
+    patterns = np.packbits(np.concatenate([counts.wins_a > 0, counts.wins_b > 0, counts.ties > 0], axis=1), axis=1)
+    rows = patterns.view(np.dtype((np.void, patterns.shape[1]))).ravel()
+    _, first, pattern = np.unique(rows, return_index=True, return_inverse=True)
+    needs_prior[unclear] = np.array([_unsettled(form, counts.sample(np.array([number]))) for number in first])[
+        pattern.ravel()
+    ]
+    return needs_prior
 
 
 def _unsettled(form: ParameterForm, sample: PairCounts) -> NDArray[np.bool_]:
-    """The same of one sample, shape (parameters,)."""
-    found = np.zeros(form.size, np.bool_)
-    found[: form.agents] = not _strongly_connected(sample)[0] and _unsettled_agents(sample)
-    settled = not form.position or position_identified(sample)
-    found[form.agents :] = found.any() or not (settled and _bounded(form, sample))
-    return found
+    """``unsettled`` for one sample, shape (parameters,)."""
+    needs_prior = np.zeros(form.size, np.bool_)
+    needs_prior[: form.agents] = not _strongly_connected(sample)[0] and _unsettled_agents(sample)
+    identified = not form.position or position_identified(sample)
+    needs_prior[form.agents :] = needs_prior.any() or not (identified and _bounded(form, sample))
+    return needs_prior
 
 
 def position_identified(counts: PairCounts) -> bool:
-    """Whether an order effect differs from every set of strengths: it does not if agent x is always shown first."""
+    """Whether an order effect differs from every set of strengths; false, for example, if agent x is always first."""
     played = counts.games[0] > 0
     if _in_both_orders(counts, played):
         return True
@@ -96,18 +98,18 @@ def position_identified(counts: PairCounts) -> bool:
 
 
 def _strongly_connected(counts: PairCounts) -> NDArray[np.bool_]:
-    """Whether wins and ties lead from the first agent to every other and back, of each sample: shape (samples,)."""
-    found = np.empty(len(counts.ties), np.bool_)
+    """Whether wins and ties lead from the first agent to every other and back in each sample, shape (samples,)."""
+    connected = np.empty(len(counts.ties), np.bool_)
     part = max(1, _CELLS // counts.agents**2)
-    for start in range(0, found.size, part):
-        own = slice(start, start + part)
-        beats = _beats(counts.sample(own))
-        found[own] = _reaches_all(beats) & _reaches_all(beats.swapaxes(0, 1))
-    return found
+    for start in range(0, connected.size, part):
+        chunk = slice(start, start + part)
+        beats = _beats(counts.sample(chunk))
+        connected[chunk] = _reaches_all(beats) & _reaches_all(beats.swapaxes(0, 1))
+    return connected
 
 
 def _reaches_all(edges: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Whether paths lead from the first node to all others, of each graph: shape (nodes, nodes, graphs)."""
+    """Whether paths lead from the first node to all others, shape (nodes, nodes, graphs) to (graphs,)."""
     reached = np.zeros(edges.shape[1:], np.bool_)
     reached[0] = True
     while True:
@@ -122,12 +124,12 @@ def _unsettled_agents(counts: PairCounts) -> NDArray[np.bool_]:
     labels, linked = _settled_sets(beats), _linked_sets(beats)
     if not labels.any():
         return np.zeros(counts.agents, np.bool_)
-    found = _outside_largest(linked) if linked.any() else np.zeros(counts.agents, np.bool_)
+    outside = _outside_largest(linked) if linked.any() else np.zeros(counts.agents, np.bool_)
     for component in np.unique(linked):
         inside = linked == component
         if np.unique(labels[inside]).size > 1:
-            found |= inside & _outside_largest(labels, inside)
-    return found
+            outside |= inside & _outside_largest(labels, inside)
+    return outside
 
 
 def _bounded(form: ParameterForm, counts: PairCounts) -> bool:
@@ -141,46 +143,48 @@ def _bounded(form: ParameterForm, counts: PairCounts) -> bool:
 
 
 def _plainly_bounded(form: ParameterForm, counts: PairCounts) -> NDArray[np.bool_]:
-    """A cheap sufficient condition that ordinary samples meet: some pair was won by both sides (in both orders).
+    """A cheap sufficient condition: in some pair both agents won (with an order effect, in both orders).
 
-    Where ties are half wins a tie is as good; shape (samples,).
+    If ties are half wins, a tie counts as well. Shape (samples,).
     """
     split = (counts.wins_a > 0) & (counts.wins_b > 0)
     if not form.has_tie_parameter:
         split |= counts.ties > 0
     if not form.position:
         return np.asarray(split.any(axis=1), np.bool_)
-    return np.array([_in_both_orders(counts, own) for own in split], np.bool_)
+    return np.array([_in_both_orders(counts, sample) for sample in split], np.bool_)
 
 
 def _in_both_orders(counts: PairCounts, chosen: NDArray[np.bool_]) -> bool:
     """Whether both (a, b) and (b, a) are among the chosen pairs."""
-    met = np.zeros((counts.agents, counts.agents), np.bool_)
-    met[counts.a, counts.b] = chosen
-    return bool((met & met.T).any())
+    has_pair = np.zeros((counts.agents, counts.agents), np.bool_)
+    has_pair[counts.a, counts.b] = chosen
+    return bool((has_pair & has_pair.T).any())
 
 
 def _has_recession(counts: PairCounts, form: ParameterForm, tie_parameter: bool) -> bool:
     """Whether the likelihood never falls, and somewhere rises, along some direction of the parameters."""
-    seen = (np.flatnonzero(outcome[0] > 0) for outcome in (counts.wins_a, counts.wins_b, counts.ties))
-    sides = tuple(side[own].tobytes() for own in seen for side in (counts.a, counts.b))
+    present = (np.flatnonzero(outcome[0] > 0) for outcome in (counts.wins_a, counts.wins_b, counts.ties))
+    sides = tuple(side[pairs].tobytes() for pairs in present for side in (counts.a, counts.b))
     return _recedes(counts.agents, form.position, tie_parameter, (counts.a.dtype.str, sides))
 
 
 @lru_cache(maxsize=4096)
-def _recedes(agents: int, position: bool, tie_parameter: bool, met: tuple[str, tuple[bytes, ...]]) -> bool:
-    """The same of the pairs with each outcome; kept, since a fit asks twice and refits without some games often.
+def _recedes(agents: int, position: bool, tie_parameter: bool, outcome_pairs: tuple[str, tuple[bytes, ...]]) -> bool:
+    """``_has_recession`` for the pairs with each outcome; cached, because fits and refits ask for the same pairs.
 
-    ``met`` holds the type of their agents' numbers, then the first and the second agents of the pairs that a win of
-    the first was seen of, those of wins of the second, and those of ties, as they lie in memory.
+    ``outcome_pairs`` holds the dtype of the agents' numbers and six arrays as bytes: first and second agents of the
+    pairs with a win of the first agent, with a win of the second, and with a tie.
 
-    A direction (dt, dg, de) moves a pair's gap by d and log nu by e >= 0. No observed outcome may lose: a win of the
-    first agent needs d >= 2e, of the second -d >= 2e, a tie 2e >= |d| (d = 0 where ties are half wins). The threshold
-    of Rao and Kupper moves by 2e under the same conditions.
+    A direction (dt, dg, de) moves a pair's gap by d and log nu by e >= 0. No observed outcome may become less likely: a
+    win of the first agent needs d >= 2e, of the second -d >= 2e, a tie 2e >= |d| (d = 0 if ties are half wins). The
+    threshold of Rao and Kupper moves by 2e under the same conditions.
     """
     from scipy.optimize import linprog
 
-    first_a, first_b, second_a, second_b, tied_a, tied_b = (np.frombuffer(side, met[0]) for side in met[1])
+    first_a, first_b, second_a, second_b, tied_a, tied_b = (
+        np.frombuffer(side, outcome_pairs[0]) for side in outcome_pairs[1]
+    )
     rows = [
         (a, b, sign, nu * tie_parameter)
         for a, b, sign, nu in (
@@ -193,15 +197,15 @@ def _recedes(agents: int, position: bool, tie_parameter: bool, met: tuple[str, t
     sign, nu = (np.concatenate([np.full(row[0].size, row[part]) for row in rows]) for part in (2, 3))
     first, second = (np.concatenate([row[side] for row in rows]) for side in (0, 1))
     columns = [first, second, np.full(sign.size, agents), np.full(sign.size, agents + position)]
-    values = [sign, -sign, sign * position, nu]  # without an order effect its column is the last one, and it adds 0
+    values = [sign, -sign, sign * position, nu]  # without an order effect it adds 0 to the last column
     cells = (np.tile(np.arange(sign.size), len(columns)), np.concatenate(columns))
     gain = scipy.sparse.csr_array((np.concatenate(values), cells), shape=(sign.size, agents + position + 1))
     bounds = [(-1.0, 1.0)] * (agents + position) + [(0.0, 1.0)]
-    # scipy's linprog takes sparse matrices; its stubs do not say so.
-    solved = linprog(-gain.sum(axis=0), A_ub=-gain, b_ub=np.zeros(sign.size), bounds=bounds, method="highs")  # type: ignore[call-overload]
-    if not solved.success:
-        raise ArithmeticError(f"the check for a maximum failed: {solved.message}")
-    return bool(-solved.fun > 1e-7)
+    # scipy's linprog accepts sparse matrices, but its type stubs do not.
+    solution = linprog(-gain.sum(axis=0), A_ub=-gain, b_ub=np.zeros(sign.size), bounds=bounds, method="highs")  # type: ignore[call-overload]
+    if not solution.success:
+        raise ArithmeticError(f"the check for a maximum failed: {solution.message}")
+    return bool(-solution.fun > 1e-7)
 
 
 def _any_winner(counts: PairCounts) -> bool:
@@ -209,7 +213,7 @@ def _any_winner(counts: PairCounts) -> bool:
 
 
 def _beats(counts: PairCounts) -> NDArray[np.bool_]:
-    """Whom each agent beat or tied with, shape (agents, agents, samples)."""
+    """Whether the row agent beat or tied with the column agent, shape (agents, agents, samples)."""
     tied = counts.ties.T > 0
     beats = np.zeros((counts.agents, counts.agents, tied.shape[1]), np.bool_)
     beats[counts.a, counts.b] |= tied | (counts.wins_a.T > 0)
@@ -218,45 +222,45 @@ def _beats(counts: PairCounts) -> NDArray[np.bool_]:
 
 
 def _settled_sets(beats: NDArray[np.bool_]) -> ComponentLabels:
-    """Of each agent the first one that wins and ties lead to and back from."""
+    """Label each agent with the first agent that wins and ties connect it to in both directions, shape (agents,)."""
     reach = reachable(beats)
     first: ComponentLabels = np.argmax((reach & reach.T) | np.eye(len(beats), dtype=np.bool_), axis=1)
     return first
 
 
 def _linked_sets(beats: NDArray[np.bool_]) -> ComponentLabels:
-    """Of each agent the first one that games link it with."""
+    """Label each agent with the first agent that a chain of games links it to, shape (agents,)."""
     return _settled_sets(beats | beats.T)
 
 
 def _between_components(counts: PairCounts, names: Sequence[str]) -> list[Problem]:
-    """The agents that no chain of games links to the largest component."""
+    """The problem of agents that no chain of games links to the largest set, if there are any."""
     labels = _linked_sets(_beats(counts)[..., 0])
     if not labels.any():
         return []
-    sets = [_named(names, labels == label) for label in np.unique(labels)]
+    sets = [_chosen_names(names, labels == label) for label in np.unique(labels)]
     outside = _outside_largest(labels)
     listing = "; ".join(_listed(members) for members in sets[:5]) + ("; ..." if len(sets) > 5 else "")
     message = f"no games link these sets of agents, so ratings compare within a set only: {listing}"
-    return [Problem("disconnected", _named(names, outside), message)]
+    return [Problem("disconnected", _chosen_names(names, outside), message)]
 
 
 def _within_components(counts: PairCounts, names: Sequence[str]) -> list[Problem]:
-    """Agents whose games against the others all went one way, in each set of agents that games link."""
+    """Problems of agents whose games against the rest of their linked set all went one way."""
     beats = _beats(counts)[..., 0]
     labels, linked = _settled_sets(beats), _linked_sets(beats)
     tail, head = beats.nonzero()
     across = labels[tail] != labels[head]
     ahead, behind = set(labels[tail[across]].tolist()), set(labels[head[across]].tolist())
-    found: list[Problem] = []
+    problems_found: list[Problem] = []
     for component in np.unique(linked):
         inside = linked == component
         for label in sorted(set(labels[inside & _outside_largest(labels, inside)].tolist())):
             if label in ahead | behind:
                 cause: Cause = "separated" if label in ahead & behind else "undefeated" if label in ahead else "winless"
-                members = _named(names, labels == label)
-                found.append(Problem(cause, members, _SENTENCES[cause].format(_listed(members))))
-    return found
+                members = _chosen_names(names, labels == label)
+                problems_found.append(Problem(cause, members, _SENTENCES[cause].format(_listed(members))))
+    return problems_found
 
 
 _SENTENCES: dict[Cause, str] = {
@@ -267,7 +271,7 @@ _SENTENCES: dict[Cause, str] = {
 
 
 def _outside_largest(labels: ComponentLabels, inside: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
-    """Agents outside the one largest group (at least two agents) of those ``inside``; all if there is none."""
+    """Agents outside the largest group of those ``inside``; all if no group of two or more is the largest."""
     counted = Counter(labels[inside].tolist() if inside is not None else labels.tolist()).most_common(2)
     label, size = counted[0]
     if size < 2 or (len(counted) > 1 and counted[1][1] == size):
@@ -275,8 +279,8 @@ def _outside_largest(labels: ComponentLabels, inside: NDArray[np.bool_] | None =
     return np.asarray(labels != label, np.bool_)
 
 
-def _named(names: Sequence[str], chosen: NDArray[np.bool_]) -> tuple[str, ...]:
-    return tuple(name for name, taken in zip(names, chosen, strict=True) if taken)
+def _chosen_names(names: Sequence[str], chosen: NDArray[np.bool_]) -> tuple[str, ...]:
+    return tuple(name for name, included in zip(names, chosen, strict=True) if included)
 
 
 def _listed(names: Iterable[str], limit: int = 5) -> str:

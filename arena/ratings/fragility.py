@@ -1,9 +1,9 @@
-"""How few games, or queries, carry an order of two agents: would it stand without them?
+"""Fragility of an order: how few games or queries must go before two agents swap places.
 
-Which ones weigh most is read off the influence function (Broderick, Giordano and Meager 2020, "An automatic
-finite-sample robustness metric", arXiv 2011.14999): leaving out a game with score u moves the parameters by -H^-1 u, H
-the curvature at the fit. Games or queries are left out in the order of that influence, and every count reported has
-been confirmed by fitting what remains. It is an upper bound on the fewest: fewer, otherwise chosen, may do as well.
+The influence function ranks games (Broderick, Giordano and Meager 2020, "An automatic finite-sample robustness metric",
+arXiv 2011.14999): removing a game with score u moves the parameters by -H^-1 u, where H is the curvature at the fit.
+Games or queries are removed in this order, and every reported count is confirmed by a fit to the remaining games. The
+count is an upper bound of the minimum: a smaller set, chosen otherwise, may also suffice.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ _RESOLUTION = 1e-6
 """Ratings closer than this many points are equal."""
 
 _FEW_AGENTS, _FEW_GAMES = 12, 20_000
-"""Up to here the fragility of all neighbours takes no more than a second or two."""
+"""Up to these sizes the fragility of all neighbours takes at most about two seconds."""
 
 _LARGEST_SHARE = 0.25
-"""Of all units, beyond which an order is not fragile."""
+"""An order that survives the removal of this share of all units is not fragile."""
 
 _CHALLENGERS = 3
-"""Agents tried for the lead: those that the influence function says are nearest to it."""
+"""Number of agents to try as new leader: the nearest by the influence function."""
 
 
 class Flip(Struct, frozen=True):
-    """What it takes to turn the order of two agents.
+    """Removals that swap the order of two agents.
 
     Attributes:
         ahead: the agent with the higher rating, or the leader.
-        behind: the agent that then is ahead; for the leader, the new one, or the nearest where none was found.
-        unit: what is left out.
-        units: how many there are.
-        count: how many suffice, confirmed by fitting the rest; 0 where the two are equal already, ``None`` where
-            ``tried`` do not suffice.
-        tried: the most that were left out together.
-        removed: which: row numbers of the games, or numbers of the queries, those that weigh most first.
+        behind: the agent that overtakes it; if none overtakes the leader, the nearest one.
+        unit: the unit removed, games or queries.
+        units: number of units in the data.
+        count: number of removals that suffice, confirmed by a fit to the rest; 0 if the two are already equal,
+            ``None`` if ``tried`` removals do not suffice.
+        tried: the largest number of removals tried.
+        removed: rows of the games, or numbers of the queries, by decreasing influence.
     """
 
     ahead: str
@@ -69,20 +69,20 @@ def fragilities(
     *,
     by: Unit = "query",
 ) -> tuple[Fragility, ...]:
-    """How fragile the lead and the order of neighbours are, as far as the settings ask: by game and by query.
+    """Fragility of the lead and, by the settings, of each pair of neighbours: by game and by query.
 
-    ``fitted`` comes from ``games``, ``rows`` are the agents, best first, and ``queries`` name the games' clusters,
-    which are ``by``.
+    ``fitted`` comes from ``games``, ``rows`` are the agents, best first, ``queries`` are the names of the games'
+    clusters, and ``by`` is their unit.
     """
     if settings.fragility == "none":
         return ()
-    few = len(rows) <= _FEW_AGENTS and len(games) <= _FEW_GAMES
-    all_pairs = settings.fragility == "neighbours" or (settings.fragility == "auto" and few)
+    is_small = len(rows) <= _FEW_AGENTS and len(games) <= _FEW_GAMES
+    all_pairs = settings.fragility == "neighbours" or (settings.fragility == "auto" and is_small)
     units: tuple[Unit, ...] = ("game", "query") if settings.cluster else ("game",)
-    decks = [deck for unit in units if (deck := deck_of(games, fitted, unit))]
-    found: list[tuple[str, Flip | None]] = [("leader", leader_flip(deck, decks[0])) for deck in decks]
-    for two in itertools.pairwise(row.agent for row in rows) if all_pairs else ():
-        found += [("neighbours", pair_flip(deck, *two)) for deck in decks]
+    groupings = [grouped for unit in units if (grouped := grouped_games(games, fitted, unit))]
+    flips: list[tuple[str, Flip | None]] = [("leader", leader_flip(grouped, groupings[0])) for grouped in groupings]
+    for neighbours in itertools.pairwise(row.agent for row in rows) if all_pairs else ():
+        flips += [("neighbours", pair_flip(grouped, *neighbours)) for grouped in groupings]
     return tuple(
         Fragility(
             change="leader" if change == "leader" else "neighbours",
@@ -95,78 +95,88 @@ def fragilities(
             tried=flip.tried,
             queries=tuple(queries[number] for number in flip.removed) if queries and flip.unit == "query" else (),
         )
-        for change, flip in found
+        for change, flip in flips
         if flip is not None
     )
 
 
-def leader_flip(deck: Deck, single: Deck, largest_share: float = _LARGEST_SHARE) -> Flip | None:
-    """The fewest units without which another agent leads; ``None`` where nobody else is there.
+def leader_flip(grouped: GroupedGames, single: GroupedGames, largest_share: float = _LARGEST_SHARE) -> Flip | None:
+    """The smallest removal after which another agent leads; ``None`` with a single agent.
 
-    ``single`` is the deck of single games, which says who is nearest; beyond ``largest_share`` of all units an order is
-    not fragile and the search ends.
+    ``single`` holds the single games and ranks the challengers. The search ends at ``largest_share`` of all
+    units.
     """
-    ratings = deck.fitted.ratings
+    ratings = grouped.fitted.ratings
     leader = int(ratings.argmax())
     others = [agent for agent in range(ratings.size) if agent != leader]
-    nearest = sorted(others, key=lambda agent: (single.queue(leader, agent).guess(largest_share), -ratings[agent]))
+    nearest = sorted(
+        others, key=lambda agent: (single.removal_order(leader, agent).guess(largest_share), -ratings[agent])
+    )
 
-    def overtaken(left: Floats) -> int | None:
-        best = int(np.where(np.isnan(left), -np.inf, left).argmax())
-        return best if left[best] > left[leader] + _RESOLUTION else None
+    def new_leader(ratings: Floats) -> int | None:
+        best = int(np.where(np.isnan(ratings), -np.inf, ratings).argmax())
+        return best if ratings[best] > ratings[leader] + _RESOLUTION else None
 
     best = None
     share = largest_share
     for challenger in nearest[:_CHALLENGERS]:
-        found = _flip(deck, leader, challenger, overtaken, share)
-        if best is None or (found.count is not None and (best.count is None or found.count < best.count)):
-            best = found
+        flip = _flip(grouped, leader, challenger, new_leader, share)
+        if best is None or (flip.count is not None and (best.count is None or flip.count < best.count)):
+            best = flip
         if best.count is not None:
-            share = (best.count - 1) / deck.units
+            share = (best.count - 1) / grouped.units
     return best
 
 
-def pair_flip(deck: Deck, one: str, other: str, largest_share: float = _LARGEST_SHARE) -> Flip:
-    """The fewest units without which two agents change places."""
-    ratings = deck.fitted.ratings
-    first, second = (deck.fitted.agents.index(name) for name in (one, other))
+def pair_flip(grouped: GroupedGames, one: str, other: str, largest_share: float = _LARGEST_SHARE) -> Flip:
+    """The smallest removal after which two agents swap places."""
+    ratings = grouped.fitted.ratings
+    first, second = (grouped.fitted.agents.index(name) for name in (one, other))
     ahead, behind = (first, second) if ratings[first] >= ratings[second] else (second, first)
 
-    def turned(left: Floats) -> int | None:
-        return behind if left[behind] > left[ahead] + _RESOLUTION else None
+    def overtaker(ratings: Floats) -> int | None:
+        return behind if ratings[behind] > ratings[ahead] + _RESOLUTION else None
 
-    return _flip(deck, ahead, behind, turned, largest_share)
+    return _flip(grouped, ahead, behind, overtaker, largest_share)
 
 
-def deck_of(games: Games, fitted: BradleyTerry, unit: Unit) -> Deck | None:
-    """The games by this unit; ``None`` where there is none: games without queries, or fractions of games."""
+def grouped_games(games: Games, fitted: BradleyTerry, unit: Unit) -> GroupedGames | None:
+    """The games grouped by this unit; ``None`` for fractional games, or for queries if games do not name them."""
     if not games.are_whole or (unit == "query" and games.cluster is None):
         return None
-    return Deck(games, fitted, games.cluster if unit == "query" else None)
+    return GroupedGames(games, fitted, games.cluster if unit == "query" else None)
 
 
-def _flip(deck: Deck, ahead: int, behind: int, overtaker: Callable[[Floats], int | None], largest_share: float) -> Flip:
-    """``overtaker`` names the agent that went ahead, ``None`` if none did, from the ratings of what is left."""
-    names, unit = deck.fitted.agents, deck.unit
-    if deck.fitted.ratings[ahead] - deck.fitted.ratings[behind] <= _RESOLUTION:
-        return Flip(names[ahead], names[behind], unit, deck.units, 0, 0, ())
-    queue = deck.queue(ahead, behind)
-    limit = min(int(queue.number.sum()), int(largest_share * deck.units + 1e-9))
+def _flip(
+    grouped: GroupedGames, ahead: int, behind: int, overtaker: Callable[[Floats], int | None], largest_share: float
+) -> Flip:
+    """Search the smallest removal; ``overtaker`` returns the agent now ahead, or ``None``, from the new ratings."""
+    names, unit = grouped.fitted.agents, grouped.unit
+    if grouped.fitted.ratings[ahead] - grouped.fitted.ratings[behind] <= _RESOLUTION:
+        return Flip(names[ahead], names[behind], unit, grouped.units, 0, 0, ())
+    removals = grouped.removal_order(ahead, behind)
+    limit = min(int(removals.number.sum()), int(largest_share * grouped.units + 1e-9))
 
     def flipped(count: int) -> bool:
-        return overtaker(queue.ratings_without(count)) is not None
+        return overtaker(removals.ratings_without(count)) is not None
 
-    count = _fewest(flipped, queue.guess(largest_share), limit)
+    count = _fewest(flipped, removals.guess(largest_share), limit)
     if count is None:
-        return Flip(names[ahead], names[behind], unit, deck.units, None, limit, ())
-    winner = overtaker(queue.ratings_without(count))
+        return Flip(names[ahead], names[behind], unit, grouped.units, None, limit, ())
+    winner = overtaker(removals.ratings_without(count))
     return Flip(
-        names[ahead], names[behind if winner is None else winner], unit, deck.units, count, limit, queue.members(count)
+        names[ahead],
+        names[behind if winner is None else winner],
+        unit,
+        grouped.units,
+        count,
+        limit,
+        removals.members(count),
     )
 
 
 def _fewest(holds: Callable[[int], bool], guess: int, limit: int) -> int | None:
-    """The smallest count at which a condition holds that, once it holds, goes on to; ``None`` if beyond the limit."""
+    """The smallest count at which a monotone condition holds; ``None`` if it is above the limit."""
     if limit < 1:
         return None
     low, high = 0, min(max(guess, 1), limit)
@@ -180,8 +190,8 @@ def _fewest(holds: Callable[[int], bool], guess: int, limit: int) -> int | None:
     return high
 
 
-class Deck:
-    """Games as counts of kinds: kind k is a win of the first agent, of the second, or a tie, of pair k mod pairs."""
+class GroupedGames:
+    """Games counted by kind: for pair k mod pairs, a win of the first agent, a win of the second, or a tie."""
 
     def __init__(self, games: Games, fitted: BradleyTerry, cluster: NDArray[np.int32] | None) -> None:
         pairs = fitted.counts
@@ -189,11 +199,11 @@ class Deck:
         self.unit: Unit = "game" if cluster is None else "query"
         self.kind = game_cells(games, pairs, ordered=fitted.form.position)
         self.weights = games.weights
-        self._queues: dict[tuple[int, int], _Queue] = {}
+        self._removal_orders: dict[tuple[int, int], _RemovalOrder] = {}
         kinds = 3 * pairs.a.size
         self.counts = np.bincount(self.kind, self.weights, kinds).astype(np.float64)
         self.units = int(self.counts.sum())
-        self._of_gap, self._of_tie = (np.concatenate(part) for part in single_game_slopes(fitted))
+        self._gap_slope, self._tie_slope = (np.concatenate(part) for part in single_game_slopes(fitted))
         self._inverse = np.asarray(np.linalg.inv(fitted.curvature()), np.float64)
         self.by_cluster = scipy.sparse.csr_array((0, kinds))
         if cluster is not None:
@@ -202,34 +212,34 @@ class Deck:
             )
             self.units = int((self.by_cluster.sum(axis=1) > 0).sum())
 
-    def queue(self, ahead: int, behind: int) -> _Queue:
-        """All units that hold ``ahead`` above ``behind``, those that weigh most first."""
-        if (ahead, behind) not in self._queues:
-            self._queues[ahead, behind] = self._ordered(ahead, behind)
-        return self._queues[ahead, behind]
+    def removal_order(self, ahead: int, behind: int) -> _RemovalOrder:
+        """Units in favour of ``ahead`` over ``behind``, by decreasing influence."""
+        if (ahead, behind) not in self._removal_orders:
+            self._removal_orders[ahead, behind] = self._sorted_units(ahead, behind)
+        return self._removal_orders[ahead, behind]
 
-    def _ordered(self, ahead: int, behind: int) -> _Queue:
-        mine = weakref.proxy(self)  # else games of both would stay until the garbage collector comes by
-        of_kinds = self._influence(ahead, behind)
+    def _sorted_units(self, ahead: int, behind: int) -> _RemovalOrder:
+        grouped = weakref.proxy(self)  # a strong reference would be a cycle and keep the games in memory
+        kind_influence = self._influence(ahead, behind)
         gap = float(self.fitted.x[ahead] - self.fitted.x[behind])
         if self.cluster is None:
-            able = np.flatnonzero((of_kinds < 0) & (self.counts > 0))
-            order = able[np.argsort(of_kinds[able], kind="stable")]
-            return _Queue(mine, order, of_kinds[order], self.counts[order].astype(np.int64), gap)
-        of_clusters = np.asarray(self.by_cluster @ of_kinds, np.float64)
-        order = np.argsort(of_clusters, kind="stable")
-        order = order[of_clusters[order] < 0]
-        return _Queue(mine, order, of_clusters[order], np.ones(order.size, np.int64), gap)
+            in_favour = np.flatnonzero((kind_influence < 0) & (self.counts > 0))
+            order = in_favour[np.argsort(kind_influence[in_favour], kind="stable")]
+            return _RemovalOrder(grouped, order, kind_influence[order], self.counts[order].astype(np.int64), gap)
+        cluster_influence = np.asarray(self.by_cluster @ kind_influence, np.float64)
+        order = np.argsort(cluster_influence, kind="stable")
+        order = order[cluster_influence[order] < 0]
+        return _RemovalOrder(grouped, order, cluster_influence[order], np.ones(order.size, np.int64), gap)
 
     def ratings_without(self, left_out: Floats) -> Floats:
-        """Ratings of what is left, NaN for agents without games; all NaN where agents no longer compare.
+        """Ratings from the remaining games; NaN for agents without games, all NaN if agents no longer compare.
 
-        Agents that nothing links any more are rated by the prior alone, which says nothing about their order. Nor does
-        it order several that never lost, or never won, against all others: these are all infinitely high, or low.
+        Agents without a link to the others would be rated by the prior alone, which says nothing about their order.
+        Several sets of agents that never lost (or never won) against the rest all get infinity (or minus infinity).
         """
         counts, pairs = self.counts - left_out, self.fitted.counts
-        kept = counts > 0.5
-        players = np.stack([np.tile(pairs.a, 3)[kept], np.tile(pairs.b, 3)[kept]])
+        present = counts > 0.5
+        players = np.stack([np.tile(pairs.a, 3)[present], np.tile(pairs.b, 3)[present]])
         played, codes = np.unique(players, return_inverse=True)
         ratings = np.full(len(self.fitted.agents), np.nan)
         if played.size < 2:
@@ -239,49 +249,49 @@ class Deck:
             agents=tuple(self.fitted.agents[agent] for agent in played),
             a=first,
             b=second,
-            score=np.repeat([1.0, 0.0, 0.5], pairs.a.size)[kept],
+            score=np.repeat([1.0, 0.0, 0.5], pairs.a.size)[present],
             a_shown_first=self.fitted.form.position,
-            weight=counts[kept],
+            weight=counts[present],
         )
         start = self.fitted.x if played.size == ratings.size else None
-        again = bradley_terry(games, replace(self.fitted.settings, anchor=None), start=start)
-        known = {problem.cause for problem in self.fitted.problems}
-        torn = "disconnected" in {problem.cause for problem in again.problems} - known
-        if again.converged and not torn:
-            ratings[played] = again.ratings
+        refit = bradley_terry(games, replace(self.fitted.settings, anchor=None), start=start)
+        original_causes = {problem.cause for problem in self.fitted.problems}
+        is_disconnected = "disconnected" in {problem.cause for problem in refit.problems} - original_causes
+        if refit.converged and not is_disconnected:
+            ratings[played] = refit.ratings
             for cause, end in (("undefeated", np.inf), ("winless", -np.inf)):
-                alike = [problem.agents for problem in again.problems if problem.cause == cause]
-                for agent in itertools.chain(*alike) if len(alike) > 1 else ():
+                sets = [problem.agents for problem in refit.problems if problem.cause == cause]
+                for agent in itertools.chain(*sets) if len(sets) > 1 else ():
                     ratings[self.fitted.agents.index(agent)] = end
         return ratings
 
     def _influence(self, ahead: int, behind: int) -> Floats:
-        """What leaving out one game of each kind adds to the gap of two agents, in log-odds, shape (kinds,).
+        """Change of two agents' gap from removing one game of each kind, in log-odds, shape (kinds,).
 
         With v = H^-1 c, c the contrast of the two, it is minus the derivative of the game's log-probability along v.
         """
         form, pairs = self.fitted.form, self.fitted.counts
         direction = self._inverse[:, ahead] - self._inverse[:, behind]
         gap = direction[pairs.a] - direction[pairs.b] + (direction[form.agents] if form.position else 0.0)
-        along: Floats = self._of_gap * np.tile(gap, 3)
+        slope: Floats = self._gap_slope * np.tile(gap, 3)
         if form.has_tie_parameter:
-            along += self._of_tie * direction[-1]
-        return np.negative(along)
+            slope += self._tie_slope * direction[-1]
+        return np.negative(slope)
 
 
-class _Queue(Struct, frozen=True, eq=False):
-    """Units in the order in which they are left out.
+class _RemovalOrder(Struct, frozen=True, eq=False):
+    """Units in the order of removal.
 
     Attributes:
         order: kinds of games, or queries.
-        influence: of one unit of each, in log-odds, all negative.
-        number: units of each.
-        gap: between the two agents, in log-odds.
-        rated: ratings without the first so many units, as far as they were asked for: the lead and the order of the
-            first two turn on the same.
+        influence: influence of one unit of each, in log-odds, all negative.
+        number: number of units of each.
+        gap: gap between the two agents, in log-odds.
+        rated: cache of ratings by number of removed units; the searches for a new leader and for a swap of the first
+            two share it.
     """
 
-    deck: Deck
+    grouped: GroupedGames
     order: NDArray[np.intp]
     influence: Floats
     number: NDArray[np.int64]
@@ -289,42 +299,42 @@ class _Queue(Struct, frozen=True, eq=False):
     rated: dict[int, Floats] = field(default_factory=dict)
 
     def ratings_without(self, count: int) -> Floats:
-        """Of what is left without the first ``count`` units."""
+        """Ratings without the first ``count`` units."""
         if count not in self.rated:
-            self.rated[count] = self.deck.ratings_without(self.left_out(count))
+            self.rated[count] = self.grouped.ratings_without(self.left_out(count))
         return self.rated[count]
 
     def guess(self, largest_share: float) -> int:
-        """How many units the influence function says close the gap, at most the given share of all and one more."""
-        if self.gap <= 0:  # equal already
+        """Number of units that close the gap by the influence function, at most one more than the given share."""
+        if self.gap <= 0:  # already equal
             return 0
         before = np.concatenate([[0.0], np.cumsum(self.influence * self.number)])
-        at = int(np.searchsorted(-before, self.gap)) - 1
-        most = int(largest_share * self.deck.units) + 1
-        if at >= self.order.size:
-            return most
-        rest = (self.gap + before[at]) / -self.influence[at]
-        return min(most, int(self.number[:at].sum()) + int(rest) + 1)
+        full = int(np.searchsorted(-before, self.gap)) - 1
+        limit = int(largest_share * self.grouped.units) + 1
+        if full >= self.order.size:
+            return limit
+        rest = (self.gap + before[full]) / -self.influence[full]
+        return min(limit, int(self.number[:full].sum()) + int(rest) + 1)
 
     def left_out(self, count: int) -> Floats:
         """Games of each kind among the first ``count`` units."""
-        if self.deck.cluster is not None:
-            return np.asarray(self.deck.by_cluster[self.order[:count]].sum(axis=0), np.float64)
-        result = np.zeros(self.deck.counts.size)
+        if self.grouped.cluster is not None:
+            return np.asarray(self.grouped.by_cluster[self.order[:count]].sum(axis=0), np.float64)
+        result = np.zeros(self.grouped.counts.size)
         before = np.cumsum(self.number) - self.number
         result[self.order] = np.clip(count - before, 0, self.number)
         return result
 
     def members(self, count: int) -> tuple[int, ...]:
-        """Numbers of the first ``count`` queries, or rows of as many games, a row of weight 2 twice."""
-        if self.deck.cluster is not None:
+        """Numbers of the first ``count`` queries, or rows of the first ``count`` games (a row of weight 2 twice)."""
+        if self.grouped.cluster is not None:
             return tuple(self.order[:count].tolist())
-        wanted, kind = self.left_out(count).astype(np.int64), self.deck.kind
-        rows = np.flatnonzero(wanted[kind] > 0)
-        rows = np.repeat(rows, self.deck.weights[rows].astype(np.int64))
-        place = np.zeros(wanted.size, np.int64)
-        place[self.order] = np.arange(self.order.size)
-        rows = rows[np.argsort(place[kind[rows]], kind="stable")]
-        _, start, length = np.unique(place[kind[rows]], return_index=True, return_counts=True)
+        removed, kind = self.left_out(count).astype(np.int64), self.grouped.kind
+        rows = np.flatnonzero(removed[kind] > 0)
+        rows = np.repeat(rows, self.grouped.weights[rows].astype(np.int64))
+        rank = np.zeros(removed.size, np.int64)
+        rank[self.order] = np.arange(self.order.size)
+        rows = rows[np.argsort(rank[kind[rows]], kind="stable")]
+        _, start, length = np.unique(rank[kind[rows]], return_index=True, return_counts=True)
         nth = np.arange(rows.size) - np.repeat(start, length)
-        return tuple(rows[nth < wanted[kind[rows]]].tolist())
+        return tuple(rows[nth < removed[kind[rows]]].tolist())

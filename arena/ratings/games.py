@@ -1,20 +1,20 @@
-"""Verdicts as the rating functions see them, and the games they become.
+"""Tables of verdicts, and their conversion to the games that ratings use.
 
-``tabulate`` checks and numbers names once; everything after it works on arrays. ``reconcile`` folds the two orders
-of a game into one outcome (methods: pairwise games); ``as_games`` lets every verdict be a game of its own, which
-keeps the order shown and so allows a position term.
+``tabulate`` checks names and numbers them once; everything after it works on arrays. ``reconcile`` merges the two
+orders of a game into one outcome (methods: pairwise games). ``as_games`` makes one game per verdict, which keeps the
+order shown and so allows a position term.
 
-Games may be scored by preferences, the probability that an answer is the better one: 0.51 and 0.99 are no longer alike.
-Elo takes it as the score of a game, as its formula has it. In the likelihood of Bradley and Terry a game counts as p of
-a win and 1 - p of a loss, so that a tie, 0.5, is half a win for each (a fractional response: Papke and Wooldridge 1996,
-Journal of Applied Econometrics 11).
+The score of a game may be a preference, the probability that an answer is the better one, so that 0.51 and 0.99 differ.
+Elo uses the preference as the score. In the Bradley-Terry likelihood a game counts as p of a win and 1 - p of a loss,
+so that a tie, 0.5, is half a win for each (a fractional response: Papke and Wooldridge 1996, Journal of Applied
+Econometrics 11).
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -24,30 +24,28 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from judges.errors import InputError
-from judges.types import Verdict
+from judges.types import GAME_OUTCOMES, GameOutcome, Verdict
 from retrieval_eval.stats.arrays import Floats, Int32s
 
 WinAndTie: TypeAlias = Literal["tie", "win"]
 Unit: TypeAlias = Literal["query", "conversation", "game"]
-"""What is independent of the others, drawn, or left out."""
+"""The independent unit: intervals cluster by it, the bootstrap draws it, and fragility removes it."""
 
 NO_SPREAD: Final = 1e-3
-"""A standard error below so many points is the noise of fitting: the games never vary."""
+"""A standard error below this many points is numerical noise: the games never vary."""
 
-OUTCOME: dict[Hashable, int] = {Verdict.A: 1, Verdict.TIE: 0, Verdict.B: -1}
-"""For the answer shown first."""
-_VERDICTS = {value: verdict for verdict, value in OUTCOME.items()}
+_VERDICTS = {outcome.value: outcome.verdict for outcome in GameOutcome}
 
 
 class GameVerdict(Struct, frozen=True):
-    """One verdict on one game as it was shown: ``agent_a`` first, ``agent_b`` second.
+    """One verdict on one game: the judge saw ``agent_a`` first and ``agent_b`` second.
 
     Attributes:
-        query_id: the query, ``None`` where the table has none; verdicts on one query depend on each other.
-        verdict: A if the first shown won, B if the second, TIE if neither.
+        query_id: the query, or ``None`` if unknown; verdicts on one query depend on each other.
+        verdict: A if the answer shown first won, B if the second won, TIE otherwise.
         judge: name of the judge or annotator.
-        preference: probability that the answer shown first is the better one, a tie counted as half; ``None`` where the
-            judge gives none.
+        preference: probability that the answer shown first is the better one, with a tie as half; ``None`` if the judge
+            gives none.
     """
 
     query_id: str | None
@@ -63,13 +61,14 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
 
     Attributes:
         agents: names, sorted; ``a`` (shown first) and ``b`` (shown second) index them.
-        queries: names, sorted, or ``None`` where the verdicts have no query; ``query`` indexes them.
+        queries: names, sorted, or ``None`` if the verdicts have no query; ``query`` indexes them.
         judges: names, sorted; ``judge`` indexes them.
-        outcome: 1 where the first shown won, 0 for a tie, -1 where the second shown won.
-        preference: of the first shown, 0 to 1, NaN where the judge gives none; ``None`` where it never does.
-        clusters: for each of ``queries`` what its verdicts depend on each other within, such as its conversation;
-            ``None`` for the query itself.
-        unit: what the clusters are; a topic or another column is spoken of as a query.
+        outcome: 1 if the answer shown first won, 0 for a tie, -1 if the second won.
+        preference: preference for the answer shown first, 0 to 1, NaN for verdicts without; ``None`` if no verdict has
+            one.
+        clusters: the cluster of each of ``queries``, such as its conversation; verdicts within a cluster depend on each
+            other. ``None`` if each query is a cluster.
+        unit: kind of the clusters; a topic or another column counts as ``query``.
     """
 
     agents: tuple[str, ...]
@@ -88,7 +87,7 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
         return self.a.size
 
     def clustered(self, clusters: Mapping[str, str], unit: Unit = "conversation") -> VerdictTable:
-        """The same in clusters of queries, by query; a query that is not there is its own. Without any, by query."""
+        """The same verdicts with the cluster of each query by its name; a query without an entry is its own cluster."""
         names = tuple(clusters.get(name, name) for name in self.queries or ())
         if names == (self.queries or ()):
             return replace(self, clusters=None, unit="query")
@@ -96,18 +95,18 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def units(self) -> tuple[tuple[str, ...], Int32s]:
-        """Names of the clusters, and the number of each query's, shape (queries,)."""
+        """Names of the clusters, and the cluster number of each query, shape (queries,)."""
         queries = self.queries or ()
         return (queries, np.arange(len(queries), dtype=np.int32)) if self.clusters is None else codes_of(self.clusters)
 
     @cached_property
     def cluster(self) -> Int32s | None:
-        """What every interval and test of these verdicts takes as independent: the number of each one's cluster."""
+        """Cluster number of each verdict, shape (n,); intervals and tests take clusters as independent."""
         return self.query if self.query is None or self.clusters is None else self.units[1][self.query]
 
     @cached_property
     def pairs(self) -> Pairs:
-        """Which verdicts are of one query, judge and unordered pair.
+        """Verdicts grouped by query, judge and unordered pair.
 
         Raises:
             InputError: the verdicts do not name their query.
@@ -121,7 +120,7 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def by_order(self) -> ByOrder:
-        """What most verdicts on each order of each of ``pairs`` say."""
+        """Majority outcome of the verdicts on each order of each of ``pairs``."""
         lower_second, groups = self.a > self.b, self.pairs.first.size
         slot = 2 * self.pairs.game + lower_second
         outcome = np.where(lower_second, -self.outcome, self.outcome)
@@ -131,16 +130,19 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
         return ByOrder(majority.astype(np.int8).reshape(groups, 2), present)
 
     def each(self) -> Iterator[GameVerdict]:
-        """The verdicts one by one."""
         queries = itertools.repeat(None) if self.query is None else map((self.queries or ()).__getitem__, self.query)
         preferences = itertools.repeat(None) if self.preference is None else self.preference.tolist()
         sides = (map(self.agents.__getitem__, side.tolist()) for side in (self.a, self.b))
         outcomes, judges = map(_VERDICTS.__getitem__, self.outcome.tolist()), map(self.judges.__getitem__, self.judge)
-        for query_id, a, b, verdict, judge, sure in zip(queries, *sides, outcomes, judges, preferences, strict=False):
-            yield GameVerdict(query_id, a, b, verdict, judge, None if sure is None or math.isnan(sure) else sure)
+        for query_id, a, b, verdict, judge, preference in zip(
+            queries, *sides, outcomes, judges, preferences, strict=False
+        ):
+            yield GameVerdict(
+                query_id, a, b, verdict, judge, None if preference is None or math.isnan(preference) else preference
+            )
 
     def of(self, rows: NDArray[np.bool_]) -> VerdictTable:
-        """Some of the verdicts, with the agents they name; queries keep their numbers."""
+        """The chosen verdicts, with their agents and judges only; queries keep their numbers."""
         agents, codes = used(self.agents, np.concatenate([self.a[rows], self.b[rows]]))
         judges, judge = used(self.judges, self.judge[rows])
         a, b = np.split(codes, 2)
@@ -150,7 +152,7 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
         return VerdictTable(*columns, self.clusters, self.unit)
 
     def preferences(self) -> Floats:
-        """Of the first shown: 1, 0.5 or 0 by the verdict where the judge gives none, shape (n,)."""
+        """Preference for the answer shown first, shape (n,); 1, 0.5 or 0 by the verdict if the judge gives none."""
         by_verdict = _score(self.outcome)
         if self.preference is None:
             return by_verdict
@@ -158,18 +160,18 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
 
 
 class Tally(Struct, frozen=True):
-    """How verdicts became games.
+    """Counts from the conversion of verdicts to games.
 
     Attributes:
-        verdicts: verdicts read.
-        games: games made of them.
+        verdicts: number of verdicts.
+        games: number of games.
         repeated: verdicts beyond the first on the same query, judge and order of the same pair.
         both_orders: games judged in both orders: the sum of agreements, contradictions and ``win_and_tie``.
-        single_order: games judged in one order only, whose verdict stands.
-        agreements: both orders gave the same outcome.
-        contradictions: each order preferred another agent; counted as a tie.
-        win_and_tie: one order gave a winner and the other a tie; settled by the setting of that name. This and the
-            two before are 0 where preferences are averaged over orders.
+        single_order: games judged in one order only; its verdict counts.
+        agreements: games with the same outcome in both orders.
+        contradictions: games in which each order prefers another agent; they count as ties.
+        win_and_tie: games with a winner in one order and a tie in the other; the setting of that name decides. This and
+            the two counts before are 0 if preferences are averaged over orders.
     """
 
     verdicts: int
@@ -189,14 +191,14 @@ class Games(Struct, frozen=True, eq=False):
         agents: names; ``a`` and ``b`` index them.
         a, b: the two agents of each game, int32, shape (n,).
         score: score of ``a``: 1 win, 0.5 tie, 0 loss, shape (n,).
-        cluster: number of the query of each game, or of its conversation, shape (n,), or ``None`` where unknown.
-        a_shown_first: whether ``a`` was shown first in every game; ``False`` where games have no order.
-        weight: how many games each row stands for, fractions allowed, shape (n,); ``None`` is one each.
-        tally: how the games came from verdicts, ``None`` if they did not.
-        soft: whether scores are preferences, anything from 0 to 1.
+        cluster: number of each game's query or conversation, shape (n,); ``None`` if unknown.
+        a_shown_first: whether ``a`` was shown first in every game; ``False`` if games have no order.
+        weight: number of games that each row counts as, fractions allowed, shape (n,); ``None`` counts each row once.
+        tally: counts of the verdicts behind the games; ``None`` if there were no verdicts.
+        soft: whether scores are preferences between 0 and 1.
 
     Raises:
-        ValueError: the columns do not fit together, or hold a value that is no game.
+        ValueError: the columns differ in length or hold an invalid value.
     """
 
     agents: tuple[str, ...]
@@ -233,22 +235,22 @@ class Games(Struct, frozen=True, eq=False):
 
     @property
     def weights(self) -> Floats:
-        """Games each row stands for, shape (n,)."""
+        """Number of games that each row counts as, shape (n,)."""
         return np.ones(self.a.size) if self.weight is None else self.weight
 
     @property
     def are_whole(self) -> bool:
-        """Whether every row stands for a whole number of games."""
+        """Whether every row counts as a whole number of games."""
         return self.weight is None or bool((self.weight == np.floor(self.weight)).all())
 
     def twice(self) -> NDArray[np.int8]:
         """Twice the score of ``a``: 2, 1 or 0, shape (n,).
 
         Raises:
-            ValueError: scores are preferences, which ``counted`` makes wins and losses of.
+            ValueError: scores are preferences; ``counted`` turns them into wins and losses.
         """
         if self.soft:
-            raise ValueError("scores are preferences, which have to be counted as wins and losses first")
+            raise ValueError("scores are preferences: convert them to wins and losses by counted() first")
         return (2 * self.score).astype(np.int8)
 
     def per_agent(self) -> Floats:
@@ -259,31 +261,31 @@ class Games(Struct, frozen=True, eq=False):
 
 
 def used(names: tuple[str, ...], codes: NDArray[np.integer]) -> tuple[tuple[str, ...], Int32s]:
-    """The names that occur, and the codes counted anew."""
-    seen = np.zeros(len(names), np.bool_)
-    seen[codes] = True
-    return tuple(names[code] for code in np.flatnonzero(seen)), (np.cumsum(seen, dtype=np.int32) - 1)[codes]
+    """The names that occur among ``codes``, and the codes renumbered to match."""
+    is_used = np.zeros(len(names), np.bool_)
+    is_used[codes] = True
+    return tuple(names[code] for code in np.flatnonzero(is_used)), (np.cumsum(is_used, dtype=np.int32) - 1)[codes]
 
 
 def tabulate(verdicts: Iterable[GameVerdict] | VerdictTable) -> VerdictTable:
-    """Check verdicts and turn them into columns, in the order given; a table stays as it is.
+    """Check verdicts and convert them to columns, in the order given; returns a ``VerdictTable`` unchanged.
 
     Raises:
-        InputError: there are none, a name is empty or missing, an agent plays itself, a verdict is not A, B or
-            TIE, or only some verdicts name their query.
+        InputError: there are no verdicts, a name is empty or missing, an agent plays itself, a verdict is not A, B or
+            TIE, a preference is outside 0 to 1, or only some verdicts name their query.
     """
     if isinstance(verdicts, VerdictTable):
         return verdicts
     rows = list(verdicts)
     if not rows:
         raise InputError("there are no verdicts to rate: give at least one game")
-    if not _sound(rows):
+    if not _all_valid(rows):
         for number, row in enumerate(rows, start=1):
             _check(row, number)
     agents, codes = codes_of([row.agent_a for row in rows] + [row.agent_b for row in rows])
     judges, judge = codes_of([row.judge for row in rows])
     queries, query = _query_column(rows)
-    outcome = np.fromiter((OUTCOME[row.verdict] for row in rows), np.int8, len(rows))
+    outcome = np.fromiter((GAME_OUTCOMES[row.verdict] for row in rows), np.int8, len(rows))
     preference = None
     if any(row.preference is not None for row in rows):
         preference = np.array([np.nan if row.preference is None else row.preference for row in rows])
@@ -292,9 +294,9 @@ def tabulate(verdicts: Iterable[GameVerdict] | VerdictTable) -> VerdictTable:
 
 
 def as_games(verdicts: Iterable[GameVerdict] | VerdictTable, *, soft: bool = False) -> Games:
-    """Every verdict is one game, in the order given; ``a`` is the agent shown first.
+    """One game per verdict, in the order given; ``a`` is the agent shown first.
 
-    ``soft`` games are scored by the judge's preference in place of its verdict.
+    With ``soft`` the score is the judge's preference instead of its verdict.
     """
     table = tabulate(verdicts)
     repeated = 0
@@ -307,17 +309,17 @@ def as_games(verdicts: Iterable[GameVerdict] | VerdictTable, *, soft: bool = Fal
 
 
 def reconcile(verdicts: Iterable[GameVerdict] | VerdictTable, *, win_and_tie: WinAndTie = "tie") -> Games:
-    """Fold the verdicts on one query, judge and unordered pair into one game.
+    """Merge the verdicts on one query, judge and unordered pair into one game.
 
-    Both orders with the same outcome give that outcome; a win in one order and a tie in the other gives what
-    ``win_and_tie`` says; a contradiction gives a tie. Where one order is missing the other stands. Several
-    verdicts on the same order count as one: the outcome that most of them share, a tie if none leads.
+    If both orders have the same outcome, the game has it too. A win in one order and a tie in the other gives the value
+    of ``win_and_tie``; a contradiction gives a tie. A single order decides alone. Several verdicts on the same order
+    count as one: the most frequent outcome, or a tie if none is most frequent.
 
     Returns:
         Games sorted by query, judge and pair, with the counts in ``tally``.
 
     Raises:
-        InputError: the verdicts do not name their query, so orders of one game cannot be told from other games.
+        InputError: the verdicts do not name their query, so the two orders of a game cannot be matched.
     """
     table = tabulate(verdicts)
     pairs = table.pairs
@@ -327,7 +329,13 @@ def reconcile(verdicts: Iterable[GameVerdict] | VerdictTable, *, win_and_tie: Wi
 
 
 class Pairs(NamedTuple):
-    """Verdicts by query, judge and pair: the first of each, the number of each one's, and the two agents."""
+    """Verdicts grouped by query, judge and unordered pair.
+
+    Attributes:
+        first: row of the first verdict of each group.
+        game: number of each verdict's group.
+        low, high: the two agents of each group, low < high.
+    """
 
     first: NDArray[np.intp]
     game: NDArray[np.intp]
@@ -336,11 +344,11 @@ class Pairs(NamedTuple):
 
 
 class ByOrder(NamedTuple):
-    """Verdicts on the two orders of games, the lower-numbered agent shown first in the one and second in the other.
+    """Outcomes of the two orders of each game; the first column is the order with the lower-numbered agent first.
 
     Attributes:
-        outcome: for the lower-numbered agent: 1, 0 or -1, and 0 where an order is missing, shape (games, 2).
-        present: whether an order has a verdict, shape (games, 2).
+        outcome: outcome for the lower-numbered agent: 1, 0 or -1; 0 if the order is missing; shape (games, 2).
+        present: whether the order has a verdict, shape (games, 2).
     """
 
     outcome: NDArray[np.int8]
@@ -348,7 +356,7 @@ class ByOrder(NamedTuple):
 
 
 def fold_pairs(table: VerdictTable, win_and_tie: WinAndTie) -> tuple[NDArray[np.int8], Tally]:
-    """The outcome of each of a table's ``pairs`` for its lower-numbered agent, and how verdicts became games."""
+    """Outcome of each of the table's ``pairs`` for its lower-numbered agent, and the counts of the conversion."""
     outcome, present = table.by_order
     return fold(outcome, present[:, 0] & present[:, 1], win_and_tie, repeated=len(table) - int(present.sum()))
 
@@ -356,14 +364,14 @@ def fold_pairs(table: VerdictTable, win_and_tie: WinAndTie) -> tuple[NDArray[np.
 def fold(
     by_order: NDArray[np.int8], both: NDArray[np.bool_], win_and_tie: WinAndTie, *, repeated: int = 0
 ) -> tuple[NDArray[np.int8], Tally]:
-    """The outcomes of games from those of their two orders.
+    """Outcomes of games from the outcomes of their two orders, and the counts of the conversion.
 
     Args:
-        by_order: for the same agent of a game, 1, 0 or -1 where it was shown first and second, and 0 where an order is
-            missing, shape (games, 2).
-        both: whether both orders are there, shape (games,).
-        win_and_tie: what a win in one order and a tie in the other make.
-        repeated: verdicts that ``by_order`` holds more than one of.
+        by_order: outcomes for one agent of each game, when shown first and when shown second: 1, 0 or -1; 0 if the
+            order is missing; shape (games, 2).
+        both: whether both orders have a verdict, shape (games,).
+        win_and_tie: result of a win in one order and a tie in the other.
+        repeated: number of repeated verdicts, for the tally.
     """
     forward, backward = by_order[:, 0], by_order[:, 1]
     # An absent order has outcome 0, so the sum is the single verdict, or 0 for ties and contradictions.
@@ -387,43 +395,46 @@ def fold(
 
 
 def _key(table: VerdictTable, query: Int32s, left: Int32s, right: Int32s) -> NDArray[np.int64]:
-    """One number per query, judge and pair; ascending in that order."""
+    """One number per query, judge and pair, which sorts by query, then judge, then pair."""
     size = len(table.agents)
     return ((query.astype(np.int64) * len(table.judges) + table.judge) * size + left) * size + right
 
 
 def distinct(numbers: NDArray[Any], limit: int) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
-    """Sorted distinct numbers below ``limit`` and the place of each number among them; by a table where it is small."""
-    if limit > _spacious(numbers.size):
-        found, place = np.unique(numbers, return_inverse=True)
-        return found.astype(np.int64), place
-    seen = _seen(numbers, limit)
-    return np.flatnonzero(seen), (np.cumsum(seen, dtype=np.int32) - 1)[numbers].astype(np.intp)
+    """Sorted distinct numbers (all below ``limit``), and the index of each number among them.
+
+    Uses a lookup table instead of sorting if ``limit`` is small.
+    """
+    if limit > _largest_table(numbers.size):
+        values, index = np.unique(numbers, return_inverse=True)
+        return values.astype(np.int64), index
+    occurs = _occurrences(numbers, limit)
+    return np.flatnonzero(occurs), (np.cumsum(occurs, dtype=np.int32) - 1)[numbers].astype(np.intp)
 
 
 def first_of_each(numbers: NDArray[Any], limit: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Where each distinct number below ``limit`` first stands, in the order of the numbers, and its place there."""
-    found, place = distinct(numbers, limit)
-    first = np.empty(found.size, np.intp)
-    first[place[::-1]] = np.arange(numbers.size - 1, -1, -1)
-    return first, place
+    """Index of the first occurrence of each distinct number (sorted), and the index of each number among these."""
+    values, index = distinct(numbers, limit)
+    first = np.empty(values.size, np.intp)
+    first[index[::-1]] = np.arange(numbers.size - 1, -1, -1)
+    return first, index
 
 
 def number_distinct(numbers: NDArray[Any], limit: int) -> int:
-    """How many different numbers below ``limit``."""
-    if limit > _spacious(numbers.size):
+    """Count of distinct numbers, which must all be below ``limit``."""
+    if limit > _largest_table(numbers.size):
         return int(np.count_nonzero(np.diff(np.sort(numbers), prepend=-1)))
-    return int(np.count_nonzero(_seen(numbers, limit)))
+    return int(np.count_nonzero(_occurrences(numbers, limit)))
 
 
-def _seen(numbers: NDArray[Any], limit: int) -> NDArray[np.bool_]:
-    seen = np.zeros(limit, np.bool_)
-    seen[numbers] = True
-    return seen
+def _occurrences(numbers: NDArray[Any], limit: int) -> NDArray[np.bool_]:
+    occurs = np.zeros(limit, np.bool_)
+    occurs[numbers] = True
+    return occurs
 
 
-def _spacious(games: int) -> int:
-    """Size up to which a table is cheaper than sorting."""
+def _largest_table(games: int) -> int:
+    """Largest lookup table that is cheaper than sorting."""
     return 8 * games + 1_000_000
 
 
@@ -431,35 +442,37 @@ def _score(outcome: NDArray[np.int8]) -> Floats:
     return (outcome + 1) / 2
 
 
-def _sound(rows: Sequence[GameVerdict]) -> bool:
-    """Whether ``_check`` would find nothing: each name is looked at once."""
+def _all_valid(rows: Sequence[GameVerdict]) -> bool:
+    """Whether all rows would pass ``_check``; faster, because it checks each distinct name once."""
     names = {row.agent_a for row in rows} | {row.agent_b for row in rows}
     return (
-        all(map(_given, names))
+        all(map(_is_name, names))
         and all(isinstance(judge, str) for judge in {row.judge for row in rows})
-        and OUTCOME.keys() >= {row.verdict for row in rows}
+        and GAME_OUTCOMES.keys() >= {row.verdict for row in rows}
         and not any(row.agent_a == row.agent_b for row in rows)
-        and all(0 <= shown <= 1 for row in rows if (shown := row.preference) is not None)
+        and all(0 <= preference <= 1 for row in rows if (preference := row.preference) is not None)
     )
 
 
 def _check(row: GameVerdict, number: int) -> None:
     for name in (row.agent_a, row.agent_b):
-        if not _given(name):
+        if not _is_name(name):
             raise InputError(f"verdict {number}: an agent's name is empty or missing ({name!r}): name both agents")
     if row.agent_a == row.agent_b:
         raise InputError(f"verdict {number}: agent {row.agent_a!r} plays itself: a game needs two agents")
-    if row.verdict not in OUTCOME:
+    if row.verdict not in GAME_OUTCOMES:
         raise InputError(f"verdict {number}: {row.verdict!r} is not A, B or TIE")
     if row.preference is not None and not 0 <= row.preference <= 1:
-        raise InputError(f"verdict {number}: the preference {row.preference!r} is no probability: give 0 to 1")
+        raise InputError(
+            f"verdict {number}: the preference {row.preference!r} is not a probability: give a number from 0 to 1"
+        )
     if not isinstance(row.judge, str):
         raise InputError(f"verdict {number}: {row.judge!r} is not a judge's name")
 
 
 def _query_column(rows: Sequence[GameVerdict]) -> tuple[tuple[str, ...] | None, Int32s | None]:
-    given = {name for name in {row.query_id for row in rows} if name is not None and _given(name)}
-    names = [row.query_id for row in rows if row.query_id in given]
+    query_ids = {name for name in {row.query_id for row in rows} if name is not None and _is_name(name)}
+    names = [row.query_id for row in rows if row.query_id in query_ids]
     if not names:
         return None, None
     if len(names) < len(rows):
@@ -467,22 +480,22 @@ def _query_column(rows: Sequence[GameVerdict]) -> tuple[tuple[str, ...] | None, 
     return codes_of(names)
 
 
-def _given(name: object) -> bool:
-    """Whether a name is a text that says something; tables deliver missing cells as NaN."""
+def _is_name(name: object) -> bool:
+    """Whether a name is a non-blank string; tables have NaN in missing cells."""
     return isinstance(name, str) and bool(name.strip())
 
 
 def codes_of(names: Sequence[str]) -> tuple[tuple[str, ...], Int32s]:
-    """The names that occur, sorted, and each one's place among them."""
-    distinct = tuple(sorted(set(names)))
-    number = {name: code for code, name in enumerate(distinct)}
-    return distinct, np.fromiter((number[name] for name in names), np.int32, len(names))
+    """Sorted distinct names, and the index of each name among them."""
+    labels = tuple(sorted(set(names)))
+    number = {name: code for code, name in enumerate(labels)}
+    return labels, np.fromiter((number[name] for name in names), np.int32, len(names))
 
 
 def average(table: VerdictTable) -> Games:
-    """Fold the verdicts on one query, judge and unordered pair into one game by their mean preference.
+    """Merge the verdicts on one query, judge and unordered pair into one game, scored by their mean preference.
 
-    The mean is over the two orders, and within an order over its verdicts. Games come as ``reconcile`` has them.
+    The mean is over the two orders, and within an order over its verdicts. Games are sorted as in ``reconcile``.
 
     Raises:
         InputError: the verdicts do not name their query.
@@ -494,25 +507,25 @@ def average(table: VerdictTable) -> Games:
     counts, sums = (np.bincount(slot, weights, slots).reshape(-1, 2) for weights in (None, score))
     present = counts > 0
     means = (sums / np.maximum(counts, 1)).sum(axis=1) / present.sum(axis=1)
-    both = int(present.all(axis=1).sum())
+    in_both_orders = int(present.all(axis=1).sum())
     tally = Tally(
         verdicts=len(table),
         games=means.size,
         repeated=len(table) - int(present.sum()),
-        both_orders=both,
-        single_order=means.size - both,
+        both_orders=in_both_orders,
+        single_order=means.size - in_both_orders,
     )
     cluster = None if table.cluster is None else table.cluster[pairs.first]
     return Games(table.agents, pairs.low, pairs.high, np.clip(means, 0, 1), cluster, tally=tally, soft=True)
 
 
 class Counted(NamedTuple):
-    """Games as a likelihood counts them.
+    """Games as wins, losses and ties for a likelihood.
 
     Attributes:
-        games: wins, losses and ties, some of fractional weight.
-        rows: which of the games before each is, or is a part of; ``None`` for each itself.
-        by_query: whether to cluster by ``games.cluster``, which keeps the parts of a game together.
+        games: wins, losses and ties, some with fractional weight.
+        rows: row of the original game behind each game; ``None`` if the games are unchanged.
+        by_query: whether to cluster by ``games.cluster``, which also keeps the two parts of a split game together.
     """
 
     games: Games
@@ -521,21 +534,21 @@ class Counted(NamedTuple):
 
 
 def counted(games: Games, *, by_query: bool) -> Counted:
-    """Games by preference as wins and losses: one of preference p weighs p as a win and 1 - p as a loss.
+    """Split games with preferences into a win of weight p and a loss of weight 1 - p.
 
-    A preference of a half stays one row, a tie; the losses stand behind all other rows. Other games stay as they are.
-    ``by_query`` says whether verdicts on one query depend on each other.
+    A preference of 0.5 stays one row, a tie, and 0 and 1 stay one row; the losses follow after all other rows. Games
+    without preferences are returned unchanged. ``by_query`` tells whether verdicts on one query depend on each other.
     """
     if not games.soft:
         return Counted(games, None, by_query)
     clustered = by_query and games.cluster is not None
     cluster = games.cluster if clustered and games.cluster is not None else np.arange(len(games), dtype=np.int32)
-    parted = np.flatnonzero(~np.isin(games.score, (0.0, 0.5, 1.0)))
-    rows = np.concatenate([np.arange(len(games)), parted])
+    fractional = np.flatnonzero(~np.isin(games.score, (0.0, 0.5, 1.0)))
+    rows = np.concatenate([np.arange(len(games)), fractional])
     score, weight = games.score[rows], games.weights[rows]
-    weight[parted] *= games.score[parted]
-    weight[len(games) :] *= 1 - games.score[parted]
-    score[parted], score[len(games) :] = 1.0, 0.0
+    weight[fractional] *= games.score[fractional]
+    weight[len(games) :] *= 1 - games.score[fractional]
+    score[fractional], score[len(games) :] = 1.0, 0.0
     sides = games.a[rows], games.b[rows]
     parts = Games(games.agents, *sides, score, cluster[rows], games.a_shown_first, weight, games.tally)
     return Counted(parts, rows, True)

@@ -1,4 +1,4 @@
-"""Whether the judge behind the games can be trusted: order, first place, length, ties, circles."""
+"""Health of a judge: consistency between orders, bias for the first place and for length, ties, circular triples."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from retrieval_eval.stats.bootstrap import share_estimate, student
 from retrieval_eval.stats.estimate import Estimate
 
 Lengths = Mapping[tuple[str, str], float]
-"""Length of the answer to a query by an agent, in any one unit, by (query_id, agent)."""
+"""Length of each answer, in any unit, by (query_id, agent)."""
 
 
 def judge_health(
@@ -39,31 +39,32 @@ def judge_health(
     ties: TieModel = "davidson",
     scale: float = 400.0,
 ) -> JudgeHealth:
-    """Health of all verdicts given; give those of one judge for its own.
+    """Health of the judges of these verdicts together; pass the verdicts of one judge for its health alone.
 
-    Verdicts are those before orders are reconciled; ``ties`` and ``scale`` are of the model behind ``first_effect``.
+    ``verdicts`` are the single ones, before reconciliation; ``ties`` and ``scale`` belong to the model for
+    ``first_effect`` and ``longer_effect``.
     """
     table = tabulate(verdicts)
-    shown = as_games(table)
+    ordered_games = as_games(table)
     units = np.arange(len(table), dtype=np.int32) if table.cluster is None else table.cluster
     decided = table.outcome != 0
     longer = _longer(table, lengths or {})
     compared = decided & (longer != 0)
-    one, other, of_query = outcomes_by_order(table)
-    of_unit = table.units[1][of_query]
-    triples, circles = _triples(shown if table.query is None else reconcile(table))
+    first_order, second_order, order_query = outcomes_by_order(table)
+    order_unit = table.units[1][order_query]
+    triples, circles = _triples(ordered_games if table.query is None else reconcile(table))
     return JudgeHealth(
         n=len(table),
         tie_rate=_clustered_share(~decided, np.ones(len(table), np.bool_), units),
-        both_orders=one.size,
-        order_agreement=_clustered_share(one == other, np.ones(one.size, np.bool_), of_unit),
-        contradictions=int((one * other == -1).sum()),
+        both_orders=first_order.size,
+        order_agreement=_clustered_share(first_order == second_order, np.ones(first_order.size, np.bool_), order_unit),
+        contradictions=int((first_order * second_order == -1).sum()),
         decided=int(decided.sum()),
         first_share=_clustered_share(table.outcome == 1, decided, units),
-        first_effect=position_effect(shown, ties=ties, scale=scale),
+        first_effect=position_effect(ordered_games, ties=ties, scale=scale),
         lengths_compared=int(compared.sum()),
         longer_share=_clustered_share(longer == table.outcome, compared, units),
-        longer_effect=_longer_effect(shown, longer, ties=ties, scale=scale),
+        longer_effect=_longer_effect(ordered_games, longer, ties=ties, scale=scale),
         triples=triples,
         intransitive_triples=circles,
         queries=None if table.query is None else number_distinct(table.query, len(table.queries or ())),
@@ -72,12 +73,12 @@ def judge_health(
 
 
 def position_effect(games: Games, *, ties: TieModel = "davidson", scale: float = 400.0) -> Estimate:
-    """Advantage of being shown first in points, estimated along with the agents' strengths.
+    """Advantage of being shown first in points, estimated together with the agents' strengths.
 
     ``games`` are single verdicts in the order shown.
 
     Returns:
-        Nothing where the order shown cannot be told from strength, as when one agent is always shown first.
+        An empty estimate if order and strength are confounded, for example if one agent is always shown first.
     """
     if not position_identified(pair_counts(games, ordered=True)):
         return Estimate(None)
@@ -85,17 +86,17 @@ def position_effect(games: Games, *, ties: TieModel = "davidson", scale: float =
 
 
 def fitted_position(games: Games, fitted: BradleyTerry, *, by_query: bool = True, level: float = 0.95) -> Estimate:
-    """The advantage that ``fitted`` gives to being shown first, with its interval; nothing where it estimates none.
+    """Advantage of being shown first in ``fitted``, with its interval; an empty estimate without a position term.
 
-    ``fitted``, ratings with a position term, comes from ``games``.
+    ``fitted`` must come from ``games``.
     """
     if fitted.position_effect is None:
         return Estimate(None)
     spread = sandwich(games, fitted, by_query=by_query)
     if spread is None or spread.position_sd is None:
         return Estimate(fitted.position_effect)
-    # Verdicts that never vary would give an interval of no width: where the fit leans on the prior the model says what
-    # they might do, and elsewhere one more query on which the first answer always wins.
+    # Verdicts that never vary would give an interval of zero width. The minimum is the standard error of the model if
+    # the fit uses the prior, and otherwise the effect of one more query on which the first answer always wins.
     least = fitted.position_model_sd if fitted.problems else 0.0
     if spread.position_sd < NO_SPREAD:
         least = max(least, 2 * fitted.settings.points / spread.clusters)
@@ -104,18 +105,18 @@ def fitted_position(games: Games, fitted: BradleyTerry, *, by_query: bool = True
 
 
 def _clustered_share(part: NDArray[np.bool_], whole: NDArray[np.bool_], cluster: Int32s) -> Estimate:
-    """Share of ``whole`` that is ``part``, both marks of single verdicts or games."""
+    """Share of the marked ``whole`` that is also marked ``part``, with an interval clustered by ``cluster``."""
     return share_estimate(np.bincount(cluster, whole & part), np.bincount(cluster, whole))
 
 
 def both_orders(table: VerdictTable) -> tuple[NDArray[np.bool_], Int32s]:
-    """For every game judged in both orders, whether they agree, and its query."""
-    one, other, query = outcomes_by_order(table)
-    return one == other, query
+    """Whether the two orders of each game agree, and the game's query, for games judged in both orders."""
+    first_order, second_order, query = outcomes_by_order(table)
+    return first_order == second_order, query
 
 
 def outcomes_by_order(table: VerdictTable) -> tuple[NDArray[np.int8], NDArray[np.int8], Int32s]:
-    """For every game judged in both orders, the outcome of each for the same agent (1, 0 or -1), and its query."""
+    """Outcomes of both orders for the lower-numbered agent (1, 0 or -1), and the query, of games judged in both."""
     if table.query is None:
         return np.zeros(0, np.int8), np.zeros(0, np.int8), np.zeros(0, np.int32)
     outcome, present = table.by_order
@@ -124,35 +125,35 @@ def outcomes_by_order(table: VerdictTable) -> tuple[NDArray[np.int8], NDArray[np
 
 
 def _longer(table: VerdictTable, lengths: Lengths) -> NDArray[np.int8]:
-    """1 where the first shown is longer, -1 where the second is, 0 where they are equal or a length is not known."""
+    """1 if the first answer is longer, -1 if the second is, 0 if they are equal or a length is unknown, shape (n,)."""
     if table.query is None or table.queries is None or not lengths:
         return np.zeros(len(table), np.int8)
-    known = np.full((len(table.queries), len(table.agents)), math.nan)
-    query, agent = ({name: at for at, name in enumerate(names)} for names in (table.queries, table.agents))
-    for (of_query, of_agent), length in lengths.items():
-        if of_query in query and of_agent in agent:
-            known[query[of_query], agent[of_agent]] = length
-    longer = np.sign(known[table.query, table.a] - known[table.query, table.b])
+    length_table = np.full((len(table.queries), len(table.agents)), math.nan)
+    query, agent = ({name: index for index, name in enumerate(names)} for names in (table.queries, table.agents))
+    for (query_id, name), length in lengths.items():
+        if query_id in query and name in agent:
+            length_table[query[query_id], agent[name]] = length
+    longer = np.sign(length_table[table.query, table.a] - length_table[table.query, table.b])
     signs: NDArray[np.int8] = np.nan_to_num(longer).astype(np.int8)
     return signs
 
 
-def _longer_effect(shown: Games, longer: NDArray[np.int8], *, ties: TieModel, scale: float) -> Estimate:
-    """The longer answer put first in every game, its advantage is that of the first place."""
+def _longer_effect(ordered_games: Games, longer: NDArray[np.int8], *, ties: TieModel, scale: float) -> Estimate:
+    """Advantage of the longer answer: the position effect after moving the longer answer first in every game."""
     rows = longer != 0
     if not rows.any():
         return Estimate(None)
     swap = longer[rows] < 0
-    a, b, score = shown.a[rows], shown.b[rows], shown.score[rows]
+    a, b, score = ordered_games.a[rows], ordered_games.b[rows], ordered_games.score[rows]
     agents = np.stack([np.where(swap, b, a), np.where(swap, a, b)])
     played, codes = np.unique(agents, return_inverse=True)
     first, second = codes.reshape(agents.shape).astype(np.int32)
     games = Games(
-        agents=tuple(shown.agents[agent] for agent in played),
+        agents=tuple(ordered_games.agents[agent] for agent in played),
         a=first,
         b=second,
         score=np.where(swap, 1 - score, score),
-        cluster=None if shown.cluster is None else shown.cluster[rows],
+        cluster=None if ordered_games.cluster is None else ordered_games.cluster[rows],
         a_shown_first=True,
     )
     return position_effect(games, ties=ties, scale=scale)
@@ -167,7 +168,7 @@ def _coverage(table: VerdictTable) -> float | None:
 
 
 def _triples(games: Games) -> tuple[int, int]:
-    """Triples of agents decided in every pair, and circular ones; traces count each circle three or six times."""
+    """Number of triples with a winner in every pair, and of circular triples; traces count each one 6 or 3 times."""
     wins = win_matrix(games).wins
     beats = (wins > wins.T).astype(np.float64)
     decided = beats + beats.T

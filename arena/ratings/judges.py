@@ -1,7 +1,7 @@
-"""Several judges of the same games: each one's own verdicts, and how far they agree.
+"""Agreement between judges of the same games, and the verdicts of each judge.
 
-Which side an answer is written on says nothing about it, so every game is counted both ways round: a table of counts
-is averaged with its mirror image (winner and loser exchanged) before a coefficient is read off it.
+Which agent of a pair comes first is arbitrary, so coefficients must not depend on it: each table of counts is averaged
+with its mirror image (winner and loser exchanged) first.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from arena.ratings.games import GameVerdict, VerdictTable, distinct, fold_pairs, tabulate
 from arena.ratings.results import JudgeAgreement, JudgePair
+from judges.types import GameOutcome
 from retrieval_eval.stats.arrays import Floats, Int32s
 from retrieval_eval.stats.bootstrap import jackknife_estimate, jackknife_estimates
 from retrieval_eval.stats.estimate import Estimate
@@ -24,20 +25,20 @@ from retrieval_eval.stats.estimate import Estimate
 if TYPE_CHECKING:
     from retrieval_eval.stats.agreement import MeasurementLevel, Weights
 
-_OUTCOMES = np.array([-1.0, 0.0, 1.0])
-"""Loss, tie and win of the lower-numbered agent; the mirror image of a table runs backwards through them."""
+_OUTCOMES = np.array(list(GameOutcome), np.float64)
+"""Loss, tie and win of the lower-numbered agent; the mirror image of a table reverses them."""
 _ENDS: Final = (-1.0, 1.0)
-"""Of every coefficient."""
+"""Range of every coefficient."""
 _WEIGHTS: Final[Sequence[Weights]] = ("none", "linear")
 
 
 class JudgedGames(Struct, frozen=True, eq=False):
-    """Reconciled games that still know their judge, sorted by query, judge and pair.
+    """Reconciled games of each judge, sorted by query, judge and pair.
 
     Attributes:
-        query, judge, a, b: numbers in the table the games come from; ``a`` < ``b``.
-        outcome: 1 where ``a`` won, 0 for a tie, -1 where ``b`` won.
-        game: one number per query and pair, the same for all judges.
+        query, judge, a, b: numbers as in the verdict table; ``a`` < ``b``.
+        outcome: 1 if ``a`` won, 0 for a tie, -1 if ``b`` won.
+        game: number of the query and pair, the same for all judges.
     """
 
     query: Int32s
@@ -49,10 +50,10 @@ class JudgedGames(Struct, frozen=True, eq=False):
 
 
 def of_judge(table: VerdictTable, judge: str) -> VerdictTable:
-    """The verdicts of one judge, with the agents it saw; queries keep their numbers.
+    """The verdicts of one judge, with only the agents that it judged; queries keep their numbers.
 
     Raises:
-        ValueError: there is no such judge.
+        ValueError: the table has no such judge.
     """
     if judge not in table.judges:
         raise ValueError(f"there is no judge {judge!r}, only {', '.join(table.judges)}")
@@ -74,10 +75,10 @@ def judged_games(table: VerdictTable) -> JudgedGames:
 
 
 def judge_agreement(verdicts: Iterable[GameVerdict] | VerdictTable) -> JudgeAgreement | None:
-    """How far the judges agree on games with the same query and agents.
+    """Agreement between the judges on games with the same query and agents.
 
     Returns:
-        ``None`` for a single judge, or where verdicts name no query, so that nothing says which games are the same.
+        ``None`` for a single judge, or if the verdicts do not name their query, so that games cannot be matched.
     """
     table = tabulate(verdicts)
     if table.query is None or len(table.judges) < 2:
@@ -101,24 +102,24 @@ def judge_agreement(verdicts: Iterable[GameVerdict] | VerdictTable) -> JudgeAgre
 
 
 def _judge_pairs(judges: Sequence[str], ratings: Floats, query: Int32s) -> Iterator[JudgePair]:
-    """Every two judges that share a game; of hundreds of people most do not."""
+    """Agreement of each pair of judges with a common game; most pairs among hundreds of people have none."""
     from retrieval_eval.stats.agreement import cohen_kappas
 
-    given, places = ~np.isnan(ratings), np.nan_to_num(ratings + 1).astype(np.int64)
+    judged, outcomes = ~np.isnan(ratings), np.nan_to_num(ratings + 1).astype(np.int64)
     queries = int(query.max(initial=-1)) + 1
     for number, first in enumerate(judges):
-        own = np.flatnonzero(given[number])
-        second, column = np.nonzero(given[number + 1 :, own])
+        games_of_first = np.flatnonzero(judged[number])
+        second, column = np.nonzero(judged[number + 1 :, games_of_first])
         others, other = np.unique(second + number + 1, return_inverse=True)
-        game = own[column]
+        game = games_of_first[column]
         cells, cell = distinct(other * queries + query[game], others.size * queries)
-        said = 3 * places[number, game] + places[others[other], game]
-        totals = np.bincount(9 * cell + said, minlength=9 * cells.size).reshape(-1, 3, 3).astype(np.float64)
-        counts = np.bincount(9 * other + said, minlength=9 * others.size).reshape(-1, 3, 3)
-        of = _mirrored(totals), cells // queries, others.size, _ENDS
-        plain, linear = (jackknife_estimates(partial(cohen_kappas, weights=how), *of) for how in _WEIGHTS)
-        for at, table, *kappas in zip(others.tolist(), counts.tolist(), plain, linear, strict=True):
-            yield _judge_pair(first, judges[at], table, *kappas)
+        joint_outcome = 3 * outcomes[number, game] + outcomes[others[other], game]
+        totals = np.bincount(9 * cell + joint_outcome, minlength=9 * cells.size).reshape(-1, 3, 3).astype(np.float64)
+        counts = np.bincount(9 * other + joint_outcome, minlength=9 * others.size).reshape(-1, 3, 3)
+        tables = _mirrored(totals), cells // queries, others.size, _ENDS
+        plain, linear = (jackknife_estimates(partial(cohen_kappas, weights=weights), *tables) for weights in _WEIGHTS)
+        for judge, table, *kappas in zip(others.tolist(), counts.tolist(), plain, linear, strict=True):
+            yield _judge_pair(first, judges[judge], table, *kappas)
 
 
 def _judge_pair(first: str, second: str, counts: list[list[int]], kappa: Estimate, linear: Estimate) -> JudgePair:
@@ -146,13 +147,13 @@ def _alpha(totals: Floats, level: MeasurementLevel) -> Estimate:
 
 
 def _mirrored(tables: Floats) -> Floats:
-    """Tables in which every game is counted half as written and half with its sides exchanged."""
+    """Mean of each table and its mirror image (winner and loser exchanged)."""
     mean: Floats = (tables + tables[..., ::-1, ::-1]) / 2
     return mean
 
 
 def _per_query(tables: Floats, query: Int32s) -> Floats:
-    """Tables of games summed by query, shape (queries, 3, 3)."""
+    """Sum of the games' tables by query, shape (queries, 3, 3)."""
     totals = np.zeros((int(query.max(initial=-1)) + 1, *tables.shape[1:]))
     np.add.at(totals, query, tables)
     return totals

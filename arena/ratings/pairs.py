@@ -1,9 +1,10 @@
-"""Each two agents by their own games: who won how many, whether that tells them apart, whether one line fits all.
+"""Games of each pair of agents: win counts, significance, and circles that contradict a single order.
 
-Ratings order all agents on one line. Where x surely beats y, y surely beats z and z surely beats x, or an agent surely
-beats one that is surely rated above it, no line describes the games. "Surely": the interval of the share of points in
-their own games, clustered by query and corrected by Bonferroni for the number of pairs, leaves out one half. If one
-line is true, a circle of sure results needs one of them to be wrong, which is no more likely than the level allows.
+Ratings order all agents on one line. No line fits the games if x surely beats y, y surely beats z and z surely beats x,
+or if an agent surely beats another that is surely rated above it. "Surely" means that the interval of the share of
+points in the pair's games, clustered by query and corrected by Bonferroni for the number of pairs, excludes one half.
+If a single line is true, a circle of sure results requires at least one of them to be wrong, and the level bounds the
+probability of this.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from retrieval_eval.stats.bootstrap import share_intervals, wilson
 from retrieval_eval.stats.significance import holm
 
 ROUNDING: Final = 0.101
-"""Two percentages rounded to one decimal may together exceed 100 by 0.1."""
+"""The sum of two percentages rounded to one decimal may exceed 100 by 0.1."""
 _NOTHING: Final = 1e-9
-"""Percent of ties that only the sum of two numbers made."""
+"""A smaller percentage of ties is a rounding error of the sum."""
 
 
 class WinMatrix(Struct, frozen=True, eq=False):
-    """Games won by the row agent against the column agent, ties and games of each pair, shape (agents, agents)."""
+    """Wins of the row agent over the column agent, and ties and games of each pair, shape (agents, agents)."""
 
     agents: tuple[str, ...]
     wins: Floats
@@ -38,7 +39,7 @@ class WinMatrix(Struct, frozen=True, eq=False):
 
 
 def win_matrix(games: Games) -> WinMatrix:
-    """Wins, ties and games of every ordered pair of agents, for a heat map."""
+    """Wins, ties and games of every pair of agents."""
     counts = pair_counts(games, ordered=False)
     size = (counts.agents, counts.agents)
     wins, ties = np.zeros(size), np.zeros(size)
@@ -52,16 +53,16 @@ def from_win_matrix(agents: Sequence[str], percentages: Floats, n_queries: float
 
     Args:
         agents: names of rows and columns.
-        percentages: how often, in percent, the row agent beat the column agent, shape (agents, agents); the rest
-            of the pair's games were ties. The diagonal is not read; NaN both ways is a pair that never met.
-        n_queries: games of each pair.
+        percentages: percentage of games that the row agent won against the column agent, shape (agents, agents); the
+            rest of the pair's games are ties. The diagonal is ignored; NaN in both directions means no games.
+        n_queries: number of games of each pair.
 
     Returns:
-        Up to three rows a pair, whose weights are the counts, not rounded.
+        Up to three rows per pair, with the unrounded counts as weights.
 
     Raises:
-        ValueError: the shape is wrong, one direction is missing, or a pair's percentages leave 0..100 by more than
-            rounding explains.
+        ValueError: the shape is wrong, one direction is missing, a percentage is negative, or the two percentages of a
+            pair sum to more than 100 even after rounding.
     """
     if percentages.shape != (len(agents), len(agents)) or n_queries <= 0:
         raise ValueError(f"need a square matrix for {len(agents)} agents and a positive number of queries")
@@ -69,32 +70,32 @@ def from_win_matrix(agents: Sequence[str], percentages: Floats, n_queries: float
     won, lost = percentages[a, b], percentages[b, a]
     if (np.isnan(won) != np.isnan(lost)).any():
         raise ValueError("a pair has a percentage in one direction only")
-    met = ~np.isnan(won)
-    a, b, won, lost = a[met], b[met], won[met], lost[met]
-    together = won + lost
-    if min(won.min(initial=0), lost.min(initial=0)) < 0 or together.max(initial=0) > 100 + ROUNDING:
+    played = ~np.isnan(won)
+    a, b, won, lost = a[played], b[played], won[played], lost[played]
+    total = won + lost
+    if min(won.min(initial=0), lost.min(initial=0)) < 0 or total.max(initial=0) > 100 + ROUNDING:
         raise ValueError("percentages of a pair must lie in 0..100 and sum to at most 100")
-    tied = 100.0 - together
+    tied = 100.0 - total
     tied[tied < _NOTHING] = 0.0
-    won, lost = (part * np.minimum(1.0, 100.0 / np.maximum(together, 1.0)) for part in (won, lost))
+    won, lost = (part * np.minimum(1.0, 100.0 / np.maximum(total, 1.0)) for part in (won, lost))
     weight = np.concatenate([won, lost, tied]) * n_queries / 100.0
     score = np.repeat([1.0, 0.0, 0.5], a.size)
-    kept = weight > 0
+    has_games = weight > 0
     return Games(
         tuple(agents),
-        np.tile(a, 3)[kept].astype(np.int32),
-        np.tile(b, 3)[kept].astype(np.int32),
-        score[kept],
-        weight=weight[kept],
+        np.tile(a, 3)[has_games].astype(np.int32),
+        np.tile(b, 3)[has_games].astype(np.int32),
+        score[has_games],
+        weight=weight[has_games],
     )
 
 
 class PairResults(Struct, frozen=True, eq=False):
-    """What each pair of agents did to each other.
+    """Results of all pairs of agents.
 
     Attributes:
-        wins: counts of all pairs.
-        p: how likely so clear a difference would be between equals, see ``sign_tests``; shape (agents, agents).
+        wins: counts of wins, ties and games.
+        p: p-value of each pair, see ``sign_tests``; shape (agents, agents).
     """
 
     wins: WinMatrix
@@ -102,16 +103,16 @@ class PairResults(Struct, frozen=True, eq=False):
 
 
 def pair_results(games: Games) -> PairResults:
-    """Of all pairs; the games as they are rated, with their queries."""
+    """Results of all pairs, from the rated games with their queries."""
     return PairResults(win_matrix(games), sign_tests(games))
 
 
 def sign_tests(games: Games) -> Floats:
-    """P-values of all pairs, corrected by Holm for the pairs that met; NaN for the others, shape (agents, agents).
+    """Sign test of each pair, Holm-corrected over the pairs that met: p-values, shape (agents, agents), NaN for others.
 
-    Games on one query are no independent evidence, whatever their number. So each query counts once, for the agent that
-    took more of the pair's points on it, or not at all where both took as many; were both equally good, half of the
-    queries that count would go to each (the exact two-sided sign test; Dixon and Mood 1946, JASA 41:557).
+    Games on one query are not independent. So each query counts once, for the agent with more of the pair's points on
+    it; a query with equal points does not count. If the two agents are equally good, each is expected to get half of
+    these queries (the exact two-sided sign test; Dixon and Mood 1946, JASA 41:557).
     """
     size = len(games.agents)
     assert games.cluster is not None
@@ -121,17 +122,17 @@ def sign_tests(games: Games) -> Floats:
     queries = int(games.cluster.max(initial=0)) + 1
     cells, cell = np.unique(pair * queries + games.cluster, return_inverse=True)
     ahead = np.sign(np.round(np.bincount(cell, lead, cells.size), 9))
-    of_cell = cells // queries
-    first = np.bincount(of_cell, ahead > 0, pairs.size)
-    second = np.bincount(of_cell, ahead < 0, pairs.size)
+    cell_pair = cells // queries
+    first = np.bincount(cell_pair, ahead > 0, pairs.size)
+    second = np.bincount(cell_pair, ahead < 0, pairs.size)
     p = np.minimum(1.0, 2 * scipy.special.bdtr(np.minimum(first, second), (first + second).astype(np.int64), 0.5))
-    found = np.full((size, size), np.nan)
-    found[pairs // size, pairs % size] = found[pairs % size, pairs // size] = holm(p)
-    return found
+    p_values = np.full((size, size), np.nan)
+    p_values[pairs // size, pairs % size] = p_values[pairs % size, pairs // size] = holm(p)
+    return p_values
 
 
 class Circles(Struct, frozen=True):
-    """How many sets of three agents that all met are surely circles, and how many are surely none."""
+    """Number of triples of agents that all met, of sure circles among them, and of triples surely without a circle."""
 
     triples: int
     surely: int
@@ -139,12 +140,12 @@ class Circles(Struct, frozen=True):
 
 
 class DirectGames(Struct, frozen=True):
-    """What two agents did against each other alone.
+    """Games between two agents.
 
     Attributes:
-        games, wins, ties, losses: their games, as they are rated; wins and losses are those of ``one``.
-        low, high: interval of the share of points that ``one`` takes, a tie half; those of all pairs hold at once at
-            the level of the settings; ``None`` where a single query (game) shows no variation.
+        games, wins, ties, losses: counts of the rated games; wins and losses are those of ``one``.
+        low, high: interval of the share of points of ``one``, with a tie as half; simultaneous for all pairs at the
+            level of the settings. ``None`` for a single query (or game), which shows no variation.
     """
 
     one: str
@@ -158,28 +159,27 @@ class DirectGames(Struct, frozen=True):
 
 
 def direct_games(games: Games, level: float, *, by_query: bool) -> tuple[DirectGames, ...]:
-    """The games of every two agents that met, in the order of their names.
-
-    The intervals of all pairs hold at once with ``level``.
-    """
+    """Games of each pair of agents that met, in the order of their names; intervals are simultaneous at ``level``."""
     if not len(games):
         return ()
     size, weight, flip = len(games.agents), games.weights, games.a > games.b
     low, high = np.where(flip, games.b, games.a), np.where(flip, games.a, games.b)
     score = np.where(flip, 1 - games.score, games.score)
     pairs, pair = distinct(low * np.int64(size) + high, size**2)
-    played, points = (np.bincount(pair, own, pairs.size) for own in (weight, weight * score))
-    wins, losses = (np.bincount(pair, weight * (score == said), pairs.size) for said in (1.0, 0.0))
-    alone = 1 - (1 - level) / pairs.size
+    played, points = (np.bincount(pair, values, pairs.size) for values in (weight, weight * score))
+    wins, losses = (np.bincount(pair, weight * (score == outcome), pairs.size) for outcome in (1.0, 0.0))
+    pair_level = 1 - (1 - level) / pairs.size
     if by_query and games.cluster is not None:
         queries = int(games.cluster.max()) + 1
         cells, cell = distinct(pair * queries + games.cluster, pairs.size * queries)
-        parts, wholes = (np.bincount(cell, own, cells.size).astype(np.float64) for own in (weight * score, weight))
-        bounds = share_intervals(parts, wholes, cells // queries, pairs.size, alone)
+        parts, wholes = (
+            np.bincount(cell, values, cells.size).astype(np.float64) for values in (weight * score, weight)
+        )
+        bounds = share_intervals(parts, wholes, cells // queries, pairs.size, pair_level)
     else:
         squares = np.bincount(pair, weight * (score - (points / played)[pair]) ** 2, pairs.size)
         bounds = [
-            wilson(part / whole, square / whole / (whole - 1), whole, whole, alone) if whole > 1 else None
+            wilson(part / whole, square / whole / (whole - 1), whole, whole, pair_level) if whole > 1 else None
             for part, whole, square in zip(points.tolist(), played.tolist(), squares.tolist(), strict=True)
         ]
     columns = (
@@ -194,44 +194,45 @@ def direct_games(games: Games, level: float, *, by_query: bool) -> tuple[DirectG
 def contradicted(
     agents: Sequence[str], direct: Iterable[DirectGames], above: Iterable[tuple[str, str]]
 ) -> tuple[str, ...]:
-    """Agents that no single line describes, in the order given: those on a circle of sure results; often none.
+    """Agents on a circle of sure results, which no single order fits, in the order given; usually empty.
 
-    In each pair of ``above``, the first is surely rated above the second.
+    In each pair of ``above``, the first agent is surely rated above the second.
     """
     beats = _surely_beats(agents, direct)
-    number = {agent: at for at, agent in enumerate(agents)}
+    number = {agent: index for index, agent in enumerate(agents)}
     for better, worse in above:
         beats[number[better], number[worse]] = True
-    circular = reachable(beats).diagonal()
-    return tuple(agent for agent, around in zip(agents, circular, strict=True) if around)
+    on_circle = reachable(beats).diagonal()
+    return tuple(agent for agent, is_circular in zip(agents, on_circle, strict=True) if is_circular)
 
 
 def circles(agents: Sequence[str], direct: Collection[DirectGames]) -> Circles:
-    """Sets of three agents, each pair of which met, counted by what their sure results leave possible.
+    """Count the triples of agents that all met, the sure circles, and the triples that surely are no circle.
 
-    A set is surely none where one of the three surely beats, or surely loses to, both of the others: then neither way
-    round is left for a circle.
+    A triple surely is no circle if one agent surely beats, or surely loses to, both of the others.
     """
-    number = {agent: at for at, agent in enumerate(agents)}
-    met = np.zeros((len(agents), len(agents)))
-    for own in direct:
-        one, other = number[own.one], number[own.other]
-        met[one, other] = met[other, one] = 1.0
+    number = {agent: index for index, agent in enumerate(agents)}
+    played = np.zeros((len(agents), len(agents)))
+    for pair in direct:
+        one, other = number[pair.one], number[pair.other]
+        played[one, other] = played[other, one] = 1.0
     beats = _surely_beats(agents, direct).astype(np.float64)
-    around = float(np.trace(beats @ beats @ beats)) / 3
+    circular = float(np.trace(beats @ beats @ beats)) / 3
     decided = beats + beats.T
-    in_line = float(np.trace(decided @ decided @ decided)) / 6 - around
-    beats_both, loses_to_both = (float(np.trace(m @ met @ m.T)) / 2 for m in (beats, beats.T))
+    in_line = float(np.trace(decided @ decided @ decided)) / 6 - circular
+    beats_both, loses_to_both = (float(np.trace(m @ played @ m.T)) / 2 for m in (beats, beats.T))
     return Circles(
-        round(float(np.trace(met @ met @ met)) / 6), round(around), round(beats_both + loses_to_both - in_line)
+        round(float(np.trace(played @ played @ played)) / 6),
+        round(circular),
+        round(beats_both + loses_to_both - in_line),
     )
 
 
 def _surely_beats(agents: Sequence[str], direct: Iterable[DirectGames]) -> NDArray[np.bool_]:
-    number = {agent: at for at, agent in enumerate(agents)}
+    number = {agent: index for index, agent in enumerate(agents)}
     beats = np.zeros((len(agents), len(agents)), np.bool_)
-    for own in direct:
-        if own.low is not None and own.high is not None:
-            one, other = number[own.one], number[own.other]
-            beats[one, other], beats[other, one] = own.low > 0.5, own.high < 0.5
+    for pair in direct:
+        if pair.low is not None and pair.high is not None:
+            one, other = number[pair.one], number[pair.other]
+            beats[one, other], beats[other, one] = pair.low > 0.5, pair.high < 0.5
     return beats

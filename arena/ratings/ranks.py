@@ -1,8 +1,8 @@
-"""Which agents are better than which: rank intervals, paired tests, and groups that cannot be told apart.
+"""Comparisons of all pairs of agents: joint intervals, rank intervals, paired tests, and groups by significance.
 
-All claims about order rest on one set of intervals of differences, wide enough to hold for all pairs of agents at once
-(Mogstad, Romano, Shaikh and Wilhelm 2024, Review of Economic Studies 91, "Inference for Ranks", section 3): where a
-rank interval or a group says that one agent is better than another, so does every other place that mentions the two.
+All claims about order use the same simultaneous intervals of the differences of all pairs of agents (Mogstad, Romano,
+Shaikh and Wilhelm 2024, Review of Economic Studies 91, "Inference for Ranks", section 3). So rank intervals, groups and
+pairs never contradict each other.
 """
 
 from __future__ import annotations
@@ -21,32 +21,33 @@ from arena.ratings.results import PairDifference, fewest_queries
 from retrieval_eval.stats.arrays import Floats
 
 _RESOLUTION = 1e-6
-"""Ratings closer than this many points are equal: agents with the same record differ by rounding alone."""
+"""Ratings closer than this many points are equal: agents with the same record differ only by rounding."""
 
 _KNOWN = 1e9
-"""Degrees of freedom of a spread that is known."""
+"""Degrees of freedom for a known standard error."""
 
 _LARGEST = 30.0
-"""Beyond so many standard errors the normal tail is 0 in floating point."""
+"""Beyond this many standard errors the normal tail is 0 in floating point."""
 
 _POWER = 0.8
-"""Chance that the number of queries said to be needed will indeed separate two agents."""
+"""Probability that the predicted number of queries separates the two agents."""
 
 _MOST_QUERIES = 1_000_000
-"""Two agents that would need more than this are as good as equal, and the number would be noise."""
+"""Limit of predictions: two agents that need more queries are practically equal, and the number would be noise."""
 
 
 class JointDifferences(Struct, frozen=True, eq=False):
-    """Intervals of all differences between two agents, of which all hold the truth at once at the given level.
+    """Simultaneous intervals of the differences between all pairs of agents.
 
     Attributes:
         difference: rating of the row agent minus rating of the column agent, in points, shape (agents, agents).
-        se: standard errors downwards: how far the difference may in truth be smaller, same shape.
-        half: how far the intervals reach below the differences, same shape; (j, i) is how far above (i, j) reaches.
-        units: number of independent queries (or games) on which both have games, same shape.
-        level: probability that no interval misses.
-        p: of no difference, corrected for all pairs by these very intervals: 1 - level where an interval just leaves
-            out 0; NaN where there are too few units. Same shape.
+        se: downward standard error of each difference, same shape.
+        half: distance from each difference down to the lower end of its interval, same shape; entry (j, i) is the
+            distance up to the upper end of (i, j).
+        units: number of independent queries (or games) of the agent that has fewer, same shape.
+        level: probability that all intervals contain the true differences.
+        p: p-value of no difference, corrected for all pairs: 1 - level if the interval just excludes 0; NaN for too
+            few units; same shape.
     """
 
     difference: Floats
@@ -58,7 +59,7 @@ class JointDifferences(Struct, frozen=True, eq=False):
 
     @property
     def different(self) -> NDArray[np.bool_]:
-        """Pairs whose interval leaves out 0, shape (agents, agents)."""
+        """Whether the interval of each pair excludes 0, shape (agents, agents)."""
         above = self.difference > np.maximum(self.half, _RESOLUTION)
         return np.asarray(above | above.T, np.bool_)
 
@@ -67,7 +68,9 @@ def competition_ranks(ratings: Floats) -> NDArray[np.int64]:
     """1 + the number of agents rated strictly higher, along the last axis; equal ratings share a rank."""
     steps = np.round(np.atleast_2d(ratings) / _RESOLUTION)
     ordered = np.sort(-steps, axis=-1)
-    ranks = np.array([np.searchsorted(row, -own, side="left") + 1 for row, own in zip(ordered, steps, strict=True)])
+    ranks = np.array(
+        [np.searchsorted(row, -row_steps, side="left") + 1 for row, row_steps in zip(ordered, steps, strict=True)]
+    )
     return ranks.reshape(np.shape(ratings)).astype(np.int64)
 
 
@@ -79,53 +82,54 @@ def joint_differences(
     *,
     fewest: int | None = None,
 ) -> JointDifferences:
-    """Intervals of all differences from the largest studentised difference over all pairs in each sample.
+    """Simultaneous intervals of all differences, from the largest studentised difference over all pairs per sample.
 
-    How far samples fall short of a difference and how far they exceed it are measured apart: an agent that loses nearly
-    always might be much weaker still, which is no reason to doubt that it is weaker. Like percentiles, and unlike one
-    standard deviation for both sides, this gives the same answer on any monotone scale, to first order.
+    The spread below and above each difference is measured separately: an agent that nearly always loses may be much
+    weaker than estimated, which does not make it doubtful that it is weaker. To first order this gives the same answer
+    on any monotone scale, like percentiles and unlike a common standard deviation.
 
-    Resamples of few queries vary too little, by (n - 1) / n, and have normal tails. Both are put right: by that factor,
-    and by reading the quantile off Student's t with n - 1 degrees of freedom. Of fewer queries than ``fewest_queries``
-    that is not enough: then every interval is as wide as it takes to hold 0.
+    Resamples of few queries vary too little, by (n - 1) / n, and have normal tails. The factor n / (n - 1) and
+    quantiles of Student's t with n - 1 degrees of freedom correct both. Below ``fewest_queries`` this is not enough,
+    and every interval is widened to include 0.
 
     Args:
         ratings: point estimate, shape (agents,).
-        sample_sets: ratings of resampled queries, and where these cannot show all, of draws from the fitted model,
-            whose spread is known; each of shape (samples, agents). Each pair has the wider of its intervals.
-        units: number of independent queries (or games), of all pairs or of each agent, shape (agents,). Of two agents
-            the fewer count: one with games on 5 of 40 queries is told from no other.
-        level: probability that all intervals hold the truth.
-        fewest: units below which no interval leaves out 0; what ``fewest_queries`` says if absent.
+        sample_sets: ratings of resampled queries and, if resampling cannot show all variation, draws from the fitted
+            model, whose standard errors count as known; each of shape (samples, agents). Each pair gets the wider of
+            its two intervals.
+        units: number of independent queries (or games), for all agents or per agent, shape (agents,). The agent with
+            fewer decides: an agent with games on 5 of 40 queries has no significant difference.
+        level: probability that all intervals contain the true differences.
+        fewest: least number of units for an interval that excludes 0; default: ``fewest_queries``.
     """
     se = half = p = np.zeros((ratings.size, ratings.size))
     difference = ratings[:, np.newaxis] - ratings
-    of_pairs = _of_pairs(units, ratings.size)
-    of_queries = np.maximum(of_pairs, 2) - 1.0, np.sqrt(1 + 1 / (np.maximum(of_pairs, 2) - 1))
-    of_model = np.full(of_pairs.shape, _KNOWN), np.ones(of_pairs.shape)
-    for samples, (freedom, inflation) in zip(sample_sets, (of_queries, of_model), strict=False):
+    pair_units = _of_pairs(units, ratings.size)
+    resampling_terms = np.maximum(pair_units, 2) - 1.0, np.sqrt(1 + 1 / (np.maximum(pair_units, 2) - 1))
+    model_terms = np.full(pair_units.shape, _KNOWN), np.ones(pair_units.shape)
+    for samples, (freedom, inflation) in zip(sample_sets, (resampling_terms, model_terms), strict=False):
         below = _spread_below(samples - ratings)
         largest = _largest(samples - ratings, below)
         beyond = scipy.special.ndtr(-_critical(largest, level))
         width = -scipy.special.stdtrit(freedom, beyond) * inflation * below
         se, half = np.where(width > half, inflation * below, se), np.maximum(width, half)
         p = np.maximum(p, _corrected(difference, inflation * below, freedom, largest))
-    few = of_pairs < (fewest_queries(ratings.size) if fewest is None else fewest)
-    half = np.where(few, np.maximum(half, np.abs(difference)), half)
-    return JointDifferences(difference, se, half, of_pairs, level, np.where(few, np.nan, np.minimum(p, p.T)))
+    too_few = pair_units < (fewest_queries(ratings.size) if fewest is None else fewest)
+    half = np.where(too_few, np.maximum(half, np.abs(difference)), half)
+    return JointDifferences(difference, se, half, pair_units, level, np.where(too_few, np.nan, np.minimum(p, p.T)))
 
 
 def _of_pairs(units: int | NDArray[np.int64], agents: int) -> NDArray[np.int64]:
-    """The fewer of two agents' queries (or games), shape (agents, agents)."""
-    own = np.broadcast_to(np.asarray(units, np.int64), (agents,))
-    return np.minimum.outer(own, own)
+    """The smaller number of queries (or games) of the two agents of each pair, shape (agents, agents)."""
+    per_agent = np.broadcast_to(np.asarray(units, np.int64), (agents,))
+    return np.minimum.outer(per_agent, per_agent)
 
 
 def rank_intervals(joint: JointDifferences) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Best and worst rank of each agent; the intervals of all agents hold their true ranks at once.
+    """Best and worst rank of each agent; simultaneous intervals of the true ranks of all agents.
 
-    An agent ranks behind all that are surely better and ahead of all that are surely worse, where the true rank is
-    1 + the number of agents that are truly better.
+    The true rank is 1 + the number of agents that are truly better. The best rank is 1 + the number of agents that are
+    surely better; the worst is the number of agents that are not surely worse, itself included.
     """
     better = joint.different & (joint.difference > 0)
     agents = len(better)
@@ -141,77 +145,76 @@ def queries_needed(
     agents: int = 2,
     level: float = 0.95,
 ) -> list[tuple[int | None, int | None, int | None]]:
-    """How many more queries would separate two agents in four cases out of five, of each pair.
+    """Number of additional queries that would separate each pair of agents with a probability of 80 %.
 
-    Those there are stay, so the difference then is a mean of today's and of what the new queries show. Its standard
-    error falls with the root of the number of queries, and so does the interval, whose quantile of Student's t falls
-    too. ``benchmarks/queries_needed.py`` holds the number against drawing queries and rating them.
+    The present queries stay, so the new difference is a weighted mean of the present one and of that on the new
+    queries. Its standard error falls with the square root of the number of queries; the interval also narrows because
+    the quantile of Student's t falls. ``benchmarks/queries_needed.py`` checks the prediction by simulation.
 
     Args:
-        difference: between the two agents of each pair, in points, shape (pairs,).
-        se: its standard error downwards, likewise.
-        half: how far its interval reaches below it, likewise.
-        units: number of queries (or games) behind it, of all pairs or of each.
-        agents: number of agents, of whose differences all intervals hold at once.
-        level: with which they do.
+        difference: difference between the two agents of each pair, in points, shape (pairs,).
+        se: downward standard error of each difference, same shape.
+        half: distance from each difference down to the lower end of its interval, same shape.
+        units: number of queries (or games) behind the differences, for all pairs or per pair.
+        agents: number of agents; the intervals are simultaneous for all pairs of them.
+        level: level of these intervals.
 
     Returns:
-        The number if the new queries differ as those there are; and its ends if they differ as much more, or less, as
-        an interval of the difference at 80 % allows. The first is 0 where the interval leaves out 0 already; all are
-        ``None`` where the two are as good as equal, and the last where they may be.
+        For each pair the number if the new queries show the present difference, then the numbers if they show the upper
+        or the lower end of its 80 % interval. All are 0 if the interval already excludes 0. All are ``None`` if the
+        two are practically equal; the last alone is ``None`` if the lower end leaves them equal.
     """
     gaps = np.abs(difference)
     apart = gaps > np.maximum(half, _RESOLUTION)
     unclear = ~apart & (gaps > _RESOLUTION) & (se > NO_SPREAD)
     gap, error = gaps[unclear], se[unclear]
     units = np.broadcast_to(np.asarray(units, np.int64), gaps.shape)[unclear]
-    # Resamples of few queries come in few kinds, so that their quantile can be larger than many queries will need.
-    of_all_pairs = 1 - (1 - level) / (agents * (agents - 1))
+    # Few queries give few different resamples, so their quantile may be larger than that of many queries.
+    bonferroni = 1 - (1 - level) / (agents * (agents - 1))
     freedom = np.maximum(units, 2) - 1
-    tail = np.minimum(of_all_pairs, scipy.special.stdtr(freedom, half[unclear] / error))
+    tail = np.minimum(bonferroni, scipy.special.stdtr(freedom, half[unclear] / error))
     reach = scipy.special.stdtrit(freedom, (1 + _POWER) / 2) * error
-    luck, sd = scipy.special.ndtri(_POWER), error * np.sqrt(units)
+    power, sd = scipy.special.ndtri(_POWER), error * np.sqrt(units)
     least = np.maximum(1, fewest_queries(agents) - units)
 
-    def more(of_new: Floats) -> list[int | None]:
+    def additional(new_gap: Floats) -> list[int | None]:
         def suffice(new: NDArray[np.int64]) -> NDArray[np.bool_]:
             total = units + new
-            mean = (units * gap + new * of_new) / total
+            mean = (units * gap + new * new_gap) / total
             quantile = scipy.special.stdtrit(total - 1, tail)
-            return np.asarray(mean > sd * (quantile / np.sqrt(total) + luck * np.sqrt(new) / total), np.bool_)
+            return np.asarray(mean > sd * (quantile / np.sqrt(total) + power * np.sqrt(new) / total), np.bool_)
 
         fewest, enough = least.copy(), np.full(gap.shape, _MOST_QUERIES)
-        found = (of_new > 0) & suffice(enough)
+        possible = (new_gap > 0) & suffice(enough)
         while (fewest < enough).any():
             middle = (fewest + enough) // 2
             fits = suffice(middle)
             fewest, enough = np.where(fits, fewest, np.minimum(middle + 1, enough)), np.where(fits, middle, enough)
-        return [number if own else None for number, own in zip(enough.tolist(), found.tolist(), strict=True)]
+        return [number if ok else None for number, ok in zip(enough.tolist(), possible.tolist(), strict=True)]
 
-    found: list[tuple[int | None, int | None, int | None]] = [
-        (0, 0, 0) if own else (None,) * 3 for own in apart.tolist()
+    needed: list[tuple[int | None, int | None, int | None]] = [
+        (0, 0, 0) if separated else (None,) * 3 for separated in apart.tolist()
     ]
-    for pair, number, low, high in zip(
-        np.flatnonzero(unclear).tolist(), more(gap), more(gap + reach), more(gap - reach), strict=True
-    ):
-        found[pair] = (None, None, None) if number is None else (number, low, high)
-    return found
+    predictions = additional(gap), additional(gap + reach), additional(gap - reach)
+    for pair, number, low, high in zip(np.flatnonzero(unclear).tolist(), *predictions, strict=True):
+        needed[pair] = (None, None, None) if number is None else (number, low, high)
+    return needed
 
 
 def paired_tests(ratings: Floats, covariances: tuple[Floats, ...], units: int | NDArray[np.int64]) -> Floats:
-    """Wald tests of all differences, with Student's t on one degree of freedom less than there are ``units``.
+    """Wald tests of all differences, by Student's t with ``units`` - 1 degrees of freedom.
 
     Args:
-        ratings: in points, shape (agents,).
-        covariances: of the ratings, each of shape (agents, agents); each pair uses its largest.
-        units: number of independent queries (or games), of all pairs or of each agent, shape (agents,).
+        ratings: ratings in points, shape (agents,).
+        covariances: covariances of the ratings, each of shape (agents, agents); each pair uses the largest variance.
+        units: number of independent queries (or games), for all agents or per agent, shape (agents,).
 
     Returns:
-        Two-sided p-values of each pair alone, shape (agents, agents).
+        Two-sided p-values, not corrected for the number of pairs, shape (agents, agents).
     """
     difference = ratings[:, np.newaxis] - ratings[np.newaxis]
-    own = [np.diag(covariance) for covariance in covariances]
-    variance = np.max([d[:, np.newaxis] + d - 2 * cov for d, cov in zip(own, covariances, strict=True)], axis=0)
+    variances = [np.diag(covariance) for covariance in covariances]
+    variance = np.max([d[:, np.newaxis] + d - 2 * cov for d, cov in zip(variances, covariances, strict=True)], axis=0)
     apart = np.abs(difference) > _RESOLUTION
     size = np.sqrt(np.maximum(variance, _RESOLUTION**2))
     freedom = np.maximum(_of_pairs(units, ratings.size), 2) - 1
@@ -219,15 +222,15 @@ def paired_tests(ratings: Floats, covariances: tuple[Floats, ...], units: int | 
 
 
 def groups(ratings: Floats, different: NDArray[np.bool_]) -> tuple[str, ...]:
-    """Letters for groups of agents that cannot be told apart.
+    """Letters for groups of agents without significant differences.
 
-    A group is a longest run of agents, from the highest rating down, no two of which differ; so agents that share a
-    letter cannot be told apart, and all that share ``A`` with the first are tied for first. An agent in several
-    groups names the first and the last, as in ``B-D``.
+    A group is a maximal run of agents, in the order of ratings, without a significant difference between any two. So
+    agents that share a letter are not separable, and all agents with the letter ``A`` are tied for first. An agent in
+    several groups gets the first and the last letter, as in ``B-D``.
 
     Args:
-        ratings: shape (agents,).
-        different: which pairs differ, symmetric, shape (agents, agents).
+        ratings: ratings, shape (agents,).
+        different: which pairs differ significantly, symmetric, shape (agents, agents).
     """
     order = np.argsort(-ratings, kind="stable")
     runs: list[tuple[int, int]] = []
@@ -245,9 +248,9 @@ def groups(ratings: Floats, different: NDArray[np.bool_]) -> tuple[str, ...]:
 
 
 def _spread_below(deviations: Floats) -> Floats:
-    """Root mean square, as of a half-normal, of how far samples fall short of each difference, shape (agents, agents).
+    """Downward standard error of each difference (root mean square shortfall times sqrt 2), shape (agents, agents).
 
-    Entry (i, j) is of rating i minus rating j; how far samples exceed that is entry (j, i).
+    Entry (i, j) is for rating i minus rating j; its upward standard error is entry (j, i).
     """
     return np.array(
         [np.sqrt(2 * (_short_of(deviations, agent) ** 2).mean(axis=0)) for agent in range(deviations.shape[1])]
@@ -264,33 +267,33 @@ def _largest(deviations: Floats, below: Floats) -> Floats:
 
 
 def _corrected(difference: Floats, se: Floats, freedom: Floats, largest: Floats) -> Floats:
-    """Share of samples in which some pair strays as far as each pair's difference lies from 0, shape (agents, agents).
+    """Corrected p-values: share of samples with a largest shortfall of at least the studentised difference.
 
-    Beyond what samples can show, the tail of Student's t for as many comparisons as there are ordered pairs.
+    If no sample reaches it, the tail of Student's t times the number of ordered pairs. Shape (agents, agents).
     """
     apart = difference > _RESOLUTION
     size = np.where(apart, difference / np.maximum(se, _RESOLUTION), 0.0)
     alone = scipy.special.stdtr(freedom, -size)
-    far = np.minimum(-scipy.special.ndtri(np.maximum(alone, np.finfo(np.float64).tiny)), _LARGEST)
-    as_far = largest.size - np.searchsorted(np.sort(largest), far, side="left")
-    share = (1 + as_far) / (1 + largest.size)
+    threshold = np.minimum(-scipy.special.ndtri(np.maximum(alone, np.finfo(np.float64).tiny)), _LARGEST)
+    exceeding = largest.size - np.searchsorted(np.sort(largest), threshold, side="left")
+    share = (1 + exceeding) / (1 + largest.size)
     tail = np.minimum(share, alone * difference.size)
-    return np.where(apart, np.where(as_far == 0, tail, share), 1.0)
+    return np.where(apart, np.where(exceeding == 0, tail, share), 1.0)
 
 
 def _critical(largest: Floats, level: float) -> float:
-    """Quantile of the largest studentised shortfall, as of a normal distribution."""
+    """Quantile of the largest studentised shortfall at ``level``."""
     rank = min(largest.size, math.ceil(level * (largest.size + 1)))
     return min(float(np.partition(largest, rank - 1)[rank - 1]), _LARGEST)
 
 
 def _short_of(deviations: Floats, agent: int) -> Floats:
-    """How much each sample's difference of one agent to all others is below the estimate, shape (samples, agents)."""
+    """How far one agent's differences to all others fall below their estimates, shape (samples, agents)."""
     return np.maximum(deviations - deviations[:, [agent]], 0.0)
 
 
 def _letter(number: int) -> str:
-    """A to Z, then AA, AB and so on, as columns of a spreadsheet."""
+    """A to Z, then AA, AB and so on, like the columns of a spreadsheet."""
     text = ""
     number += 1
     while number:
@@ -300,21 +303,27 @@ def _letter(number: int) -> str:
 
 
 _NO_VARIANCE = 1e-9
-"""A covariance below this (squared points) says that no query differs from another, not that ratings are exact."""
+"""A covariance below this (squared points) means that all queries are equal, not that ratings are exact."""
 
 _DRAWS = 2000
-"""Normal draws in place of bootstrap samples."""
+"""Number of normal draws if there are no bootstrap samples."""
 
 _FEWEST_SAMPLES = 100
-"""Fewer bootstrap samples cannot show how far the largest of many differences strays."""
+"""With fewer bootstrap samples the distribution of the largest difference is too coarse."""
 
 
 class PairTests(Struct, frozen=True, eq=False):
-    """All pairs of agents: tests of each, as of ``paired_tests``, and intervals that hold for all.
+    """Tests and simultaneous intervals of all pairs of agents.
 
-    ``covariances`` are of the ratings: the sandwich, and the model's where the sandwich cannot show the uncertainty.
-    ``arbitrary`` names the agents of whose ratings no query shows the variation. ``units`` is the number of queries (or
-    games), ``per_agent`` of those on which each agent has a game, shape (agents,); ``by_query`` says which.
+    Attributes:
+        p: uncorrected p-values of ``paired_tests``, shape (agents, agents).
+        joint: simultaneous intervals.
+        covariances: the sandwich covariance of the ratings, and the model's if the sandwich cannot show the
+            uncertainty.
+        arbitrary: agents whose rating has no variation between queries, or no maximum.
+        units: number of queries (or games).
+        per_agent: number of queries (or games) of each agent, shape (agents,).
+        by_query: whether the units are queries.
     """
 
     p: Floats
@@ -326,24 +335,22 @@ class PairTests(Struct, frozen=True, eq=False):
     by_query: bool
 
     def interval(self, ratings: Floats, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Student's interval of each rating by the largest of the covariances, two arrays of shape (agents,).
+        """Lower and upper ends of Student's interval of each rating, by its largest variance, shape (agents,) each.
 
-        Degrees of freedom are one less than the agent has queries. ``benchmarks/coverage`` shows what it holds.
+        The degrees of freedom are the agent's queries minus one. ``benchmarks/coverage`` measures the coverage.
         """
         variance = np.max([covariance.diagonal() for covariance in self.covariances], axis=0)
-        far = scipy.special.stdtrit(np.maximum(self.per_agent, 2) - 1, (1 + level) / 2)
-        half = far * np.sqrt(np.maximum(variance, 0.0))
+        quantile = scipy.special.stdtrit(np.maximum(self.per_agent, 2) - 1, (1 + level) / 2)
+        half = quantile * np.sqrt(np.maximum(variance, 0.0))
         return ratings - half, ratings + half
 
 
 def compare(
     games: Games, fitted: BradleyTerry, resampled: Bootstrap | None, *, by_query: bool, level: float, seed: int
 ) -> PairTests | None:
-    """Compare all pairs of agents.
+    """Compare all pairs of agents; ``None`` for a single query (or game), which shows no variation.
 
-    ``None`` where a single query (game) leaves nothing to estimate variation from.
-
-    Where there are no or too few bootstrap samples, draws from the sandwich covariance take their place.
+    With fewer than ``_FEWEST_SAMPLES`` bootstrap samples, normal draws with the sandwich covariance replace them.
     """
     spread = sandwich(games, fitted, by_query=by_query)
     if spread is None:
@@ -376,16 +383,16 @@ def _or_none(number: float) -> float | None:
 
 
 def pair_differences(agents: tuple[str, ...], compared: PairTests | None) -> tuple[PairDifference, ...]:
-    """A line for every pair of agents, none where there is no comparison."""
+    """One row per pair of agents, the better one first; empty if ``compared`` is ``None``."""
     if compared is None:
         return ()
     joint = compared.joint
     one, other = np.triu_indices(len(agents), k=1)
     ahead = joint.difference[one, other] >= 0
     better, worse = np.where(ahead, one, other), np.where(ahead, other, one)
-    gap, se, half = (part[better, worse] for part in (joint.difference, joint.se, joint.half))
+    gap, se, half = (matrix[better, worse] for matrix in (joint.difference, joint.se, joint.half))
     separable, arbitrary = joint.different[better, worse], np.array([name in compared.arbitrary for name in agents])
-    # Of games whose queries are unknown, more means more of all pairs.
+    # Without queries, the predicted number counts the games of all pairs together.
     units = joint.units[better, worse] if compared.by_query else np.full(gap.shape, compared.units)
     needed = queries_needed(gap, se, half, units, agents=len(agents), level=joint.level)
     unknown = (arbitrary[one] | arbitrary[other]) & ~separable
@@ -395,8 +402,8 @@ def pair_differences(agents: tuple[str, ...], compared: PairTests | None) -> tup
     )
     columns = [[_or_none(number) for number in column.tolist()] for figure in figures for column in figure]
     return tuple(
-        PairDifference(agents[first], agents[second], *values, *((None,) * 3 if hidden else more))
-        for first, second, *values, hidden, more in zip(
+        PairDifference(agents[first], agents[second], *values, *((None,) * 3 if hidden else queries))
+        for first, second, *values, hidden, queries in zip(
             better.tolist(), worse.tolist(), *columns, unknown.tolist(), needed, strict=True
         )
     )

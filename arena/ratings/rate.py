@@ -1,4 +1,4 @@
-"""The one entry: verdicts in, a leaderboard with its uncertainty and the judge's health out."""
+"""Entry point of the ratings: turns verdicts into a leaderboard with its uncertainty and the judge's health."""
 
 from __future__ import annotations
 
@@ -49,10 +49,12 @@ _ONE_ORDER = (
     "nothing."
 )
 
-_PRESENT = 0.9
-"""An agent without a game on more of the queries than this leaves is named."""
-_NAMED = 5
-_ELSEWHERE = "ratings compare agents that met on different queries, which may be easier for one than for another."
+_MIN_PRESENCE = 0.9
+"""A note names agents with games on less than this share of the queries."""
+_MAX_NAMES = 5
+_DIFFERENT_QUERIES = (
+    "ratings compare agents that met on different queries, which may be easier for one than for another."
+)
 
 
 def rate(
@@ -60,12 +62,12 @@ def rate(
     settings: RatingSettings | None = None,
     lengths: Lengths | None = None,
 ) -> Ratings:
-    """Rate the agents of a set of verdicts. Equal sets give equal results, whatever the order of rows.
+    """Rate the agents of a set of verdicts; the result does not depend on the order of rows.
 
-    ``lengths`` of answers show the judge's preference for longer ones.
+    ``lengths`` of the answers are needed to measure the judge's preference for longer answers.
 
     Raises:
-        InputError: the verdicts or the settings cannot be used; says which and why.
+        InputError: a verdict is invalid, or the anchor has no games.
     """
     chosen = settings or RatingSettings()
     table = tabulate(verdicts)
@@ -79,7 +81,7 @@ def rate(
     in_both_orders = games.tally is not None and games.tally.both_orders == len(games)
     beyond = None
     if not (chosen.position or in_both_orders):
-        first = rated.by_rank[0]  # one that others may equal is surely above none of them
+        first = rated.by_rank[0]  # not surely best if its worst rank is below the first
         beyond = first.rank_high in (1, None) and _beyond_place(as_games(table), first.agent, chosen)
         if not beyond and any(pair.separable for pair in rated.pairs):
             rated = replace(rated, notes=(*rated.notes, _ONE_ORDER))
@@ -91,29 +93,29 @@ def rate_by_judge(
     settings: RatingSettings | None = None,
     lengths: Lengths | None = None,
 ) -> dict[str, Ratings]:
-    """Each judge's own leaderboard and health, by name; the arguments are those of ``rate``.
+    """A separate leaderboard and health for each judge, by name; the arguments are those of ``rate``.
 
-    A judge that has not seen the anchor is rated around the mean, and a note says so.
+    If a judge has no verdict on the anchor, its ratings are centred on the mean and have a note about this.
 
     Raises:
-        InputError: as ``rate`` does.
+        InputError: as in ``rate``.
     """
     table = tabulate(verdicts)
     boards = {}
     for judge in table.judges:
-        seen = of_judge(table, judge)
-        chosen, said = anchored(settings or RatingSettings(), seen.agents)
-        rated = rate(seen, chosen, lengths)
-        boards[judge] = replace(rated, notes=(*rated.notes, *said))
+        judge_verdicts = of_judge(table, judge)
+        chosen, anchor_notes = anchored(settings or RatingSettings(), judge_verdicts.agents)
+        rated = rate(judge_verdicts, chosen, lengths)
+        boards[judge] = replace(rated, notes=(*rated.notes, *anchor_notes))
     return boards
 
 
 def anchored(settings: RatingSettings, agents: Sequence[str]) -> tuple[RatingSettings, tuple[str, ...]]:
-    """The settings around the mean if none of the agents is the anchor, with a note that says so."""
+    """The settings, without the anchor and with a note about this if the anchor is not among the agents."""
     if settings.anchor is None or settings.anchor in agents:
         return settings, ()
-    said = f"{settings.anchor}, the anchor, has no verdict here: the mean of the ratings takes its place."
-    return replace(settings, anchor=None), (said,)
+    note = f"{settings.anchor}, the anchor, has no verdict here: the ratings are centred on their mean instead."
+    return replace(settings, anchor=None), (note,)
 
 
 def rate_games(
@@ -123,9 +125,10 @@ def rate_games(
     queries: tuple[str, ...] | None = None,
     by: Unit = "query",
 ) -> Ratings:
-    """Rate the agents of games, in which every agent must have played.
+    """Rate the agents of games; every agent must have a game.
 
-    ``health`` is of the judge behind the games; ``queries`` name their clusters, which are ``by``.
+    ``health`` is the health of the judge behind the games, ``queries`` are the names of their clusters, and ``by`` is
+    the unit of these clusters.
 
     Raises:
         ValueError: an agent has no games, or a setting does not fit the games.
@@ -137,19 +140,23 @@ def rate_games(
     unit: Unit = by if settings.cluster and games.cluster is not None else "game"
     units = round(float(games.weights.sum())) if unit == "game" else _clusters(games)
     order = sorted_games(games) if games.are_whole and settings.tournaments else None
-    with ThreadPoolExecutor(1) as beside:  # the other works in Python while one is in compiled code
-        replayed = None if order is None else beside.submit(elo_of, games.agents, order, settings.elo)
+    with ThreadPoolExecutor(1) as elo_thread:  # Elo runs compiled code while the bootstrap runs Python
+        elo_future = None if order is None else elo_thread.submit(elo_of, games.agents, order, settings.elo)
         resampled = bootstrap(parts, fitted, samples, settings.seed, by_query=by_query)
         if resampled is not None:
             resampled = replace(resampled, by=unit)
         compared = compare(parts, fitted, resampled, by_query=by_query, level=settings.level, seed=settings.seed)
-        by_elo = None if replayed is None else replayed.result()
-    agents = _rows(parts, fitted, by_elo, resampled, compared, settings=settings)
-    first = fitted_position(parts, fitted, by_query=by_query, level=settings.level)
-    asked = compared is None if settings.intervals == "sandwich" else samples > 0
-    said = notes(games, fitted, resampled, compared, asked_for_samples=asked, by_query=settings.cluster, by=by)
+        elo_ratings = None if elo_future is None else elo_future.result()
+    agents = _rows(parts, fitted, elo_ratings, resampled, compared, settings=settings)
+    position_effect = fitted_position(parts, fitted, by_query=by_query, level=settings.level)
+    samples_requested = compared is None if settings.intervals == "sandwich" else samples > 0
+    sentences = notes(
+        games, fitted, resampled, compared, asked_for_samples=samples_requested, by_query=settings.cluster, by=by
+    )
     if settings.anchor is not None:
-        said += (f"{settings.anchor} is held at {settings.centre:g}: intervals are of the distance to it.",)
+        sentences += (
+            f"{settings.anchor} is fixed at {settings.centre:g}: the intervals are for the difference to it.",
+        )
     return Ratings(
         agents=agents,
         pairs=pair_differences(games.agents, compared),
@@ -169,10 +176,10 @@ def rate_games(
             samples_without_maximum=resampled.without_maximum if resampled else 0,
             samples_not_converged=resampled.not_converged if resampled else 0,
         ),
-        notes=said if first.value is None else (*said, _position_note(fitted, first)),
+        notes=sentences if position_effect.value is None else (*sentences, _position_note(fitted, position_effect)),
         fragility=fragilities(parts, fitted, agents, settings, queries, by=by),
-        position_low=first.low,
-        position_high=first.high,
+        position_low=position_effect.low,
+        position_high=position_effect.high,
         direct=direct_games(parts, settings.level, by_query=by_query),
         unit=unit,
         units=units,
@@ -186,33 +193,33 @@ def _clusters(games: Games) -> int:
 
 
 def games_to_rate(table: VerdictTable, settings: RatingSettings, health: JudgeHealth | None = None) -> Games:
-    """The games that ``rate`` makes of verdicts, whose health may be known already."""
+    """Convert verdicts to games by the settings; pass their ``health`` if it is already computed."""
     folds = settings.reconcile
     if folds is None:
-        both = both_orders(table)[0].size if health is None else health.both_orders
-        folds = both > 0 and not settings.position
+        games_in_both_orders = both_orders(table)[0].size if health is None else health.both_orders
+        folds = games_in_both_orders > 0 and not settings.position
     if settings.preferences == "soft":
         return average(table) if folds else as_games(table, soft=True)
     return reconcile(table, win_and_tie=settings.win_and_tie) if folds else as_games(table)
 
 
-def _beyond_place(shown: Games, first: str, settings: RatingSettings) -> bool:
-    """Whether an agent is surely better than all others when being shown first has an advantage of its own."""
-    fitted = bradley_terry(shown, replace(settings.bradley_terry, position=True))
+def _beyond_place(games: Games, first: str, settings: RatingSettings) -> bool:
+    """Whether an agent is surely better than all others in a fit with a position effect."""
+    fitted = bradley_terry(games, replace(settings.bradley_terry, position=True))
     if any(problem.cause == "position" for problem in fitted.problems):
         return False
-    compared = compare(shown, fitted, None, by_query=settings.cluster, level=settings.level, seed=settings.seed)
+    compared = compare(games, fitted, None, by_query=settings.cluster, level=settings.level, seed=settings.seed)
     if compared is None:
         return False
-    at, joint = shown.agents.index(first), compared.joint
-    others = np.arange(len(shown.agents)) != at
-    return bool((joint.different[at] & (joint.difference[at] > 0))[others].all())
+    index, joint = games.agents.index(first), compared.joint
+    others = np.arange(len(games.agents)) != index
+    return bool((joint.different[index] & (joint.difference[index] > 0))[others].all())
 
 
 def _rows(
     games: Games,
     fitted: BradleyTerry,
-    by_elo: EloRatings | None,
+    elo_ratings: EloRatings | None,
     resampled: Bootstrap | None,
     compared: PairTests | None,
     *,
@@ -221,7 +228,7 @@ def _rows(
     ratings, matrix, flags = fitted.ratings, win_matrix(games), _flags(games, fitted)
     ranks = competition_ranks(ratings)
     different = compared.joint.different if compared else np.zeros((ratings.size, ratings.size), np.bool_)
-    lettered = groups(ratings, different)
+    letters = groups(ratings, different)
     low = high = rank_low = rank_high = None
     if compared and (resampled or settings.intervals == "sandwich"):
         low, high = compared.interval(ratings, settings.level)
@@ -232,9 +239,11 @@ def _rows(
             rank=int(ranks[i]),
             rank_low=None if rank_low is None else int(rank_low[i]),
             rank_high=None if rank_high is None else int(rank_high[i]),
-            group=lettered[i],
-            elo=float(by_elo.ratings[i]) if by_elo else None,
-            elo_order_sd=float(by_elo.order_sd[i]) if by_elo and np.isfinite(by_elo.order_sd[i]) else None,
+            group=letters[i],
+            elo=float(elo_ratings.ratings[i]) if elo_ratings else None,
+            elo_order_sd=float(elo_ratings.order_sd[i])
+            if elo_ratings and np.isfinite(elo_ratings.order_sd[i])
+            else None,
             bt=float(ratings[i]),
             bt_low=None if low is None else float(low[i]),
             bt_high=None if high is None else float(high[i]),
@@ -261,7 +270,7 @@ def _flags(games: Games, fitted: BradleyTerry) -> dict[str, tuple[str, ...]]:
 
 
 def _whole(count: float) -> float:
-    """Counts of single games as integers, so that they print as such."""
+    """Whole numbers as ``int``, so that they print without decimals; fractions unchanged."""
     nearest = round(float(count))
     return nearest if abs(count - nearest) < 1e-9 * max(1, nearest) else float(count)
 
@@ -276,87 +285,90 @@ def notes(
     by_query: bool,
     by: Unit = "query",
 ) -> tuple[str, ...]:
-    """Sentences on everything unusual about the ratings; none where there is nothing to say."""
-    said = []
-    enough = fewest_queries(len(games.agents))
-    if compared is not None and compared.units < enough:
+    """Sentences on everything unusual about the ratings; empty if there is nothing."""
+    sentences = []
+    least_queries = fewest_queries(len(games.agents))
+    if compared is not None and compared.units < least_queries:
         units = UNITS[by if by_query and games.cluster is not None else "game"][1]
-        said.append(
+        sentences.append(
             f"Too few {units} ({compared.units}): intervals miss too often, so no agent is told from another; "
-            f"{len(games.agents)} agents need at least {enough}."
+            f"{len(games.agents)} agents need at least {least_queries}."
         )
     elif compared is not None:
-        said += _of_few(
-            games.agents, compared.per_agent, enough, by if by_query and games.cluster is not None else "game"
+        sentences += _few_queries_notes(
+            games.agents, compared.per_agent, least_queries, by if by_query and games.cluster is not None else "game"
         )
-    said += [*_of_fit(games, fitted), *_of_clusters(games, by_query=by_query), *_of_absence(games, UNITS[by][1])]
+    sentences += [
+        *_fit_notes(games, fitted),
+        *_cluster_notes(games, by_query=by_query),
+        *_absence_notes(games, UNITS[by][1]),
+    ]
     if resampled is not None:
-        said += _of_bootstrap(resampled)
+        sentences += _bootstrap_notes(resampled)
     elif asked_for_samples:
-        alone = (
+        cause = (
             "there is a single game"
             if games.cluster is None or not by_query
             else f"all games are on one {UNITS[by][0]}"
         )
-        said.append(f"There are no intervals: {alone}, which says nothing about variation.")
+        sentences.append(f"There are no intervals: {cause}, which says nothing about variation.")
     if games.tally is not None:
-        said += _of_tally(games.tally)
-    return tuple(said)
+        sentences += _tally_notes(games.tally)
+    return tuple(sentences)
 
 
-def _of_few(agents: Sequence[str], played: NDArray[np.int64], enough: int, by: Unit) -> list[str]:
-    """Agents with too few queries of their own, where the others have enough."""
-    few = [(count, name) for count, name in zip(played.tolist(), agents, strict=True) if count < enough]
-    if not few:
+def _few_queries_notes(agents: Sequence[str], played: NDArray[np.int64], least_queries: int, by: Unit) -> list[str]:
+    """A note on the agents with too few queries."""
+    too_few = [(count, name) for count, name in zip(played.tolist(), agents, strict=True) if count < least_queries]
+    if not too_few:
         return []
-    named = listed([f"{name} ({count})" for count, name in sorted(few)], _NAMED)
+    named = listed([f"{name} ({count})" for count, name in sorted(too_few)], _MAX_NAMES)
     return [
-        f"Too few {UNITS[by][1]} of their own: {named}. {len(agents)} agents need at least {enough} each, so these are "
-        "told from no other."
+        f"Too few {UNITS[by][1]} of their own: {named}. {len(agents)} agents need at least {least_queries} each, "
+        "so these are told from no other."
     ]
 
 
 def _preference_note(table: VerdictTable) -> str:
-    """What a reader of such ratings must know."""
-    said = "Games are scored by preferences: 0.7 is 0.7 of a win and 0.3 of a loss, a tie is half of each"
+    """The note on ratings by preferences."""
+    explanation = "Games are scored by preferences: 0.7 is 0.7 of a win and 0.3 of a loss, a tie is half of each"
     without = len(table) if table.preference is None else int(np.isnan(table.preference).sum())
     if not without:
-        return f"{said}."
-    return f"{said}; {without:,} of {len(table):,} verdicts have no probability and count as 1, 0.5 or 0."
+        return f"{explanation}."
+    return f"{explanation}; {without:,} of {len(table):,} verdicts have no probability and count as 1, 0.5 or 0."
 
 
 def _position_note(fitted: BradleyTerry, first: Estimate) -> str:
-    """What ratings with a position term are, and what it comes to."""
-    said = "Every verdict is a game, as a position term needs: the two orders of a pair are not reconciled."
+    """The note on ratings with a position term, with the size of the effect if it is identified."""
+    explanation = "Every verdict is a game, as a position term needs: the two orders of a pair are not reconciled."
     if any(problem.cause == "position" for problem in fitted.problems):
-        return said
+        return explanation
     interval = "" if first.low is None else f" ({SIGNED.between(first.low, first.high)})"
-    return (
-        f"Being shown first is worth {SIGNED.write(first.value)} points{interval}, which these ratings take off. {said}"
-    )
+    effect = f"{SIGNED.write(first.value)} points{interval}"
+    return f"Being shown first is worth {effect}, which these ratings take off. {explanation}"
 
 
-def _of_fit(games: Games, fitted: BradleyTerry) -> list[str]:
-    said = [f"No maximum of the likelihood: {problem.message}." for problem in fitted.problems]
+def _fit_notes(games: Games, fitted: BradleyTerry) -> list[str]:
+    sentences = [f"No maximum of the likelihood: {problem.message}." for problem in fitted.problems]
     if fitted.problems:
-        said.append(
+        sentences.append(
             f"Flagged ratings rest on a weak prior, {fitted.settings.prior_games:g} virtual draw(s) against an average "
             "agent; where they are flagged for ties or position it holds the tie parameter and order effect instead."
         )
     if not fitted.converged:
-        said.append(
+        sentences.append(
             f"Bradley-Terry did not converge in {fitted.iterations} iterations "
             f"(gradient {fitted.gradient_norm:.2g} games): do not use these ratings."
         )
     if not games.are_whole:
-        said.append("There is no Elo rating: counts are fractions of games, which cannot be replayed in order.")
-    once = [name for name, count in zip(games.agents, games.per_agent(), strict=True) if count <= 1]
-    if once:
-        said.append(f"Rated on a single game: {', '.join(once)}.")
-    return said
+        sentences.append("There is no Elo rating: counts are fractions of games, which cannot be replayed in order.")
+    single = [name for name, count in zip(games.agents, games.per_agent(), strict=True) if count <= 1]
+    if single:
+        sentences.append(f"Rated on a single game: {', '.join(single)}.")
+    return sentences
 
 
-def _of_clusters(games: Games, *, by_query: bool) -> list[str]:
+def _cluster_notes(games: Games, *, by_query: bool) -> list[str]:
     if not by_query:
         return ["Intervals treat games as independent, as asked; games on one query usually are not."]
     if games.cluster is None:
@@ -365,70 +377,72 @@ def _of_clusters(games: Games, *, by_query: bool) -> list[str]:
 
 
 def _presence(games: Games) -> tuple[dict[str, int], int]:
-    """On how many queries, or conversations, each agent has a game, and any has."""
+    """Number of queries (or conversations) with a game of each agent, and with any game."""
     played = np.zeros((len(games.agents), int(np.asarray(games.cluster).max(initial=-1)) + 1), np.bool_)
     played[games.a, games.cluster] = played[games.b, games.cluster] = True
     return dict(zip(games.agents, played.sum(axis=1).tolist(), strict=True)), int(played.any(axis=0).sum())
 
 
 def _absent(games: Games) -> dict[str, int]:
-    """Agents that met on fewer queries than some other, with their number; equally sparse ones are not absent."""
+    """Agents with fewer than 90 % of the queries of the agent with the most, with their number of queries."""
     if games.cluster is None:
         return {}
     counts, _ = _presence(games)
-    most = max(counts.values())
-    return {name: count for name, count in counts.items() if count < _PRESENT * most}
+    largest = max(counts.values())
+    return {name: count for name, count in counts.items() if count < _MIN_PRESENCE * largest}
 
 
-def _of_absence(games: Games, units: str) -> list[str]:
-    """Agents without a game on many of the queries, or conversations, the most absent first."""
+def _absence_notes(games: Games, units: str) -> list[str]:
+    """A note on the agents without games on many queries (or conversations), those with the fewest first."""
     if games.cluster is None:
         return []
     counts, queries = _presence(games)
-    absent = sorted((count, name) for name, count in counts.items() if count < _PRESENT * queries)
+    absent = sorted((count, name) for name, count in counts.items() if count < _MIN_PRESENCE * queries)
     if not absent:
         return []
     if len(absent) == len(counts):
-        who = f"Agents have games on {absent[0][0]:,} to {absent[-1][0]:,}"
+        subject = f"Agents have games on {absent[0][0]:,} to {absent[-1][0]:,}"
         if absent[0][0] == absent[-1][0]:
-            who = f"Each agent has games on {absent[0][0]:,}"
-        return [f"{who} of {queries:,} {units}: {_ELSEWHERE}"]
-    named = [f"{name} has games on {count:,} of {queries:,} {units}" for count, name in absent[:_NAMED]]
-    more = f", and {len(absent) - _NAMED:,} more agents are absent from some" if len(absent) > _NAMED else ""
-    return [f"{', '.join(named)}{more}: {_ELSEWHERE}"]
+            subject = f"Each agent has games on {absent[0][0]:,}"
+        return [f"{subject} of {queries:,} {units}: {_DIFFERENT_QUERIES}"]
+    named = [f"{name} has games on {count:,} of {queries:,} {units}" for count, name in absent[:_MAX_NAMES]]
+    others = f", and {len(absent) - _MAX_NAMES:,} more agents are absent from some" if len(absent) > _MAX_NAMES else ""
+    return [f"{', '.join(named)}{others}: {_DIFFERENT_QUERIES}"]
 
 
-def _of_bootstrap(resampled: Bootstrap) -> list[str]:
-    said = []
+def _bootstrap_notes(resampled: Bootstrap) -> list[str]:
+    sentences = []
     samples = len(resampled.samples)
     if resampled.without_maximum and resampled.without_maximum < samples:
-        said.append(
+        sentences.append(
             f"{resampled.without_maximum} of {samples} bootstrap samples have no maximum of the likelihood "
             "(an agent without a loss, a win or a game in them) and use the weak prior."
         )
     if resampled.not_converged:
-        said.append(f"{resampled.not_converged} of {samples} bootstrap samples did not converge.")
+        sentences.append(f"{resampled.not_converged} of {samples} bootstrap samples did not converge.")
     if resampled.model_samples is not None:
-        said.append(
+        sentences.append(
             "Resampling cannot show all uncertainty here, so intervals are widened to those of a normal approximation "
             "to the fitted model."
         )
-    return said
+    return sentences
 
 
-def _of_tally(tally: Tally) -> list[str]:
-    said = []
+def _tally_notes(tally: Tally) -> list[str]:
+    sentences = []
     if tally.both_orders and tally.single_order:
-        said.append(
+        sentences.append(
             f"{tally.single_order:,} of {tally.games:,} games were judged in one order only; that verdict stands."
         )
     if tally.contradictions:
-        said.append(
+        sentences.append(
             f"{tally.contradictions:,} of {tally.both_orders:,} games judged in both orders contradict themselves: "
             "ties."
         )
     if tally.repeated and tally.games < tally.verdicts:
-        said.append(f"{tally.repeated} verdicts repeat a query, judge and order; the majority of each order counts.")
+        sentences.append(
+            f"{tally.repeated} verdicts repeat a query, judge and order; the majority of each order counts."
+        )
     elif tally.repeated:
-        said.append(f"{tally.repeated} verdicts repeat a query, judge and order, and count as games of their own.")
-    return said
+        sentences.append(f"{tally.repeated} verdicts repeat a query, judge and order, and count as separate games.")
+    return sentences

@@ -1,4 +1,4 @@
-"""What goes into ratings and what comes out: all choices, the leaderboard line by line, the judges' health."""
+"""Settings and results of ratings: the settings, the leaderboard, comparisons of agents, and the judges' health."""
 
 from __future__ import annotations
 
@@ -26,51 +26,52 @@ UNITS: Final[Mapping[Unit, tuple[str, str]]] = {
     "conversation": ("conversation", "conversations"),
     "game": ("game", "games"),
 }
-"""In words: one, and many."""
+"""Singular and plural of each unit."""
 
 
 FEWEST_QUERIES: Final = 10
-"""With fewer queries, no agent is told from another, however few agents there are; see ``fewest_queries``."""
+"""With fewer queries no difference is significant, for any number of agents; see ``fewest_queries``."""
 
 
 def fewest_queries(agents: int) -> int:
-    """From how many queries (or games) on intervals of all differences hold their level, by simulation.
+    """Least number of queries (or games) at which simultaneous intervals of all differences reach their level.
 
-    Ten for up to three agents, and ten more each time their number doubles: ``benchmarks/few_queries.py``.
+    Ten for up to three agents, and ten more each time their number doubles; by simulation, see
+    ``benchmarks/few_queries.py``.
     """
     return math.ceil(FEWEST_QUERIES * (1 + math.log2(max(agents, 3) / 3)))
 
 
 _MOST_DRAWS: Final = 100_000
-"""Random draws, each of which stays in memory."""
+"""Limit of random draws, because each stays in memory."""
 
 
-def _one_of(given: str, *known: str) -> tuple[str, bool]:
-    return f"{', '.join(known[:-1])} or {known[-1]}", given in known
+def _one_of(value: str, *choices: str) -> tuple[str, bool]:
+    return f"{', '.join(choices[:-1])} or {choices[-1]}", value in choices
 
 
 class RatingSettings(Struct, frozen=True):
-    """All choices behind a leaderboard.
+    """Settings of a leaderboard.
 
     Attributes:
-        k, initial, tournaments: Elo's factor, starting rating and number of random orders; none for no Elo ratings.
-        scale: points per factor of ten in odds, of both ratings.
-        ties: how Bradley-Terry treats ties; as half a win each where games are scored by preferences.
-        preferences: ``hard`` scores a game by its verdict, ``soft`` by how sure the judge is of it, where it says so.
-        position: whether Bradley-Terry estimates the advantage of being shown first; needs single verdicts.
+        k, initial, tournaments: Elo's K-factor, starting rating and number of random orders (0: no Elo ratings).
+        scale: points per factor of ten in odds, for Elo and Bradley-Terry.
+        ties: the tie model of Bradley-Terry; ``preferences="soft"`` always uses ``half``.
+        preferences: ``hard`` scores a game by its verdict, ``soft`` by the judge's probability if there is one.
+        position: estimate the advantage of being shown first; needs single verdicts.
         centre: mean of the Bradley-Terry ratings, or the rating of ``anchor``.
-        anchor: agent held at ``centre``, ``None`` for the mean.
-        reconcile: fold the two orders of a game into one; ``None`` does where any game has both orders, unless
-            ``position`` is set.
-        win_and_tie: what a win in one order and a tie in the other make.
-        cluster: resample whole queries, or conversations, not single games.
-        bootstrap: samples of resampled queries, which joint ranks and groups rest on; 0 for no intervals.
-        intervals: with samples of the ``bootstrap``, or without from the ``sandwich`` covariance alone. Intervals of
-            ratings are the sandwich's with Student's t in both, which hold at few queries where percentiles do not.
-        level: of intervals, and with which all rank intervals, groups and separable pairs hold at once.
-        seed: of Elo's orders and the bootstrap.
-        fragility: of the ``leader`` alone, of it and all ``neighbours`` (dozens of fits each), or ``none``; ``auto``
-            adds the neighbours up to 12 agents and 20,000 games.
+        anchor: agent with a rating fixed at ``centre``; ``None`` fixes the mean.
+        reconcile: merge the two orders of a game into one; ``None`` merges if any game has both orders and ``position``
+            is off.
+        win_and_tie: result of a win in one order and a tie in the other.
+        cluster: resample whole queries (or conversations) instead of single games.
+        bootstrap: number of bootstrap samples, for joint ranks and groups; 0 for no intervals.
+        intervals: ``bootstrap`` uses the samples, ``sandwich`` only the covariance. Intervals of ratings use the
+            sandwich with Student's t in both cases, because percentiles fail with few queries.
+        level: level of the intervals; simultaneous for rank intervals, groups and separable pairs.
+        seed: seed of Elo's orders and of the bootstrap.
+        fragility: compute it for the ``leader`` only, for the leader and all ``neighbours`` (dozens of fits each), or
+            ``none``; ``auto`` includes the neighbours up to 12 agents and 20,000 games.
     """
 
     k: float = 32.0
@@ -107,9 +108,9 @@ class RatingSettings(Struct, frozen=True):
             "preferences": _one_of(self.preferences, "hard", "soft"),
             "fragility": _one_of(self.fragility, "none", "leader", "neighbours", "auto"),
         }
-        for name, (asked, holds) in allowed.items():
-            if not holds:
-                raise InputError(f"ratings: {name} must be {asked}, not {getattr(self, name)!r}")
+        for name, (constraint, valid) in allowed.items():
+            if not valid:
+                raise InputError(f"ratings: {name} must be {constraint}, not {getattr(self, name)!r}")
         if self.reconcile and self.position:
             raise InputError(
                 "ratings: reconciled games have no order, so 'position' does not go with them; leave one of the two out"
@@ -117,39 +118,37 @@ class RatingSettings(Struct, frozen=True):
 
     @property
     def tie_model(self) -> TieModel:
-        """How ties are treated in the end."""
+        """The tie model in use: ``half`` for soft preferences, otherwise ``ties``."""
         return "half" if self.preferences == "soft" else self.ties
 
     @property
     def bradley_terry(self) -> BradleyTerrySettings:
-        """The part of the settings that Bradley-Terry needs."""
-        from arena.ratings.bradley_terry import BradleyTerrySettings  # late: whoever reads kept ratings fits none
+        from arena.ratings.bradley_terry import BradleyTerrySettings  # late import: reading saved ratings fits no model
 
         return BradleyTerrySettings(self.tie_model, self.position, self.centre, self.anchor, self.scale)
 
     @property
     def elo(self) -> EloSettings:
-        """The part of the settings that Elo needs."""
         from arena.ratings.elo import EloSettings
 
         return EloSettings(self.k, self.initial, self.scale, self.tournaments, self.seed)
 
 
 class AgentRating(Struct, frozen=True):
-    """One line of the leaderboard.
+    """One row of the leaderboard.
 
     Attributes:
         rank: 1 + the number of agents with a higher ``bt``.
-        rank_low, rank_high: best and worst rank; all agents' intervals hold their true ranks at once at the level of
-            the settings, see ``ranks.rank_intervals``. An agent that can rank first is tied for first: none is surely
-            better. ``None`` where there is no bootstrap.
-        group: letters; agents that share one cannot be told apart, see ``ranks.groups``.
-        elo: mean Elo rating over random orders of the games, ``None`` for fractions of games, which have no order.
-        elo_order_sd: its standard deviation over orders: order noise, no confidence interval.
+        rank_low, rank_high: best and worst rank, simultaneous for all agents at the level of the settings, see
+            ``ranks.rank_intervals``. An agent with best rank 1 is tied for first: no agent is surely better. ``None``
+            without intervals.
+        group: letters; agents that share a letter are not separable, see ``ranks.groups``.
+        elo: mean Elo rating over random orders of the games; ``None`` for fractional games, which have no order.
+        elo_order_sd: standard deviation of ``elo`` over orders: noise of the order, not a standard error.
         bt: Bradley-Terry rating.
-        bt_low, bt_high: its interval, ``None`` where none was asked for or a single query shows no variation.
-        games, wins, ties, losses: of the games rated.
-        flags: why the rating is to be read with care: ``undefeated``, ``winless``, ``separated``, ``disconnected``,
+        bt_low, bt_high: interval of ``bt``; ``None`` if the settings ask for none or there is a single query.
+        games, wins, ties, losses: counts of the rated games.
+        flags: reasons to read the rating with care: ``undefeated``, ``winless``, ``separated``, ``disconnected``,
             ``ties``, ``position``, ``single_game``.
     """
 
@@ -171,16 +170,16 @@ class AgentRating(Struct, frozen=True):
 
 
 class Convergence(Struct, frozen=True):
-    """How the fits ended.
+    """Convergence of the fits.
 
     Attributes:
-        converged, iterations, gradient_norm: Newton's method on the point estimate; the norm is in games.
-        prior_games: virtual draws behind each rating flagged for having no maximum; 0 is plain maximum likelihood.
-        resampled: ``query``, ``conversation`` or ``game``, ``None`` where there was no bootstrap.
-        units: queries or games drawn from.
-        samples: bootstrap samples.
-        samples_without_maximum: those that used the prior.
-        samples_not_converged: those in which Newton's method did not converge.
+        converged, iterations, gradient_norm: of Newton's method for the point estimate; the norm is in games.
+        prior_games: virtual draws behind each rating without a maximum; 0 for plain maximum likelihood.
+        resampled: resampled unit: ``query``, ``conversation`` or ``game``; ``None`` without a bootstrap.
+        units: number of units in the data.
+        samples: number of bootstrap samples.
+        samples_without_maximum: number of samples that use the prior.
+        samples_not_converged: number of samples in which Newton's method did not converge.
     """
 
     converged: bool
@@ -195,21 +194,21 @@ class Convergence(Struct, frozen=True):
 
 
 class PairDifference(Struct, frozen=True):
-    """Two agents compared.
+    """Comparison of two agents.
 
     Attributes:
-        difference: in Bradley-Terry points.
-        p_holm: p-value corrected for all pairs by the intervals that ``low`` and ``high`` are from, so that it is below
-            1 - level just where the two are separable; ``None`` where the queries are too few for any.
-        p: p-value of this pair alone.
-        se: standard error of the difference, clustered as the ratings are.
-        low, high: interval of the difference; those of all pairs hold at once at the level of the settings.
-        separable: whether that interval leaves out 0, so that the order of the two can be believed.
-        queries_needed: more queries (games, where there are none) that would make them separable with probability 0.8
-            if the difference is what it seems; 0 if they are, ``None`` if they are as good as equal or if the rating of
-            either is arbitrary, which leaves nothing to tell its variation from.
-        queries_needed_low, queries_needed_high: the same for a difference at the ends of its interval at 80 %; the
-            second is ``None`` where that interval holds 0.
+        difference: difference of the Bradley-Terry ratings, in points.
+        p_holm: p-value corrected for all pairs, consistent with ``low`` and ``high``: below 1 - level only if the two
+            are separable; ``None`` for too few queries.
+        p: uncorrected p-value; ``None`` for too few queries.
+        se: standard error of the difference, with the clusters of the ratings.
+        low, high: interval of the difference, simultaneous for all pairs at the level of the settings.
+        separable: whether the interval excludes 0, so that the order of the two is certain at this level.
+        queries_needed: additional queries (or games, without queries) that separate them with probability 0.8 if the
+            true difference is the estimate; 0 if they are separable; ``None`` if they are practically equal, or if one
+            of the ratings is arbitrary, so that its variation is unknown.
+        queries_needed_low, queries_needed_high: the same for the upper and the lower end of the 80 % interval of the
+            difference; the second is ``None`` if this interval includes 0.
     """
 
     better: str
@@ -227,18 +226,17 @@ class PairDifference(Struct, frozen=True):
 
 
 class Fragility(Struct, frozen=True):
-    """How few games, or queries, carry the order of two agents; found and confirmed as ``fragility`` says.
+    """Number of games or queries whose removal swaps two agents, see module ``fragility``.
 
     Attributes:
-        change: ``leader``, that anyone else leads, or ``neighbours``, that these two change places.
-        ahead, behind: the order as it is; for a change of leader, ``behind`` is who would lead.
-        unit: ``game`` (its two orders reconciled, where they were), or ``query`` or ``conversation`` with all of its
-            games.
-        units: how many there are.
-        count: how many suffice, 0 where the two are equal already, ``None`` for more than ``tried``.
+        change: ``leader`` (another agent leads) or ``neighbours`` (these two swap places).
+        ahead, behind: the present order; for ``leader``, ``behind`` is the new leader.
+        unit: the removed unit: ``game`` (after reconciliation), or ``query`` or ``conversation`` with all its games.
+        units: number of units in the data.
+        count: number of removals that suffice; 0 if the two are already equal, ``None`` if ``tried`` do not suffice.
         share: count divided by units.
-        tried: the most that were left out together.
-        queries: names of the queries, or conversations, to leave out, those that weigh most first; empty for games.
+        tried: the largest number of removals tried.
+        queries: names of the removed queries (or conversations), by decreasing influence; empty for games.
     """
 
     change: Literal["leader", "neighbours"]
@@ -253,36 +251,37 @@ class Fragility(Struct, frozen=True):
 
     @property
     def noun(self) -> tuple[str, str]:
-        """What is left out: one, and many."""
+        """Singular and plural of the removed unit."""
         return UNITS[self.unit]
 
     @property
     def sentence(self) -> str:
-        """Of a change of leader: how many suffice, and who would lead."""
+        """Sentence about a change of leader; only for ``leader`` with a ``count``."""
         return f"Without {self.count} of {counted(self.units, *self.noun)} {self.behind} would be rated highest."
 
 
 class JudgeHealth(Struct, frozen=True):
-    """What verdicts say about their judge. What is unknown has no value: nothing there to compute it from.
+    """Consistency and biases of the judge behind a set of verdicts.
 
-    Intervals are at 95 % and clustered by query or conversation where these are known.
+    An estimate without data has no value. Intervals are at 95 % and clustered by query or conversation, if known.
 
     Attributes:
+        n: number of verdicts.
         tie_rate: share of verdicts that are ties.
-        both_orders: games judged in both orders.
-        order_agreement: share of those with the same outcome in both.
-        contradictions: how many of them have another winner in each order.
-        decided: verdicts that are no tie.
-        first_share: share of those won by the agent shown first.
+        both_orders: number of games judged in both orders.
+        order_agreement: share of these games with the same outcome in both orders.
+        contradictions: number of these games with a different winner in each order.
+        decided: number of verdicts with a winner.
+        first_share: share of the decided verdicts won by the agent shown first.
         first_effect: advantage of being shown first, in Elo points; 0 for an unbiased judge.
-        lengths_compared: decided verdicts on two answers of known and different length.
-        longer_share: share of those won by the longer answer.
-        longer_effect: advantage of the longer answer over a shorter one of an equally strong agent, in Elo points.
-            Length is not assigned by chance, so it says how verdicts go along with length, not what causes them.
-        triples: sets of three agents in which each pair has a majority winner.
-        intransitive_triples: those in which the three beat each other in a circle.
-        queries: queries with a verdict, ``None`` where verdicts name none.
-        coverage: share of all combinations of a query and a pair of agents that have a verdict.
+        lengths_compared: number of decided verdicts on two answers of known and different length.
+        longer_share: share of these verdicts won by the longer answer.
+        longer_effect: advantage of the longer answer between equally strong agents, in Elo points. Length is not
+            randomised, so this is an association and not a cause.
+        triples: number of triples of agents with a majority winner in each pair.
+        intransitive_triples: number of these triples that are circles.
+        queries: number of queries with a verdict; ``None`` if verdicts name no query.
+        coverage: share of all combinations of a query and a pair of agents with a verdict.
     """
 
     n: int
@@ -303,16 +302,15 @@ class JudgeHealth(Struct, frozen=True):
 
 
 class JudgePair(Struct, frozen=True):
-    """Two judges on the games that both judged.
+    """Agreement of two judges on the games that both judged.
 
     Attributes:
-        games: how many those are, each with its two orders reconciled.
-        same_winner, both_tie, opposite: games on which they agree on the winner, both see a tie, or name opposite
-            winners.
-        first_tie, second_tie: games on which only one of them sees a tie.
+        games: number of these games, after reconciliation of the two orders.
+        same_winner, both_tie, opposite: games with the same winner, with two ties, and with opposite winners.
+        first_tie, second_tie: games that only the first, or only the second judge calls a tie.
         agreement: share of games with the same outcome.
-        kappa: Cohen's, all disagreements alike.
-        kappa_linear: a tie against a win costs half of opposite winners.
+        kappa: Cohen's kappa, with equal weight for all disagreements.
+        kappa_linear: Cohen's kappa, in which a tie against a win counts half as much as opposite winners.
     """
 
     first: str
@@ -329,13 +327,14 @@ class JudgePair(Struct, frozen=True):
 
 
 class JudgeAgreement(Struct, frozen=True):
-    """How far several judges agree.
+    """Agreement between several judges.
 
     Attributes:
-        games: games with the verdicts of at least two judges.
-        alpha: Krippendorff's, nominal: win, tie and loss are three names.
-        alpha_ordinal: win, tie and loss are an order.
-        pairs: every two judges that share a game.
+        judges: names of the judges.
+        games: number of games judged by at least two judges.
+        alpha: Krippendorff's alpha, nominal: all disagreements count alike.
+        alpha_ordinal: Krippendorff's alpha with loss, tie and win as an ordinal scale.
+        pairs: one per pair of judges with a common game.
     """
 
     judges: tuple[str, ...]
@@ -346,28 +345,26 @@ class JudgeAgreement(Struct, frozen=True):
 
 
 class Ratings(Struct, frozen=True):
-    """A leaderboard with all that is needed to judge it.
+    """A leaderboard with its uncertainty, diagnostics and notes.
 
     Attributes:
-        agents: best first.
-        pairs: every pair of agents tested; empty where there is nothing to estimate variation from.
-        judge_health: of all verdicts; ``None`` where games came without verdicts.
-        position_effect: advantage of being shown first in points, ``None`` unless the settings ask for it.
-        position_low, position_high: its interval at the level of the settings.
-        tie_parameter: Davidson's nu, ``None`` with half-win ties.
-        tally: how verdicts became games, ``None`` where games came without verdicts.
-        notes: in words, what a reader must know before believing the numbers.
-        judges: how far several judges agree; ``None`` for one judge, or where verdicts name no query.
-        fragility: by game and, where they are known, by query; empty where the settings ask for none, and for
-            fractions of games.
-        direct: the games of every two agents that met.
-        unit, units: what is independent, queries, conversations or games, and how many of them there are.
-        beyond_place: whether the agent rated highest is still surely better than all others when the advantage of being
-            shown first is estimated along; ``None`` where place cannot matter (every game was judged in both orders),
-            is part of the ratings, or is not known.
-        absent: agents with games on clearly fewer queries than others, each with its number; what these others met may
-            have been harder.
-        unjudged: further queries of the same data on which no game is judged, though it could be.
+        agents: one row per agent, best first.
+        pairs: comparisons of all pairs of agents; empty for a single query (or game), which shows no variation.
+        judge_health: health of the judge, from all verdicts; ``None`` for games without verdicts.
+        position_effect: advantage of being shown first in points; ``None`` unless ``settings.position`` is on.
+        position_low, position_high: interval of ``position_effect`` at the level of the settings.
+        tie_parameter: Davidson's nu, or Rao and Kupper's theta; ``None`` with half-win ties.
+        tally: counts of the conversion of verdicts to games; ``None`` for games without verdicts.
+        notes: sentences with warnings about the numbers.
+        judges: agreement between judges; ``None`` for one judge, or if verdicts name no query.
+        fragility: by game and, if queries are known, by query; empty if off, and for fractional games.
+        direct: games of each pair of agents that met.
+        unit, units: the independent unit (query, conversation or game) and the number of units.
+        beyond_place: whether the agent rated highest is still surely better than all others in a fit with a position
+            effect; ``None`` if every game was judged in both orders, or if ``settings.position`` is on.
+        absent: number of queries of each agent with games on clearly fewer queries than others; the queries of the
+            others may be harder.
+        unjudged: number of queries in the data without a judged game.
     """
 
     agents: tuple[AgentRating, ...]
@@ -392,38 +389,40 @@ class Ratings(Struct, frozen=True):
 
     @property
     def noun(self) -> tuple[str, str]:
-        """What is independent, in words: one, and many."""
+        """Singular and plural of the independent unit."""
         return UNITS[self.unit]
 
     @property
     def by_rank(self) -> tuple[AgentRating, ...]:
-        """The agents from the highest Bradley-Terry rating down, whatever orders ``agents``."""
+        """The agents sorted by decreasing Bradley-Terry rating; ``agents`` may have another order."""
         return tuple(sorted(self.agents, key=attrgetter("rank", "agent")))
 
     @property
     def asked(self) -> str:
-        """What more of would tell more, in words."""
+        """Plural of the unit to collect more of: conversations if these are the unit, otherwise queries."""
         return UNITS["query" if self.unit == "game" else self.unit][1]
 
     @property
     def flips(self) -> tuple[Fragility, ...]:
-        """What ``fragility`` says of agents whose order rests on games, not on the prior of those that are flagged.
+        """The entries of ``fragility`` for agents whose order depends on games and not on the prior of flagged agents.
 
-        On few queries that prior moves all others too.
+        With few queries the prior also moves the agents without flags.
         """
-        few = self.convergence.prior_games > 0 and self.units < fewest_queries(len(self.agents))
-        held = {row.agent for row in self.agents if few or set(row.flags) - {"single_game"}}
-        return tuple(one for one in self.fragility if one.count is None or held.isdisjoint((one.ahead, one.behind)))
+        all_affected = self.convergence.prior_games > 0 and self.units < fewest_queries(len(self.agents))
+        by_prior = {row.agent for row in self.agents if all_affected or set(row.flags) - {"single_game"}}
+        return tuple(
+            flip for flip in self.fragility if flip.count is None or by_prior.isdisjoint((flip.ahead, flip.behind))
+        )
 
     @property
     def contradicted(self) -> tuple[str, ...]:
-        """Agents that one rating each cannot describe, from the highest rated down, see ``pairs.contradicted``."""
+        """Agents on a circle of sure results, from the highest rated down, see ``pairs.contradicted``."""
         above = ((pair.better, pair.worse) for pair in self.pairs if pair.separable)
         return contradicted([row.agent for row in self.by_rank], self.direct, above)
 
     @property
     def neighbours(self) -> tuple[PairDifference, ...]:
-        """The pairs of agents that follow each other on the leaderboard, from the top."""
-        of_two = {frozenset((pair.better, pair.worse)): pair for pair in self.pairs}
-        names = [row.agent for row in self.agents]
-        return tuple(of_two[frozenset(two)] for two in itertools.pairwise(names) if frozenset(two) in of_two)
+        """Comparisons of adjacent agents on the leaderboard, from the top."""
+        by_agents = {frozenset((pair.better, pair.worse)): pair for pair in self.pairs}
+        adjacent = map(frozenset, itertools.pairwise(row.agent for row in self.agents))
+        return tuple(by_agents[pair] for pair in adjacent if pair in by_agents)

@@ -1,12 +1,12 @@
-"""How far each query tells agents apart, and how each agent did on it. Pure: verdicts in, figures out.
+"""Figures of each query: how well it separates the agents, and how each agent performed on it.
 
-An agent's share on a query is its points, a win 1 and a tie half, divided by its games there. What a query contributes
-to the order of agents is measured as test theory measures an item: by the correlation of the scores on it with the
-scores on all the others (the corrected item-total correlation, Lord and Novick 1968, chapter 15), and by their spread.
+An agent's share on a query is its points (win 1, tie 0.5) divided by its games there. The contribution of a query to
+the order of agents is that of an item in test theory: the correlation of the scores on it with the scores on all other
+queries (the corrected item-total correlation, Lord and Novick 1968, chapter 15), and the spread of the scores.
 
-Where all queries are alike, some come out above the others and some below 0 all the same. So the same games are
-simulated from the Bradley-Terry model fitted to them, in which every query is like any other, and a query is said to
-differ only if it lies farther out than the farthest query of these tournaments does in 96 % of them.
+Even if all queries are equal, chance puts some far above the others and some below 0. So the same games are simulated
+from the fitted Bradley-Terry model, in which all queries are equal. A query differs only if it is more extreme than the
+most extreme query in 96 % of these tournaments.
 """
 
 from __future__ import annotations
@@ -29,36 +29,37 @@ from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import Interval, share_interval
 
 _FEWEST_AGENTS = 3
-"""With two agents every correlation is 1 or -1."""
+"""Least number of agents: with two every correlation is 1 or -1."""
 
 _REPLICATES: Final = (49, 399)
-"""Simulated tournaments, at least and at most: the farthest query of 49 is passed by chance in 2 % on each side."""
+"""Least and largest number of simulated tournaments: 49 allow a test at 2 % on each side."""
 _SIMULATED: Final = 30_000_000
-"""Games in all of them: about a second."""
+"""Limit of simulated games over all tournaments: about a second."""
 _EACH_SIDE: Final = 0.02
+"""Probability of a false mark on each side."""
 _FLAT: Final = 1e-9
-"""No spread, but for rounding."""
+"""A smaller standard deviation is 0 except for rounding."""
 _QUARTILES: Final = 1.349
-"""Standard deviations of a normal between its quartiles."""
+"""Distance between the quartiles of a normal distribution, in standard deviations."""
 
 _Places: TypeAlias = NDArray[np.intp]
 Unlike: TypeAlias = Literal["more", "reversed"]
-"""How a query differs from the others by more than chance: it separates the agents more, or turns their order round."""
+"""How a query differs from the others by more than chance: it separates the agents more, or it reverses their order."""
 
 
 class QueryFigures(Struct, frozen=True):
-    """What one query's games show; a figure is ``None`` where there is nothing to compute it from.
+    """Figures of one query; a figure without data is ``None``.
 
     Attributes:
-        games: rated, over all judges.
-        decided: share of these with a winner.
-        spread: standard deviation of the agents' shares on this query, 0 where all are alike.
+        games: number of rated games, over all judges.
+        decided: share of these games with a winner.
+        spread: standard deviation of the agents' shares on this query, 0 if all are equal.
         agreement: correlation of the agents' shares here with those on all other queries, -1 to 1.
-        both_orders: games that were judged in both orders.
-        orders_differ: share of these whose two orders do not say the same.
-        by_several: games of one pair that several judges judged.
-        judges_differ: share of these on which the judges do not say the same.
-        beyond_chance: how the query differs from the others, ``None`` where chance explains it: see ``unlike``.
+        both_orders: number of games judged in both orders.
+        orders_differ: share of these games with different outcomes in the two orders.
+        by_several: number of pairs judged by several judges.
+        judges_differ: share of these pairs on which the judges disagree.
+        beyond_chance: how the query differs from the others; ``None`` if chance explains it, see ``unlike``.
     """
 
     query_id: str
@@ -74,9 +75,9 @@ class QueryFigures(Struct, frozen=True):
 
     @property
     def separation(self) -> float | None:
-        """Spread times agreement, negative where the games turn the order of the other queries round.
+        """Spread times agreement; negative if the games reverse the order of the other queries.
 
-        So much more of the points here goes to an agent that is one standard deviation better on the other queries.
+        It is the slope of the shares here per standard deviation of the shares on the other queries.
         """
         if self.spread is None or self.agreement is None:
             return 0.0 if self.spread == 0 else None
@@ -84,10 +85,10 @@ class QueryFigures(Struct, frozen=True):
 
 
 class GamesOfAgent(Struct, frozen=True):
-    """Games of one agent, on one query or on several.
+    """Games of one agent by outcome, on one or more queries.
 
     Attributes:
-        low, high: interval of the share on several queries, by query or conversation; ``None`` for a single one.
+        low, high: interval of the share over several queries, by query or conversation; ``None`` for a single query.
     """
 
     won: int
@@ -98,16 +99,15 @@ class GamesOfAgent(Struct, frozen=True):
 
     @property
     def games(self) -> int:
-        """All of them."""
         return self.won + self.tied + self.lost
 
     @property
     def share(self) -> float | None:
-        """Points divided by games, ``None`` without a game."""
+        """Points divided by games; ``None`` without games."""
         return (self.won + self.tied / 2) / self.games if self.games else None
 
     def counts(self) -> dict[str, int | float | None]:
-        """Its games by outcome, all of them, and the share."""
+        """Games by outcome, their total and the share, by name."""
         return {name: getattr(self, name) for name in ("won", "tied", "lost", "games", "share")}
 
 
@@ -116,10 +116,10 @@ class Standings(Struct, frozen=True, eq=False):
 
     Attributes:
         queries, agents: names of rows and columns.
-        won, tied, lost: games, shape (queries, agents).
-        figures: of each query, in the order of ``queries``.
-        unit: the number of each query's cluster.
-        games: all of them, with the row of each one's query as cluster; ``None`` without any.
+        won, tied, lost: number of games by outcome, shape (queries, agents).
+        figures: figures of each query, in the order of ``queries``.
+        unit: number of each query's cluster, shape (queries,).
+        games: all games, with the query's row as the cluster; ``None`` without games.
     """
 
     queries: tuple[str, ...]
@@ -132,7 +132,7 @@ class Standings(Struct, frozen=True, eq=False):
     games: Games | None = None
 
     def of(self, rows: Sequence[int]) -> Standings:
-        """The same of some of the queries: each is held against the others of these alone."""
+        """Standings on the chosen queries only; their figures compare each query with the other chosen ones."""
         chosen = np.asarray(rows, np.intp)
         won, tied, lost = (cells[chosen] for cells in (self.won, self.tied, self.lost))
         games = None if self.games is None else _on(self.games, chosen, len(self.queries))
@@ -146,18 +146,17 @@ class Standings(Struct, frozen=True, eq=False):
         return Standings(queries, self.agents, won, tied, lost, figures, self.unit[chosen], games)
 
     def each(self, agent: str) -> list[GamesOfAgent]:
-        """An agent's games on each query, in the order of ``queries``."""
+        """The agent's games on each query, in the order of ``queries``."""
         column = self.agents.index(agent)
         counts = np.stack([cells[:, column] for cells in (self.won, self.tied, self.lost)], axis=1)
-        return [GamesOfAgent(*own) for own in counts.astype(int).tolist()]
+        return [GamesOfAgent(*outcomes) for outcomes in counts.astype(int).tolist()]
 
     def on(self, row: int, agent: str) -> GamesOfAgent:
-        """An agent's games on one query."""
         column = self.agents.index(agent)
         return GamesOfAgent(*(int(cells[row, column]) for cells in (self.won, self.tied, self.lost)))
 
     def together(self, agent: str, rows: Sequence[int]) -> GamesOfAgent:
-        """An agent's games on the queries of some rows."""
+        """The agent's games over the chosen queries, with an interval of the share."""
         column = self.agents.index(agent)
         won, tied, lost = (cells[np.asarray(rows, np.intp), column] for cells in (self.won, self.tied, self.lost))
         low, high = self.interval(won + tied / 2, won + tied + lost, rows) or (None, None)
@@ -166,21 +165,21 @@ class Standings(Struct, frozen=True, eq=False):
     def interval(
         self, points: Floats, played: Floats, rows: Sequence[int] | slice = slice(None), *, means: bool = False
     ) -> Interval | None:
-        """Of the share of points on the queries of some rows, where all of one cluster are one.
+        """Interval of the share of points over the chosen queries, by cluster.
 
-        With ``means`` points are no counts, but what is itself a mean on each query.
+        With ``means`` the points of each query are a mean and not a count.
         """
         unit = self.unit[rows]
-        parts, wholes = (np.bincount(unit, own).astype(np.float64) for own in (points, played))
+        parts, wholes = (np.bincount(unit, values).astype(np.float64) for values in (points, played))
         return share_interval(parts, wholes, means=means)
 
 
 def standings(
     verdicts: VerdictTable | None, queries: Sequence[str], agents: Sequence[str], win_and_tie: WinAndTie = "tie"
 ) -> Standings:
-    """Count games, and compute every query's figures.
+    """Count the games and compute the figures of every query.
 
-    ``verdicts`` are single ones, of these agents on these queries; there may be none.
+    ``verdicts`` are single verdicts on these agents and queries; ``None`` if there are none.
     """
     shape = len(queries), len(agents)
     won, tied, lost = np.zeros(shape), np.zeros(shape), np.zeros(shape)
@@ -189,7 +188,7 @@ def standings(
         figures = [QueryFigures(name, 0, None, None, None, 0, None, 0, None) for name in queries]
         return Standings(tuple(queries), tuple(agents), won, tied, lost, tuple(figures), unit)
     row, column = _places(verdicts.queries, queries), _places(verdicts.agents, agents)
-    unit = np.arange(len(queries)) + len(verdicts.units[0])  # without a game, each by itself
+    unit = np.arange(len(queries)) + len(verdicts.units[0])  # a query without games is its own cluster
     unit[row] = verdicts.units[1]
     games = reconcile(replace(verdicts, clusters=None), win_and_tie=win_and_tie)
     assert games.cluster is not None
@@ -197,143 +196,142 @@ def standings(
     for cells, score in ((won, 1.0), (tied, 0.5), (lost, 0.0)):
         np.add.at(cells, (query, a), games.score == score)
         np.add.at(cells, (query, b), games.score == 1 - score)
-    agree, of_query = both_orders(verdicts)
-    same, of_pair = _same_by_judges(games)
+    orders_agree, order_query = both_orders(verdicts)
+    judges_agree, judged_query = _same_by_judges(games)
     points, played = won + tied / 2, won + tied + lost
     spread, agreement = separations(points, played)
-    placed = replace(games, cluster=query.astype(np.int32))
-    differs = unlike(placed, len(queries))
+    games_by_row = replace(games, cluster=query.astype(np.int32))
+    differs = unlike(games_by_row, len(queries))
     orders, judges = (
         (np.bincount(row[places], minlength=shape[0]), np.bincount(row[places], ~equal, shape[0]))
-        for equal, places in ((agree, of_query), (same, of_pair))
+        for equal, places in ((orders_agree, order_query), (judges_agree, judged_query))
     )
     figures = [
         QueryFigures(
             name,
-            int(played[at].sum()) // 2,
-            _share(2 * won[at].sum(), played[at].sum()),
-            _known(spread[at]),
-            _known(agreement[at]),
-            int(orders[0][at]),
-            _share(orders[1][at], orders[0][at]),
-            int(judges[0][at]),
-            _share(judges[1][at], judges[0][at]),
-            differs[at],
+            int(played[index].sum()) // 2,
+            _share(2 * won[index].sum(), played[index].sum()),
+            _known(spread[index]),
+            _known(agreement[index]),
+            int(orders[0][index]),
+            _share(orders[1][index], orders[0][index]),
+            int(judges[0][index]),
+            _share(judges[1][index], judges[0][index]),
+            differs[index],
         )
-        for at, name in enumerate(queries)
+        for index, name in enumerate(queries)
     ]
-    return Standings(tuple(queries), tuple(agents), won, tied, lost, tuple(figures), unit, placed)
+    return Standings(tuple(queries), tuple(agents), won, tied, lost, tuple(figures), unit, games_by_row)
 
 
 def _on(games: Games, rows: _Places, queries: int) -> Games | None:
-    """Games on some of the queries, which are numbered anew; ``None`` where there are none."""
+    """Games on the chosen queries, renumbered in the order of ``rows``; ``None`` if there are none."""
     assert games.cluster is not None
     number = np.full(queries, -1, np.int32)
     number[rows] = np.arange(rows.size)
     cluster = number[games.cluster]
-    kept = cluster >= 0
-    if not kept.any():
+    chosen = cluster >= 0
+    if not chosen.any():
         return None
-    return Games(games.agents, games.a[kept], games.b[kept], games.score[kept], cluster[kept])
+    return Games(games.agents, games.a[chosen], games.b[chosen], games.score[chosen], cluster[chosen])
 
 
 def unlike(games: Games | None, queries: int) -> list[Unlike | None]:
-    """Which queries separate the agents otherwise than chance explains, one for each of ``queries``.
+    """Whether each query separates the agents more than chance explains, or reverses their order; one per query.
 
-    The separation of every query is compared with that in tournaments of the same games, drawn from the fitted
-    model of Bradley and Terry with Davidson's ties, whose strengths are shrunk by their errors. Each is taken less
-    its mean there and in units of its standard deviation there, and held against the farthest query of each
-    tournament, so that a query is marked on either side in 2 % of the tournaments whose queries are alike. Judges
-    of one pair on one query are taken to say the same. Answers vary from query to query too, and all games of one
-    answer with it: where most queries lie farther apart than single games explain (by their quartiles), the unit is
-    as much larger. Queries that are reversed are left out of what the others are held against.
+    The separation of every query is compared with simulated tournaments of the same games, drawn from the fitted
+    Bradley-Terry model with Davidson's ties and strengths shrunk by their errors. Each separation is standardised by
+    its mean and standard deviation over the simulations and compared with the most extreme query of each tournament. So
+    if all queries are equal, a query is marked in 2 % of tournaments on each side. The judges of one pair on one query
+    are assumed to agree. Answers also vary from query to query, and an answer affects all of its games: if the
+    quartiles of the queries are farther apart than single games explain, the standard deviation is increased to match.
+    Once a query is reversed, the others are compared without it.
 
     Args:
-        games: whose cluster is the query's number; ``None`` for none.
-        queries: how many there are.
+        games: games with the query's number as the cluster; ``None`` without games.
+        queries: number of queries.
     """
-    found: list[Unlike | None] = [None] * queries
+    marks: list[Unlike | None] = [None] * queries
     if games is None or len(games.agents) < _FEWEST_AGENTS:
-        return found
+        return marks
     separation = np.array(list(_separated(games, queries)))
     spread = separation.std(axis=0)
     varies = spread > _FLAT
-    far = (separation - separation.mean(axis=0))[:, varies] / spread[varies]
-    if not far.size:
-        return found
-    low, high = np.quantile(far, (0.25, 0.75), axis=1)
-    far /= np.maximum(1, (high - low) / _QUARTILES)[:, np.newaxis]
-    allowed = math.floor(_EACH_SIDE * len(far)) - 1
-    above, below = (np.sort(side.max(axis=1))[::-1][allowed] for side in (far[1:], -far[1:]))
-    for at, own in zip(np.flatnonzero(varies).tolist(), far[0].tolist(), strict=True):
-        if own > above and separation[0, at] > 0:
-            found[at] = "more"
-        elif -own > below and separation[0, at] < 0:
-            found[at] = "reversed"
-    if "reversed" in found:
-        others = np.array([at for at, own in enumerate(found) if own != "reversed"], np.intp)
-        for at, differs in zip(others.tolist(), unlike(_on(games, others, queries), others.size), strict=True):
-            found[at] = differs
-    return found
+    deviation = (separation - separation.mean(axis=0))[:, varies] / spread[varies]
+    if not deviation.size:
+        return marks
+    low, high = np.quantile(deviation, (0.25, 0.75), axis=1)
+    deviation /= np.maximum(1, (high - low) / _QUARTILES)[:, np.newaxis]
+    allowed = math.floor(_EACH_SIDE * len(deviation)) - 1
+    above, below = (np.sort(side.max(axis=1))[::-1][allowed] for side in (deviation[1:], -deviation[1:]))
+    for row, observed in zip(np.flatnonzero(varies).tolist(), deviation[0].tolist(), strict=True):
+        if observed > above and separation[0, row] > 0:
+            marks[row] = "more"
+        elif -observed > below and separation[0, row] < 0:
+            marks[row] = "reversed"
+    if "reversed" in marks:
+        others = np.array([row for row, mark in enumerate(marks) if mark != "reversed"], np.intp)
+        for row, differs in zip(others.tolist(), unlike(_on(games, others, queries), others.size), strict=True):
+            marks[row] = differs
+    return marks
 
 
 def _separated(games: Games, queries: int) -> Iterator[Floats]:
-    """Separation of each query: first as it is, then in each of the simulated tournaments, shape (queries,) each."""
+    """Separation of each query, shape (queries,): first the observed one, then one per simulated tournament."""
     assert games.cluster is not None
     agents, both = used(games.agents, np.concatenate([games.a, games.b]))
     size = len(agents)
     a, b = np.sort(both.reshape(2, -1), axis=0).astype(np.int64)
-    played_by = replace(games, agents=agents, a=both[: len(games)], b=both[len(games) :])
-    fitted = bradley_terry(played_by)
-    strength = fitted.x[:size] * _shrinkage(played_by, fitted)
+    renumbered = replace(games, agents=agents, a=both[: len(games)], b=both[len(games) :])
+    fitted = bradley_terry(renumbered)
+    strength = fitted.x[:size] * _shrinkage(renumbered, fitted)
     meetings, count = np.unique((games.cluster.astype(np.int64) * size + a) * size + b, return_counts=True)
     query, a, b, weight = meetings // size**2, meetings // size % size, meetings % size, count.astype(np.float64)
     tie = math.log(fitted.tie_parameter) if fitted.tie_parameter else NO_TIES["davidson"]
     win, _, tied = probabilities("davidson", strength[a] - strength[b], np.full(a.size, tie))
-    of_a, of_b, cells = query * size + a, query * size + b, queries * size
-    of_second: Floats = np.bincount(of_b, weight, cells).astype(np.float64)
-    played = (np.bincount(of_a, weight, cells) + of_second).reshape(queries, size)
+    cell_a, cell_b, cells = query * size + a, query * size + b, queries * size
+    points_b: Floats = np.bincount(cell_b, weight, cells).astype(np.float64)
+    played = (np.bincount(cell_a, weight, cells) + points_b).reshape(queries, size)
 
     def separation(points: Floats) -> Floats:
-        of_spread, agreement = separations(points.reshape(queries, size), played)
-        return np.nan_to_num(of_spread * agreement)
+        spread, agreement = separations(points.reshape(queries, size), played)
+        return np.nan_to_num(spread * agreement)
 
     first, second = (games.cluster * size + side for side in both.reshape(2, -1))
     lost = np.bincount(second, 1 - games.score, cells).astype(np.float64)
     yield separation(np.bincount(first, games.score, cells) + lost)
-    half, each = (weight / 2).astype(np.float32), np.arange(a.size)
+    half, game = (weight / 2).astype(np.float32), np.arange(a.size)
     points = scipy.sparse.csr_array(
-        (np.concatenate([half, -half]), (np.concatenate([of_a, of_b]), np.tile(each, 2))), shape=(cells, a.size)
+        (np.concatenate([half, -half]), (np.concatenate([cell_a, cell_b]), np.tile(game, 2))), shape=(cells, a.size)
     )
     wins, not_lost = win.astype(np.float32), (win + tied).astype(np.float32)
     draws, (fewest, most) = np.random.default_rng(0), _REPLICATES
     for _ in range(min(most, max(fewest, _SIMULATED // a.size))):
-        drawn = draws.random(a.size, np.float32)
-        yield separation(of_second + points @ ((drawn < wins).astype(np.float32) + (drawn < not_lost)))
+        uniform = draws.random(a.size, np.float32)
+        yield separation(points_b + points @ ((uniform < wins).astype(np.float32) + (uniform < not_lost)))
 
 
 def _shrinkage(games: Games, fitted: BradleyTerry) -> float:
-    """What to multiply strengths by, so that they vary as the true ones do.
+    """Factor for the fitted strengths that removes the variance of their errors.
 
-    Fitted ones vary by their errors as well: taken as they are, equal agents would seem to have an order, which any
-    query would turn round too easily.
+    Without it, equal agents would seem to have an order, and too many queries would seem to reverse it.
     """
-    found = sandwich(games, fitted)
+    robust = sandwich(games, fitted)
     variance = float(fitted.ratings.var())
-    if found is None or not variance:
+    if robust is None or not variance:
         return 1.0
     size = len(games.agents)
-    error = float(np.trace(found.covariance)) / size  # of ratings around their mean
+    error = float(np.trace(robust.covariance)) / size  # of ratings around their mean
     return math.sqrt(max(0.0, 1 - error / variance))
 
 
 def _places(names: Sequence[str], among: Sequence[str]) -> _Places:
-    place = {name: at for at, name in enumerate(among)}
+    place = {name: index for index, name in enumerate(among)}
     return np.array([place[name] for name in names], dtype=np.intp)
 
 
 def _same_by_judges(games: Games) -> tuple[NDArray[np.bool_], _Places]:
-    """For every pair on a query that several judges judged, whether all scores are equal, and the query."""
+    """Whether all judges gave the same score, and the query, for each pair on a query with several judges."""
     assert games.cluster is not None
     size = len(games.agents)
     key = (games.cluster.astype(np.int64) * size + games.a) * size + games.b
@@ -345,17 +343,17 @@ def _same_by_judges(games: Games) -> tuple[NDArray[np.bool_], _Places]:
 
 
 def separations(points: Floats, played: Floats) -> tuple[Floats, Floats]:
-    """Spread of the agents' shares on each query, and their correlation with those on all others; NaN for neither.
+    """Spread of the agents' shares on each query, and their correlation with those on all others; NaN if undefined.
 
     Args:
-        points: shape (queries, agents).
-        played: what they are divided by, 0 where nothing is known of an agent on a query.
+        points: points of each agent on each query, shape (queries, agents).
+        played: games of each agent on each query (0 for none), same shape.
     """
-    here = divided(points, played)
+    shares = divided(points, played)
     others = divided(points.sum(axis=0) - points, played.sum(axis=0) - played)
-    spread = _sd(here)
-    both = np.isfinite(here) & np.isfinite(others)
-    x, y = (np.where(both, values, np.nan) for values in (here, others))
+    spread = _sd(shares)
+    both = np.isfinite(shares) & np.isfinite(others)
+    x, y = (np.where(both, values, np.nan) for values in (shares, others))
     x, y = (values - _mean(values)[:, np.newaxis] for values in (x, y))
     sizes = _sd(x) * _sd(y)
     usable = (both.sum(axis=1) >= _FEWEST_AGENTS) & (sizes > 1e-12)
@@ -363,20 +361,21 @@ def separations(points: Floats, played: Floats) -> tuple[Floats, Floats]:
 
 
 def _mean(values: Floats) -> Floats:
-    """Of each row's known values."""
+    """Mean of each row, without NaN."""
     return divided(np.nansum(values, axis=1), np.isfinite(values).sum(axis=1).astype(np.float64))
 
 
 def _sd(values: Floats) -> Floats:
+    """Standard deviation of each row, without NaN."""
     deviations = values - _mean(values)[:, np.newaxis]
-    found: Floats = np.sqrt(_mean(deviations**2))
-    return found
+    deviation: Floats = np.sqrt(_mean(deviations**2))
+    return deviation
 
 
 def divided(parts: Floats, wholes: Floats) -> Floats:
-    """Parts by wholes, NaN where there is no whole."""
-    found: Floats = np.divide(parts, wholes, out=np.full(parts.shape, np.nan), where=wholes > 0)
-    return found
+    """Quotient of the arrays, NaN if the divisor is 0."""
+    quotient: Floats = np.divide(parts, wholes, out=np.full(parts.shape, np.nan), where=wholes > 0)
+    return quotient
 
 
 def _known(value: float) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -18,11 +18,9 @@ from arena.results.ratings import rating_settings
 from arena.results.samples import outcomes
 from arena.stages.audit import AUDIT
 from arena.store import Store
-from judges.types import Judgment, Verdict
+from judges.types import GAME_OUTCOMES, Judgment
 from retrieval_eval.stats.bootstrap import Clusters, share_estimate, units_of
 from retrieval_eval.stats.estimate import Estimate
-
-_POINTS: Final = {Verdict.A.value: 1.0, Verdict.TIE.value: 0.5, Verdict.B.value: 0.0}
 
 
 class AuditResults(Struct, frozen=True):
@@ -46,7 +44,7 @@ def results(store: Store, tournament: str) -> AuditResults:
     for want, result in outcomes(store, tournament, AUDIT):
         orders = points[want.judge, want.item].setdefault((want.query_id, want.other), {})
         if isinstance(result, Judgment):
-            won = _POINTS[str(result.outcome)]
+            won = GAME_OUTCOMES[str(result.outcome)].points
             orders[want.order] = won if want.order == "ab" else 1 - won
     return AuditResults([_row(key, orders, rated, games.clusters) for key, orders in points.items()])
 

@@ -23,7 +23,7 @@ from arena.ratings.results import RatingSettings
 from arena.results.coverage import Coverage
 from arena.store import Store
 from arena.store.bulk import RowColumns
-from judges.types import Judgment, Verdict, conversations
+from judges.types import GameOutcome, Judgment, Verdict, conversations
 from retrieval_eval.data.columns import in_order
 from retrieval_eval.stats.arrays import Bools, Floats, Int32s
 from retrieval_eval.stats.missing import Gaps
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 
-FIRST, TIE, SECOND = 1, 0, -1
-"""Outcomes from the view of the game's first agent, whichever was shown first."""
-_VERDICTS = {FIRST: Verdict.A, TIE: Verdict.TIE, SECOND: Verdict.B}
 FAILED, WAITING, NOT_WANTED = 2, 3, 4
 """Codes for an order without a verdict: the judge failed, has not been asked yet, or is not to be asked."""
 
@@ -125,7 +122,7 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def judged(self) -> Bools:
         """Whether the order has a verdict, shape (games, 2)."""
-        return np.asarray(self.outcome <= FIRST, np.bool_)
+        return np.asarray(self.outcome <= GameOutcome.FIRST, np.bool_)
 
     @cached_property
     def played(self) -> Bools:
@@ -188,7 +185,7 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         for row, second in zip(*map(np.ndarray.tolist, np.nonzero(self.judged)), strict=True):
             query_id, a, b, judge = self.key(row)
             first, other, outcome = (b, a, -self.outcome[row, 1]) if second else (a, b, self.outcome[row, 0])
-            yield GameVerdict(query_id, first, other, _VERDICTS[int(outcome)], judge)
+            yield GameVerdict(query_id, first, other, GameOutcome(int(outcome)).verdict, judge)
 
     def rated(self, settings: RatingSettings, of: Bools | None = None) -> Games | None:
         """The games as the ratings use them, ``None`` if none has a verdict; ``of`` selects games, by default all.
@@ -268,7 +265,7 @@ def preference(judgment: Judgment) -> float | None:
     return (probabilities["p_a"] + probabilities["p_tie"] / 2) / total if total else None
 
 
-_OUTCOME_CODES: Final = {json.dumps(verdict): code for verdict, code in zip(Verdict, (FIRST, SECOND, TIE), strict=True)}
+_OUTCOME_CODES: Final = {json.dumps(outcome.verdict): outcome for outcome in GameOutcome}
 """Outcome codes by the verdict's JSON in the store, from the view of the answer shown first."""
 
 
@@ -337,10 +334,10 @@ def games_of(rows: RowColumns, settings: StoredSettings, clusters: Mapping[str, 
     start, slot = start[plan_order], 2 * place[game] + b_first  # a slot is one order of a game
     del game
     row_outcomes = _row_outcomes(rows)
-    seen_from_a = np.where(b_first & (row_outcomes <= FIRST), -row_outcomes, row_outcomes)
+    seen_from_a = np.where(b_first & (row_outcomes <= GameOutcome.FIRST), -row_outcomes, row_outcomes)
     counts = {
         outcome: np.bincount(slot[seen_from_a == outcome], minlength=2 * start.size).astype(np.int32)
-        for outcome in (FIRST, TIE, SECOND, FAILED, WAITING)
+        for outcome in (*GameOutcome, FAILED, WAITING)
     }
     sampled = bool(rows.numbers["sample"].any())
     slot_judge = np.repeat(judge[start], 2)
@@ -400,7 +397,7 @@ def _combination_codes(judges: Iterable[str], settings: StoredSettings) -> Int32
 
 def _combined(counts: Mapping[int, NDArray[np.integer]], codes: Int32s | None) -> NDArray[np.int8]:
     """One outcome for each slot from the counts of its samples' outcomes, as ``combined`` does; shape (slots,)."""
-    wins, ties, losses = (counts[outcome] for outcome in (FIRST, TIE, SECOND))
+    wins, ties, losses = (counts[outcome] for outcome in (GameOutcome.FIRST, GameOutcome.TIE, GameOutcome.SECOND))
     verdict = (wins > np.maximum(ties, losses)).astype(np.int8) - (losses > np.maximum(ties, wins))
     judged = wins + ties + losses
     if codes is not None:
@@ -430,7 +427,7 @@ def _consistency(
     """By judge, the share of pairs of samples that agree, and the number of slots with several samples."""
     from arena.store.outcomes import Consistency
 
-    tallies = np.array([counts[outcome] for outcome in (FIRST, TIE, SECOND)])
+    tallies = np.array([counts[outcome] for outcome in (GameOutcome.FIRST, GameOutcome.TIE, GameOutcome.SECOND)])
     several = tallies.sum(axis=0) > 1
     pairs, equal, repeated = (
         np.bincount(slot_judge, weights, len(judges))

@@ -218,7 +218,7 @@ def _labels_by_text(outcomes: Outcomes) -> dict[tuple[str, str], dict[int, Suppo
         if isinstance(result, Judgment):
             subject = AssignmentSubject.of(want)
             labels = zip(subject.places, map(Support, listed(result)), strict=False)
-            by_text[want.query_id, subject.held].update(labels)
+            by_text[want.query_id, subject.target].update(labels)
     return by_text
 
 

@@ -15,7 +15,6 @@ from arena.calibration.votes import ItemKey, Level, Opinion
 from arena.data.verdict_words import BOTH_ORDERS
 from arena.data.verdicts import CONVERSATION, ImportedVerdicts, read_verdicts
 from arena.present.numbers import counted
-from judges.types import Verdict
 from retrieval_eval.data.column_report import say_read
 from retrieval_eval.data.rows import Row
 from retrieval_eval.data.tables import read_columns, read_rows
@@ -37,7 +36,6 @@ PROBABILITY: Final = "probability"
 _MAX_DISTINCT: Final = 50
 """Maximum number of values in a column that distinguishes items, such as the turn or the dimension."""
 
-OUTCOME = {Verdict.A: 1.0, Verdict.TIE: 0.0, Verdict.B: -1.0}
 SUPPORT = {Support.NONE: 0.0, Support.PARTIAL: 1.0, Support.FULL: 2.0}
 _ITEM_COLUMNS: Final[Mapping[Level, tuple[str, ...]]] = {
     "criteria": ("agent", "criterion"),

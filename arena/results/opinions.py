@@ -13,7 +13,7 @@ from arena.results.annotations import texts_now
 from arena.results.calibration import Spending
 from arena.results.games import GameTable
 from arena.results.nuggets import nugget_results
-from arena.results.opinion_tables import OUTCOME, SUPPORT
+from arena.results.opinion_tables import SUPPORT
 from arena.results.ratings import grades
 from arena.results.samples import labels_by_judge, outcomes
 from arena.results.support import checked
@@ -22,7 +22,7 @@ from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind
 from arena.store.subjects import AnswerSubject
 from arena.store.wants import spent_by_judge
-from judges.types import Judgment, Task, Verdict, label_of
+from judges.types import GAME_OUTCOMES, Judgment, Task, label_of
 from retrieval_eval.nuggets.types import Support
 from retrieval_eval.stats.arrays import Bools
 
@@ -86,7 +86,7 @@ def current_annotations(
 def _opinions_in(annotation: Annotation) -> Iterator[tuple[Level, Opinion]]:
     if annotation.kind is Kind.VERDICT:
         pair = tuple(sorted((annotation.item, annotation.other)))
-        value = OUTCOME[Verdict(annotation.value)]
+        value = float(GAME_OUTCOMES[annotation.value])
         swapped = annotation.item != pair[0]
         yield (
             "verdicts",

@@ -164,8 +164,8 @@ class Planner:
         spec = self._judges[row.judge]
         if row.waiting:
             self._note(f"{row.waiting:,} {row.task.value} requests of judge {row.judge!r} wait in batches, paid for")
-        if spec.unheeded:
-            self._note(f"judge {row.judge!r}: {spec.unheeded}")
+        if spec.ignored_setting:
+            self._note(f"judge {row.judge!r}: {spec.ignored_setting}")
         if spec.in_batches:
             row.seconds = None
             self._note(f"judge {row.judge!r} asks in batches: each takes up to a day, and replies may lead to another")

@@ -21,7 +21,7 @@ from arena.store import Result, Store, Wanted, chunks
 from arena.store.runners import Runner
 from judges.errors import ReplyError, to_be_asked
 from judges.identity import judgment_id
-from judges.judge import Asked, Judge, Request, judge_all, read_again
+from judges.judge import Judge, Request, Respondent, judge_all, read_again
 from judges.types import JudgeFailure, Judgment, Prompt, Task
 
 _FEWEST, _USUAL = 16, 64
@@ -87,8 +87,8 @@ class QueueSource(Protocol):
         ...
 
     @property
-    def judges(self) -> Mapping[str, Asked]:
-        """Judges or agents, by name."""
+    def judges(self) -> Mapping[str, Respondent]:
+        """Who is asked."""
         ...
 
     @property

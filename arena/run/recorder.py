@@ -65,7 +65,7 @@ class Recorder:
     def update(self, store: Store, stages: Mapping[str, StageSummary]) -> None:
         """Record the counts so far of stages in progress."""
         self.stages |= {name: asdict(stage) for name, stage in stages.items()}
-        Runs(store, self._tournament).tell(self.run_id, self.stages)
+        Runs(store, self._tournament).update_stages(self.run_id, self.stages)
 
     def finish_judging(self, summary: RunSummary, *, stopped: bool) -> None:
         """Record the outcomes of stages that judges work on."""

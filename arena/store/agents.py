@@ -1,4 +1,4 @@
-"""What agents replied, by content like judgments: the text of a query and all that decides an agent's replies."""
+"""Replies of agents, keyed by content like judgments: the query's text and everything that affects the reply."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from sqlalchemy import Column, Connection, Float, String, Table, select
 
 from arena.store import runners, runs
 from arena.store.bulk import CHUNK, among, chunks, insert_rows, replacing
-from arena.store.check import keep_checksums, require_as_written
-from arena.store.engine import outlasting, patient
+from arena.store.check import require_checksums, store_checksums
+from arena.store.engine import retry_while_away, retrying
 from arena.store.rows import METADATA, REPLY_ROWS, has_table
 from arena.store.runners import Runner
 from judges.masking import storable
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from arena.store.database import Database
 
 ANSWERED = "answered"
-"""The outcome of a query that the agent answered; of any other it is a cause of ``AGENT_CAUSES``."""
+"""The outcome of an answered query; a failed query has one of the ``AGENT_CAUSES`` instead."""
 
 
 ATTEMPTS_ROWS: Final = Table(
     "agent_attempts", METADATA, Column("reply_id", String, primary_key=True), Column("tried_s", Float)
 )
-"""Seconds of all attempts at a reply together; ``null`` where nobody knows them."""
+"""Total seconds of all attempts at a reply; ``null`` if unknown."""
 
 
 _IF_THERE: Final = replacing(REPLY_ROWS, "reply_id", where="agent_reply.answer IS NULL")
@@ -42,12 +42,12 @@ _IF_TRIED: Final = replacing(ATTEMPTS_ROWS, "reply_id", where=f"NOT EXISTS {_ANS
 
 
 class AgentQuery(Struct, frozen=True):
-    """One query to one agent, whatever both are called.
+    """One query to one agent, identified by content rather than by names.
 
     Attributes:
-        identity: of the agent, see ``retrieval_eval.agents.types.Agent``.
-        query: its thread.
-        query_id: only where the agent is told it, so that its reply may depend on it.
+        identity: the agent's identity, see ``retrieval_eval.agents.types.Agent``.
+        query: the thread of the query.
+        query_id: set only if the agent receives it, because its reply may then depend on it.
     """
 
     identity: str
@@ -56,46 +56,46 @@ class AgentQuery(Struct, frozen=True):
 
     @staticmethod
     def of(agent: StoredAgent, query: Query) -> AgentQuery:
-        """What is asked, by all that the agent is told."""
+        """Build the key of a query from everything that the agent receives."""
         return AgentQuery(agent.identity, query.thread, query.query_id if agent.told_id else "")
 
     @property
     def reply_id(self) -> str:
-        """Names the reply: SHA-256, in hex."""
-        told = [self.identity, self.query, *([self.query_id] if self.query_id else [])]
-        return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+        """SHA-256 of the identity, the query and its id, in hex."""
+        parts = [self.identity, self.query, *([self.query_id] if self.query_id else [])]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 class AgentReplies:
-    """The replies in a store; tournaments share them.
+    """The replies in a store, shared by all its tournaments.
 
     Attributes:
-        location: the store's.
+        location: the store's location, as it may be printed.
     """
 
     def __init__(self, store: Database) -> None:
         self._store = store
         self.location = store.location
 
-    @patient
+    @retrying
     def replies(self, asked: Sequence[AgentQuery]) -> dict[AgentQuery, ReplyOrFailure]:
-        """The replies and failures that the store holds."""
+        """The stored replies and failures for these queries."""
         with self._store.reading() as connection:
             idents = [each.reply_id for each in asked]
             rows = {row.reply_id: row for row in _rows(connection, idents, REPLY_ROWS)}
-            require_as_written(connection, "agent_reply", rows)
+            require_checksums(connection, "agent_reply", rows)
             tried = _tried(connection, idents)
             replies = {ident: _reply(row, tried.get(ident)) for ident, row in rows.items()}
             return {each: replies[each.reply_id] for each in asked if each.reply_id in replies}
 
-    @patient
+    @retrying
     def outcomes(self, asked: Sequence[AgentQuery]) -> dict[AgentQuery, str]:
-        """The same in a word each: ``ANSWERED``, or the cause of a failure."""
+        """``ANSWERED`` or the cause of the failure, for each of these queries that the store holds."""
         with self._store.reading() as connection:
             known = _outcomes(connection, [each.reply_id for each in asked])
             return {each: known[each.reply_id] for each in asked if each.reply_id in known}
 
-    @patient
+    @retrying
     def claim(
         self,
         reply_ids: Sequence[str],
@@ -103,10 +103,10 @@ class AgentReplies:
         to_be_asked: Callable[[str | None], bool],
         tried: Callable[[str], bool] = lambda _: False,
     ) -> tuple[dict[str, str], set[str]]:
-        """Take for this runner what has to be asked and nobody else is asking; see ``runners.claim``.
+        """Claim for this runner the queries that need a call and that no other runner holds; see ``runners.claim``.
 
         Returns:
-            The outcomes known, and the ids that another runner is asking for now.
+            The known outcomes, and the ids that another runner is asking for now.
         """
         idents = list(dict.fromkeys(reply_ids))
         with self._store.writing(judged=False) as connection:
@@ -114,16 +114,16 @@ class AgentReplies:
             return runners.claim(connection, runner, idents, look_up, to_be_asked=to_be_asked, tried=tried)
 
     def save(self, replies: Sequence[tuple[AgentQuery, ReplyOrFailure]], runner: Runner | None = None) -> None:
-        """Keep replies; an answer stays, a failure gives way. Nobody is about to ask for them any more.
+        """Save replies and release their claims. A stored answer stays; a stored failure is replaced.
 
         Args:
             replies: any number.
-            runner: who asked for them and has paid, if anybody.
+            runner: the runner that asked for them, whose spending they count as; ``None`` for nobody's.
         """
         rows: dict[str, dict[str, Any]] = {}
         tried: dict[str, dict[str, Any]] = {}
         for asked, reply in replies:
-            if (there := rows.get(asked.reply_id)) is None or there["answer"] is None:
+            if (earlier := rows.get(asked.reply_id)) is None or earlier["answer"] is None:
                 rows[asked.reply_id] = _values(asked, reply)
                 tried[asked.reply_id] = {"reply_id": asked.reply_id, "tried_s": reply.tried_s}
 
@@ -131,17 +131,17 @@ class AgentReplies:
             with self._store.writing() as connection:
                 insert_rows(connection, ATTEMPTS_ROWS, [tried[ident] for ident in sorted(tried)], _IF_TRIED)
                 insert_rows(connection, REPLY_ROWS, [rows[ident] for ident in sorted(rows)], _IF_THERE)
-                # An answer that was there stays as it is, with its checksum: it may be damaged.
-                there = _rows(connection, rows, REPLY_ROWS)
-                written = {row.reply_id: row for row in there if dict(row._mapping) == rows[row.reply_id]}
-                keep_checksums(connection, "agent_reply", written)
+                # A stored answer keeps its old checksum, because the answer may be damaged.
+                stored = _rows(connection, rows, REPLY_ROWS)
+                written = {row.reply_id: row for row in stored if dict(row._mapping) == rows[row.reply_id]}
+                store_checksums(connection, "agent_reply", written)
                 if runner is not None:
                     paid = runners.taken(connection, runner, sorted(rows)) if again else rows
                     spent = [(runs.AGENTS, reply) for asked, reply in replies if asked.reply_id in paid]
                     runs.add_spending(connection, runner, spent)
                 runners.release(connection, sorted(rows), runner)
 
-        outlasting(self.location, save)
+        retry_while_away(self.location, save)
 
 
 def _outcomes(connection: Connection, idents: Sequence[str]) -> dict[str, str]:
@@ -158,12 +158,12 @@ def _tried(connection: Connection, idents: Sequence[str]) -> dict[str, float | N
     if not has_table(connection, ATTEMPTS_ROWS):
         return {}
     rows = ATTEMPTS_ROWS
-    chosen = (select(rows).where(among(connection, rows.c.reply_id, chunk)) for chunk in chunks(idents, CHUNK))
-    return {row.reply_id: row.tried_s for each in chosen for row in connection.execute(each)}
+    statements = (select(rows).where(among(connection, rows.c.reply_id, chunk)) for chunk in chunks(idents, CHUNK))
+    return {row.reply_id: row.tried_s for statement in statements for row in connection.execute(statement)}
 
 
 def _values(asked: AgentQuery, reply: ReplyOrFailure) -> dict[str, Any]:
-    """A reply as a row; its texts may hold what a server could spell and no database can keep."""
+    """The row of a reply, without the characters that a database cannot store."""
     answered = reply if isinstance(reply, AgentReply) else None
     failed = reply if isinstance(reply, AgentFailure) else None
     return {
@@ -186,11 +186,11 @@ def _values(asked: AgentQuery, reply: ReplyOrFailure) -> dict[str, Any]:
 
 def _reply(row: Any, tried_s: float | None) -> ReplyOrFailure:
     usage = Usage(row.input_tokens, row.cached_input_tokens, row.output_tokens)
-    took = (row.latency_s, usage, row.calls, row.cost_usd, tried_s)
+    usage_fields = (row.latency_s, usage, row.calls, row.cost_usd, tried_s)
     if row.answer is None:
-        return AgentFailure(row.cause, row.message, *took)
+        return AgentFailure(row.cause, row.message, *usage_fields)
     documents = tuple(RetrievedText(**_storable(each)) for each in json.loads(row.documents))
-    return AgentReply(row.answer, documents, tuple(map(storable, json.loads(row.citations))), *took)
+    return AgentReply(row.answer, documents, tuple(map(storable, json.loads(row.citations))), *usage_fields)
 
 
 def _storable(document: dict[str, Any]) -> dict[str, Any]:

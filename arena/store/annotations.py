@@ -1,8 +1,7 @@
-"""What people say of a tournament's texts: verdicts, labels, grades, nuggets, flags. All of it is kept, in order.
+"""People's annotations of a tournament: verdicts, labels, grades, nuggets and flags, in the order they were made.
 
-Each person's word stands by itself. Where somebody says something else of the same thing later, that takes its place in
-``latest`` and the earlier word stays in ``history``. A thing is known by its texts as well as its names, so that a
-changed answer has no label of the old one.
+Annotations are append-only. If an annotator changes a label, ``latest`` returns the new one and ``history`` both. An
+item is identified by its texts as well as its names, so a changed answer does not inherit the label of the old one.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, Row, func, insert, select
 
 from arena.store.bulk import CHUNK, chunks
-from arena.store.check import keep_checksums, require_as_written
+from arena.store.check import require_checksums, store_checksums
 from arena.store.rows import ANNOTATION_ROWS, tournament_number
 from judges.errors import InputError
 
@@ -29,7 +28,7 @@ _LONGEST_NAME = 80
 
 
 class Kind(StrEnum):
-    """What an annotation says."""
+    """The kinds of annotation."""
 
     VERDICT = "verdict"
     RELEVANCE = "relevance"
@@ -37,21 +36,21 @@ class Kind(StrEnum):
     NUGGET = "nugget"
     SUPPORT = "support"
     FLAG = "flag"
-    """A remark on a judge's game: ``{"judge": ..., "comment": ...}``. It judges nothing."""
+    """A remark on a judge's game: ``{"judge": ..., "comment": ...}``. It carries no judgment."""
 
 
 class Annotation(Struct, frozen=True):
-    """What one person says of one thing.
+    """One person's annotation of one item.
 
     Attributes:
-        annotator: who says it, see ``annotator_name``.
-        item: the document labelled, the agent graded, or of a game the agent whose answer was shown first; a verdict A
-            is for this one, B for the other.
+        annotator: the person's name, see ``annotator_name``.
+        item: the labelled document, the graded agent, or in a game the agent whose answer was shown first; verdict A
+            is for this agent, B for the other.
         other: the other agent of a game, the nugget's id, or the sentence and the document that it cites.
-        texts: ``texts_digest`` of what the annotator saw.
-        value: the verdict, label or grades, as JSON can hold it; ``None`` where the annotator skipped the thing.
-        seconds: how long it took, where that is known.
-        at: when it was said, in ISO 8601; the store's clock where empty.
+        texts: ``texts_digest`` of the texts that the annotator saw.
+        value: the verdict, label or grades, as JSON values; ``None`` if the annotator skipped the item.
+        seconds: time spent on it, if known.
+        at: time in ISO 8601; if empty, the time at which it is added.
     """
 
     kind: Kind
@@ -65,152 +64,154 @@ class Annotation(Struct, frozen=True):
     at: str = ""
 
 
-_THING = ("kind", "annotator", "query_id", "item", "other", "texts")
+_KEY = ("kind", "annotator", "query_id", "item", "other", "texts")
+"""Columns that identify an annotated item; a later annotation with the same key replaces the earlier one."""
 
 
 class Annotations:
     """The annotations of one tournament in an open store.
 
     Args:
-        store: opened to read or to write.
-        tournament: its name.
+        store: open for reading or writing.
+        tournament: the tournament's name.
     """
 
     def __init__(self, store: Database, tournament: str) -> None:
         self._store, self._tournament = store, tournament
 
-    def add(self, said: Iterable[Annotation], check: Callable[[list[Annotation]], None] | None = None) -> int:
-        """Keep what was said, in one transaction; what the annotator says of the thing already is not kept twice.
+    def add(self, annotations: Iterable[Annotation], check: Callable[[list[Annotation]], None] | None = None) -> int:
+        """Add annotations in one transaction; skips those that repeat the annotator's latest value for the item.
 
         Args:
-            said: what to keep.
-            check: given what these annotators say now of these queries, raises what nothing is to be kept for. Nobody
-                else writes between this look and the keeping.
+            annotations: any number.
+            check: called with the latest annotations of these annotators on these queries; if it raises, nothing is
+                added. The transaction holds the write lock, so that nobody else writes in between.
 
         Returns:
-            How many were kept.
+            Number of annotations added.
 
         Raises:
             InputError: no such tournament.
             StoreError: the store cannot be written.
         """
-        # Annotations are counted by their own numbers, see Store.changes.
+        # No change is counted here: Store.version reads the highest annotation_id.
         with self._store.writing(alone=True, judged=False) as connection:
             number = tournament_number(connection, self._tournament)
-            rows = [_row(one, number) for one in said]
+            rows = [_row(annotation, number) for annotation in annotations]
             earlier = self._earlier(connection, rows)
             if check is not None:
                 check([_annotation(row) for row in earlier.values()])
-            last = {thing: row.value for thing, row in earlier.items()}
+            last = {key: row.value for key, row in earlier.items()}
             before = connection.execute(select(func.max(ANNOTATION_ROWS.c.annotation_id))).scalar() or 0
             new = []
             for row in rows:
-                thing = tuple(row[name] for name in _THING)
-                if last.get(thing) != row["value"]:
-                    last[thing] = row["value"]
+                key = tuple(row[name] for name in _KEY)
+                if last.get(key) != row["value"]:
+                    last[key] = row["value"]
                     new.append(row)
             if new:
                 connection.execute(insert(ANNOTATION_ROWS), new)
                 added = select(ANNOTATION_ROWS).where(ANNOTATION_ROWS.c.annotation_id > before)
-                keep_checksums(connection, "annotation", {str(row[0]): row for row in connection.execute(added)})
+                store_checksums(connection, "annotation", {str(row[0]): row for row in connection.execute(added)})
         return len(new)
 
     def latest(self, kind: Kind | None = None, annotator: str | None = None) -> list[Annotation]:
-        """What each annotator says of each thing now, skipped things included, oldest first.
+        """The latest annotation of each item by each annotator, oldest first, skipped items included.
 
         Args:
-            kind: only of this kind.
-            annotator: only by this person.
+            kind: only this kind.
+            annotator: only this person's.
         """
         with self._store.reading() as connection:
-            return self._now(connection, kind, annotator)
+            return self._latest(connection, kind, annotator)
 
     def history(self, kind: Kind | None = None, annotator: str | None = None) -> list[Annotation]:
-        """Everything that was ever said, oldest first."""
+        """All annotations, replaced ones included, oldest first."""
         with self._store.reading() as connection:
-            return self._found(connection, self._chosen(kind, annotator))
+            return self._select(connection, self._filters(kind, annotator))
 
     def news(self, kind: Kind, annotator: str, seen: int = 0) -> tuple[list[Annotation], int]:
-        """What one person said after what was ``seen``, oldest first, and the number to come back with."""
+        """One person's annotations with an id above ``seen``, oldest first, and the highest id, for the next call."""
         with self._store.reading() as connection:
             after = ANNOTATION_ROWS.c.annotation_id > seen
-            rows = self._rows(connection, [*self._chosen(kind, annotator), after])
+            rows = self._rows(connection, [*self._filters(kind, annotator), after])
         return [_annotation(row) for row in rows], rows[-1].annotation_id if rows else seen
 
     def counts(self) -> dict[tuple[Kind, str], int]:
-        """Things that each annotator judged, by kind and annotator; skipped things and flags do not count."""
-        found: dict[tuple[Kind, str], int] = {}
-        for said in self.latest():
-            if said.value is not None and said.kind is not Kind.FLAG:
-                found[said.kind, said.annotator] = found.get((said.kind, said.annotator), 0) + 1
-        return dict(sorted(found.items()))
+        """Number of items that each annotator judged, by kind and annotator; skipped items and flags do not count."""
+        counts: dict[tuple[Kind, str], int] = {}
+        for annotation in self.latest():
+            if annotation.value is not None and annotation.kind is not Kind.FLAG:
+                key = annotation.kind, annotation.annotator
+                counts[key] = counts.get(key, 0) + 1
+        return dict(sorted(counts.items()))
 
-    def _now(self, connection: Connection, kind: Kind | None, annotator: str | None) -> list[Annotation]:
-        here = ANNOTATION_ROWS
-        mine = here.c.tournament_id == tournament_number(connection, self._tournament)
-        last = select(func.max(here.c.annotation_id)).where(mine, *self._chosen(kind, annotator))
-        of_things = last.group_by(*(here.c[name] for name in _THING))
-        return self._found(connection, [here.c.annotation_id.in_(of_things)])
+    def _latest(self, connection: Connection, kind: Kind | None, annotator: str | None) -> list[Annotation]:
+        columns = ANNOTATION_ROWS.c
+        in_tournament = columns.tournament_id == tournament_number(connection, self._tournament)
+        last = select(func.max(columns.annotation_id)).where(in_tournament, *self._filters(kind, annotator))
+        last_ids = last.group_by(*(columns[name] for name in _KEY))
+        return self._select(connection, [columns.annotation_id.in_(last_ids)])
 
-    def _chosen(self, kind: Kind | None, annotator: str | None) -> list[Any]:
-        here = ANNOTATION_ROWS.c
-        of_kind = [] if kind is None else [here.kind == kind.value]
-        return of_kind + ([] if annotator is None else [here.annotator == annotator])
+    def _filters(self, kind: Kind | None, annotator: str | None) -> list[Any]:
+        columns = ANNOTATION_ROWS.c
+        of_kind = [] if kind is None else [columns.kind == kind.value]
+        return of_kind + ([] if annotator is None else [columns.annotator == annotator])
 
     def _earlier(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> dict[tuple[str, ...], Row[Any]]:
-        """What these annotators say already on the queries of these rows, oldest first."""
-        here, found = ANNOTATION_ROWS.c, dict[tuple[str, ...], Row[Any]]()
-        whose = here.annotator.in_({row["annotator"] for row in rows})
+        """The latest stored rows of these annotators on the queries of these rows, by ``_KEY``, oldest first."""
+        columns, latest = ANNOTATION_ROWS.c, dict[tuple[str, ...], Row[Any]]()
+        by_annotators = columns.annotator.in_({row["annotator"] for row in rows})
         for query_ids in chunks(sorted({row["query_id"] for row in rows}), CHUNK):
-            for row in self._rows(connection, [whose, here.query_id.in_(query_ids)]):
-                thing = tuple(getattr(row, name) for name in _THING)
-                found.pop(thing, None)
-                found[thing] = row
-        return found
+            for row in self._rows(connection, [by_annotators, columns.query_id.in_(query_ids)]):
+                key = tuple(getattr(row, name) for name in _KEY)
+                latest.pop(key, None)
+                latest[key] = row
+        return latest
 
-    def _found(self, connection: Connection, conditions: Sequence[Any]) -> list[Annotation]:
+    def _select(self, connection: Connection, conditions: Sequence[Any]) -> list[Annotation]:
         return [_annotation(row) for row in self._rows(connection, conditions)]
 
     def _rows(self, connection: Connection, conditions: Sequence[Any]) -> Sequence[Row[Any]]:
-        here = ANNOTATION_ROWS
+        columns = ANNOTATION_ROWS.c
         number = tournament_number(connection, self._tournament)
-        chosen = select(here).where(here.c.tournament_id == number, *conditions).order_by(here.c.annotation_id)
-        rows = connection.execute(chosen).all()
-        require_as_written(connection, "annotation", {str(row[0]): row for row in rows})
+        matching = select(ANNOTATION_ROWS).where(columns.tournament_id == number, *conditions)
+        rows = connection.execute(matching.order_by(columns.annotation_id)).all()
+        require_checksums(connection, "annotation", {str(row[0]): row for row in rows})
         return rows
 
 
-def annotator_name(given: str) -> str:
-    """A person's name or initials as they are kept: on one line.
+def annotator_name(entry: str) -> str:
+    """Normalise an annotator's name to one line without repeated spaces.
 
     Raises:
-        InputError: it is empty or very long.
+        InputError: the name is empty or longer than 80 characters.
     """
     from judges.masking import storable
 
-    name = storable(" ".join(given.split()))
+    name = storable(" ".join(entry.split()))
     if not name or len(name) > _LONGEST_NAME:
-        raise InputError(f"an annotator's name has 1 to {_LONGEST_NAME} characters, not {given[:_LONGEST_NAME]!r}")
+        raise InputError(f"an annotator's name has 1 to {_LONGEST_NAME} characters, not {entry[:_LONGEST_NAME]!r}")
     return name
 
 
 def texts_digest(*texts: str) -> str:
-    """32 hexadecimal digits for the texts that an annotator saw, in a fixed order."""
+    """Digest of the texts that an annotator saw, as 32 hexadecimal digits; the order of the texts matters."""
     return hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:32]
 
 
-def _row(said: Annotation, number: int) -> dict[str, Any]:
+def _row(annotation: Annotation, number: int) -> dict[str, Any]:
     return {
         "tournament_id": number,
-        "kind": said.kind.value,
-        "annotator": annotator_name(said.annotator),
-        "query_id": said.query_id,
-        "item": said.item,
-        "other": said.other,
-        "texts": said.texts,
-        "value": json.dumps(said.value, sort_keys=True, allow_nan=False),
-        "seconds": said.seconds,
-        "at": said.at or datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "kind": annotation.kind.value,
+        "annotator": annotator_name(annotation.annotator),
+        "query_id": annotation.query_id,
+        "item": annotation.item,
+        "other": annotation.other,
+        "texts": annotation.texts,
+        "value": json.dumps(annotation.value, sort_keys=True, allow_nan=False),
+        "seconds": annotation.seconds,
+        "at": annotation.at or datetime.now(UTC).isoformat(timespec="milliseconds"),
     }
 
 

@@ -1,4 +1,4 @@
-"""Batches that servers work off for this store, and which request is in which, so that none is paid for twice."""
+"""Provider batches of a store and the requests in each, so that no request is paid for twice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 from sqlalchemy import Column, Connection, Float, Integer, String, Table, delete, func, select, update
 
 from arena.store.bulk import CHUNK, among, chunks, delete_rows, insert_rows
-from arena.store.engine import patient
+from arena.store.engine import retrying
 from arena.store.rows import METADATA, has_table
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ BATCH_ROWS: Final = Table(
     Column("provider", String, nullable=False),
     Column("model", String, nullable=False),
 )
-"""A batch that was handed in, or was about to be where ``remote_id`` is null; ``made_at`` in seconds since 1970."""
+"""A batch, not yet confirmed by the provider while ``remote_id`` is null; ``made_at`` in seconds since 1970."""
 
 
 BATCH_LINE_ROWS: Final = Table(
@@ -39,15 +39,15 @@ BATCH_LINE_ROWS: Final = Table(
     Column("judgment_id", String, index=True, nullable=False),
     Column("marker", String, index=True, nullable=False),
 )
-"""A request in a batch whose judgment is not in the store yet."""
+"""A request of a batch; deleted once its judgment is in the store."""
 
 
 class OpenBatch(Struct, frozen=True):
     """A batch with requests whose judgments are not in the store yet.
 
     Attributes:
-        batch: as it was handed in.
-        open: how many of its requests these are.
+        batch: the batch as submitted.
+        open: number of requests without a stored judgment.
     """
 
     batch: Batch
@@ -58,7 +58,7 @@ class OpenBatch(Struct, frozen=True):
 
 
 class StoredBook(Struct, frozen=True):
-    """The batches of one judge: the ``Book`` of ``judges.batches``."""
+    """The batches of one judge in a store: implements ``Book`` of ``judges.batches``."""
 
     store: Database
     judge: str
@@ -67,12 +67,12 @@ class StoredBook(Struct, frozen=True):
 
     @property
     def location(self) -> str:
-        """The store's, as it may be printed."""
+        """The store's location, as it may be printed."""
         return self.store.location
 
-    @patient
+    @retrying
     def place(self, batch: Batch, lines: Mapping[str, str]) -> dict[str, Batch]:
-        """Remember a batch with those of its requests that are in no other one; returns the batch of each."""
+        """Store a batch with its requests, without those that another batch has; returns the batch of each request."""
         row = {"judge": self.judge, "provider": self.provider, "model": self.model, **asdict(batch)}
         with self.store.writing(judged=False) as connection:
             insert_rows(connection, BATCH_ROWS, [row], "DO NOTHING")
@@ -82,40 +82,38 @@ class StoredBook(Struct, frozen=True):
             ]
             insert_rows(connection, BATCH_LINE_ROWS, rows, "DO NOTHING")
             placed = _placed(connection, list(lines))
-            _count(connection, batch.marker, sum(marker == batch.marker for marker in placed.values()))
-            found = {row.marker: _batch(row) for row in connection.execute(select(BATCH_ROWS))}
-            _forget_empty(connection)
-        return {custom_id: found[marker] for custom_id, marker in placed.items()}
+            _set_size(connection, batch.marker, sum(marker == batch.marker for marker in placed.values()))
+            batches = {row.marker: _batch(row) for row in connection.execute(select(BATCH_ROWS))}
+            _delete_empty(connection)
+        return {custom_id: batches[marker] for custom_id, marker in placed.items()}
 
-    @patient
+    @retrying
     def custom_ids(self, marker: str) -> set[str]:
-        """The requests of a batch."""
-        here = BATCH_LINE_ROWS.c
+        """The ids of the open requests of a batch."""
+        lines = BATCH_LINE_ROWS.c
         with self.store.reading() as connection:
-            return set(connection.execute(select(here.custom_id).where(here.marker == marker)).scalars())
+            return set(connection.execute(select(lines.custom_id).where(lines.marker == marker)).scalars())
 
-    @patient
+    @retrying
     def submitted(self, marker: str, remote_id: str) -> None:
-        """The server has taken a batch."""
-        here = BATCH_ROWS
+        """Record the id under which the provider accepted a batch."""
         with self.store.writing(judged=False) as connection:
-            connection.execute(update(here).where(here.c.marker == marker).values(remote_id=remote_id))
+            connection.execute(update(BATCH_ROWS).where(BATCH_ROWS.c.marker == marker).values(remote_id=remote_id))
 
-    @patient
+    @retrying
     def free(self, custom_ids: Sequence[str]) -> None:
-        """These requests may go into another batch."""
+        """Remove requests from their batches, so that another batch can take them."""
         with self.store.writing(judged=False) as connection:
             delete_rows(connection, BATCH_LINE_ROWS.c.custom_id, custom_ids)
-            _forget_empty(connection)
+            _delete_empty(connection)
 
     def drop(self, marker: str) -> None:
-        """The server does not have this batch."""
         drop(self.store, marker)
 
 
-@patient
+@retrying
 def open_batches(store: Database) -> list[OpenBatch]:
-    """The batches whose replies are not all in the store, oldest first."""
+    """The batches that still have requests without a stored judgment, oldest first."""
     batches, lines = BATCH_ROWS, BATCH_LINE_ROWS
     with store.reading() as connection:
         if not has_table(connection, BATCH_ROWS):
@@ -131,48 +129,47 @@ def open_batches(store: Database) -> list[OpenBatch]:
         ]
 
 
-@patient
+@retrying
 def waiting(store: Database, judgment_ids: Sequence[str]) -> set[str]:
-    """Those of these judgments that have a request in a batch."""
+    """The subset of these judgment ids that have a request in an open batch."""
     ident = BATCH_LINE_ROWS.c.judgment_id
-    found: set[str] = set()
+    waiting_ids: set[str] = set()
     with store.reading() as connection:
         if has_table(connection, BATCH_LINE_ROWS):
             for chunk in chunks(judgment_ids, CHUNK):
-                found.update(connection.execute(select(ident).where(among(connection, ident, chunk))).scalars())
-    return found
+                waiting_ids.update(connection.execute(select(ident).where(among(connection, ident, chunk))).scalars())
+    return waiting_ids
 
 
-@patient
+@retrying
 def drop(store: Database, marker: str) -> None:
-    """Forget a batch, whatever the server does with it."""
+    """Delete a batch and its requests from the store; the provider's copy is not touched."""
     with store.writing(judged=False) as connection:
         connection.execute(delete(BATCH_LINE_ROWS).where(BATCH_LINE_ROWS.c.marker == marker))
         connection.execute(delete(BATCH_ROWS).where(BATCH_ROWS.c.marker == marker))
 
 
 def settle(connection: Connection, judgment_ids: Sequence[str]) -> None:
-    """These judgments have their results: nobody looks for their requests any more."""
+    """Delete the batch requests of judgments that now have their results."""
     if delete_rows(connection, BATCH_LINE_ROWS.c.judgment_id, judgment_ids):
-        _forget_empty(connection)
+        _delete_empty(connection)
 
 
 def _placed(connection: Connection, custom_ids: Sequence[str]) -> dict[str, str]:
-    here = BATCH_LINE_ROWS.c
+    lines = BATCH_LINE_ROWS.c
     placed: dict[str, str] = {}
     for chunk in chunks(custom_ids, CHUNK):
-        rows = connection.execute(select(here.custom_id, here.marker).where(among(connection, here.custom_id, chunk)))
+        in_chunk = among(connection, lines.custom_id, chunk)
+        rows = connection.execute(select(lines.custom_id, lines.marker).where(in_chunk))
         placed.update((row.custom_id, row.marker) for row in rows)
     return placed
 
 
-def _count(connection: Connection, marker: str, requests: int) -> None:
-    """A batch holds only what was in no other one."""
-    here = BATCH_ROWS
-    connection.execute(update(here).where(here.c.marker == marker).values(requests=requests))
+def _set_size(connection: Connection, marker: str, requests: int) -> None:
+    connection.execute(update(BATCH_ROWS).where(BATCH_ROWS.c.marker == marker).values(requests=requests))
 
 
-def _forget_empty(connection: Connection) -> None:
+def _delete_empty(connection: Connection) -> None:
     batches, lines = BATCH_ROWS, BATCH_LINE_ROWS
     connection.execute(delete(BATCH_ROWS).where(batches.c.marker.not_in(select(lines.c.marker))))
 

@@ -1,4 +1,4 @@
-"""Many rows in one statement, which is what a database server is quick at: each statement is a journey to it."""
+"""Bulk reads, inserts and deletes: many rows in one statement, because each statement costs a round trip."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from sqlalchemy.exc import DatabaseError
 from retrieval_eval.data.columns import Texts
 
 CHUNK: Final = 500
-"""Rows that one statement takes."""
+"""Rows per statement."""
 _WORKING_MEMORY: Final = "64MB"
-"""What each of a server's processes may use for one step of a large statement; hash tables get twice as much."""
+"""``work_mem`` of PostgreSQL for large statements, per process and step; hash tables get twice as much."""
 _CACHE_KB: Final = 1_000_000
-"""Pages of a file that SQLite keeps: a join of millions looks up each row by itself, anywhere in the file."""
+"""Page cache of SQLite for large statements: a join of millions of rows looks up each row at a random place."""
 
 Item = TypeVar("Item")
 
 
 def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """The items in lists of at most ``size``."""
+    """Split the items into lists of at most ``size``."""
     chunk: list[Item] = []
     for item in items:
         chunk.append(item)
@@ -52,13 +52,13 @@ def insert_rows(connection: Connection, kind: Table, rows: Sequence[Mapping[str,
     """Insert rows; no two of them may have the same key.
 
     Args:
-        connection: in a transaction that writes.
-        kind: of which table.
-        rows: each with a value for every column.
-        if_there: what to do with a row whose key is there, as SQL after ``ON CONFLICT``.
+        connection: in a write transaction.
+        kind: the table.
+        rows: one value for every column each.
+        if_there: SQL after ``ON CONFLICT``, for rows whose key exists already.
 
     Returns:
-        How many rows were inserted or put in the place of others.
+        Number of rows inserted or replaced.
     """
     if not rows:
         return 0
@@ -68,28 +68,28 @@ def insert_rows(connection: Connection, kind: Table, rows: Sequence[Mapping[str,
 
 
 def execute_each(connection: Connection, statement: str, rows: Sequence[Mapping[str, Any]]) -> int:
-    """Run a statement for each row on SQLite, whose driver knows parameters by name; returns how many rows changed.
+    """Run a statement for each row on SQLite, with the columns as named parameters; returns how many rows changed.
 
-    SQLAlchemy would look through the values of every row before that.
+    It calls the driver directly, because SQLAlchemy would inspect the values of every row first.
     """
     return connection.exec_driver_sql(statement, list(rows)).rowcount
 
 
 def delete_rows(connection: Connection, column: Any, values: Sequence[str], **others: str) -> int:
-    """Delete the rows in which a column is one of these values, and other columns this one; returns how many."""
+    """Delete rows where ``column`` is one of ``values`` and each of ``others`` is equal; returns how many."""
     if not values:
         return 0
     if connection.dialect.name == "sqlite":
-        # As ``wants.assign`` does: a list of values would be a statement of its own for each length.
+        # One statement per row, as in ``wants.assign``: SQLite would compile a new IN list for each length.
         where = " AND ".join(f"{name} = :{name}" for name in (column.name, *others))
         statement = f"DELETE FROM {column.table.name} WHERE {where}"  # noqa: S608 - names of our tables
         return execute_each(connection, statement, [{column.name: each, **others} for each in values])
-    chosen = delete(column.table).where(among(connection, column, values)).filter_by(**others)
-    return connection.execute(chosen).rowcount
+    matching = delete(column.table).where(among(connection, column, values)).filter_by(**others)
+    return connection.execute(matching).rowcount
 
 
 def load(connection: Connection, into: Table, rows: Iterable[Sequence[Any]]) -> None:
-    """Put rows into a table that has none of them, as fast as the database can; values come in the columns' order."""
+    """Insert new rows as fast as the database can (``COPY`` on PostgreSQL); values are in the order of the columns."""
     columns = ", ".join(f'"{column.name}"' for column in into.columns)
     if connection.dialect.name == "sqlite":
         places = ", ".join("?" * len(into.columns))
@@ -106,25 +106,25 @@ def load(connection: Connection, into: Table, rows: Iterable[Sequence[Any]]) -> 
         raise DatabaseError("COPY", None, error) from error
 
 
-def stream(connection: Connection, chosen: Select[Any], size: int) -> Iterator[list[tuple[Any, ...]]]:
-    """The rows of a statement over millions of rows, in lists of ``size``, as they come.
+def stream(connection: Connection, statement: Select[Any], size: int) -> Iterator[list[tuple[Any, ...]]]:
+    """Stream the rows of a large statement in lists of ``size``.
 
-    A server works on it with all its processors, which it would not for a cursor. Either kind of database may use more
-    memory than it takes for transactions of every day.
+    PostgreSQL reads through ``COPY``, because it runs that in parallel and a cursor not. Both databases get more memory
+    than in ordinary transactions.
     """
-    written = chosen.compile(dialect=connection.dialect, compile_kwargs={"literal_binds": True})
+    written = statement.compile(dialect=connection.dialect, compile_kwargs={"literal_binds": True})
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql(f"PRAGMA cache_size = -{_CACHE_KB}")
         file: Any = connection.connection.driver_connection
         try:
-            with closing(file.execute(str(written))) as found:
-                while rows := found.fetchmany(size):
+            with closing(file.execute(str(written))) as cursor:
+                while rows := cursor.fetchmany(size):
                     yield rows
         except connection.dialect.loaded_dbapi.Error as error:
             raise DatabaseError("SELECT", None, error) from error
         return
-    kinds = [column.type.compile(connection.dialect).lower() for column in chosen.selected_columns]
-    kinds = ["float8" if kind == "float" else kind for kind in kinds]  # a name that the driver knows
+    kinds = [column.type.compile(connection.dialect).lower() for column in statement.selected_columns]
+    kinds = ["float8" if kind == "float" else kind for kind in kinds]  # the driver does not know the name "float"
     server: Any = connection.connection.driver_connection
     with server.cursor() as cursor:
         cursor.execute(f"SET LOCAL work_mem = '{_WORKING_MEMORY}'")
@@ -134,60 +134,60 @@ def stream(connection: Connection, chosen: Select[Any], size: int) -> Iterator[l
 
 
 class RowColumns(NamedTuple):
-    """Rows as columns: texts, and whole numbers, by name."""
+    """Rows stored by column: text columns and integer columns, by name."""
 
     texts: Mapping[str, Texts]
     numbers: Mapping[str, NDArray[np.int32]]
 
     def in_order_of(self, name: str) -> RowColumns:
-        """The same rows, ordered by one of the numbers."""
+        """The same rows, in ascending order of an integer column."""
         numbers = self.numbers[name]
         return self if (numbers[1:] >= numbers[:-1]).all() else self.of(np.argsort(numbers, kind="stable"))
 
     def of(self, rows: NDArray[Any]) -> RowColumns:
-        """Some of the rows."""
+        """The rows with these indices, or those where this mask is true."""
         return RowColumns(
             {key: column.of(rows) for key, column in self.texts.items()},
             {key: column[rows] for key, column in self.numbers.items()},
         )
 
     def among(self, name: str, values: Collection[str]) -> RowColumns:
-        """The rows whose text in one of the columns is one of these."""
+        """The rows whose value in a text column is one of ``values``."""
         column = self.texts[name]
         return self.of(np.array([each in values for each in column.names], np.bool_)[column.codes])
 
 
 def among(connection: Connection, column: Any, values: Sequence[str]) -> ColumnElement[bool]:
-    """Whether a column is one of these values.
+    """The SQL condition that a column is one of these values.
 
-    A server gets them as one array, and takes it as a table: its plans for any array compare each value with each row.
+    PostgreSQL gets one array, unnested into a table: for ``= ANY(array)`` it would compare every row with every value.
     """
     if connection.dialect.name == "sqlite":
-        chosen: ColumnElement[bool] = column.in_(values)
+        condition: ColumnElement[bool] = column.in_(values)
     else:
         from sqlalchemy.dialects import postgresql
 
-        chosen = column.in_(select(func.unnest(literal(list(values), postgresql.ARRAY(Text)))))
-    return chosen
+        condition = column.in_(select(func.unnest(literal(list(values), postgresql.ARRAY(Text)))))
+    return condition
 
 
 def replacing(kind: Table, key: str, *, where: str) -> str:
-    """What to do with a row that is there: put the new one in its place, if it is ``where``."""
+    """SQL for ``insert_rows(if_there=)``: replace an existing row if it meets the condition ``where``."""
     changed = ", ".join(f'"{name}" = excluded."{name}"' for name in _names(kind) if name != key)
     return f"({key}) DO UPDATE SET {changed} WHERE {where}"
 
 
 def by_column(kind: Table, rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """The rows' values by column, each column's of one type: arrays for a statement with ``arrays``."""
+    """The rows as one list per column, each of a single type: the parameters of a statement built with ``arrays``."""
     columns = {name: [row[name] for row in rows] for name in rows[0]}
     for name, values in columns.items():
-        if isinstance(kind.columns[name].type, Float):  # some may be whole, and an array is of one type
+        if isinstance(kind.columns[name].type, Float):  # some values may be integers, but an array has one type
             columns[name] = [None if value is None else float(value) for value in values]
     return columns
 
 
 def arrays(kind: Table, names: Sequence[str]) -> str:
-    """SQL of PostgreSQL for a table of some columns, each an array that is given under the column's name."""
+    """PostgreSQL ``unnest(...)`` that makes a table of some columns; each array parameter has its column's name."""
     from sqlalchemy.dialects import postgresql
 
     dialect: Any = postgresql.dialect()  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""Figures that took long to compute, kept until the store changes: a cache, of which nothing else depends."""
+"""A cache of figures that are slow to compute, valid until the store changes. It can be emptied at any time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Connection, delete, insert, select
 
-from arena.store.engine import patient
+from arena.store.engine import retrying
 from arena.store.rows import FIGURES_ROWS, STATE_ROWS, TOURNAMENT_ROWS, has_table, tournament_number
 
 if TYPE_CHECKING:
@@ -16,72 +16,71 @@ if TYPE_CHECKING:
 
 _DIGEST_BYTES: Final = 16
 _PATIENCE_S: Final = 0.5
-"""How long a reader who has computed figures waits for a lock: computing them again is no loss to others."""
+"""Lock timeout for storing figures; short, because a reader can simply compute them again."""
 
 
 class FigureCache:
-    """The kept figures of one tournament, as bytes that their makers read and write.
+    """The cached figures of one tournament, as bytes; callers serialise them.
 
     Args:
-        store: where they are kept.
-        tournament: its name.
-        made_by: what has to be the same for figures to be still good, such as a version of the program.
+        store: the store that holds the cache.
+        tournament: the tournament's name.
+        made_by: a key such as the program's version; figures stored under another key are ignored.
 
     Attributes:
-        location: the store's.
+        location: the store's location, as it may be printed.
     """
 
     def __init__(self, store: Database, tournament: str, made_by: str) -> None:
         self._store, self._tournament, self._made_by = store, tournament, made_by
         self.location = store.location
 
-    @patient
+    @retrying
     def get(self, kind: str) -> bytes | None:
-        """The figures, if they are kept and hold for the store as it is."""
-        here = FIGURES_ROWS.c
+        """The cached figures of a kind; ``None`` if there are none or they are damaged."""
+        columns = FIGURES_ROWS.c
         with self._store.reading() as connection:
             if not has_table(connection, FIGURES_ROWS):
                 return None
             number = tournament_number(connection, self._tournament)
-            mine = here.tournament_id == number, here.kind == kind, here.made_by == self._made_by
-            found = connection.execute(select(here.content).where(*mine)).scalar()
-        if found is None:
+            key = columns.tournament_id == number, columns.kind == kind, columns.made_by == self._made_by
+            stored = connection.execute(select(columns.content).where(*key)).scalar()
+        if stored is None:
             return None
-        digest, content = bytes(found)[:_DIGEST_BYTES], bytes(found)[_DIGEST_BYTES:]
-        return content if digest == _digest(content) else None  # what is damaged is computed anew
+        digest, content = bytes(stored)[:_DIGEST_BYTES], bytes(stored)[_DIGEST_BYTES:]
+        return content if digest == _digest(content) else None  # the caller computes damaged figures again
 
-    @patient
+    @retrying
     def keep(self, figures: dict[str, bytes], *, seen: int) -> bool:
-        """Keep figures in place of earlier ones of these kinds.
+        """Cache figures, replacing earlier ones of the same kinds; returns whether they were stored.
 
         Args:
             figures: by kind.
-            seen: the store's number of changes before what they are made of was read. If it has changed since, they
-                are old already and not kept.
+            seen: the store's number of changes, read before the figures' inputs were. If the store has changed since,
+                the figures are stale and not stored.
 
         Raises:
             StoreError: the store cannot be written.
         """
-        here = FIGURES_ROWS
+        table = FIGURES_ROWS
         with self._store.writing(alone=True, judged=False, patience_s=_PATIENCE_S) as connection:
             changes = connection.execute(select(STATE_ROWS.c.changes)).scalar_one()
             if changes != seen or not has_table(connection, FIGURES_ROWS):
                 return False
             number = tournament_number(connection, self._tournament)
-            connection.execute(delete(here).where(here.c.tournament_id == number, here.c.kind.in_(figures)))
-            mine = {"tournament_id": number, "made_by": self._made_by}
-            connection.execute(
-                insert(here), [{**mine, "kind": kind, "content": _digest(own) + own} for kind, own in figures.items()]
-            )
+            connection.execute(delete(table).where(table.c.tournament_id == number, table.c.kind.in_(figures)))
+            key = {"tournament_id": number, "made_by": self._made_by}
+            rows = [{**key, "kind": kind, "content": _digest(content) + content} for kind, content in figures.items()]
+            connection.execute(insert(table), rows)
         return True
 
 
 def number_of(connection: Connection, tournament: str, kind: str, made_by: str) -> int | None:
-    """The number of a tournament of which such figures are kept, whatever they are."""
-    here, tournaments = FIGURES_ROWS.c, TOURNAMENT_ROWS.c
-    mine = tournaments.name == tournament, here.kind == kind, here.made_by == made_by
-    chosen = select(here.tournament_id).where(here.tournament_id == tournaments.tournament_id, *mine)
-    return connection.execute(chosen).scalar() if has_table(connection, FIGURES_ROWS) else None
+    """The number of a tournament, if figures of this kind are cached for it; else ``None``."""
+    figures, tournaments = FIGURES_ROWS.c, TOURNAMENT_ROWS.c
+    key = tournaments.name == tournament, figures.kind == kind, figures.made_by == made_by
+    statement = select(figures.tournament_id).where(figures.tournament_id == tournaments.tournament_id, *key)
+    return connection.execute(statement).scalar() if has_table(connection, FIGURES_ROWS) else None
 
 
 def _digest(content: bytes) -> bytes:

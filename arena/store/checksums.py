@@ -1,8 +1,8 @@
-"""All rows of a table that keeps a checksum of each, as columns, seen to be what was written.
+"""Fast scan of a whole table into columns, verifying the checksum of each row.
 
-The database puts the values of many rows together itself, in a long text for each column, and Arrow takes these apart:
-that makes no object for a value and needs no lock of Python's. Where all rows of such a block have one value in a
-column, the database only compares it. Only where a block is not surely what was written are its rows read one by one.
+The database concatenates a column's values over a block of rows, and Arrow splits them again: this creates no Python
+object per value and runs without the interpreter lock. If all rows of a block share a column's value, the database only
+compares it. Rows are read one by one only in blocks that cannot be verified this way.
 """
 
 from __future__ import annotations
@@ -42,25 +42,25 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _BLOCK: Final = 4_000
-"""Rows that are in memory at once where they are read one by one, and of the first block that is not."""
-_LONG: Final = 8_000_000
-"""Characters of a block: two threads that take turns should not do so too often, nor hold too much."""
-_MOST: Final = 10_000
+"""Rows of the first block, and initial capacity of a column."""
+_MAX_BLOCK_CHARS: Final = 8_000_000
+"""Characters of a block: large enough that the two threads seldom switch, small enough for memory."""
+_MAX_BLOCK_ROWS: Final = 10_000
 """Rows of a block."""
-_SHORT: Final = 100
-"""Characters of a value that all rows of a block may share: it is written out for each of them later."""
-_NEXT: Final = "\x1e"
-"""Between the rows of a long text. Where a text holds it, rows are read one by one."""
-_BETWEEN: Final = "\x1f"
-"""Between the values of a row, as ``checksum`` has it."""
+_MAX_SHARED_CHARS: Final = 100
+"""Length of a shared value; longer ones are not shared, because a shared value is repeated for each row."""
+_ROW_SEPARATOR: Final = "\x1e"
+"""Separates the rows of a concatenated text. If a value contains it, the block's rows are read one by one."""
+_VALUE_SEPARATOR: Final = "\x1f"
+"""Separates the values of a row, as in ``checksum``."""
 NONE: Final = "None"
-"""In place of null, as ``checksum`` has it."""
+"""The text of null, as in ``checksum``."""
 
 Item = TypeVar("Item")
 Number = TypeVar("Number", bound=np.integer[Any])
 Idents: TypeAlias = NDArray[np.void]
 ToArray: TypeAlias = "Callable[[str], pa.Array]"
-"""Rows, by the names of their columns: each value as the bytes of its text."""
+"""A block of rows: takes a column's name, returns its values as the bytes of their texts."""
 
 _IDENT: Final = np.dtype([("first", np.uint64), ("second", np.uint64)])
 _FACTORS: Final = np.array([0x9E3779B97F4A7C15, 0xD1B54A32D192ED03], np.uint64)
@@ -69,13 +69,13 @@ COVERED: Final[Mapping[str, Sequence[Any]]] = {
     JUDGMENT_ROWS.name: [column for column in JUDGMENT_ROWS.c if column.name != "checksum"],
     WANTED_ROWS.name: [*WANTED_ROWS.primary_key, WANTED_ROWS.c.judgment_id],
 }
-"""Columns that a row's checksum covers; numbers with a fraction come last."""
+"""Columns that a row's checksum covers, by table."""
 ADDED: Final[Mapping[str, Any]] = {JUDGMENT_ROWS.name: 0, WANTED_ROWS.name: WANTED_ROWS.c.position}
-"""What is added to the checksum of these as it is stored."""
+"""What the stored checksum adds to that of the covered columns, by table."""
 
 
 class _Numbering(dict[bytes | None, int]):
-    """A number for each value, in the order in which they come."""
+    """Numbers distinct values from 0, in order of appearance."""
 
     def __missing__(self, value: bytes | None) -> int:
         self[value] = len(self)
@@ -83,20 +83,20 @@ class _Numbering(dict[bytes | None, int]):
 
 
 class _Column:
-    """Values that come in blocks, in one array that grows where it stands: what small ones take is not given back."""
+    """An array that grows in place, because the memory of many small arrays is not returned to the system."""
 
     def __init__(self, kind: np.dtype[Any]) -> None:
-        self._held, self._size = np.empty(_BLOCK, kind), 0
+        self._values, self._size = np.empty(_BLOCK, kind), 0
 
     def add(self, values: NDArray[Any]) -> None:
         size = self._size + values.size
-        if size > self._held.size:
-            self._held.resize(size + size // 8, refcheck=False)
-        self._held[self._size : size] = values
+        if size > self._values.size:
+            self._values.resize(size + size // 8, refcheck=False)
+        self._values[self._size : size] = values
         self._size = size
 
     def whole(self) -> NDArray[Any]:
-        return self._held[: self._size]
+        return self._values[: self._size]
 
 
 def scan(
@@ -107,18 +107,18 @@ def scan(
     damaged: list[Sequence[Any]],
     *where: ColumnElement[bool],
 ) -> tuple[RowColumns, Idents]:
-    """Read all rows of a table.
+    """Read all rows of a table into columns, and verify their checksums.
 
     Args:
-        connection: to read.
-        kind: judgments or wants.
-        texts: of a block, what is wanted of each row; only few may differ.
-        numbers: columns of whole numbers that are wanted besides.
-        damaged: gets the rows that are not what was written, as ``with_checksum`` has them.
-        where: which rows, all if absent.
+        connection: open for reading.
+        kind: the table of judgments or of wants.
+        texts: takes a block and returns its text columns to keep; each should have few distinct values.
+        numbers: names of integer columns to keep as well.
+        damaged: the rows whose checksum does not match are appended here, as selected by ``with_checksum``.
+        where: conditions on the rows; without any, all rows.
 
     Returns:
-        What is wanted, a row each, in no order; and the ids of the judgments, as ``fingerprints`` of them.
+        The columns, with the rows in no order; and the ``fingerprints`` of their judgment ids.
     """
     numbered: dict[str, _Numbering] = {}
     parts: dict[str, _Column] = {}
@@ -132,13 +132,13 @@ def scan(
         for name in numbers:
             parts.setdefault(name, _Column(np.dtype(np.int32))).add(_whole_numbers(block(name)))
     return RowColumns(
-        {name: Texts([*map(_decoded, own)], parts[name].whole()) for name, own in numbered.items()},
+        {name: Texts([*map(_decoded, values)], parts[name].whole()) for name, values in numbered.items()},
         {name: parts[name].whole() for name in numbers},
     ), idents.whole()
 
 
 def in_arrow(values: Sequence[bytes]) -> pa.Array:
-    """The same as a column; Arrow's own way loads pandas."""
+    """Values as an Arrow column; ``pa.array`` would import pandas."""
     import pyarrow as pa
 
     limits = np.array([*accumulate(map(len, values), initial=0)], np.int32)
@@ -147,12 +147,12 @@ def in_arrow(values: Sequence[bytes]) -> pa.Array:
 
 
 def scalar(text: str) -> pa.Scalar[Any]:
-    """A text as one value, made as a column is."""
+    """A text as an Arrow value."""
     return in_arrow([text.encode("utf-8", "surrogatepass")])[0]
 
 
 def or_none(column: pa.Array) -> pa.Array:
-    """A column that may be null, with null where it is."""
+    """Replace the text ``NONE`` in a column by null."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -160,7 +160,7 @@ def or_none(column: pa.Array) -> pa.Array:
 
 
 def damaged_rows(connection: Connection, kind: Table, *where: ColumnElement[bool]) -> list[Sequence[Any]]:
-    """The rows that are not what was written, as ``with_checksum`` has them."""
+    """The rows whose checksum does not match, as selected by ``with_checksum``."""
     damaged: list[Sequence[Any]] = []
     for _ in _blocks(connection, kind, damaged, where):
         pass
@@ -168,7 +168,7 @@ def damaged_rows(connection: Connection, kind: Table, *where: ColumnElement[bool
 
 
 def with_checksum(kind: Table) -> Select[Any]:
-    """All columns that a checksum covers, and the checksum of these."""
+    """A query for the covered columns of a table and their checksum."""
     return select(*COVERED[kind.name], _summed(kind))
 
 
@@ -180,38 +180,38 @@ def _summed(kind: Table) -> ColumnElement[int]:
 def _blocks(
     connection: Connection, kind: Table, damaged: list[Sequence[Any]], where: Sequence[ColumnElement[bool]]
 ) -> Iterator[ToArray]:
-    reading = (_File if connection.dialect.name == "sqlite" else _Server)(connection, kind, where)
-    unsure = []
-    for packed in _ahead(_packed(reading)):
-        block = _sound(kind, packed)
+    reader = (_SQLiteReader if connection.dialect.name == "sqlite" else _PostgresReader)(connection, kind, where)
+    unverified = []
+    for packed in _prefetch(_packed(reader)):
+        block = _verified(kind, packed)
         if block is None:
-            unsure.append(packed.limits)
+            unverified.append(packed.limits)
         else:
             yield block
-    one_by_one = reading.written(with_checksum(kind).add_columns(*_added(kind)))
-    for limits in unsure:
-        if found := connection.exec_driver_sql(one_by_one, limits).all():
-            yield _looked_through(kind, found, damaged)
+    one_by_one = reader.sql(with_checksum(kind).add_columns(*_added(kind)))
+    for limits in unverified:
+        if rows := connection.exec_driver_sql(one_by_one, limits).all():
+            yield _block_of_rows(kind, rows, damaged)
 
 
 def _added(kind: Table) -> list[Any]:
-    """The columns that are read besides those that a checksum covers."""
+    """The column in ``ADDED``, if any."""
     return [each for each in (ADDED[kind.name],) if isinstance(each, ColumnElement)]
 
 
 def _names(kind: Table) -> list[str]:
-    """Of what is read: the covered columns, the checksum of these, and what was added to it."""
+    """Names of the columns read: the covered columns, their checksum as ``summed``, and the one in ``ADDED``."""
     return [*(column.name for column in COVERED[kind.name]), "summed", *(column.name for column in _added(kind))]
 
 
-def _looked_through(kind: Table, rows: Sequence[Any], damaged: list[Sequence[Any]]) -> ToArray:
+def _block_of_rows(kind: Table, rows: Sequence[Any], damaged: list[Sequence[Any]]) -> ToArray:
+    """The block of rows read one by one; rows whose checksum does not match are appended to ``damaged``."""
     size = len(COVERED[kind.name])
     damaged += [row for row in rows if row[size] is not None and row[size] != checksum(tuple(row[:size]))]
     return _block_of(dict(zip(_names(kind), zip(*rows, strict=True), strict=True)))
 
 
 def _block_of(columns: Mapping[str, Sequence[Any]]) -> ToArray:
-    """Rows that were read one by one."""
 
     def column(name: str) -> pa.Array:
         return in_arrow([str(value).encode("utf-8", "surrogatepass") for value in columns.get(name, ())])
@@ -219,24 +219,24 @@ def _block_of(columns: Mapping[str, Sequence[Any]]) -> ToArray:
     return column
 
 
-def _ahead(items: Iterator[Item]) -> Iterator[Item]:
-    """The same; the next one is made in a thread while one is used."""
-    with ThreadPoolExecutor(1) as beside:
-        coming = beside.submit(next, items, None)
-        while (item := coming.result()) is not None:
-            coming = beside.submit(next, items, None)
+def _prefetch(items: Iterator[Item]) -> Iterator[Item]:
+    """The same items; a thread computes the next one while the caller uses the current one."""
+    with ThreadPoolExecutor(1) as executor:
+        upcoming = executor.submit(next, items, None)
+        while (item := upcoming.result()) is not None:
+            upcoming = executor.submit(next, items, None)
             yield item
 
 
 KeyRange: TypeAlias = tuple[Any, Any]
-"""Places in a table: behind the first one, up to the last."""
+"""Limits of a range of rows, as parameters of a statement built with ``_Reader.sql``."""
 
 
-class _Reading(ABC):
-    """How a kind of database reads a table in ranges of rows, and puts the values of a range together.
+class _Reader(ABC):
+    """Reads a table in ranges of rows, and concatenates the values of a range.
 
     Attributes:
-        size: of the first range.
+        size: size of the first range, in the units of the subclass.
     """
 
     size: int
@@ -246,84 +246,84 @@ class _Reading(ABC):
 
     @abstractmethod
     def ranges(self) -> Generator[KeyRange, int, None]:
-        """The limits of one range after the other, each of the size that is sent; nothing is sent for the first."""
+        """Yield the limits of successive ranges; ``send`` the size of the next one after each."""
 
     @abstractmethod
-    def written(self, chosen: Select[Any]) -> str:
-        """A statement over one range, whose last parameters are the limits."""
+    def sql(self, query: Select[Any]) -> str:
+        """The SQL of a query limited to one range; the limits are its last parameters."""
 
     @abstractmethod
-    def together(self, column: ColumnElement[Any]) -> ColumnElement[str]:
-        """The values of a column in a long text."""
+    def concatenated(self, column: ColumnElement[Any]) -> ColumnElement[str]:
+        """SQL that joins the values of a column by ``_ROW_SEPARATOR``."""
 
     def first(self, statement: str, parameters: Sequence[Any]) -> Any:
         """The first row of a statement.
 
         Raises:
-            DBAPIError: that is more than the database can do; the transaction goes on.
+            DBAPIError: the database cannot build texts of this size; the transaction remains usable.
         """
         return self._connection.exec_driver_sql(statement, tuple(parameters)).first()
 
-    def _within(self, chosen: Select[Any], *place: ColumnElement[bool]) -> str:
-        chosen = chosen.select_from(self.kind).where(*self._where, *place)
-        return str(chosen.compile(dialect=self._connection.dialect, compile_kwargs={"literal_binds": True}))
+    def _within(self, query: Select[Any], *limits: ColumnElement[bool]) -> str:
+        query = query.select_from(self.kind).where(*self._where, *limits)
+        return str(query.compile(dialect=self._connection.dialect, compile_kwargs={"literal_binds": True}))
 
 
-class _File(_Reading):
-    """SQLite, in ranges of rowids that hold ``size`` rows."""
+class _SQLiteReader(_Reader):
+    """Reads SQLite in ranges of rowids, ``size`` rows each; a range excludes its first limit and includes its last."""
 
     size = _BLOCK
 
     def ranges(self) -> Generator[KeyRange, int, None]:
         rowid, after, end = self._rowid(), -(2**63), 2**63 - 1
-        place: ColumnElement[int] = literal_column("?")
-        last = self._within(select(rowid).order_by(rowid).offset(place).limit(1), rowid > place)
+        parameter: ColumnElement[int] = literal_column("?")
+        last = self._within(select(rowid).order_by(rowid).offset(parameter).limit(1), rowid > parameter)
         size = self.size
         while after != end:
-            found = self._connection.exec_driver_sql(self._by_rowid(last), (after, size - 1)).scalar()
-            limits = after, end if found is None else int(found)
+            last_rowid = self._connection.exec_driver_sql(self._without_index(last), (after, size - 1)).scalar()
+            limits = after, end if last_rowid is None else int(last_rowid)
             size = yield limits
             after = limits[1]
 
-    def written(self, chosen: Select[Any]) -> str:
+    def sql(self, query: Select[Any]) -> str:
         rowid = self._rowid()
-        place: ColumnElement[int] = literal_column("?")
-        return self._by_rowid(self._within(chosen, rowid > place, rowid <= place))
+        parameter: ColumnElement[int] = literal_column("?")
+        return self._without_index(self._within(query, rowid > parameter, rowid <= parameter))
 
-    def together(self, column: ColumnElement[Any]) -> ColumnElement[str]:
-        """``group_concat`` leaves out null, and writes too few digits."""
+    def concatenated(self, column: ColumnElement[Any]) -> ColumnElement[str]:
+        # group_concat skips null and rounds floats.
         if isinstance(column.type, Float):
             column = case((column.is_(None), NONE), else_=func.format("%!.17g", column))
-        return func.group_concat(func.coalesce(column, NONE), _NEXT)
+        return func.group_concat(func.coalesce(column, NONE), _ROW_SEPARATOR)
 
     def _rowid(self) -> ColumnElement[int]:
         return literal_column(f"{self.kind.name}.rowid")
 
-    def _by_rowid(self, statement: str) -> str:
-        """The rowids tell more than any index."""
+    def _without_index(self, statement: str) -> str:
+        """Make SQLite go by rowid, which limits the range better than any index."""
         return statement.replace(f"FROM {self.kind.name}", f"FROM {self.kind.name} NOT INDEXED", 1)
 
 
-class _Server(_Reading):
-    """PostgreSQL, in ranges of ``size`` pages."""
+class _PostgresReader(_Reader):
+    """Reads PostgreSQL in ranges of ``size`` pages; a range includes its first limit and excludes its last."""
 
     size = 4
 
     def ranges(self) -> Generator[KeyRange, int, None]:
-        counted = "SELECT pg_relation_size(%s) / current_setting('block_size')::int"
-        pages = int(self._connection.exec_driver_sql(counted, (self.kind.name,)).scalar_one())
-        after, size = 0, self.size
-        while after < pages:  # what comes later is not for this transaction
-            limits = f"({after},0)", f"({after + size},0)"
-            after, size = after + size, (yield limits)
+        page_count = "SELECT pg_relation_size(%s) / current_setting('block_size')::int"
+        pages = int(self._connection.exec_driver_sql(page_count, (self.kind.name,)).scalar_one())
+        start, size = 0, self.size
+        while start < pages:  # this transaction cannot see rows on pages added later
+            limits = f"({start},0)", f"({start + size},0)"
+            start, size = start + size, (yield limits)
 
-    def written(self, chosen: Select[Any]) -> str:
+    def sql(self, query: Select[Any]) -> str:
         ctid: ColumnElement[str] = literal_column(f"{self.kind.name}.ctid")
-        place: ColumnElement[str] = literal_column("CAST(? AS tid)")
-        return self._within(chosen, ctid >= place, ctid < place).replace("?", "%s")
+        parameter: ColumnElement[str] = literal_column("CAST(? AS tid)")
+        return self._within(query, ctid >= parameter, ctid < parameter).replace("?", "%s")
 
-    def together(self, column: ColumnElement[Any]) -> ColumnElement[str]:
-        return func.string_agg(func.coalesce(cast(column, Text), NONE), _NEXT)
+    def concatenated(self, column: ColumnElement[Any]) -> ColumnElement[str]:
+        return func.string_agg(func.coalesce(cast(column, Text), NONE), _ROW_SEPARATOR)
 
     def first(self, statement: str, parameters: Sequence[Any]) -> Any:
         with self._connection.begin_nested():
@@ -331,13 +331,13 @@ class _Server(_Reading):
 
 
 class _Packed(NamedTuple):
-    """The rows of a range, as the database puts them together.
+    """A range of rows, concatenated by the database.
 
     Attributes:
-        limits: of the range.
-        rows: how many, where that is known.
-        texts: a long one for each of ``_names`` that is not shared; none where that is more than it can do.
-        shared: what all rows have in common, which the database has only compared.
+        limits: the limits of the range.
+        rows: number of rows; 1 if the database could not concatenate them.
+        texts: the concatenated values of each of ``_names`` that is not shared; empty if the database could not.
+        shared: the columns with one value in all rows, and that value.
     """
 
     limits: KeyRange
@@ -346,42 +346,44 @@ class _Packed(NamedTuple):
     shared: Mapping[str, Any]
 
 
-def _packed(reading: _Reading) -> Iterator[_Packed]:
-    kind = reading.kind
+def _packed(reader: _Reader) -> Iterator[_Packed]:
+    """All rows of a table in ranges, skipping empty ones."""
+    kind = reader.kind
     covered = COVERED[kind.name]
-    chosen: Select[Any] = select(*covered)
-    first = reading.written(chosen.limit(1))
+    query: Select[Any] = select(*covered)
+    first_row = reader.sql(query.limit(1))
 
     @cache
-    def together(shared: tuple[str, ...]) -> str:
-        long = [*(each for each in covered if each.name not in shared), _summed(kind), *_added(kind)]
+    def packing(shared: tuple[str, ...]) -> str:
+        """SQL that counts a range's rows and those with the shared values, and concatenates the other columns."""
+        varying = [*(each for each in covered if each.name not in shared), _summed(kind), *_added(kind)]
         same = [kind.c[name].is_not_distinct_from(literal_column("?")) for name in shared]
-        numbers: list[Any] = [func.count(), func.count().filter(and_(true(), *same))]
-        return reading.written(select(*numbers, *map(reading.together, long)))
+        counts: list[Any] = [func.count(), func.count().filter(and_(true(), *same))]
+        return reader.sql(select(*counts, *map(reader.concatenated, varying)))
 
-    def between(limits: KeyRange, names: Collection[str]) -> _Packed | None:
-        """What is there; nothing if these columns are not the same in all rows."""
-        row = reading.first(first, limits) if names else None
+    def pack(limits: KeyRange, names: Collection[str]) -> _Packed | None:
+        """Pack a range, treating the columns ``names`` as shared; ``None`` if they are not."""
+        row = reader.first(first_row, limits) if names else None
         values = zip((each.name for each in covered), row or (), strict=False)
-        shared = {name: value for name, value in values if name in names and len(str(value)) <= _SHORT}
-        rows, alike, *texts = reading.first(together((*shared,)), (*shared.values(), *limits))
-        others = [name for name in _names(kind) if name not in shared]
-        return _Packed(limits, rows, dict(zip(others, texts, strict=True)), shared) if rows == alike else None
+        shared = {name: value for name, value in values if name in names and len(str(value)) <= _MAX_SHARED_CHARS}
+        rows, alike, *texts = reader.first(packing((*shared,)), (*shared.values(), *limits))
+        varying = [name for name in _names(kind) if name not in shared]
+        return _Packed(limits, rows, dict(zip(varying, texts, strict=True)), shared) if rows == alike else None
 
-    names = {each.name for each in covered if each.name != "judgment_id"}  # which nearly always differs
-    size, ranges = reading.size, reading.ranges()
+    names = {each.name for each in covered if each.name != "judgment_id"}  # ids nearly always differ
+    size, ranges = reader.size, reader.ranges()
     limits = next(ranges, None)
     while limits is not None:
         try:
-            packed = between(limits, names)
-            if packed is None and (packed := between(limits, ())):
-                names = {name for name in names if _is_shared(packed.texts[name])}  # for good
+            packed = pack(limits, names)
+            if packed is None and (packed := pack(limits, ())):
+                names = {name for name in names if _is_shared(packed.texts[name])}  # a column that varies stays out
         except DBAPIError:
             packed = _Packed(limits, 1, {}, {})
         if packed is None or packed.rows:
             yield packed or _Packed(limits, 1, {}, {})
         if packed and (length := sum(len(text or "") for text in packed.texts.values())):
-            size = max(1, min(size * _LONG // length, size * _MOST // packed.rows))
+            size = max(1, min(size * _MAX_BLOCK_CHARS // length, size * _MAX_BLOCK_ROWS // packed.rows))
         try:
             limits = ranges.send(size)
         except StopIteration:
@@ -389,13 +391,13 @@ def _packed(reading: _Reading) -> Iterator[_Packed]:
 
 
 def _is_shared(text: str | None) -> bool:
-    """Whether all values of a long text are the same."""
-    values = (text or "").split(_NEXT)
+    """Whether all values of a concatenated text are equal."""
+    values = (text or "").split(_ROW_SEPARATOR)
     return values.count(values[0]) == len(values)
 
 
-def _sound(kind: Table, packed: _Packed) -> ToArray | None:
-    """The rows of a block; ``None`` if they are not surely what was written."""
+def _verified(kind: Table, packed: _Packed) -> ToArray | None:
+    """The block of a range; ``None`` if it cannot be split or a checksum does not match."""
     texts = {name: text for name, text in packed.texts.items() if text is not None}
     if not texts or len(texts) < len(packed.texts):
         return None
@@ -411,24 +413,24 @@ def _sound(kind: Table, packed: _Packed) -> ToArray | None:
     fractions = [each.name for each in covered if each.name in columns and isinstance(each.type, Float)]
     try:
         stored = _whole_numbers(columns["summed"])
-        numbers = {name: _as_python_has(columns[name]) for name in fractions}
-    except ValueError:  # no number
+        numbers = {name: _as_python_floats(columns[name]) for name in fractions}
+    except ValueError:  # not a number
         return None
     values = {**shared, **columns, **numbers}
-    rows = compute.binary_join_element_wise(*(values[each.name] for each in covered), scalar(_BETWEEN))
-    ended = compute.binary_join_element_wise(rows, scalar(""), scalar(_NEXT))
-    made = map(zlib.crc32, ended.buffers()[2].to_pybytes().split(_NEXT.encode())[:-1])
-    if not np.array_equal(np.fromiter(made, np.int64), stored):
+    rows = compute.binary_join_element_wise(*(values[each.name] for each in covered), scalar(_VALUE_SEPARATOR))
+    terminated = compute.binary_join_element_wise(rows, scalar(""), scalar(_ROW_SEPARATOR))
+    computed = map(zlib.crc32, terminated.buffers()[2].to_pybytes().split(_ROW_SEPARATOR.encode())[:-1])
+    if not np.array_equal(np.fromiter(computed, np.int64), stored):
         return None
     return lambda name: columns[name] if name in columns else pa.repeat(shared[name], size)
 
 
 def _split(text: str) -> pa.Array:
-    """The values of a long text."""
+    """The values of a concatenated text."""
     from pyarrow import compute
 
     whole = in_arrow([text.encode("utf-8", "surrogatepass")])
-    return compute.split_pattern(whole, _NEXT.encode()).flatten()
+    return compute.split_pattern(whole, _ROW_SEPARATOR.encode()).flatten()
 
 
 def _whole_numbers(column: pa.Array) -> NDArray[np.int64]:
@@ -436,12 +438,12 @@ def _whole_numbers(column: pa.Array) -> NDArray[np.int64]:
 
 
 def _in_numpy(whole: pa.Array, kind: type[Number]) -> NDArray[Number]:
-    """Numbers of which none is null; Arrow's own way loads pandas."""
+    """A column without nulls as an array; ``to_numpy`` would import pandas."""
     return np.frombuffer(whole.buffers()[1], kind, len(whole))
 
 
-def _as_python_has(column: pa.Array) -> pa.Array:
-    """Numbers that the database has written with all their digits, as ``checksum`` has them."""
+def _as_python_floats(column: pa.Array) -> pa.Array:
+    """Floats read as text, formatted the way ``checksum`` formats them."""
     coded = column.dictionary_encode()
     none = NONE.encode()
     texts = [each if each == none else repr(float(each)).encode() for each in coded.dictionary.to_pylist()]
@@ -453,7 +455,7 @@ def _decoded(text: bytes | None) -> str | None:
 
 
 def fingerprints(idents: pa.Array) -> Idents:
-    """128 bits of each id, as many as a digest of its own has."""
+    """A 128-bit hash of each id."""
     _, limits, data = idents.buffers()
     ends = np.frombuffer(limits, np.int32)[idents.offset : idents.offset + len(idents) + 1]
     width = ends[1] - ends[0] if len(idents) else 0
@@ -462,23 +464,23 @@ def fingerprints(idents: pa.Array) -> Idents:
     else:
         texts = np.array(idents.to_pylist(), np.bytes_)
     size = -(-texts.itemsize // 8)
-    found = np.zeros(texts.size, _IDENT)
+    hashes = np.zeros(texts.size, _IDENT)
     for word in texts.astype(f"S{8 * size}").view(np.uint64).reshape(-1, size).T:
         for name, factor in zip(_IDENT.names or (), _FACTORS, strict=True):
-            found[name] = np.where(word, found[name] * factor + word, found[name])  # no matter how many are padded
-    return found
+            hashes[name] = np.where(word, hashes[name] * factor + word, hashes[name])  # padding does not count
+    return hashes
 
 
 def places(sought: Idents, known: Idents) -> NDArray[np.intp]:
-    """The row of ``known``, in which no id comes twice, that has each id; -1 where none has."""
+    """Index in ``known`` of each id in ``sought``, or -1; ``known`` has no duplicates."""
     order = np.argsort(known["first"])
-    ascending = np.argsort(sought["first"])  # a search that goes one way finds what it reads near the processor
+    ascending = np.argsort(sought["first"])  # searching in ascending order uses the processor's cache better
     at = np.searchsorted(known["first"][order], sought["first"][ascending])
-    found = np.full(sought.size, -1)
+    indices = np.full(sought.size, -1)
     left = np.arange(sought.size)
-    while (left := left[at[left] < known.size]).size:  # of several that share their first half, one after the other
+    while (left := left[at[left] < known.size]).size:  # steps through ids that share their first half
         row, want = order[at[left]], ascending[left]
-        found[want] = np.where(known["second"][row] == sought["second"][want], row, found[want])
-        left = left[(known["first"][row] == sought["first"][want]) & (found[want] < 0)]
+        indices[want] = np.where(known["second"][row] == sought["second"][want], row, indices[want])
+        left = left[(known["first"][row] == sought["first"][want]) & (indices[want] < 0)]
         at[left] += 1
-    return found
+    return indices

@@ -1,4 +1,4 @@
-"""A store from one database into another: all of it or nothing, and looked at again before it is committed."""
+"""Copying a store into another database in one transaction, verified before it commits."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from arena.store.bulk import load
 from arena.store.rows import FIGURES_ROWS, LEASE_ROWS, METADATA, RUNNER_ROWS, STATE_ROWS
 from judges.errors import InputError, StoreError
 
-_OF_THE_MOMENT: Final = {row.name for row in (RUNNER_ROWS, LEASE_ROWS, STATE_ROWS, FIGURES_ROWS)}
-"""What says who judges now, what every store has of its own, and what is made of the rest."""
+_NOT_COPIED: Final = {row.name for row in (RUNNER_ROWS, LEASE_ROWS, STATE_ROWS, FIGURES_ROWS)}
+"""Tables that stay behind: live runners and their claims, the store's state, and the cache."""
 _FETCHED: Final = 2_000
-"""Rows that are in memory at once."""
+"""Rows in memory at a time."""
 _DIGITS: Final = 16
 
 
 class Content(Struct, frozen=True):
-    """What a store or a table holds.
+    """The size and digest of a table.
 
     Attributes:
-        rows: how many.
-        digest: 32 hexadecimal digits, the same for the same rows in whatever order.
+        rows: number of rows.
+        digest: 32 hexadecimal digits that do not depend on the order of the rows.
     """
 
     rows: int
@@ -34,59 +34,63 @@ class Content(Struct, frozen=True):
 
 
 def copy(source: str, target: str) -> dict[str, Content]:
-    """Copy a store to a place where there is none, or an empty one, in one transaction.
+    """Copy a store into a new or empty store, in one transaction.
 
     Args:
-        source: a path or database URL; a run that goes on there meanwhile is copied as it stands now.
-        target: the same, of either kind of database.
+        source: a path or database URL; of a run in progress there, the results saved so far are copied.
+        target: a path or database URL; SQLite can be copied to PostgreSQL and back.
 
     Returns:
-        What was copied, by table.
+        Rows and digest of each copied table.
 
     Raises:
-        InputError: the source is no store, or the target holds something.
-        StoreError: one of them cannot be opened, read or written, or what arrived is not what was sent.
+        InputError: the source is no store, or the target is not empty.
+        StoreError: one of them cannot be opened, read or written, or the copy differs from the source.
     """
-    there = Store.open(source)
+    source_store = Store.open(source)
     try:
-        here = Store.create(target, to_fill=True)
+        target_store = Store.create(target, to_fill=True)
         try:
-            return _copied(there, here, shown(target))
+            return _copy(source_store, target_store, shown(target))
         finally:
-            here.close()
+            target_store.close()
     finally:
-        there.close()
+        source_store.close()
 
 
 def content(store: Store) -> dict[str, Content]:
-    """What an open store holds, by table: equal for equal stores on whatever database."""
+    """Rows and digest of each table of an open store: equal for equal stores, whatever their databases."""
     with store.reading() as connection:
-        return {each.name: _content(connection, each) for each in _tables()}
+        return {table.name: _content(connection, table) for table in _tables()}
 
 
-def _copied(source: Store, target: Store, name: str) -> dict[str, Content]:
-    with source.reading() as there, target.writing(alone=True) as here:
-        if filled := [each.name for each in _tables() if here.execute(select(each).limit(1)).first() is not None]:
-            raise InputError(f"{name}: holds something already (in {filled[0]!r}); name a place without a store")
-        sent = {}
-        for each in _tables():
-            summing = _Summing(_rows(there, each))
-            load(here, each, summing)
-            sent[each.name] = summing.content()
-            _count_on(here, each)
-            if _content(here, each) != sent[each.name]:
-                raise StoreError(f"{name}: what arrived in {each.name!r} is not what was sent; nothing was kept there")
-        if here.dialect.name != "sqlite":
-            here.execute(text("ANALYZE"))
-        return sent
+def _copy(source: Store, target: Store, name: str) -> dict[str, Content]:
+    with source.reading() as reader, target.writing(alone=True) as writer:
+        if filled := [table.name for table in _tables() if writer.execute(select(table).limit(1)).first() is not None]:
+            raise InputError(
+                f"{name}: is not empty: its table {filled[0]!r} has rows; name a new file or an empty database"
+            )
+        contents = {}
+        for table in _tables():
+            rows = _Digested(_rows(reader, table))
+            load(writer, table, rows)
+            contents[table.name] = rows.content()
+            _advance_sequence(writer, table)
+            if _content(writer, table) != contents[table.name]:
+                raise StoreError(
+                    f"{name}: the copy of table {table.name!r} differs from the source; nothing was copied"
+                )
+        if writer.dialect.name != "sqlite":
+            writer.execute(text("ANALYZE"))
+        return contents
 
 
 def _tables() -> list[Table]:
-    return [each for each in METADATA.sorted_tables if each.name not in _OF_THE_MOMENT]
+    return [table for table in METADATA.sorted_tables if table.name not in _NOT_COPIED]
 
 
-class _Summing:
-    """Rows that are passed on, and summed up on the way."""
+class _Digested:
+    """An iterator over rows that counts and digests them on the way."""
 
     def __init__(self, rows: Iterator[tuple[Any, ...]]) -> None:
         self._rows, self._count, self._sum = rows, 0, 0
@@ -98,29 +102,29 @@ class _Summing:
             yield row
 
     def content(self) -> Content:
-        """Of the rows so far."""
+        """Count and digest of the rows so far."""
         return Content(self._count, f"{self._sum % (1 << 8 * _DIGITS):0{2 * _DIGITS}x}")
 
 
-def _content(connection: Connection, of: Table) -> Content:
-    summing = _Summing(_rows(connection, of))
-    for _ in summing:
+def _content(connection: Connection, table: Table) -> Content:
+    rows = _Digested(_rows(connection, table))
+    for _ in rows:
         pass
-    return summing.content()
+    return rows.content()
 
 
-def _rows(connection: Connection, of: Table) -> Iterator[tuple[Any, ...]]:
-    """All rows, as they come from the database bit by bit; none where a store is older than the table."""
-    if not inspect(connection).has_table(of.name):
+def _rows(connection: Connection, table: Table) -> Iterator[tuple[Any, ...]]:
+    """Stream all rows of a table; none if the store is older than the table."""
+    if not inspect(connection).has_table(table.name):
         return iter(())
-    found = connection.execute(select(of).execution_options(yield_per=_FETCHED))
-    return (tuple(row) for row in found)
+    rows = connection.execute(select(table).execution_options(yield_per=_FETCHED))
+    return (tuple(row) for row in rows)
 
 
-def _count_on(connection: Connection, of: Table) -> None:
-    """Let the server number new rows after those that came with their number."""
-    column: Column[Any] | None = of.autoincrement_column
+def _advance_sequence(connection: Connection, table: Table) -> None:
+    """Make PostgreSQL number new rows after the copied ones."""
+    column: Column[Any] | None = table.autoincrement_column
     if column is not None and connection.dialect.name != "sqlite":
         last = connection.execute(select(func.max(column))).scalar()
         if last is not None:
-            connection.execute(select(func.setval(func.pg_get_serial_sequence(of.name, column.name), last)))
+            connection.execute(select(func.setval(func.pg_get_serial_sequence(table.name, column.name), last)))

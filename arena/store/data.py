@@ -1,4 +1,4 @@
-"""The data of a tournament: queries, documents, retrievals, answers and people's labels."""
+"""Reads and writes the data of a tournament: queries, documents, retrievals, answers and people's labels."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ DATA: Final = (QUERY_ROWS, DOCUMENT_ROWS, RETRIEVED_ROWS, ANSWER_ROWS, LABEL_ROW
 
 
 def dataset(connection: Connection, number: int, *queries: str) -> Dataset:
-    """The data that a tournament was last begun with; or of some queries, with the documents found for them."""
+    """A tournament's data; with ``queries``, only theirs and the documents retrieved for them."""
 
     def rows(kind: Table, order: Sequence[str], *others: str) -> list[Any]:
-        chosen = select(*(kind.c[name] for name in (*order, *others))).where(kind.c.tournament_id == number)
+        statement = select(*(kind.c[name] for name in (*order, *others))).where(kind.c.tournament_id == number)
         if queries:
-            chosen = chosen.where(_of(queries, kind, number))
-        # Databases differ in how they order text.
-        return sorted(connection.execute(chosen), key=itemgetter(*range(len(order))))
+            statement = statement.where(_of_queries(queries, kind, number))
+        # Sorted here, because databases differ in how they order text.
+        return sorted(connection.execute(statement), key=itemgetter(*range(len(order))))
 
     retrieved: dict[str, list[Retrieved]] = {}
     for query_id, agent, rank, doc_id, score in rows(RETRIEVED_ROWS, ("query_id", "agent", "rank"), "doc_id", "score"):
@@ -41,7 +41,7 @@ def dataset(connection: Connection, number: int, *queries: str) -> Dataset:
     labels: dict[str, dict[str, int]] = {}
     for query_id, doc_id, label in rows(LABEL_ROWS, ("query_id", "doc_id"), "label"):
         labels.setdefault(query_id, {})[doc_id] = label
-    asked, found, answered = (
+    query_rows, document_rows, answer_rows = (
         rows(kind, order, "text", "extra")
         for kind, order in (
             (QUERY_ROWS, ("position", "query_id")),
@@ -50,40 +50,46 @@ def dataset(connection: Connection, number: int, *queries: str) -> Dataset:
         )
     )
     return Dataset(
-        {query_id: Query.of(query_id, text, decoded(extra)) for _, query_id, text, extra in asked},
-        {doc_id: Document(doc_id, text, decoded(extra)) for doc_id, text, extra in found},
-        {(query_id, agent): Answer(query_id, agent, text, decoded(extra)) for query_id, agent, text, extra in answered},
+        {query_id: Query.of(query_id, text, decoded(extra)) for _, query_id, text, extra in query_rows},
+        {doc_id: Document(doc_id, text, decoded(extra)) for doc_id, text, extra in document_rows},
+        {
+            (query_id, agent): Answer(query_id, agent, text, decoded(extra))
+            for query_id, agent, text, extra in answer_rows
+        },
         {query_id: tuple(entries) for query_id, entries in retrieved.items()},
         labels,
     )
 
 
 def queries(connection: Connection, number: int) -> dict[str, Query]:
-    """The queries alone, in their order."""
-    here = QUERY_ROWS.c
-    chosen = select(here.query_id, here.text, here.extra).where(here.tournament_id == number)
-    rows = connection.execute(chosen.order_by(here.position))
+    """A tournament's queries, in the order of its data."""
+    columns = QUERY_ROWS.c
+    statement = select(columns.query_id, columns.text, columns.extra).where(columns.tournament_id == number)
+    rows = connection.execute(statement.order_by(columns.position))
     return {query_id: Query.of(query_id, text, decoded(extra)) for query_id, text, extra in rows}
 
 
 def answered(connection: Connection, number: int) -> tuple[frozenset[tuple[str, str]], tuple[str, ...]]:
-    """Query and agent of every answer; and all agents, sorted, also those that only retrieved."""
-    here, found = ANSWER_ROWS.c, RETRIEVED_ROWS.c
-    rows = connection.execute(select(here.query_id, here.agent).where(here.tournament_id == number))
+    """(query_id, agent) of every answer; and all agents, sorted, including those that only retrieved."""
+    answer, retrieved = ANSWER_ROWS.c, RETRIEVED_ROWS.c
+    rows = connection.execute(select(answer.query_id, answer.agent).where(answer.tournament_id == number))
     answers = frozenset((row.query_id, row.agent) for row in rows)
-    retrieving = connection.execute(select(found.agent).where(found.tournament_id == number).distinct()).scalars()
+    agents = select(retrieved.agent).where(retrieved.tournament_id == number).distinct()
+    retrieving = connection.execute(agents).scalars()
     return answers, tuple(sorted({*(agent for _, agent in answers), *retrieving} - {SHARED}))
 
 
-def _of(queries: Sequence[str], kind: Table, number: int) -> Any:
-    here, found = kind.c, RETRIEVED_ROWS.c
+def _of_queries(queries: Sequence[str], kind: Table, number: int) -> Any:
+    """The SQL condition that a row belongs to one of these queries."""
+    columns, retrieved = kind.c, RETRIEVED_ROWS.c
     if kind is not DOCUMENT_ROWS:
-        return here.query_id.in_(queries)
-    return here.doc_id.in_(select(found.doc_id).where(found.tournament_id == number, found.query_id.in_(queries)))
+        return columns.query_id.in_(queries)
+    in_queries = retrieved.tournament_id == number, retrieved.query_id.in_(queries)
+    return columns.doc_id.in_(select(retrieved.doc_id).where(*in_queries))
 
 
 def replace(connection: Connection, number: int, data: Dataset) -> None:
-    """Put these data in place of those that are there."""
+    """Replace a tournament's data."""
     for kind in DATA:
         connection.execute(delete(kind).where(kind.c.tournament_id == number))
     rows: dict[Table, Iterable[tuple[Any, ...]]] = {
@@ -109,8 +115,8 @@ def replace(connection: Connection, number: int, data: Dataset) -> None:
 
 
 def is_labelled(connection: Connection, number: int) -> bool:
-    """Whether any person's label came with the data."""
-    here = LABEL_ROWS
+    """Whether a tournament's data include relevance labels by people."""
+    labels = LABEL_ROWS.c
     if not has_table(connection, LABEL_ROWS):
         return False
-    return connection.execute(select(here.c.doc_id).where(here.c.tournament_id == number).limit(1)).first() is not None
+    return connection.execute(select(labels.doc_id).where(labels.tournament_id == number).limit(1)).first() is not None

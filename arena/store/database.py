@@ -15,10 +15,10 @@ from arena.store.engine import (
     DAMAGED,
     lacks_file,
     open_engine,
-    outlasting,
     read_earlier,
+    retry_while_away,
     shown,
-    told,
+    translated_errors,
     wait_for_others,
 )
 from arena.store.engine import writing as transactions
@@ -57,17 +57,17 @@ class Database:
 
     @classmethod
     def open(cls, location: str) -> Self:
-        """Open a store that exists.
+        """Open an existing store.
 
         Raises:
-            InputError: there is none.
-            StoreError: it cannot be read, or was written by another version.
+            InputError: the location holds no store.
+            StoreError: the store cannot be read, or was written by another version.
         """
-        return outlasting(shown(location), lambda _: cls.open_existing(location))
+        return retry_while_away(shown(location), lambda _: cls.open_existing(location))
 
     @classmethod
     def open_existing(cls, location: str, *, to_write: bool = False) -> Self:
-        """Open a store that exists, without waiting for a server that is away."""
+        """Open an existing store, without waiting for a server that is away."""
         if lacks_file(location):
             raise no_store(location)
         store = cls(open_engine(location), shown(location))
@@ -93,8 +93,8 @@ class Database:
             StoreError: another version wrote it, or a table is gone.
         """
         with self.reading() as connection:
-            there = inspect(connection).get_table_names()
-            if not there:
+            tables = inspect(connection).get_table_names()
+            if not tables:
                 if to_write:
                     return
                 raise no_store(self.location)
@@ -110,37 +110,37 @@ class Database:
             raise StoreError(
                 f"{self.location}: written by another version of ragleague (schema {version}, not {SCHEMA_VERSION})"
             )
-        if lost := [name for name in _NEEDED if name not in there]:
+        if lost := [name for name in _NEEDED if name not in tables]:
             raise StoreError(f"{self.location}: {DAMAGED} (the table {lost[0]!r} is gone)")
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection to read by."""
+        """A connection for reading; its errors name the store."""
         try:
-            with told(self.location), self._engine.connect() as connection:
+            with translated_errors(self.location), self._engine.connect() as connection:
                 yield connection
         except Damage as damage:
             raise self._damaged(damage) from None
-        except (ValueError, TypeError) as error:  # bytes that this project never wrote
+        except (ValueError, TypeError) as error:  # the stored bytes do not decode
             raise StoreError(f"{self.location}: {DAMAGED}") from error
 
     @contextmanager
     def writing(
         self, *, alone: bool = False, judged: bool = True, patience_s: float | None = None
     ) -> Iterator[Connection]:
-        """A transaction to write in.
+        """A write transaction.
 
         Args:
             alone: lock other writers out for the whole transaction.
             judged: figures computed earlier no longer hold, see ``count_change``.
             patience_s: how long to wait for a lock, in seconds; the default of ``engine`` if ``None``.
         """
-        # One thread of this process at a time: SQLite's own way to wait for another one is to sleep and try again.
+        # The lock makes this process's threads take turns: SQLite itself would wait by sleeping and trying again.
         started = time.monotonic()
         try:
             with (
                 self._write_lock,
-                told(self.location),
+                translated_errors(self.location),
                 transactions(self._engine, patience_s, waited_s=time.monotonic() - started).begin() as connection,
             ):
                 wait_for_others(connection, alone=alone)
@@ -158,7 +158,7 @@ class Database:
 
 
 def no_store(location: str) -> InputError:
-    """The error where a location holds no store."""
+    """The error for a location without a store."""
     return InputError(f"{shown(location)}: no store there; 'ragleague run' makes one")
 
 

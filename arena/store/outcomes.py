@@ -1,4 +1,4 @@
-"""What outcomes come to: samples of one judgment as one outcome, labels of documents, verdicts of games."""
+"""Combines outcomes: the samples of a judgment into one, several judges' labels into one, and games into verdicts."""
 
 from __future__ import annotations
 
@@ -17,20 +17,18 @@ from arena.store import Result, Wanted
 from arena.store.subjects import DocumentSubject, GameSubject
 from judges.errors import RETRIED_NEXT_RUN
 from judges.spec import Combine
-from judges.types import LABEL, JudgeFailure, Judgment, Outcome, Verdict
+from judges.types import GAME_OUTCOMES, LABEL, GameOutcome, JudgeFailure, Judgment, Outcome, Verdict
 
 LabelResults: TypeAlias = dict[tuple[str, str], Result | None]
-"""By (query_id, doc_id): the relevance judgment, a failure, or ``None`` where nothing is known yet."""
-
-_POINTS = {Verdict.A.value: 1, Verdict.TIE.value: 0, Verdict.B.value: -1}
+"""By (query_id, doc_id): the relevance judgment, a failure, or ``None`` if there is no result yet."""
 
 
 class Consistency(Struct, frozen=True):
-    """How often two samples of one judgment say the same.
+    """How often repeated samples of a judgment agree.
 
     Attributes:
-        agreement: share of equal outcomes among all pairs of samples of one thing, ``None`` without a pair.
-        repeated: things with two samples or more.
+        agreement: share of pairs of samples of the same judgment with equal outcomes, ``None`` without a pair.
+        repeated: number of judgments with two or more samples.
     """
 
     agreement: float | None
@@ -38,29 +36,29 @@ class Consistency(Struct, frozen=True):
 
 
 def of_each_judge(results: Iterable[tuple[Wanted, Result | None]]) -> dict[str, LabelResults]:
-    """Relevance results, samples combined, by judge and (query_id, doc_id)."""
-    found: defaultdict[str, LabelResults] = defaultdict(dict)
+    """Relevance results, with their samples already combined, by judge and (query_id, doc_id)."""
+    by_judge: defaultdict[str, LabelResults] = defaultdict(dict)
     for want, result in results:
-        found[want.judge][DocumentSubject.of(want)] = result
-    return dict(found)
+        by_judge[want.judge][DocumentSubject.of(want)] = result
+    return dict(by_judge)
 
 
 def document_labels(
     results: Iterable[tuple[Wanted, Result | None]], how: Mapping[str, Combine], across: Combine
 ) -> LabelResults:
-    """What all samples of all relevance judges come to, by (query_id, doc_id).
+    """One label for each (query_id, doc_id), combined over the samples and judges.
 
-    Each judge's samples become one label first, so that a judge that is asked more often has no more say. A failure
-    that the next run asks about again leaves the document without a label: answer judges are shown labels, and would
-    have to be asked anew.
+    The samples of each judge are combined first, so that a judge with more samples has no more weight. A failure that
+    the next run retries leaves the document without a label: answer judges see the labels, and a label that changed
+    later would make their judgments obsolete.
 
     Args:
-        results: relevance wants with their results, in the order of the plan.
-        how: by judge, how its samples become one.
-        across: how several judges' labels become one; see ``combine``, a judge being a sample.
+        results: relevance wants with their results, in plan order.
+        how: by judge, how to combine its samples.
+        across: how to combine the judges' labels, see ``combine``.
     """
     each = list(results)
-    passing = {
+    retried = {
         DocumentSubject.of(want): result
         for want, result in each
         if isinstance(result, JudgeFailure) and result.cause in RETRIED_NEXT_RUN
@@ -68,16 +66,16 @@ def document_labels(
     by_document: defaultdict[tuple[str, str], list[Result | None]] = defaultdict(list)
     for want, result in combined(each, how):
         by_document[DocumentSubject.of(want)].append(result)
-    together = {
-        document: found[0] if len(found) == 1 else combine(found, across) for document, found in by_document.items()
+    labels = {
+        document: judged[0] if len(judged) == 1 else combine(judged, across) for document, judged in by_document.items()
     }
-    return together | passing
+    return labels | retried
 
 
 def combined(
     results: Iterable[tuple[Wanted, Result | None]], how: Mapping[str, Combine]
 ) -> list[tuple[Wanted, Result | None]]:
-    """Samples of one thing, which stand together, as one result."""
+    """Combine the samples of each judgment, which must be adjacent, into one result."""
     each = list(results)
     return list(each_combined(each, how)) if _repeated(each) else each
 
@@ -85,8 +83,8 @@ def combined(
 def each_combined(
     results: Iterable[tuple[Wanted, Result | None]], how: Mapping[str, Combine]
 ) -> Iterator[tuple[Wanted, Result | None]]:
-    """The same as ``combined``, one by one."""
-    for want, group in groupby(results, key=_thing):
+    """Like ``combined``, one result at a time."""
+    for want, group in groupby(results, key=_first_sample):
         samples = [result for _, result in group]
         yield want, samples[0] if len(samples) == 1 else combine(samples, how.get(want.judge, "majority"))
 
@@ -95,47 +93,49 @@ def _repeated(results: Iterable[tuple[Wanted, Result | None]]) -> bool:
     return any(want.sample for want, _ in results)
 
 
-def _thing(entry: tuple[Wanted, Result | None]) -> Wanted:
-    """What was judged, whichever sample it is."""
+def _first_sample(entry: tuple[Wanted, Result | None]) -> Wanted:
+    """The want of the first sample of the same judgment."""
     want = entry[0]
     return replace(want, sample=0) if want.sample else want
 
 
 def combine(samples: Sequence[Result | None], how: Combine) -> Result | None:
-    """One result of several: the outcome by ``how``, with the words of a sample that says so where there is one.
+    """Combine samples into one result, with the reason of a sample that has the combined outcome, if any has.
 
-    Majority: the outcome that most samples have. Where several have as many, verdicts are a tie and labels and grades
-    the lowest of them, so that a judge who cannot make up its mind claims less. Median: the lower one of labels and
-    grades. Mean: labels and grades are averaged, a label to the nearest whole number (a half downwards). Median and
-    mean count verdicts as 1, 0 and -1, and the sign decides.
+    Majority: the most frequent outcome; if several are equally frequent, verdicts become a tie, and labels and grades
+    the lowest of them. Median: the lower median of labels and grades. Mean: the average of labels and grades; labels
+    are rounded, halves down. For verdicts, median and mean use 1 (A), 0 (tie) and -1 (B), and take the sign.
+
+    ``None`` if any sample has no result yet; a failure if more than half of the samples failed.
     """
     judged = [sample for sample in samples if isinstance(sample, Judgment)]
     if None in samples:
         return None
     if 2 * len(judged) < len(samples):
         return next(sample for sample in samples if not isinstance(sample, Judgment))
-    spokesman = _closest(judged, how)
-    return replace(spokesman, outcome=_outcome([judgment.outcome for judgment in judged], how, spokesman.outcome))
+    representative = _representative(judged, how)
+    outcomes = [judgment.outcome for judgment in judged]
+    return replace(representative, outcome=_outcome(outcomes, how, representative.outcome))
 
 
-def _closest(judged: Sequence[Judgment], how: Combine) -> Judgment:
-    """The first sample whose choices are those of all together, else the first."""
-    whole = _choices(_outcome([judgment.outcome for judgment in judged], how, judged[0].outcome))
-    return next((judgment for judgment in judged if _choices(judgment.outcome) == whole), judged[0])
+def _representative(judged: Sequence[Judgment], how: Combine) -> Judgment:
+    """The first sample whose choices equal the combined ones; else the first sample."""
+    combined_choices = _choices(_outcome([judgment.outcome for judgment in judged], how, judged[0].outcome))
+    return next((judgment for judgment in judged if _choices(judgment.outcome) == combined_choices), judged[0])
 
 
 def consistency(results: Iterable[tuple[Wanted, Result | None]]) -> dict[str, Consistency]:
-    """By judge, how far its samples agree; judges that were asked once are left out."""
+    """The agreement among each judge's samples; judges with single samples are left out."""
     equal: Counter[str] = Counter()
     pairs: Counter[str] = Counter()
     repeated: Counter[str] = Counter()
     each = list(results)
-    for want, group in groupby(each if _repeated(each) else (), key=_thing):
-        said = Counter(_choices(result.outcome) for _, result in group if isinstance(result, Judgment))
-        if (number := said.total()) > 1:
+    for want, group in groupby(each if _repeated(each) else (), key=_first_sample):
+        choices = Counter(_choices(result.outcome) for _, result in group if isinstance(result, Judgment))
+        if (number := choices.total()) > 1:
             repeated[want.judge] += 1
             pairs[want.judge] += math.comb(number, 2)
-            equal[want.judge] += sum(math.comb(times, 2) for times in said.values())
+            equal[want.judge] += sum(math.comb(times, 2) for times in choices.values())
     return {judge: Consistency(equal[judge] / pairs[judge], repeated[judge]) for judge in repeated}
 
 
@@ -153,7 +153,7 @@ def _outcome(outcomes: Sequence[Outcome], how: Combine, texts: Outcome) -> Outco
 
 
 def _choices(outcome: Outcome) -> object:
-    """What can be compared of an outcome."""
+    """The parts of an outcome that can be compared: all but its free texts."""
     if not isinstance(outcome, Mapping):
         return outcome
     return tuple((name, value) for name, value in outcome.items() if not isinstance(value, str))
@@ -174,13 +174,13 @@ def _verdict(verdicts: Sequence[str], how: Combine) -> str:
         counts = Counter(verdicts)
         most = [verdict for verdict, times in counts.items() if times == max(counts.values())]
         return most[0] if len(most) == 1 else Verdict.TIE.value
-    points = [_POINTS[verdict] for verdict in verdicts]
-    middle = sum(points) if how == "mean" else statistics.median(points)
-    return (Verdict.A if middle > 0 else Verdict.B if middle < 0 else Verdict.TIE).value
+    outcomes = [GAME_OUTCOMES[verdict] for verdict in verdicts]
+    middle = sum(outcomes) if how == "mean" else statistics.median(outcomes)
+    return GameOutcome((middle > 0) - (middle < 0)).verdict.value
 
 
 def game_verdicts(outcomes: Iterable[tuple[Wanted, Result | None]]) -> Iterable[GameVerdict]:
-    """The verdicts among the outcomes of pairwise wants, with the agent shown first as ``agent_a``."""
+    """The verdicts of pairwise wants, with the agent shown first as ``agent_a``; skips games without a judgment."""
     for want, result in outcomes:
         if isinstance(result, Judgment):
             game = GameSubject.of(want)

@@ -1,4 +1,4 @@
-"""Tables of the store, and values to rows and back."""
+"""The tables of the store, and the conversion of values to rows and back."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ from judges.types import JudgeFailure, Judgment, Task, Usage
 Result = Judgment | JudgeFailure
 
 IDENTICAL: Final = "identical-answers"
-"""The judgment of every game between two equal answers: a tie, without a call."""
+"""The judgment id of every game between two equal answers, which is a tie without a call."""
 
 SCHEMA_VERSION: Final = 4
 """The last revision in ``migrations/versions``."""
 
 NOT_BEGUN: Final = ""
-"""In place of a digest: the tournament has runs, and no data yet."""
+"""The data digest of a tournament that has runs but no data yet."""
 
 METADATA: Final = MetaData()
-"""Of all tables of a store."""
+"""SQLAlchemy's registry of all tables of a store."""
 
 _UNKNOWN_USAGE = Usage()
 
 
-class Damage(Exception):  # noqa: N818 - the word for it
-    """Something stored is not what was written; the message names it."""
+class Damage(Exception):  # noqa: N818 - it names the damage
+    """A stored row does not match its checksum; the message names the row."""
 
 
 class Wanted(Struct, frozen=True):
     """One judgment that a tournament needs.
 
     Attributes:
-        query_id, item, other, order: what it is about, as stored; ``arena.store.subjects`` reads them by task.
-        sample: which repetition, from 0, where a judge is asked several times.
+        query_id, item, other, order: the subject as stored; ``arena.store.subjects`` interprets them by task.
+        sample: number of the sample, from 0, if a judge is asked several times.
     """
 
     task: Task
@@ -73,7 +73,7 @@ TOURNAMENT_ROWS: Final = Table(
     Column("settings", String, nullable=False),
     Column("data_digest", String, nullable=False),
 )
-"""A tournament's settings, and the digest of the data it was last begun with."""
+"""A tournament's settings, and the digest of its data."""
 
 
 QUERY_ROWS: Final = Table(
@@ -85,7 +85,7 @@ QUERY_ROWS: Final = Table(
     Column("text", String, nullable=False),
     Column("extra", String, nullable=False),
 )
-"""A query of a tournament's data; ``extra`` is its ``columns`` as JSON."""
+"""One query of a tournament; ``extra`` is its ``columns`` as JSON."""
 
 
 DOCUMENT_ROWS: Final = Table(
@@ -96,7 +96,7 @@ DOCUMENT_ROWS: Final = Table(
     Column("text", String, nullable=False),
     Column("extra", String, nullable=False),
 )
-"""A document text, once however often it was retrieved."""
+"""One document of a tournament, stored once even if retrieved many times."""
 
 
 RETRIEVED_ROWS: Final = Table(
@@ -109,7 +109,7 @@ RETRIEVED_ROWS: Final = Table(
     Column("doc_id", String, primary_key=True),
     Column("score", Float),
 )
-"""One agent's retrieval of one document."""
+"""One document retrieved by one agent for one query, with its rank and score."""
 
 
 ANSWER_ROWS: Final = Table(
@@ -148,10 +148,10 @@ WANTED_ROWS: Final = Table(
     Column("sample", Integer, primary_key=True),
     Column("position", Integer, nullable=False),
     Column("judgment_id", String, index=True),
-    # ``want_checksum`` and the position, added up; null in rows of earlier versions.
+    # ``want_checksum`` plus the position; null in rows of earlier versions.
     Column("checksum", BigInteger),
 )
-"""One judgment a tournament needs, and which judgment answers it once that is known."""
+"""One judgment that a tournament needs; ``judgment_id`` links to it once the prompt is known."""
 
 
 JUDGMENT_ROWS: Final = Table(
@@ -185,7 +185,7 @@ CHECKSUM_ROWS: Final = Table(
     Column("name", String, primary_key=True),
     Column("checksum", BigInteger, nullable=False),
 )
-"""A ``checksum`` of what has no column for one: a tournament's settings or data, or what somebody said."""
+"""Checksums of rows without a checksum column: settings and data of tournaments, annotations, agents' replies."""
 
 
 ANNOTATION_ROWS: Final = Table(
@@ -204,7 +204,7 @@ ANNOTATION_ROWS: Final = Table(
     Column("at", String, nullable=False),
     Index("ix_annotation_thing", "tournament_id", "kind", "annotator", "query_id", "item", "other"),
 )
-"""One saying; none is ever changed. ``value`` is JSON."""
+"""One annotation; rows are never changed. ``value`` is JSON."""
 
 
 REPLY_ROWS: Final = Table(
@@ -236,7 +236,7 @@ RUNNER_ROWS: Final = Table(
     Column("pid", Integer, nullable=False),
     Column("beat", Float, nullable=False),
 )
-"""A process that judges for this store now; ``beat`` is when it last said so, in seconds since 1970."""
+"""A process that judges for this store now; ``beat`` is its last heartbeat, in seconds since 1970."""
 
 
 LEASE_ROWS: Final = Table(
@@ -245,7 +245,7 @@ LEASE_ROWS: Final = Table(
     Column("judgment_id", String, primary_key=True),
     Column("runner_id", String, index=True, nullable=False),
 )
-"""A judgment that a runner is about to ask for, so that no other one does."""
+"""A runner's claim on a judgment, so that no other runner asks for it."""
 
 
 FIGURES_ROWS: Final = Table(
@@ -256,7 +256,7 @@ FIGURES_ROWS: Final = Table(
     Column("made_by", String, nullable=False),
     Column("content", LargeBinary, nullable=False),
 )
-"""Figures of one kind of a tournament; whatever is judged or begun anew takes all rows away."""
+"""Cached figures of one kind for one tournament; every change to judgments or tournaments deletes all rows."""
 
 
 STATE_ROWS: Final = Table(
@@ -269,13 +269,13 @@ STATE_ROWS: Final = Table(
 """One row: the schema's version and a counter that every change increments, for readers that cache."""
 
 
-def has_table(connection: Connection, row: Table) -> bool:
-    """Whether a store has the table of a row class, which one of an earlier version may lack until it is written to."""
-    return connection.dialect.has_table(connection, row.name)
+def has_table(connection: Connection, table: Table) -> bool:
+    """Whether a store has a table; a store of an earlier version may lack it until a run writes there."""
+    return connection.dialect.has_table(connection, table.name)
 
 
 def tournament_number(connection: Connection, name: str) -> int:
-    """The key of a tournament's rows.
+    """The number of a tournament, which is the key of its rows.
 
     Raises:
         InputError: no such tournament.
@@ -287,33 +287,33 @@ def tournament_number(connection: Connection, name: str) -> int:
 
 
 def encoded(value: Mapping[str, Any]) -> str:
-    """A mapping as JSON, the same bytes for equal mappings; most have nothing in them."""
+    """A mapping as JSON, with sorted keys so that equal mappings give equal texts."""
     return json.dumps(dict(value), sort_keys=True, ensure_ascii=True) if value else "{}"
 
 
 def decoded(text: str) -> dict[str, Any]:
-    """The mapping that was encoded."""
+    """The mapping that ``encoded`` wrote."""
     return {} if text == "{}" else json.loads(text)
 
 
-_FORMS: Final = ["\x1f".join(["%s"] * size) for size in range(32)]
-"""Of rows by the number of their columns: all values as texts in one step."""
+_ROW_FORMATS: Final = ["\x1f".join(["%s"] * size) for size in range(32)]
+"""Format strings that join all values of a row, by the number of its columns; faster than joining their texts."""
 
 
 def checksum(values: Iterable[Any]) -> int:
-    """CRC-32 of the values of a row: bytes that change on a disk change it, but for one time in 2^32."""
+    """CRC-32 of the values of a row; it misses a random change with a probability of 2^-32."""
     row = values if type(values) is tuple else tuple(values)
-    return zlib.crc32((_FORMS[len(row)] % row).encode("utf-8", "surrogatepass"))
+    return zlib.crc32((_ROW_FORMATS[len(row)] % row).encode("utf-8", "surrogatepass"))
 
 
 def want_checksum(number: int, want: Wanted, judgment_id: str | None) -> int:
-    """The checksum of a want's row, to which its position is still to be added."""
+    """The checksum of a want's row without its position, which callers add."""
     key = (want.task.value, want.judge, want.query_id, want.item, want.other, want.order, want.sample)
     return checksum((number, *key, judgment_id))
 
 
 def wanted_values(number: int, position: int, want: Wanted) -> dict[str, Any]:
-    """A want as a row that has no judgment yet."""
+    """The row of a want without a judgment."""
     return {
         "tournament_id": number,
         "position": position,
@@ -330,12 +330,12 @@ def wanted_values(number: int, position: int, want: Wanted) -> dict[str, Any]:
 
 
 def wanted_of(row: Any) -> Wanted:
-    """The want of a row."""
+    """The want in a row of ``WANTED_ROWS``."""
     return Wanted(Task(row.task), row.judge, row.query_id, row.item, row.other, row.order, row.sample)
 
 
 def judgment_values(task: Task, prompt: str, result: Result) -> dict[str, Any]:
-    """A result as a row; its texts may hold what a server could spell and no database can keep."""
+    """The row of a result, without the characters that a database cannot store."""
     from judges.masking import masked, storable
 
     reason = result.reason if isinstance(result, Judgment) else result.message
@@ -370,10 +370,10 @@ def _plain(outcome: Any) -> Any:
 
 
 def result_of(columns: Iterable[Any]) -> Result:
-    """The judgment or failure of a row, its columns in the table's order.
+    """The judgment or failure in a row of ``JUDGMENT_ROWS``.
 
     Raises:
-        Damage: the row is not what was written.
+        Damage: the row does not match its checksum.
     """
     *columns, summed = columns
     judgment_id, _, _, model, outcome, cause, reason, reply, rejected, *tokens, calls, latency_s, cost_usd = columns
@@ -394,5 +394,5 @@ def _read_outcome(text: str) -> Any:
 
 @lru_cache(maxsize=1024)
 def _read_choice(text: str) -> Any:
-    """A label, verdict or grade: one of a few, and read by the hundred thousand."""
+    """Parse a label, verdict or grade; cached, because a store repeats few values very often."""
     return json.loads(text)

@@ -1,8 +1,7 @@
-"""Runs of tournaments: when each began, how it ended, what it was of, and what it spent. None is ever deleted.
+"""Runs of tournaments: start, end, subject, and spending. Runs are never deleted.
 
-What a runner spends is added up in the transaction that keeps its results, so that not even a kill loses any. A run has
-one runner, and only who asked for a result has it on the account: what was found in the store or imported is nobody's
-spending, and what another run asked for is that one's.
+Spending is recorded in the transaction that saves the results, so that a killed run loses none of it. Each run has one
+runner. A result counts for the runner that asked for it; results read from the store or imported count for none.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from sqlalchemy import (
 )
 
 from arena.store.bulk import CHUNK, among, chunks, insert_rows
-from arena.store.engine import patient
+from arena.store.engine import retrying
 from arena.store.rows import METADATA, TOURNAMENT_ROWS, Result, encoded, has_table, tournament_number
 from arena.store.runners import Runner, alive, now
 from judges.types import Judgment
@@ -58,23 +57,23 @@ RUN_ROWS: Final = Table(
     Column("stages", String, nullable=False),
     Column("standings", String, nullable=False),
 )
-"""One run; ``beat`` is when its process last said that it is there, ``ending`` stays null where it is killed.
+"""One run; ``beat`` is the last heartbeat of its process, and ``ending`` stays null if the process is killed.
 
-    Times are seconds since 1970; ``subject``, ``stages`` and ``standings`` are JSON, see ``Run``.
+    Times are seconds since 1970; ``subject``, ``stages`` and ``standings`` are JSON, see ``StoredRun``.
     """
 
 
 class StoredRun(Struct, frozen=True):
-    """One run as the store knows it.
+    """One run, as recorded in the store.
 
     Attributes:
-        state: ``running`` while its process says that it is there, else how it ended; ``killed`` where it did not.
-        here: whether its process is, or was, one of this machine.
+        state: ``running`` while its process is alive, then its ending; ``killed`` if the process died without one.
+        here: whether its process runs, or ran, on this machine.
         begun, ended: seconds since 1970.
         subject: what was judged: settings, agents, and a digest of every query's text.
-        stages: what became of each stage's wants, in the end; of the agents' queries also while they are asked.
-        spent: what it asked for and what that took so far, by stage.
-        standings: the leaderboard's lines, where there were ratings.
+        stages: counts of results by stage, recorded at the end; those of the agents' queries also during the run.
+        spent: results, calls, tokens and cost so far, by stage.
+        standings: the rows of the leaderboard; empty if there are no ratings.
     """
 
     run_id: str
@@ -93,7 +92,7 @@ class Runs:
     """The runs of one tournament in an open store.
 
     Attributes:
-        location: the store's.
+        location: the store's location, as it may be printed.
     """
 
     def __init__(self, store: Database, tournament: str) -> None:
@@ -101,16 +100,16 @@ class Runs:
         self.location = store.location
 
     def begin(self, runner: Runner, subject: Mapping[str, Any] | None = None) -> str:
-        """A run begins; returns its id. What it is of may be known later (``describe``)."""
+        """Record the start of a run; returns its id. The subject can be added later by ``describe``."""
         run_id = uuid.uuid4().hex
         self._begin(run_id, runner, subject or {})
         return run_id
 
-    @patient
+    @retrying
     def _begin(self, run_id: str, runner: Runner, subject: Mapping[str, Any]) -> None:
         with self._store.writing(judged=False) as connection:
             if connection.execute(select(RUN_ROWS.c.number).where(RUN_ROWS.c.run_id == run_id)).first() is not None:
-                return  # an earlier attempt, whose end was not heard of
+                return  # an earlier attempt was committed before the connection broke
             time = now(connection)
             row = {
                 "run_id": run_id,
@@ -126,64 +125,64 @@ class Runs:
             }
             connection.execute(insert(RUN_ROWS), row)
 
-    @patient
+    @retrying
     def describe(self, run_id: str, subject: Mapping[str, Any]) -> None:
-        """Keep what a run is of; it is there."""
+        """Record the subject of a run, with a heartbeat."""
         with self._store.writing(judged=False) as connection:
             self._change(connection, run_id, subject=encoded(subject), beat=now(connection))
 
-    @patient
-    def tell(self, run_id: str, stages: Mapping[str, Any]) -> None:
-        """Keep what is known of a run's stages while it goes on."""
+    @retrying
+    def update_stages(self, run_id: str, stages: Mapping[str, Any]) -> None:
+        """Record the counts of a run's stages while it is running."""
         with self._store.writing(judged=False) as connection:
             self._change(connection, run_id, stages=encoded(stages))
 
-    @patient
+    @retrying
     def end(self, run_id: str, ending: Ending, stages: Mapping[str, Any]) -> None:
-        """A run ends, and says what became of its wants."""
+        """Record the end of a run, with the final counts of its stages."""
         with self._store.writing(judged=False) as connection:
             self._change(connection, run_id, ending=ending, ended=now(connection), stages=encoded(stages))
 
-    @patient
+    @retrying
     def keep_standings(self, run_id: str, standings: list[dict[str, Any]]) -> None:
-        """Keep the leaderboard that a run has led to."""
+        """Record the leaderboard at the end of a run."""
         with self._store.writing(judged=False) as connection:
             self._change(connection, run_id, standings=json.dumps(standings, allow_nan=False))
 
     def all(self, most: int | None = None) -> list[StoredRun]:
-        """Every run, or the ``most`` last ones, the latest first; none where the store does not know the tournament."""
-        return self._found(most=most)
+        """All runs, or at most the ``most`` latest, latest first; empty if the store has no such tournament."""
+        return self._select(most=most)
 
     def at_work(self) -> list[StoredRun]:
-        """The runs that go on now, the latest first."""
-        return [run for run in self._found(RUN_ROWS.c.ended.is_(None)) if run.state == "running"]
+        """The runs in progress, latest first."""
+        return [run for run in self._select(RUN_ROWS.c.ended.is_(None)) if run.state == "running"]
 
-    @patient
+    @retrying
     def last_subject(self) -> Mapping[str, Any]:
-        """What the last run was of that came to know it; empty where none did."""
+        """The subject of the latest run that recorded one; empty if none did."""
         runs = RUN_ROWS.c
         with self._store.reading() as connection:
             if not has_table(connection, RUN_ROWS):
                 return {}
             number = tournament_number(connection, self._tournament)
-            chosen = select(runs.subject).where(runs.tournament_id == number, runs.subject != "{}")
-            found = connection.execute(chosen.order_by(runs.number.desc()).limit(1)).scalar()
-        subject: Mapping[str, Any] = {} if found is None else json.loads(found)
+            subjects = select(runs.subject).where(runs.tournament_id == number, runs.subject != "{}")
+            text = connection.execute(subjects.order_by(runs.number.desc()).limit(1)).scalar()
+        subject: Mapping[str, Any] = {} if text is None else json.loads(text)
         return subject
 
-    @patient
+    @retrying
     def others(self, runner: Runner) -> bool:
-        """Whether the tournament has another run that is at work; of several that began together all but one see it."""
+        """Whether another run of the tournament is in progress; of runs that start together, at most one misses it."""
         runs = RUN_ROWS.c
         with self._store.reading() as connection:
             number, time = tournament_number(connection, self._tournament), now(connection)
-            chosen = select(runs.host, runs.pid, runs.beat).where(runs.tournament_id == number, runs.ended.is_(None))
-            found = connection.execute(chosen.where(runs.runner_id != runner.runner_id)).all()
-        return any(alive(host, pid, time - beat, runner) for host, pid, beat in found)
+            unended = select(runs.host, runs.pid, runs.beat).where(runs.tournament_id == number, runs.ended.is_(None))
+            rows = connection.execute(unended.where(runs.runner_id != runner.runner_id)).all()
+        return any(alive(host, pid, time - beat, runner) for host, pid, beat in rows)
 
-    @patient
+    @retrying
     def was_alone(self, run_id: str) -> bool:
-        """Whether no other run of the tournament has done anything since this one began."""
+        """Whether no other run of the tournament has been active since this one began."""
         runs = RUN_ROWS.c
         begun = select(runs.begun).where(runs.run_id == run_id).scalar_subquery()
         with self._store.reading() as connection:
@@ -191,18 +190,18 @@ class Runs:
             others = select(runs.number).where(runs.tournament_id == number, runs.run_id != run_id)
             return connection.execute(others.where((runs.beat >= begun) | (runs.ended >= begun))).first() is None
 
-    @patient
-    def _found(self, *which: ColumnElement[bool], most: int | None = None) -> list[StoredRun]:
+    @retrying
+    def _select(self, *conditions: ColumnElement[bool], most: int | None = None) -> list[StoredRun]:
         runs, tournaments = RUN_ROWS, TOURNAMENT_ROWS
         with self._store.reading() as connection:
             if not has_table(connection, RUN_ROWS):
                 return []
             joined = runs.join(tournaments, runs.c.tournament_id == tournaments.c.tournament_id)
-            mine = select(runs).select_from(joined).where(tournaments.c.name == self._tournament, *which)
-            found = connection.execute(mine.order_by(runs.c.number.desc()).limit(most)).all()
-            spent = spent_by(connection, [row.runner_id for row in found])
+            matching = select(runs).select_from(joined).where(tournaments.c.name == self._tournament, *conditions)
+            rows = connection.execute(matching.order_by(runs.c.number.desc()).limit(most)).all()
+            spent = spent_by(connection, [row.runner_id for row in rows])
             time = now(connection)
-        return [_run(row, time, spent.get(row.runner_id)) for row in found]
+        return [_run(row, time, spent.get(row.runner_id)) for row in rows]
 
     def _change(self, connection: Connection, run_id: str, **values: Any) -> None:
         runs = RUN_ROWS
@@ -210,10 +209,10 @@ class Runs:
 
 
 def beat(connection: Connection, runner: Runner) -> None:
-    """The runner is at work, and so is its run."""
+    """Record a heartbeat for the runner's run."""
     runs = RUN_ROWS
-    mine = runs.c.runner_id == runner.runner_id, runs.c.ended.is_(None)
-    connection.execute(update(runs).where(*mine).values(beat=now(connection)))
+    in_progress = runs.c.runner_id == runner.runner_id, runs.c.ended.is_(None)
+    connection.execute(update(runs).where(*in_progress).values(beat=now(connection)))
 
 
 def _run(row: Any, time: float, spent: ByStage | None) -> StoredRun:
@@ -231,13 +230,13 @@ def _run(row: Any, time: float, spent: ByStage | None) -> StoredRun:
         row.ended,
         json.loads(row.subject),
         stages,
-        spent_as_told(stages) if spent is None else spent,
+        spent_by_stages(stages) if spent is None else spent,
         json.loads(row.standings),
     )
 
 
 AGENTS: Final = "agents"
-"""The stage of answers; the others are called as their task is."""
+"""The stage that asks the agents; every other stage has the name of its task."""
 
 
 SPENDING_ROWS: Final = Table(
@@ -254,20 +253,20 @@ SPENDING_ROWS: Final = Table(
     Column("cost_usd", Float, nullable=False),
     Column("cost_unknown", Integer, nullable=False),
 )
-"""One runner's results of one stage, see ``Spent``."""
+"""One runner's spending in one stage, see ``Spent``."""
 
 
 class Spent(Struct, frozen=True):
-    """What came of asking, and what that took.
+    """Counts of results, and the calls, tokens and cost that they took.
 
     Attributes:
         judged: judgments, or answers of agents.
-        failed: results without one.
-        calls: requests sent, attempts included.
-        input_tokens, output_tokens: of the results of which both are known.
-        tokens_unknown: the other results.
-        cost_usd: as far as prices and tokens are known.
-        cost_unknown: results without a known cost.
+        failed: failures.
+        calls: requests sent, retries included.
+        input_tokens, output_tokens: sums over the results for which both are known.
+        tokens_unknown: number of the other results.
+        cost_usd: sum of the known costs.
+        cost_unknown: number of results without a known cost.
     """
 
     judged: int = 0
@@ -280,22 +279,21 @@ class Spent(Struct, frozen=True):
     cost_unknown: int = 0
 
     def __add__(self, other: Spent) -> Spent:
-        """Both together."""
         return Spent(*(getattr(self, name) + getattr(other, name) for name in _FIGURES))
 
     @property
     def results(self) -> int:
-        """All that was asked for and came to an end."""
+        """Number of results, failures included."""
         return self.judged + self.failed
 
     @property
     def tokens_known(self) -> bool:
-        """Whether the tokens are those of anything, or nothing took any."""
+        """Whether the tokens of any result are known, or there are no results."""
         return self.tokens_unknown < self.results or not self.results
 
     @property
     def cost_known(self) -> bool:
-        """Whether the cost is that of anything, or nothing was asked for."""
+        """Whether the cost of any result is known, or there are no results."""
         return self.cost_unknown < self.results or not self.results
 
 
@@ -308,7 +306,7 @@ _ADDED: Final = ", ".join(f"{name} = spending.{name} + excluded.{name}" for name
 def add_spending(
     connection: Connection, runner: Runner, results: Iterable[tuple[str, Result | ReplyOrFailure]]
 ) -> None:
-    """Put results, each with its stage, on a runner's account."""
+    """Add results, each with its stage, to a runner's spending."""
     stages: dict[str, list[Sequence[float]]] = {}
     for stage, result in results:
         stages.setdefault(stage, []).append(_spent_on(result))
@@ -316,41 +314,41 @@ def add_spending(
         {
             "runner_id": runner.runner_id,
             "stage": stage,
-            **dict(zip(_FIGURES, map(sum, zip(*own, strict=True)), strict=True)),
+            **dict(zip(_FIGURES, map(sum, zip(*figures, strict=True)), strict=True)),
         }
-        for stage, own in sorted(stages.items())
+        for stage, figures in sorted(stages.items())
     ]
     insert_rows(connection, SPENDING_ROWS, rows, f"(runner_id, stage) DO UPDATE SET {_ADDED}")
 
 
 def spent_by(connection: Connection, runner_ids: Sequence[str]) -> dict[str, dict[str, Spent]]:
-    """What these runners have spent by stage; none for one that has kept nothing, or did so before it was counted."""
-    found: dict[str, dict[str, Spent]] = {}
+    """Spending by runner and stage; runners without recorded spending are left out."""
+    spent: dict[str, dict[str, Spent]] = {}
     if has_table(connection, SPENDING_ROWS):
-        accounts = SPENDING_ROWS
+        table = SPENDING_ROWS
         for chunk in chunks(runner_ids, CHUNK):
-            chosen = select(accounts).where(among(connection, accounts.c.runner_id, chunk)).order_by(accounts.c.stage)
-            for row in connection.execute(chosen):
-                found.setdefault(row.runner_id, {})[row.stage] = Spent(*row[2:])
-    return found
+            matching = select(table).where(among(connection, table.c.runner_id, chunk)).order_by(table.c.stage)
+            for row in connection.execute(matching):
+                spent.setdefault(row.runner_id, {})[row.stage] = Spent(*row[2:])
+    return spent
 
 
-def spent_as_told(stages: Mapping[str, Mapping[str, Any]]) -> dict[str, Spent]:
-    """What a run said of its stages in the end, where nobody counted meanwhile.
+def spent_by_stages(stages: Mapping[str, Mapping[str, Any]]) -> dict[str, Spent]:
+    """The spending of a run without recorded spending, derived from the final counts of its stages.
 
-    Tokens are not among it, and among the failures may be earlier ones.
+    Tokens are unknown, and the failures may include those of earlier runs.
     """
     names = ("judged", "failed", "calls", "cost_usd", "cost_unknown")
-    asked = {stage: own for stage, own in stages.items() if own["calls"]}
+    asked = {stage: counts for stage, counts in stages.items() if counts["calls"]}
     return {
-        stage: Spent(tokens_unknown=own["judged"] + own["failed"], **{name: own[name] for name in names})
-        for stage, own in asked.items()
+        stage: Spent(tokens_unknown=counts["judged"] + counts["failed"], **{name: counts[name] for name in names})
+        for stage, counts in asked.items()
     }
 
 
 def _spent_on(result: Result | ReplyOrFailure) -> Sequence[float]:
-    """The figures of ``Spent``."""
-    good = isinstance(result, Judgment | AgentReply)
+    """The spending on one result, in the order of the fields of ``Spent``."""
+    succeeded = isinstance(result, Judgment | AgentReply)
     sent, received, cost = result.usage.input_tokens, result.usage.output_tokens, result.cost_usd
     tokens = (0, 0, 1) if sent is None or received is None else (sent, received, 0)
-    return int(good), int(not good), result.calls, *tokens, cost or 0.0, int(cost is None)
+    return int(succeeded), int(not succeeded), result.calls, *tokens, cost or 0.0, int(cost is None)

@@ -1,7 +1,7 @@
-"""A store as tournaments: begin them, claim and save their judgments, and read back what was wanted and judged.
+"""The store of tournaments: begins them, claims and saves their judgments, and reads everything back.
 
-Judgments are content-addressed and shared by every tournament in a store. A tournament is a snapshot of its data and
-settings plus the list of what it wants judged; each wanted row points to its judgment once its prompt is known.
+Judgments are content-addressed and shared by all tournaments in a store. A tournament is a snapshot of its data and
+settings, plus its wants: the judgments that it needs. Each want links to its judgment once its prompt is known.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from arena.config.settings import StoredSettings
 from arena.data.dataset import Dataset
 from arena.store import check
 from arena.store import data as datasets
-from arena.store import wants as wishes
+from arena.store import wants as want_rows
 from arena.store.bulk import RowColumns
 from arena.store.database import Database, count_change
 from arena.store.engine import (
-    judged_for,
     lacks_file,
     open_engine,
-    outlasting,
-    patient,
+    retry_while_away,
+    retrying,
     shown,
+    wait_for_server,
 )
 from arena.store.rows import (
     ANNOTATION_ROWS,
@@ -52,10 +52,10 @@ _ASSIGNED: Final = "assigned"
 
 
 class Store(Database):
-    """Open with ``Store.create`` to run a tournament, with ``Store.open`` to read one.
+    """The tournaments of one store. ``Store.create`` opens it for a run, ``Store.open`` for reading.
 
     Attributes:
-        only: the queries that are read, ``None`` for all.
+        only: the queries to which reading is limited, ``None`` for all.
     """
 
     only: frozenset[str] | None = None
@@ -72,17 +72,17 @@ class Store(Database):
 
     @classmethod
     def create(cls, location: str, *, to_fill: bool = False) -> Store:
-        """Open a store for writing; made if it is not there.
+        """Open a store for writing; creates it if it does not exist.
 
         Args:
             location: a path, or a database URL.
-            to_fill: nobody else is there yet and all of it comes in one transaction, for which a file need no
-                write-ahead log beside it as large as itself; the next who writes turns that on.
+            to_fill: the caller fills a new store in one transaction, and nobody else uses it yet. Then SQLite needs no
+                write-ahead log, which would grow as large as the store; the next writer turns it on.
 
         Raises:
-            StoreError: it cannot be opened, or was written by another version.
+            StoreError: the store cannot be opened, or was written by another version.
         """
-        return outlasting(shown(location), lambda _: cls._created(location, to_fill=to_fill))
+        return retry_while_away(shown(location), lambda _: cls._created(location, to_fill=to_fill))
 
     @classmethod
     def _created(cls, location: str, *, to_fill: bool) -> Store:
@@ -100,14 +100,14 @@ class Store(Database):
             raise
         return store
 
-    @patient
+    @retrying
     def begin(self, name: str, settings: Mapping[str, Any], data: Dataset, wanted: Iterable[Wanted]) -> None:
-        """Put a tournament's settings, data and wants in place of its earlier ones, in one transaction.
+        """Replace a tournament's settings, data and wants, in one transaction.
 
-        No judgment is touched. Where neither settings nor data changed, wants keep theirs, so that whoever reads
-        meanwhile sees no gap; else they find them again through ``assign``.
+        Judgments stay. If neither settings nor data changed, wants keep their links to judgments, so that readers see
+        no gap during the run; otherwise ``assign`` links them again.
         """
-        judged_for(self.location)
+        wait_for_server(self.location)
         digest = data.digest()
         with self.writing(alone=True, judged=False) as connection:
             row = connection.execute(select(TOURNAMENT_ROWS).where(TOURNAMENT_ROWS.c.name == name)).first()
@@ -115,42 +115,42 @@ class Store(Database):
             if row is None:
                 connection.execute(insert(TOURNAMENT_ROWS), values)
             else:
-                here = TOURNAMENT_ROWS
-                connection.execute(update(here).where(here.c.name == name).values(**values))
+                table = TOURNAMENT_ROWS
+                connection.execute(update(table).where(table.c.name == name).values(**values))
             number = tournament_number(connection, name)
             if row is None or row.data_digest != digest:
                 datasets.replace(connection, number, data)
             same = row is not None and (row.settings, row.data_digest) == (values["settings"], digest)
-            changed = wishes.replace(connection, number, wanted, keep_judgments=same)
+            changed = want_rows.replace(connection, number, wanted, keep_judgments=same)
             check.cover(connection, number, data=row is None or row.data_digest != digest)
-            if changed or not same:  # else what was computed of it stays
+            if changed or not same:  # otherwise cached figures stay valid
                 count_change(connection)
         self._begun[name] = values["settings"], digest
 
-    @patient
+    @retrying
     def announce(self, name: str) -> None:
-        """Let runs of a tournament be kept that has not begun: its agents are asked before its data are whole."""
-        judged_for(self.location)
+        """Register a tournament before it begins, so that a run that asks its agents first can be recorded."""
+        wait_for_server(self.location)
         with self.writing(alone=True, judged=False) as connection:
             if connection.execute(select(TOURNAMENT_ROWS.c.name).where(TOURNAMENT_ROWS.c.name == name)).first() is None:
                 connection.execute(insert(TOURNAMENT_ROWS), {"name": name, "settings": "{}", "data_digest": NOT_BEGUN})
 
-    @patient
+    @retrying
     def extend(self, name: str, wanted: Iterable[Wanted]) -> None:
-        """Put further wants after those that a tournament has; one that is there already stays as it is."""
+        """Append wants to a tournament, skipping those it has already."""
         with self.writing(alone=True, judged=False) as connection:
-            if wishes.extend(connection, self._begun_id(connection, name), wanted):
+            if want_rows.extend(connection, self._begun_id(connection, name), wanted):
                 count_change(connection)
 
-    @patient
+    @retrying
     def assign(self, name: str, judgments: Sequence[tuple[Wanted, str]]) -> None:
-        """Note which judgment answers each want."""
+        """Link each want to the judgment that answers it."""
         if judgments:
             with self.writing(judged=False) as connection:
-                if wishes.assign(connection, self._begun_id(connection, name), judgments):
+                if want_rows.assign(connection, self._begun_id(connection, name), judgments):
                     count_change(connection)
 
-    @patient
+    @retrying
     def claim(
         self,
         name: str,
@@ -159,18 +159,18 @@ class Store(Database):
         to_be_asked: Callable[[Result | None], bool],
         tried: Callable[[str], bool] = lambda _: False,
     ) -> tuple[dict[str, Result], set[str]]:
-        """Note which judgment answers each want, and take for this runner those that have to be asked for.
+        """Link each want to its judgment, and claim for this runner the judgments that need a call.
 
         Args:
             name: the tournament.
-            judgments: wants with their judgment's id.
-            runner: who asks; it must have said that it is there (``beat``).
-            to_be_asked: by what the store knows of a judgment, whether it needs a call.
-            tried: whether a judgment's failure is of this run already. It is not taken again: nobody would ask, and
-                others would wait for it.
+            judgments: wants with the ids of their judgments.
+            runner: the runner that asks; it must be registered (``beat``).
+            to_be_asked: whether a judgment needs a call, by its known result or ``None``.
+            tried: whether the known failure of a judgment is from this run. Such judgments are not claimed: this run
+                does not ask for them again, and other runners would wait in vain.
 
         Returns:
-            The results known, and the ids that another runner is asking for now.
+            The known results by id, and the ids that another runner is asking for now.
         """
         from arena.store import runners
 
@@ -178,113 +178,114 @@ class Store(Database):
             return {}, set()
         idents = list(dict.fromkeys(ident for _, ident in judgments))
         with self.writing(judged=False) as connection:
-            linked = wishes.assign(connection, self._begun_id(connection, name), judgments)
-            look_up = partial(wishes.results, connection)
+            linked = want_rows.assign(connection, self._begun_id(connection, name), judgments)
+            look_up = partial(want_rows.results, connection)
             known, elsewhere = runners.claim(connection, runner, idents, look_up, to_be_asked=to_be_asked, tried=tried)
-            if linked:  # mostly another runner has noted it all before
+            if linked:  # often another runner linked all of them before
                 count_change(connection)
             return known, elsewhere
 
-    @patient
+    @retrying
     def beat(self, runner: Runner) -> bool:
-        """Say that a runner is at work, every ``BEAT_S`` seconds; whether others had it as that until now."""
+        """Record a heartbeat of a runner, every ``BEAT_S`` seconds; returns whether it was registered before."""
         from arena.store import runners, runs
 
         with self.writing(judged=False) as connection:
             runs.beat(connection, runner)
             return runners.beat(connection, runner, self._watch)
 
-    @patient
+    @retrying
     def give_back(self, judgment_ids: Sequence[str], runner: Runner) -> None:
-        """A runner will not ask for these judgments after all."""
+        """Release a runner's claims on judgments that it will not ask for."""
         from arena.store import runners
 
         if judgment_ids:
             with self.writing(judged=False) as connection:
                 runners.release(connection, sorted(judgment_ids), runner)
 
-    @patient
+    @retrying
     def leave(self, runner: Runner) -> None:
-        """A runner ends, and claims nothing any more."""
+        """Remove a runner and release its claims."""
         from arena.store import runners
 
         with self.writing(judged=False) as connection:
             runners.leave(connection, runner)
 
     def save(self, results: Sequence[tuple[Task, str, Result]], runner: Runner | None = None) -> None:
-        """Keep results: task, prompt name with version, and the judgment or failure. A judgment stays.
-
-        Nobody is about to ask for them any more.
+        """Save results and release their claims. A stored judgment stays; a stored failure is replaced.
 
         Args:
-            results: any number.
-            runner: who asked for them and has paid, if anybody.
+            results: task, name and version of the prompt, and the judgment or failure.
+            runner: the runner that asked for them, whose spending they count as; ``None`` for nobody's.
         """
         from arena.store import batches, runners, runs
 
-        saved = sorted(result.judgment_id for _, _, result in results)
+        idents = sorted(result.judgment_id for _, _, result in results)
 
         def save(again: bool) -> None:
             with self.writing(judged=False) as connection:
-                saved_now = wishes.save(connection, results)
+                changed_rows = want_rows.save(connection, results)
                 if runner is not None:
-                    paid = runners.taken(connection, runner, saved) if again else set(saved)
+                    paid = runners.taken(connection, runner, idents) if again else set(idents)
                     spent = [(task.value, result) for task, _, result in results if result.judgment_id in paid]
                     runs.add_spending(connection, runner, spent)
-                batches.settle(connection, saved)
-                runners.release(connection, saved, runner)
-                if saved_now:
+                batches.settle(connection, idents)
+                runners.release(connection, idents, runner)
+                if changed_rows:
                     count_change(connection)
 
         if results:
-            outlasting(self.location, save)
+            retry_while_away(self.location, save)
 
-    @patient
+    @retrying
     def judged_ids(self, name: str, made_from: str, wants: Sequence[Wanted]) -> dict[Wanted, str] | None:
-        """The ids that those of these wants were assigned whose judgment is there; ``None`` if ids may be others now.
+        """The assigned judgment ids of the wants that have a judgment; ``None`` if the ids may have changed.
 
-        They stand where a run has kept that they were ``made_from`` the same (``keep_assigned``), and nothing was
-        judged or begun anew since.
+        They hold if ``keep_assigned`` recorded the same ``made_from`` and the store has not changed since.
         """
         from arena.store import cache
 
         with self.reading() as connection:
             number = cache.number_of(connection, name, _ASSIGNED, made_from)
-            return None if number is None else wishes.judged_ids(connection, number, wants)
+            return None if number is None else want_rows.judged_ids(connection, number, wants)
 
     def keep_assigned(self, name: str, made_from: str, *, seen: int) -> None:
-        """Keep what all ids that wants are assigned were made from, if nothing has changed since ``seen``.
+        """Record what the assigned judgment ids were computed from, if the store has not changed since ``seen``.
 
-        A store that is locked just then keeps nothing, and the next run makes the ids anew.
+        If the store is locked, it records nothing, and the next run computes the ids again.
         """
         from arena.store.cache import FigureCache
 
         with suppress(StoreError):
             FigureCache(self, name, made_from).keep({_ASSIGNED: b""}, seen=seen)
 
-    @patient
+    @retrying
     def results(self, judgment_ids: Sequence[str]) -> dict[str, Result]:
-        """The results known for these ids."""
+        """The stored results for these ids."""
         with self.reading() as connection:
-            return wishes.results(connection, judgment_ids)
+            return want_rows.results(connection, judgment_ids)
 
     def wanted(self, name: str, task: Task | None = None) -> list[tuple[Wanted, str | None]]:
-        """Everything a tournament wants, in the order of its plan, with the judgment's id where assigned."""
-        return self._ask(name, wishes.wanted, task)
+        """All wants of a tournament in plan order, each with the id of its judgment or ``None`` if not yet assigned."""
+        return self._ask(name, want_rows.wanted, task)
 
     def outcomes(
         self, name: str, task: Task, query_id: str | None = None, among: Collection[str] | None = None
     ) -> list[tuple[Wanted, Result | None]]:
-        """Everything wanted of one task, or of one query, or of the games among some agents, with its result.
+        """The wants of a task in plan order, each with its result or ``None``.
 
-        That is ``None`` where there is none yet.
+        Args:
+            name: the tournament.
+            task: the task.
+            query_id: only the wants of this query.
+            among: only the games between these agents.
         """
-        return self._ask(name, wishes.outcomes, task, query_id, among)
+        return self._ask(name, want_rows.outcomes, task, query_id, among)
 
     def each_outcome(self, name: str, task: Task) -> Iterator[tuple[Wanted, Result | None]]:
-        """The same as ``outcomes``, of all queries, one by one: however many there are, few are in memory."""
+        """Stream what ``outcomes`` returns, with few rows in memory."""
         with self.reading() as connection:
-            yield from wishes.each_outcome(connection, tournament_number(connection, name), task)
+            yield from want_rows.each_outcome(connection, tournament_number(connection, name), task)
 
     def of_games(
         self,
@@ -293,13 +294,13 @@ class Store(Database):
         data: Dataset | None = None,
         also: Sequence[str] = (),
     ) -> Value:
-        """What is made of all verdicts wanted, if nothing is damaged: that is looked for in the same pass.
+        """Read all wanted verdicts, verify the tournament in the same pass, and return ``make(verdicts)``.
 
         Args:
-            name: of the tournament.
-            make: takes the verdicts as ``check.verify`` has them.
-            data: its own, where they were read.
-            also: as of ``check.verify``.
+            name: the tournament.
+            make: takes the verdicts as returned by ``check.verify``.
+            data: the tournament's data, if the caller has read them already.
+            also: further columns to read, see ``check.verify``.
 
         Raises:
             StoreError: something is damaged.
@@ -307,35 +308,35 @@ class Store(Database):
         from concurrent.futures import ThreadPoolExecutor
 
         columns = [self._verified(name, data, also)]
-        # What SQLite says of its pages and indexes takes as long as a third of the reading, without Python's lock.
-        with ThreadPoolExecutor(1) as beside:
-            looking = beside.submit(self._require_sound, name, columns[0].numbers["position"].size)
+        # SQLite's own check takes a third as long as reading, and releases the interpreter lock.
+        with ThreadPoolExecutor(1) as executor:
+            database_check = executor.submit(self._require_sound, name, columns[0].numbers["position"].size)
             try:
-                return make(columns.pop())  # whoever makes something of them may let go of them
+                return make(columns.pop())  # popped, so that make can free the columns
             finally:
-                looking.result()
+                database_check.result()
 
-    @patient
+    @retrying
     def _verified(self, name: str, data: Dataset | None, also: Sequence[str]) -> RowColumns:
         with self.reading() as connection:
             return check.verify(connection, name, data, also)
 
-    @patient
+    @retrying
     def _require_sound(self, name: str, games: int) -> None:
         with self.reading() as connection:
-            for problem in check.found_by_database(connection, name, games):
+            for problem in check.database_problems(connection, name, games):
                 raise Damage(f"the database ({problem})")
 
-    @patient
+    @retrying
     def tournaments(self) -> list[str]:
         """Names of the tournaments that have begun, oldest first."""
         with self.reading() as connection:
-            here = TOURNAMENT_ROWS.c
-            begun = select(here.name).where(here.data_digest != NOT_BEGUN).order_by(here.tournament_id)
+            rows = TOURNAMENT_ROWS.c
+            begun = select(rows.name).where(rows.data_digest != NOT_BEGUN).order_by(rows.tournament_id)
             return [str(name) for name in connection.execute(begun).scalars()]
 
     def rated_tournaments(self) -> list[str]:
-        """Names of the tournaments, oldest first, without those that synthetic queries are kept under."""
+        """Names of the tournaments, oldest first, without those that only generate queries."""
         return [name for name in self.tournaments() if self.settings(name).synth is None]
 
     def only_tournament(self) -> str:
@@ -351,12 +352,16 @@ class Store(Database):
             raise InputError(f"the store holds several tournaments, name one: {', '.join(names)}")
         return names[0]
 
-    @patient
+    @retrying
     def settings(self, name: str) -> StoredSettings:
-        """The settings a tournament was last begun with."""
+        """The settings of a tournament.
+
+        Raises:
+            InputError: no such tournament.
+        """
         with self.reading() as connection:
-            here = TOURNAMENT_ROWS.c
-            begun = select(here.settings).where(here.name == name, here.data_digest != NOT_BEGUN)
+            rows = TOURNAMENT_ROWS.c
+            begun = select(rows.settings).where(rows.name == name, rows.data_digest != NOT_BEGUN)
             stored = connection.execute(begun).scalar()
             settings = None if stored is None else StoredSettings.model_validate_json(stored)
         if settings is None:
@@ -366,23 +371,23 @@ class Store(Database):
         return settings
 
     def dataset(self, name: str, *queries: str) -> Dataset:
-        """The data a tournament was last begun with; or of some queries, with the documents found for them."""
+        """A tournament's data; with ``queries``, only theirs and the documents retrieved for them."""
         return self._ask(name, datasets.dataset, *queries)
 
     def queries(self, name: str) -> dict[str, Query]:
-        """The queries alone, in their order."""
+        """A tournament's queries, in the order of its data."""
         return self._ask(name, datasets.queries)
 
     def is_labelled(self, name: str) -> bool:
-        """Whether a tournament's data hold any person's label."""
+        """Whether a tournament's data include relevance labels by people."""
         return self._ask(name, datasets.is_labelled)
 
     def answered(self, name: str) -> tuple[frozenset[tuple[str, str]], tuple[str, ...]]:
-        """Query and agent of every answer; and all agents, sorted, also those that only retrieved."""
+        """(query_id, agent) of every answer; and all agents, sorted, including those that only retrieved."""
         return self._ask(name, datasets.answered)
 
     def verify(self, name: str, data: Dataset | None = None) -> None:
-        """See that all that a tournament is made of is what was written, as ``of_games`` does.
+        """Verify a tournament's settings, data, wants and judgments, as ``of_games`` does.
 
         Raises:
             StoreError: something is damaged.
@@ -390,45 +395,45 @@ class Store(Database):
         self.of_games(name, lambda _: None, data)
 
     def changes(self) -> int:
-        """A number that grows with every change, so that readers know when to look again."""
+        """A counter that grows with every change, so that readers know when to reload."""
         return sum(self.version())
 
-    @patient
+    @retrying
     def version(self) -> tuple[int, int]:
-        """Two such numbers: one for what judges said and all that they judge, one for what people said."""
+        """Two change counters: of judgments and tournaments, and of annotations."""
         with self.reading() as connection:
-            said = connection.execute(select(func.max(ANNOTATION_ROWS.c.annotation_id))).scalar()
-            return int(connection.execute(select(STATE_ROWS.c.changes)).scalar_one()), int(said or 0)
+            last_annotation = connection.execute(select(func.max(ANNOTATION_ROWS.c.annotation_id))).scalar()
+            return int(connection.execute(select(STATE_ROWS.c.changes)).scalar_one()), int(last_annotation or 0)
 
-    @patient
+    @retrying
     def judged(self, name: str) -> tuple[int, str]:
-        """What changes with everything but what people say: a number that grows, and the digest of the data."""
+        """The change counter of judgments, and the digest of a tournament's data; annotations change neither."""
         with self.reading() as connection:
             digest = select(TOURNAMENT_ROWS.c.data_digest).where(TOURNAMENT_ROWS.c.name == name)
             changes = connection.execute(select(STATE_ROWS.c.changes)).scalar_one()
             return int(changes), str(connection.execute(digest).scalar() or "")
 
-    @patient
+    @retrying
     def _ask(
         self,
         name: str,
         read: Callable[Concatenate[Connection, int, Further], Value],
         /,
-        *given: Further.args,
-        **named: Further.kwargs,
+        *args: Further.args,
+        **kwargs: Further.kwargs,
     ) -> Value:
         with self.reading() as connection:
-            return read(connection, tournament_number(connection, name), *given, **named)
+            return read(connection, tournament_number(connection, name), *args, **kwargs)
 
     def _begun_id(self, connection: Connection, name: str) -> int:
-        """The number of a tournament as it was begun here: a run with other settings would link other judgments.
+        """The number of a tournament, checked to have the settings and data that this process began it with.
 
         Raises:
-            StoreError: another run has begun it anew meanwhile.
+            StoreError: another run has begun it since with other settings or data, and would link other judgments.
         """
-        here = TOURNAMENT_ROWS.c
-        chosen = select(here.tournament_id, here.settings, here.data_digest).where(here.name == name)
-        if (row := connection.execute(chosen).first()) is None:
+        rows = TOURNAMENT_ROWS.c
+        begun = select(rows.tournament_id, rows.settings, rows.data_digest).where(rows.name == name)
+        if (row := connection.execute(begun).first()) is None:
             raise InputError(f"no tournament named {name!r} in this store")
         if self._begun.get(name, tuple(row[1:])) != tuple(row[1:]):
             raise StoreError(

@@ -1,6 +1,6 @@
-"""What a want is about, by its task: typed views of the columns ``query_id, item, other, order`` that store it.
+"""Subjects of wants, by task: typed views of the columns ``query_id``, ``item``, ``other`` and ``order``.
 
-Each is a tuple that has ``of``, which reads it from a want, and ``want``, which writes one.
+Each is a tuple with two methods: ``of`` reads the subject of a want, and ``want`` makes a want for the subject.
 """
 
 from __future__ import annotations
@@ -15,39 +15,35 @@ from judges.types import Task
 
 
 class DocumentSubject(NamedTuple):
-    """A document retrieved for a query: relevance, and whether a passage answers a query that was written about it."""
+    """A query and a document: for relevance, and for whether a passage answers the query generated from it."""
 
     query_id: str
     doc_id: str
 
     @classmethod
     def of(cls, want: Wanted) -> Self:
-        """That of a want."""
         return cls(want.query_id, want.item)
 
     def want(self, task: Task, judge: str) -> Wanted:
-        """A want about it."""
         return Wanted(task, judge, self.query_id, self.doc_id)
 
 
 class AnswerSubject(NamedTuple):
-    """An agent's answer to a query: the asking of agents, and criteria, whichever they are."""
+    """An agent's answer to a query: for asking the agents, and for criteria whichever they are."""
 
     query_id: str
     agent: str
 
     @classmethod
     def of(cls, want: Wanted) -> Self:
-        """That of a want."""
         return cls(want.query_id, want.item)
 
     def want(self, task: Task, judge: str) -> Wanted:
-        """A want about it."""
         return Wanted(task, judge, self.query_id, self.agent)
 
 
 class GradedSubject(NamedTuple):
-    """An agent's answer, and the criteria that it is graded by: all of the configuration where none is named."""
+    """An agent's answer and the criteria to grade it by; without any, all criteria of the configuration."""
 
     query_id: str
     agent: str
@@ -55,20 +51,18 @@ class GradedSubject(NamedTuple):
 
     @classmethod
     def of(cls, want: Wanted) -> Self:
-        """That of a want."""
         return cls(want.query_id, want.item, _read_ids(want.other) if want.other else ())
 
     def want(self, judge: str) -> Wanted:
-        """A want about it."""
         named = _write_ids(self.criteria) if self.criteria else ""
         return Wanted(Task.CRITERIA, judge, self.query_id, self.agent, named)
 
 
 class GameSubject(NamedTuple):
-    """Two agents' answers to a query in the order shown.
+    """Two agents' answers to a query, in the order shown to the judge.
 
     Attributes:
-        swapped: whether ``second`` comes first among the pair as it is stored.
+        swapped: whether the want stores the pair the other way round, with ``second`` as its item.
     """
 
     query_id: str
@@ -78,36 +72,32 @@ class GameSubject(NamedTuple):
 
     @classmethod
     def of(cls, want: Wanted) -> Self:
-        """That of a want."""
         if want.order == "ab":
             return cls(want.query_id, want.item, want.other)
         return cls(want.query_id, want.other, want.item, swapped=True)
 
     def want(self, judge: str) -> Wanted:
-        """A want about it."""
         if self.swapped:
             return Wanted(Task.PAIRWISE, judge, self.query_id, self.second, self.first, "ba")
         return Wanted(Task.PAIRWISE, judge, self.query_id, self.first, self.second, "ab")
 
 
 class FacetSubject(NamedTuple):
-    """A query, or one of its subtopics, about which exam items are written."""
+    """A query, or one of its subtopics, for which exam items are written."""
 
     query_id: str
     subtopic: str | None = None
 
     @classmethod
     def of(cls, want: Wanted) -> Self:
-        """That of a want."""
         return cls(want.query_id, want.item or None)
 
     def want(self, judge: str) -> Wanted:
-        """A want about it."""
         return Wanted(Task.QUESTIONS, judge, self.query_id, self.subtopic or "")
 
 
 class PassageSubject(NamedTuple):
-    """A passage of an answer or document, and the exam items that it is graded against."""
+    """A passage of an answer or document, with the ids of the exam items to grade it against."""
 
     query_id: str
     passage_id: str
@@ -115,18 +105,16 @@ class PassageSubject(NamedTuple):
 
     @classmethod
     def of(cls, want: Wanted) -> Self:
-        """That of a want."""
         return cls(want.query_id, want.item, _read_ids(want.other))
 
     def want(self, task: Task, judge: str) -> Wanted:
-        """A want about it."""
         return Wanted(task, judge, self.query_id, self.passage_id, _write_ids(self.item_ids))
 
 
 @lru_cache(maxsize=4096)
-def _read_ids(written: str) -> tuple[str, ...]:
-    """All passages of a query have the same ones."""
-    return tuple(json.loads(written))
+def _read_ids(text: str) -> tuple[str, ...]:
+    """Parse item ids; cached, because all passages of a query have the same ids."""
+    return tuple(json.loads(text))
 
 
 @lru_cache(maxsize=4096)
@@ -135,76 +123,68 @@ def _write_ids(item_ids: tuple[str, ...]) -> str:
 
 
 class TurnSubject(NamedTuple):
-    """A turn in which nuggets are made from documents, counted from 1."""
+    """A turn of creating nuggets from documents; turns count from 1."""
 
     query_id: str
     number: int
 
     @classmethod
     def of(cls, want: Wanted) -> Self:
-        """That of a want."""
         return cls(want.query_id, int(want.item))
 
     def want(self, judge: str) -> Wanted:
-        """A want about it."""
         return Wanted(Task.NUGGETS, judge, self.query_id, str(self.number))
 
 
 class NuggetSubject(NamedTuple):
-    """Nuggets of a query whose importance is asked together; ``places`` count from 1."""
+    """Nuggets of a query whose importance is judged in one request; ``places`` count from 1."""
 
     query_id: str
     places: range
 
     @classmethod
     def of(cls, want: Wanted) -> Self:
-        """That of a want."""
         return cls(want.query_id, _read_span(want.item))
 
     def want(self, judge: str) -> Wanted:
-        """A want about it."""
         return Wanted(Task.IMPORTANCE, judge, self.query_id, _write_span(self.places))
 
 
 class AssignmentSubject(NamedTuple):
-    """What nuggets are held against: an agent's answer, or a document; ``places`` of the nuggets count from 1."""
+    """An agent's answer or a document (``target``), and the nuggets assigned to it; their ``places`` count from 1."""
 
     query_id: str
-    held: str
+    target: str
     places: range
 
     @classmethod
     def of(cls, want: Wanted) -> Self:
-        """That of a want."""
         return cls(want.query_id, want.item, _read_span(want.other))
 
     def want(self, task: Task, judge: str) -> Wanted:
-        """A want about it."""
-        return Wanted(task, judge, self.query_id, self.held, _write_span(self.places))
+        return Wanted(task, judge, self.query_id, self.target, _write_span(self.places))
 
 
 NAMES_PASSAGE: Final = {Task.QUERIES: "query_id", Task.ANSWERABLE: "item"}
-"""Tasks about queries that are no part of a tournament's data: the column of their wants that names the passage."""
+"""Tasks that generate queries, whose wants name no query of the data: the column that names a passage instead."""
 
 
 class SourceSubject(NamedTuple):
-    """A passage that queries are written about; the store has it in the place of a query."""
+    """A passage to generate queries from; the want stores it in ``query_id``."""
 
     passage_id: str
 
     @classmethod
     def of(cls, want: Wanted) -> Self:
-        """That of a want."""
         return cls(want.query_id)
 
     def want(self, judge: str) -> Wanted:
-        """A want about it."""
         return Wanted(Task.QUERIES, judge, self.passage_id, "")
 
 
-def _read_span(written: str) -> range:
-    """Of ``11-20``, or of ``11``."""
-    first, _, last = written.partition("-")
+def _read_span(text: str) -> range:
+    """Parse ``11-20`` or ``11``."""
+    first, _, last = text.partition("-")
     return range(int(first), int(last or first) + 1)
 
 
@@ -213,5 +193,5 @@ def _write_span(places: range) -> str:
 
 
 def parts(texts: Sequence[str], places: range) -> Sequence[str]:
-    """The texts at these places."""
+    """The texts at these places, which count from 1."""
     return texts[places.start - 1 : places.stop - 1]

@@ -1,6 +1,6 @@
-"""What a tournament wants judged, which judgment answers each want, and the judgments.
+"""Wants of a tournament (the judgments that it needs), their links to judgments, and the judgments themselves.
 
-Judgments and failures are kept once for all tournaments of a store.
+Each judgment or failure is stored once and shared by all tournaments of the store.
 """
 
 from __future__ import annotations
@@ -45,22 +45,23 @@ if TYPE_CHECKING:
 _IF_THERE: Final = replacing(JUDGMENT_ROWS, "judgment_id", where="judgment.outcome IS NULL")
 _WITH_RESULTS: Final = WANTED_ROWS.outerjoin(JUDGMENT_ROWS, WANTED_ROWS.c.judgment_id == JUDGMENT_ROWS.c.judgment_id)
 _FETCHED: Final = 2_000
-"""Rows that a server sends at once."""
+"""Rows that a server sends at a time."""
 _STREAMED: Final = 20_000
-"""Verdicts that are read at once where there may be millions."""
-_THING = ("query_id", "item", "other", "order", "sample")
-_KEYS = ("task", "judge", *_THING)
+"""Verdicts per list in ``verdict_rows``, which may read millions."""
+_SUBJECT_KEYS = ("query_id", "item", "other", "order", "sample")
+_KEYS = ("task", "judge", *_SUBJECT_KEYS)
+"""Columns that identify a want within its tournament."""
 _MOVED: Final = (
     "DO UPDATE SET position = excluded.position, checksum = wanted.checksum - wanted.position + excluded.position"
 )
 
 
 def wanted(connection: Connection, number: int, task: Task | None) -> list[tuple[Wanted, str | None]]:
-    """Everything a tournament wants, in the order of its plan, with the judgment's id where assigned."""
-    here = WANTED_ROWS.c
-    statement = select(WANTED_ROWS).where(here.tournament_id == number).order_by(here.position)
+    """All wants of a tournament in plan order, each with the id of its judgment or ``None`` if not yet assigned."""
+    wants = WANTED_ROWS.c
+    statement = select(WANTED_ROWS).where(wants.tournament_id == number).order_by(wants.position)
     if task is not None:
-        statement = statement.where(here.task == task.value)
+        statement = statement.where(wants.task == task.value)
     return [(wanted_of(row), row.judgment_id) for row in connection.execute(statement)]
 
 
@@ -71,19 +72,27 @@ def each_outcome(
     query_id: str | None = None,
     among: Collection[str] | None = None,
 ) -> Iterator[tuple[Wanted, Result | None]]:
-    """Everything wanted of one task, or of one query, or of the games among some agents, with its result."""
-    here, judged = WANTED_ROWS, JUDGMENT_ROWS
-    columns = [here.c[key] for key in _KEYS if key != "task"]
+    """Stream the wants of a task in plan order, each with its result or ``None``.
+
+    Args:
+        connection: open for reading.
+        number: the tournament's number.
+        task: the task.
+        query_id: only the wants of this query.
+        among: only the games between these agents.
+    """
+    wants = WANTED_ROWS.c
+    columns = [wants[key] for key in _KEYS if key != "task"]
     statement = (
-        select(*columns, *judged.c)
+        select(*columns, *JUDGMENT_ROWS.c)
         .select_from(_WITH_RESULTS)
-        .where(here.c.tournament_id == number, here.c.task == task.value)
-        .order_by(here.c.position)
+        .where(wants.tournament_id == number, wants.task == task.value)
+        .order_by(wants.position)
     )
     if query_id is not None:
-        statement = statement.where(here.c.query_id == query_id, here.c.judge.in_(_judges_of(number, task)))
+        statement = statement.where(wants.query_id == query_id, wants.judge.in_(_judges_of(number, task)))
     if among is not None:
-        statement = statement.where(here.c.item.in_(among), here.c.other.in_(among))
+        statement = statement.where(wants.item.in_(among), wants.other.in_(among))
     size = len(columns)
     with connection.execute(statement.execution_options(yield_per=_FETCHED)) as rows:
         for row in rows:
@@ -91,13 +100,17 @@ def each_outcome(
 
 
 def _judges_of(number: int, task: Task) -> Select[Any]:
-    """The judges of a task, each found by one step in the index, which has judges before queries."""
-    here = WANTED_ROWS.c
-    of_task = select(func.min(here.judge)).where(here.tournament_id == number, here.task == task.value)
-    found = of_task.cte("judges", recursive=True, nesting=True)
-    judge = found.c[0]
-    found = found.union_all(select(of_task.where(here.judge > judge).scalar_subquery()).where(judge.is_not(None)))
-    return select(found.c[0]).where(found.c[0].is_not(None))
+    """SQL for the judges of a task: a recursive query with one index lookup per judge.
+
+    With the judges known, a filter by query can use the primary key, which has ``judge`` before ``query_id``.
+    """
+    wants = WANTED_ROWS.c
+    next_judge = select(func.min(wants.judge)).where(wants.tournament_id == number, wants.task == task.value)
+    judges = next_judge.cte("judges", recursive=True, nesting=True)
+    judge = judges.c[0]
+    following = select(next_judge.where(wants.judge > judge).scalar_subquery()).where(judge.is_not(None))
+    judges = judges.union_all(following)
+    return select(judges.c[0]).where(judges.c[0].is_not(None))
 
 
 def outcomes(
@@ -107,55 +120,65 @@ def outcomes(
     query_id: str | None = None,
     among: Collection[str] | None = None,
 ) -> list[tuple[Wanted, Result | None]]:
-    """The same at once."""
+    """Like ``each_outcome``, as a list."""
     return list(each_outcome(connection, number, task, query_id, among))
 
 
 def extend(connection: Connection, number: int, added: Iterable[Wanted]) -> int:
-    """Put further wants after those that are there, and say how many; one that is there already stays as it is."""
-    here = WANTED_ROWS.c
-    last = connection.execute(select(func.max(here.position)).where(here.tournament_id == number)).scalar()
+    """Append wants to a tournament, skipping those it has already; returns how many were added."""
+    wants = WANTED_ROWS.c
+    last = connection.execute(select(func.max(wants.position)).where(wants.tournament_id == number)).scalar()
     return _insert(connection, number, enumerate(added, 0 if last is None else last + 1), "DO NOTHING")
 
 
 def replace(connection: Connection, number: int, wants: Iterable[Wanted], *, keep_judgments: bool) -> bool:
-    """Put these wants in place of those that are there; returns whether they are others."""
-    here = WANTED_ROWS
-    mine = here.c.tournament_id == number
+    """Replace a tournament's wants; returns whether they changed.
+
+    Args:
+        connection: in a write transaction.
+        number: the tournament's number.
+        wants: the new wants, in plan order.
+        keep_judgments: whether wants that stay keep their links to judgments.
+    """
+    table, columns = WANTED_ROWS, WANTED_ROWS.c
+    in_tournament = columns.tournament_id == number
     wants = list(wants)
     if keep_judgments:
-        if _are(connection, number, wants):
+        if _is_unchanged(connection, number, wants):
             return False
-        aside = {"position": -1 - here.c.position, "checksum": here.c.checksum - 1 - 2 * here.c.position}
-        connection.execute(update(here).where(mine).values(**aside))
+        # Positions turn negative, so that the new ones do not collide; what stays negative is not wanted any more.
+        negative = {"position": -1 - columns.position, "checksum": columns.checksum - 1 - 2 * columns.position}
+        connection.execute(update(table).where(in_tournament).values(**negative))
     else:
-        connection.execute(delete(here).where(mine))
+        connection.execute(delete(table).where(in_tournament))
     _insert(connection, number, enumerate(wants), _MOVED)
-    connection.execute(delete(here).where(mine, here.c.position < 0))  # what is not wanted any more
-    if connection.dialect.name != "sqlite":  # else a server takes the table for small, and reads all of it to assign
+    connection.execute(delete(table).where(in_tournament, columns.position < 0))
+    if connection.dialect.name != "sqlite":  # otherwise PostgreSQL assumes a small table, and scans it to assign
         connection.execute(text("ANALYZE wanted"))
     return True
 
 
-def _are(connection: Connection, number: int, wants: Sequence[Wanted]) -> bool:
-    """Whether these are the wants that are there, so that they need not be written, and what they came to stays.
+def _is_unchanged(connection: Connection, number: int, wants: Sequence[Wanted]) -> bool:
+    """Whether the store already has these wants, so that they need not be rewritten.
 
-    Behind them may be what judgments led to, as long as each want has its result: then the same would follow again.
+    It may have more behind them, which earlier results led to, but only if each want has its result: then a run would
+    add the same ones again.
     """
-    here = WANTED_ROWS.c
-    mine = here.tournament_id == number
-    chosen = select(*(here[key] for key in _KEYS)).where(mine).order_by(here.position)
-    with connection.execute(chosen.execution_options(yield_per=CHUNK)) as there:
-        if any(given != tuple(next(there, ())) for given in map(attrgetter(*_KEYS), wants)):
+    columns = WANTED_ROWS.c
+    in_tournament = columns.tournament_id == number
+    stored_keys = select(*(columns[key] for key in _KEYS)).where(in_tournament).order_by(columns.position)
+    with connection.execute(stored_keys.execution_options(yield_per=CHUNK)) as stored:
+        if any(key != tuple(next(stored, ())) for key in map(attrgetter(*_KEYS), wants)):
             return False
-        if next(there, None) is None:
+        if next(stored, None) is None:
             return True
-    lacking = select(here.position).select_from(_WITH_RESULTS).where(mine, JUDGMENT_ROWS.c.judgment_id.is_(None))
+    no_result = JUDGMENT_ROWS.c.judgment_id.is_(None)
+    lacking = select(columns.position).select_from(_WITH_RESULTS).where(in_tournament, no_result)
     return connection.execute(lacking.limit(1)).first() is None
 
 
 def assign(connection: Connection, number: int, judgments: Sequence[tuple[Wanted, str]]) -> int:
-    """Note which judgment answers each want, where that is not noted yet; returns for how many it was not."""
+    """Link each want to the judgment that answers it; returns how many links are new."""
     rows = [
         {
             **{key: getattr(want, key) for key in _KEYS},
@@ -171,7 +194,7 @@ def assign(connection: Connection, number: int, judgments: Sequence[tuple[Wanted
 
 @cache
 def _assign_all() -> TextClause:
-    """For PostgreSQL. All who assign at once lock wants in one order: else two could wait for each other for ever."""
+    """The statement of ``assign`` for PostgreSQL; it locks wants in key order, so that no two runners deadlock."""
     names = ", ".join(f'"{name}"' for name in (*_KEYS, "judgment_id", "checksum"))
     keys = ", ".join(f'wanted."{key}"' for key in _KEYS)
     equal = " AND ".join(f'wanted."{key}" = given."{key}"' for key in _KEYS)
@@ -190,11 +213,11 @@ def _assign_all() -> TextClause:
 
 @cache
 def _assign_each() -> str:
-    """For SQLite, which has one writer at a time and no journey to a server."""
+    """The statement of ``assign`` for SQLite, run once for each want."""
     equal = " AND ".join(f'"{key}" = :{key}' for key in _KEYS)
-    here = f"tournament_id = :number AND {equal} AND judgment_id IS NOT :judgment_id"
-    noted = "judgment_id = :judgment_id, checksum = :checksum + position"
-    return f"UPDATE wanted SET {noted} WHERE {here}"  # noqa: S608
+    condition = f"tournament_id = :number AND {equal} AND judgment_id IS NOT :judgment_id"
+    values = "judgment_id = :judgment_id, checksum = :checksum + position"
+    return f"UPDATE wanted SET {values} WHERE {condition}"  # noqa: S608
 
 
 def _insert(connection: Connection, number: int, placed: Iterable[tuple[int, Wanted]], if_there: str) -> int:
@@ -207,71 +230,74 @@ def _insert(connection: Connection, number: int, placed: Iterable[tuple[int, Wan
 
 
 def save(connection: Connection, results: Sequence[tuple[Task, str, Result]]) -> int:
-    """Keep results and say how many were not there so; a judgment stays, a failure gives way to what comes after it."""
+    """Save results; a stored judgment stays, a stored failure is replaced. Returns how many rows changed."""
     rows: dict[str, dict[str, Any]] = {}
     for entry in results:
         row = judgment_values(*entry)
-        if (there := rows.get(row["judgment_id"])) is None or there["outcome"] is None:
+        if (earlier := rows.get(row["judgment_id"])) is None or earlier["outcome"] is None:
             rows[row["judgment_id"]] = row
     return insert_rows(connection, JUDGMENT_ROWS, [rows[ident] for ident in sorted(rows)], _IF_THERE)
 
 
 def judged_ids(connection: Connection, number: int, wants: Sequence[Wanted]) -> dict[Wanted, str]:
-    """The ids that those of these wants were assigned whose judgment is there, and no failure."""
-    here, judged = WANTED_ROWS.c, JUDGMENT_ROWS.c
-    columns = [here[key] for key in _THING]
-    chosen = select(*columns, here.judgment_id).where(here.judgment_id == judged.judgment_id)
-    found: dict[Wanted, str] = {}
-    thing_of = attrgetter(*_THING)
+    """The assigned judgment ids of the wants whose judgment is stored and no failure."""
+    columns, judged = WANTED_ROWS.c, JUDGMENT_ROWS.c
+    key_columns = [columns[key] for key in _SUBJECT_KEYS]
+    linked = select(*key_columns, columns.judgment_id).where(columns.judgment_id == judged.judgment_id)
+    ids: dict[Wanted, str] = {}
+    key_of = attrgetter(*_SUBJECT_KEYS)
     for task, judge in dict.fromkeys((want.task, want.judge) for want in wants):
-        alike = {thing_of(want): want for want in wants if want.task is task and want.judge == judge}
-        near = (among(connection, own, list({key[at] for key in alike})) for at, own in enumerate(columns[:2]))
-        mine = here.tournament_id == number, here.task == task.value, here.judge == judge
-        rows = connection.execute(chosen.where(*mine, *near, judged.outcome.is_not(None))).fetchall()
-        found |= {alike[key]: ident for *thing, ident in rows if (key := tuple(thing)) in alike}
-    return found
+        by_key = {key_of(want): want for want in wants if want.task is task and want.judge == judge}
+        # The query and the item narrow the rows down in SQL; the whole key is compared below.
+        narrowing = (
+            among(connection, column, list({key[at] for key in by_key})) for at, column in enumerate(key_columns[:2])
+        )
+        same = columns.tournament_id == number, columns.task == task.value, columns.judge == judge
+        rows = connection.execute(linked.where(*same, *narrowing, judged.outcome.is_not(None))).fetchall()
+        ids |= {by_key[key]: ident for *values, ident in rows if (key := tuple(values)) in by_key}
+    return ids
 
 
 def results(connection: Connection, judgment_ids: Sequence[str]) -> dict[str, Result]:
-    """The results known for these ids."""
-    found: dict[str, Result] = {}
+    """The stored results for these ids."""
+    by_id: dict[str, Result] = {}
     ident = JUDGMENT_ROWS.c.judgment_id
     for chunk in chunks(judgment_ids, CHUNK):
         rows = connection.execute(select(JUDGMENT_ROWS).where(among(connection, ident, chunk)))
-        found.update((row.judgment_id, result_of(row)) for row in rows)
-    return found
+        by_id.update((row.judgment_id, result_of(row)) for row in rows)
+    return by_id
 
 
 def verdict_rows(store: Database, tournament: str) -> Iterator[list[tuple[Any, ...]]]:
-    """All verdicts, samples by themselves, in chunks and in no order.
+    """Stream all verdicts of a tournament, one row per sample, in no order.
 
     Yields:
-        Lists of query_id, item, other, order, judge, sample, the verdict as JSON, and its reason.
+        Lists of rows: query_id, item, other, order, judge, sample, the verdict as JSON, and its reason.
 
     Raises:
         InputError: no such tournament.
     """
-    here, judged = WANTED_ROWS.c, JUDGMENT_ROWS.c
-    asked = [here[name] for name in ("query_id", "item", "other", "order", "judge", "sample")]
+    wants, judged = WANTED_ROWS.c, JUDGMENT_ROWS.c
+    key_columns = [wants[name] for name in ("query_id", "item", "other", "order", "judge", "sample")]
     with store.reading() as connection:
-        mine = here.tournament_id == tournament_number(connection, tournament), here.task == Task.PAIRWISE.value
-        chosen = select(*asked, judged.outcome, judged.reason).where(
-            *mine, here.judgment_id == judged.judgment_id, judged.outcome.is_not(None)
+        games = wants.tournament_id == tournament_number(connection, tournament), wants.task == Task.PAIRWISE.value
+        verdicts = select(*key_columns, judged.outcome, judged.reason).where(
+            *games, wants.judgment_id == judged.judgment_id, judged.outcome.is_not(None)
         )
-        yield from stream(connection, chosen, _STREAMED)
+        yield from stream(connection, verdicts, _STREAMED)
 
 
 def spent_by_judge(store: Database, tournament: str) -> list[tuple[str, int, int, int, int, float]]:
-    """What the verdicts of each answer judge took, samples counted one by one.
+    """Verdicts and their cost by answer judge; every sample counts.
 
     Returns:
-        Rows of judge, games with a verdict, verdicts wanted, those that failed, those whose price is not known, and the
-        dollars of the others.
+        Rows of judge, games with a verdict, verdicts wanted, verdicts failed, verdicts of unknown cost, and the total
+        cost of the others in dollars.
 
     Raises:
         InputError: no such tournament.
     """
-    here, judged = WANTED_ROWS, JUDGMENT_ROWS.c
+    wants, judged = WANTED_ROWS.c, JUDGMENT_ROWS.c
     failed = and_(judged.judgment_id.is_not(None), judged.outcome.is_(None))
     unpriced = and_(judged.judgment_id.is_not(None), judged.cost_usd.is_(None))
     figures = [
@@ -281,26 +307,26 @@ def spent_by_judge(store: Database, tournament: str) -> list[tuple[str, int, int
         func.sum(case((unpriced, 1), else_=0)).label("unpriced"),
         func.coalesce(func.sum(judged.cost_usd), 0.0).label("cost"),
     ]
-    game = (here.c.judge, here.c.query_id, here.c.item, here.c.other)
+    game = (wants.judge, wants.query_id, wants.item, wants.other)
     with store.reading() as connection:
         number = tournament_number(connection, tournament)
         by_game = (
-            select(here.c.judge, *figures)
+            select(wants.judge, *figures)
             .select_from(_WITH_RESULTS)
-            .where(here.c.tournament_id == number, here.c.task == Task.PAIRWISE.value)
+            .where(wants.tournament_id == number, wants.task == Task.PAIRWISE.value)
             .group_by(*game)
             .subquery()
         )
-        sums = [func.sum(by_game.c[own.name]) for own in figures]
+        sums = [func.sum(by_game.c[figure.name]) for figure in figures]
         rows = connection.execute(select(by_game.c.judge, *sums).group_by(by_game.c.judge).order_by(by_game.c.judge))
         return [(judge, *map(int, counts), float(cost)) for judge, *counts, cost in rows]
 
 
 class StageProgress(Struct, frozen=True):
-    """One stage's wants, every sample of a judgment one.
+    """Counts of one stage's wants; every sample counts.
 
     Attributes:
-        causes: how many failed for which cause.
+        causes: number of failures by cause.
     """
 
     wanted: int
@@ -309,22 +335,22 @@ class StageProgress(Struct, frozen=True):
 
     @property
     def failed(self) -> int:
-        """Wants whose judgment is a failure."""
+        """Number of wants whose result is a failure."""
         return sum(self.causes.values())
 
     @property
     def left(self) -> int:
-        """Not asked yet."""
+        """Number of wants without a result."""
         return self.wanted - self.judged - self.failed
 
 
 class TournamentProgress(Struct, frozen=True):
-    """How far all stages are.
+    """Progress of all stages of a tournament, and its cost.
 
     Attributes:
-        stages: by task, in the order of the plan.
-        cost_usd: of all judgments of the tournament, each once however often it is wanted, as far as it is known.
-        cost_unknown: judgments whose cost is not known.
+        stages: by task, in plan order.
+        cost_usd: total of the known costs of the tournament's judgments; each judgment counts once.
+        cost_unknown: number of judgments without a known cost.
     """
 
     stages: Mapping[Task, StageProgress]
@@ -333,29 +359,29 @@ class TournamentProgress(Struct, frozen=True):
 
 
 def progress(store: Database, tournament: str) -> TournamentProgress:
-    """Count a tournament's wants and what they cost so far.
+    """Count a tournament's wants by stage, and sum up their cost so far.
 
     Raises:
         InputError: no such tournament.
     """
     wants, judged = WANTED_ROWS, JUDGMENT_ROWS
     with store.reading() as connection:
-        mine = wants.c.tournament_id == tournament_number(connection, tournament)
-        is_judged = func.sum(case((judged.c.outcome.is_not(None), 1), else_=0))
-        counts = func.count(), is_judged, func.min(wants.c.position)
-        kinds = select(wants.c.task, judged.c.cause, *counts).select_from(_WITH_RESULTS).where(mine)
-        rows = connection.execute(kinds.group_by(wants.c.task, judged.c.cause)).all()
-        wanted = select(wants.c.task).where(mine, wants.c.judgment_id == judged.c.judgment_id).exists()
+        in_tournament = wants.c.tournament_id == tournament_number(connection, tournament)
+        judged_count = func.sum(case((judged.c.outcome.is_not(None), 1), else_=0))
+        counts = func.count(), judged_count, func.min(wants.c.position)
+        by_cause = select(wants.c.task, judged.c.cause, *counts).select_from(_WITH_RESULTS).where(in_tournament)
+        rows = connection.execute(by_cause.group_by(wants.c.task, judged.c.cause)).all()
+        wanted = select(wants.c.task).where(in_tournament, wants.c.judgment_id == judged.c.judgment_id).exists()
         costs = select(func.coalesce(func.sum(judged.c.cost_usd), 0.0), func.count() - func.count(judged.c.cost_usd))
         cost, unknown = connection.execute(costs.select_from(judged).where(wanted)).one()
     return TournamentProgress(_stages(rows), float(cost), int(unknown))
 
 
 def _stages(rows: Any) -> dict[Task, StageProgress]:
-    found: dict[Task, StageProgress] = {}
+    stages: dict[Task, StageProgress] = {}
     for name in dict.fromkeys(row[0] for row in sorted(rows, key=itemgetter(-1))):
-        own = [row for row in rows if row[0] == name]
-        causes = {str(row[1]): int(row[2]) for row in own if row[1] is not None}
-        wanted, judged = (sum(int(row[place]) for row in own) for place in (2, 3))
-        found[Task(name)] = StageProgress(wanted, judged, causes)
-    return found
+        task_rows = [row for row in rows if row[0] == name]
+        causes = {str(row[1]): int(row[2]) for row in task_rows if row[1] is not None}
+        wanted, judged = (sum(int(row[place]) for row in task_rows) for place in (2, 3))
+        stages[Task(name)] = StageProgress(wanted, judged, causes)
+    return stages

@@ -1,4 +1,4 @@
-"""Asking a hosted model in batches, for half the price and within a day: what a batch is, and who remembers it."""
+"""Batches of requests to hosted models, at half the price and within a day: their types, and the record of them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from judges.types import Completion
 
 
 class Batch(Struct, frozen=True):
-    """A batch as it is remembered.
+    """A batch in the record.
 
     Attributes:
-        marker: names it on our side, before the server has heard of it.
-        made_at: seconds since 1970.
-        requests: how many it holds.
-        remote_id: the server's name for it; ``None`` until the server has told it, whether it came there or not.
+        marker: our id of the batch, assigned before it is submitted.
+        made_at: time of its creation, in seconds since 1970.
+        requests: number of its requests.
+        remote_id: the server's id of the batch; ``None`` until the server's answer to the submission is known.
     """
 
     marker: str
@@ -28,39 +28,39 @@ class Batch(Struct, frozen=True):
 
 
 class Book(Protocol):
-    """Remembers which request is in which batch, beyond the end of this process. Works in any thread."""
+    """The persistent record of batches and their requests. Its methods may be called in any thread."""
 
     def place(self, batch: Batch, lines: Mapping[str, str]) -> dict[str, Batch]:
-        """Remember a batch that is about to be submitted, with those of its requests that are in no other one.
+        """Record a batch that is about to be submitted, with those of its requests that are in no other batch.
 
         Args:
-            batch: new.
-            lines: the judgment's id of each request by the request's own.
+            batch: the new batch.
+            lines: judgment ids by request id.
 
         Returns:
-            The batch that each request is in, the new one or an earlier one.
+            The batch of each request, the new one or an earlier one.
         """
         ...
 
     def custom_ids(self, marker: str) -> set[str]:
-        """The requests of a batch."""
+        """Ids of the requests in a batch."""
         ...
 
     def submitted(self, marker: str, remote_id: str) -> None:
-        """The server has taken a batch."""
+        """Record that the server accepted a batch, with its id there."""
         ...
 
     def free(self, custom_ids: Sequence[str]) -> None:
-        """These requests brought no reply, and may go into another batch."""
+        """Release requests that got no reply, so that they can go into another batch."""
         ...
 
     def drop(self, marker: str) -> None:
-        """The server does not have this batch, so that its requests are free."""
+        """Delete a batch that the server does not have, and release its requests."""
         ...
 
 
 BatchOutcome: TypeAlias = tuple[str, Completion | ProviderError]
-"""What became of one request, by its id."""
+"""A request's id, and its completion or error."""
 
 BatchEnding: TypeAlias = Literal["completed", "cancelled", "expired"]
-"""How a batch ended: cancelled or expired if a request was not answered for that reason."""
+"""How a batch ended: ``cancelled`` or ``expired`` if any of its requests was left unanswered for that reason."""

@@ -1,4 +1,4 @@
-"""A provider that gathers what is asked, hands it in as batches and follows them, in this process or the next one."""
+"""A provider that collects requests, submits them as batches, and polls these, also in later runs."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from judges.masking import masked
 from judges.providers.endpoint import HostedProvider
 from judges.types import Completion, Prompt
 
-_QUIET_S = 1.0
-"""A batch is handed in once nothing more has been asked for so long."""
+_COLLECT_S = 1.0
+"""A batch is submitted after this many seconds without a new request."""
 _SEARCH_S = 300.0
-"""How long a batch is looked for whose hand-in was not answered: a server's list may lag behind what it has taken."""
-_NEXT = {
+"""How long to search for a batch whose submission got no answer: a server's list may lag behind."""
+_NEXT_STEP = {
     "cancelled": "'ragleague run CONFIG --retry-failed' asks for the rest again",
     "expired": "the next run asks for the rest again",
 }
 _CAUSES = {"cancelled": "cancelled", "expired": "timeout"}
 _LEAST_S, _MOST_S, _SHARE = 1.0, 60.0, 0.1
-"""A batch is looked at again after a tenth of the time that it has taken so far, within these bounds."""
+"""Polling interval: a tenth of the time since tracking began, within these bounds."""
 
 
 class BatchLine(Struct, frozen=True):
-    """A request that somebody waits for."""
+    """A request, and the future of the caller who waits for its reply."""
 
     custom_id: str
     judgment_id: str
@@ -48,74 +48,73 @@ class BatchLine(Struct, frozen=True):
     reply: asyncio.Future[Completion]
 
     def fail(self, error: Exception) -> None:
-        """End the wait without a reply."""
         if not self.reply.done():
             self.reply.set_exception(error)
 
 
-class Followed(Struct):
-    """A batch with the requests of it that are waited for.
+class TrackedBatch(Struct):
+    """A batch, and those of its requests for which callers wait.
 
     Attributes:
-        to_submit: the server does not have it, for certain.
-        search_until: how long it is to be looked for if the server does not show it, in seconds since 1970.
-        searched: whether it has been looked for in vain.
-        looked: when it was last looked for or at, in seconds since 1970.
-        since: when this process began to follow it, on the monotonic clock.
-        due: when it is to be looked at again.
+        to_submit: whether it is certain that the server does not have the batch.
+        search_until: end of the search if the server does not list the batch, in seconds since 1970.
+        search_logged: whether a log line about the search was written.
+        checked_at: last time that the server was asked about the batch, in seconds since 1970.
+        tracked_since: when this process began to track it, on the monotonic clock.
+        due: time of the next check, on the monotonic clock.
     """
 
     batch: Batch
     to_submit: bool
     search_until: float
-    searched: bool = False
-    looked: float = 0.0
+    search_logged: bool = False
+    checked_at: float = 0.0
     lines: dict[str, BatchLine] = field(default_factory=dict)
-    since: float = field(default_factory=time.monotonic)
+    tracked_since: float = field(default_factory=time.monotonic)
     due: float = 0.0
 
     @property
-    def is_sought(self) -> bool:
-        """Whether it may be on the server or not: a look after ``search_until`` decides, not the clock."""
-        return self.batch.remote_id is None and self.looked < self.search_until
+    def is_unconfirmed(self) -> bool:
+        """Whether it is unknown if the server has the batch. Only a check after ``search_until`` ends the search."""
+        return self.batch.remote_id is None and self.checked_at < self.search_until
 
 
-def portions(lines: Iterable[BatchLine], server: BatchServer) -> Iterator[list[BatchLine]]:
-    """The requests in lists that one batch may hold."""
-    portion: list[BatchLine] = []
+def split_by_limits(lines: Iterable[BatchLine], server: BatchServer) -> Iterator[list[BatchLine]]:
+    """Split requests into lists within the server's limits on one batch."""
+    batch_lines: list[BatchLine] = []
     size = 0
     for line in lines:
-        longer = size + len(line.content) + 1
-        if portion and (longer > server.most_bytes or len(portion) == server.most_requests):
-            yield portion
-            portion, longer = [], len(line.content) + 1
-        portion.append(line)
-        size = longer
-    if portion:
-        yield portion
+        new_size = size + len(line.content) + 1
+        if batch_lines and (new_size > server.most_bytes or len(batch_lines) == server.most_requests):
+            yield batch_lines
+            batch_lines, new_size = [], len(line.content) + 1
+        batch_lines.append(line)
+        size = new_size
+    if batch_lines:
+        yield batch_lines
 
 
-def patient(since: float) -> float:
-    """Seconds to wait for what has taken since then."""
+def poll_wait_s(since: float) -> float:
+    """Seconds until the next check of something that began at ``since`` on the monotonic clock."""
     return min(_MOST_S, max(_LEAST_S, _SHARE * (time.monotonic() - since)))
 
 
 class BatchProvider:
-    """Takes one prompt at a time like any provider, and replies when its batch has ended.
+    """Takes single prompts like any provider; each call returns when the prompt's batch has ended.
 
-    A batch is in the book before the server hears of it. What the book has is not handed in again, whoever put it
-    there: a run that begins again waits for the batches of the last one. A request that comes back without a reply
-    leaves the book and raises an error, and whoever asks again gets it into the next batch. A batch that was cancelled
-    or has expired brings the replies that it holds, and stops the judge: whether to pay for the rest is for people to
-    say.
+    A batch is recorded in the book before it is submitted. Requests in the book are never submitted again, so a new run
+    waits for the batches of earlier ones. A request without a reply leaves the book and raises an error; when it is
+    repeated, it goes into the next batch. A cancelled or expired batch delivers its replies and then stops the judge,
+    so that the user can decide whether to pay for the rest.
 
     Args:
-        provider: makes requests and reads replies; its identity is this one's, so a judgment is the same either way.
+        provider: makes requests and parses replies. Both share one identity, so judgments have the same ids with and
+            without batches.
         server: the vendor's batch API.
-        book: kept in the store.
-        halt: told when the judge should ask nothing more, with the reason if it is an error.
-        patience_s: how long the server may be out of reach.
-        wait: whether to stay until the batches have ended; else to leave once everything is handed in.
+        book: the record of batches, in the store.
+        halt: called to stop the judge, with the reason if it is an error.
+        patience_s: how long the server may be unreachable before the judge stops.
+        wait: whether to wait until the batches have ended; else stop once everything is submitted.
     """
 
     judges_names = False
@@ -133,263 +132,265 @@ class BatchProvider:
         self.identity = provider.identity
         self._provider, self._server, self._book, self._halt = provider, server, book, halt
         self._patience_s, self._wait = patience_s, wait
-        self._asked: dict[str, BatchLine] = {}
-        self._followed: dict[str, Followed] = {}
-        self._read: list[Batch] = []
+        self._queued: dict[str, BatchLine] = {}
+        self._tracked: dict[str, TrackedBatch] = {}
+        self._finished: list[Batch] = []
         self._worker: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         self._left = False
-        self._trouble_since: float | None = None
-        self._resting_until = 0.0
+        self._outage_since: float | None = None
+        self._paused_until = 0.0
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Ask once, in the next batch.
+        """Send the prompt in the next batch and wait for its reply.
 
         Raises:
             TransientError: the server failed at the request.
-            RejectedError: the server refused it.
-            JudgeStoppedError: the server refuses every batch, or this one was cancelled or has expired.
-            StillWaitingError: it was left before the reply came.
+            RejectedError: the server refused the request.
+            JudgeStoppedError: the server refuses all batches, or this one was cancelled or has expired.
+            StillWaitingError: the run stopped waiting before the reply came.
         """
         if self._left:
             raise StillWaitingError
-        ident = judgment_id(prompt, self.identity)
-        custom_id = request_id(ident, prompt)
+        judgment = judgment_id(prompt, self.identity)
+        custom_id = request_id(judgment, prompt)
         content = self._server.line(custom_id, self._provider.request(prompt))
-        line = BatchLine(custom_id, ident, content, asyncio.get_running_loop().create_future())
-        self._asked[custom_id] = line
+        line = BatchLine(custom_id, judgment, content, asyncio.get_running_loop().create_future())
+        self._queued[custom_id] = line
         self._changed.set()
         if self._worker is None or self._worker.done():
-            self._worker = asyncio.create_task(self._work())
+            self._worker = asyncio.create_task(self._run())
         return await line.reply
 
     def leave(self) -> None:
-        """Wait for nothing more. What is being handed in just now still is, so that the book has its name."""
+        """Stop waiting for replies. A submission in progress is completed, so that the book gets the server's id."""
         self._left = True
         self._changed.set()
 
     async def close(self) -> None:
-        """Leave, and close the connections."""
+        """Stop waiting, and close the connections."""
         self.leave()
         if self._worker is not None:
             await self._worker
-        with suppress(StoreError):  # then its own error is on the way
+        with suppress(StoreError):  # the run raises the store's error anyway
             await self._delete_files()
         await self._server.close()
         await self._provider.close()
 
-    async def _work(self) -> None:
+    async def _run(self) -> None:
         try:
-            while (self._asked or self._followed) and not self._left:
-                await self._gathered()
+            while (self._queued or self._tracked) and not self._left:
+                await self._gather()
                 await self._place()
-                moved = [await self._advance(each) for each in self._due()]
+                progressed = [await self._advance(each) for each in self._due()]
                 await self._delete_files()
-                if not (self._asked or self._wait or any(moved) or self._is_searching()):
+                if not (self._queued or self._wait or any(progressed) or self._is_searching()):
                     self._halt(None)
                     self._left = True
                 await self._pause()
             error: Exception = StillWaitingError()
-        except Exception as problem:  # the book's: whoever asks has to know
+        except Exception as problem:  # such as the store's, which all callers must get
             error = problem
-        with suppress(StoreError):  # then that is the error, or comes again
-            for each in self._followed.values():
+        with suppress(StoreError):  # the callers get the error above, or the run meets it again
+            for each in self._tracked.values():
                 if each.to_submit:
                     await asyncio.to_thread(self._book.drop, each.batch.marker)
         for line in self._all_lines():
             line.fail(error)
 
     def _all_lines(self) -> Iterator[BatchLine]:
-        yield from self._asked.values()
-        for followed in self._followed.values():
-            yield from followed.lines.values()
+        yield from self._queued.values()
+        for tracked in self._tracked.values():
+            yield from tracked.lines.values()
 
-    async def _gathered(self) -> None:
-        """Wait until nothing more is asked for a while."""
+    async def _gather(self) -> None:
+        """Wait until no new request has come for a while, or a batch is full."""
         before = -1
-        while len(self._asked) != before and len(self._asked) < self._server.most_requests and not self._left:
-            before = len(self._asked)
+        while len(self._queued) != before and len(self._queued) < self._server.most_requests and not self._left:
+            before = len(self._queued)
             if before:
-                await asyncio.sleep(_QUIET_S)
+                await asyncio.sleep(_COLLECT_S)
 
     async def _place(self) -> None:
-        """Find the batch of each request, and make batches of those that have none."""
-        for lines in portions(list(self._asked.values()), self._server):
+        """Find the recorded batch of each queued request; put the others into new batches."""
+        for lines in split_by_limits(list(self._queued.values()), self._server):
             batch = Batch(uuid.uuid4().hex, time.time(), len(lines))
-            idents = {line.custom_id: line.judgment_id for line in lines}
-            placed = await asyncio.to_thread(self._book.place, batch, idents)
+            judgment_ids = {line.custom_id: line.judgment_id for line in lines}
+            placed = await asyncio.to_thread(self._book.place, batch, judgment_ids)
             for line in lines:
-                there = placed[line.custom_id]
-                new = Followed(there, there.marker == batch.marker, there.made_at + _SEARCH_S)
-                followed = self._followed.setdefault(there.marker, new)
-                followed.lines[line.custom_id] = line
-                del self._asked[line.custom_id]
+                recorded = placed[line.custom_id]
+                new_entry = TrackedBatch(recorded, recorded.marker == batch.marker, recorded.made_at + _SEARCH_S)
+                tracked = self._tracked.setdefault(recorded.marker, new_entry)
+                tracked.lines[line.custom_id] = line
+                del self._queued[line.custom_id]
 
-    def _due(self) -> list[Followed]:
+    def _due(self) -> list[TrackedBatch]:
         now = time.monotonic()
-        return [each for each in self._followed.values() if self._due_at(each) <= now]
+        return [each for each in self._tracked.values() if self._due_at(each) <= now]
 
-    def _due_at(self, followed: Followed) -> float:
-        return max(followed.due, self._resting_until)
+    def _due_at(self, tracked: TrackedBatch) -> float:
+        return max(tracked.due, self._paused_until)
 
-    async def _advance(self, followed: Followed) -> bool:
-        """Do what comes next for a batch; whether that was more than to look."""
-        followed.looked = time.time()
+    async def _advance(self, tracked: TrackedBatch) -> bool:
+        """Do the next step for a batch, and handle its errors; returns whether the batch changed."""
+        tracked.checked_at = time.time()
         try:
-            moved = await self._step(followed)
+            progressed = await self._step(tracked)
         except UndecidedError:
-            self._trouble_since, moved = None, False
+            self._outage_since, progressed = None, False
         except TransientError as error:
-            self._in_trouble(error)
-            if followed.to_submit and not isinstance(error, NotTakenError):  # the server may have it
-                followed.to_submit, followed.search_until = False, time.time() + _SEARCH_S
-            moved = False
+            self._note_outage(error)
+            if tracked.to_submit and not isinstance(error, NotTakenError):  # the server may have the batch
+                tracked.to_submit, tracked.search_until = False, time.time() + _SEARCH_S
+            progressed = False
         except ProviderError as error:
-            await self._cannot(followed, error)
-            moved = True
-        followed.due = 0.0 if moved else time.monotonic() + patient(followed.since)
-        return moved
+            await self._handle_refusal(tracked, error)
+            progressed = True
+        tracked.due = 0.0 if progressed else time.monotonic() + poll_wait_s(tracked.tracked_since)
+        return progressed
 
-    async def _step(self, followed: Followed) -> bool:
-        batch = followed.batch
+    async def _step(self, tracked: TrackedBatch) -> bool:
+        batch = tracked.batch
         if batch.remote_id is None:
-            remote_id = await self._submitted(followed)
-            self._trouble_since = None
+            remote_id = await self._submitted(tracked)
+            self._outage_since = None
             if remote_id is None:
-                return await self._not_there(followed)
-            followed.to_submit = False
+                return await self._handle_missing(tracked)
+            tracked.to_submit = False
             if masked(remote_id) != remote_id:
-                raise RejectedError("server_error", "the server names the batch by a key")
-            followed.batch = Batch(batch.marker, batch.made_at, batch.requests, remote_id)
+                raise RejectedError("server_error", "the server's id of the batch contains a key")
+            tracked.batch = Batch(batch.marker, batch.made_at, batch.requests, remote_id)
             await asyncio.to_thread(self._book.submitted, batch.marker, remote_id)
             return True
-        ended = await self._server.look(batch.remote_id)
-        self._trouble_since = None
-        if isinstance(ended, ProviderError):
-            await self._refused(followed, ended)
-        elif ended is not None:
-            await self._deliver(followed, batch.remote_id, ended)
-        return ended is not None
+        ending = await self._server.look(batch.remote_id)
+        self._outage_since = None
+        if isinstance(ending, ProviderError):
+            await self._fail_batch(tracked, ending)
+        elif ending is not None:
+            await self._deliver(tracked, batch.remote_id, ending)
+        return ending is not None
 
-    async def _submitted(self, followed: Followed) -> str | None:
-        """The server's name for a batch, handed in if that was not tried before; ``None`` if it has not come there."""
-        custom_ids = await asyncio.to_thread(self._book.custom_ids, followed.batch.marker)
-        if not followed.to_submit:
-            return await self._server.find(followed.batch, custom_ids)
+    async def _submitted(self, tracked: TrackedBatch) -> str | None:
+        """Submit a batch, or find it if that was tried before; the server's id, ``None`` if the server lacks it."""
+        custom_ids = await asyncio.to_thread(self._book.custom_ids, tracked.batch.marker)
+        if not tracked.to_submit:
+            return await self._server.find(tracked.batch, custom_ids)
         if custom_ids:
-            return await self._server.submit(followed.batch.marker, [each.content for each in followed.lines.values()])
-        followed.search_until = 0.0  # while this process slept another one has put its requests elsewhere
+            return await self._server.submit(tracked.batch.marker, [each.content for each in tracked.lines.values()])
+        tracked.search_until = 0.0  # another process put its requests elsewhere while this one was suspended
         return None
 
-    async def _not_there(self, followed: Followed) -> bool:
-        """The server does not show a batch: look again for a while; then its requests go into another one."""
-        if followed.is_sought:
-            if not followed.searched:
-                followed.searched = True
-                left_s = followed.search_until - followed.looked
-                PROGRESS.info("a hand-in was not answered; looking for its batch on the server for %.0f s", left_s)
+    async def _handle_missing(self, tracked: TrackedBatch) -> bool:
+        """Handle a batch that the server does not list: search again for a while, then queue its requests again."""
+        if tracked.is_unconfirmed:
+            if not tracked.search_logged:
+                tracked.search_logged = True
+                left_s = tracked.search_until - tracked.checked_at
+                PROGRESS.info("submitting a batch got no answer; looking for it on the server for %.0f s", left_s)
             return False
-        await self._forget(followed)
-        self._asked.update(followed.lines)
+        await self._forget(tracked)
+        self._queued.update(tracked.lines)
         return True
 
     def _is_searching(self) -> bool:
-        """Whether a batch may be on the server or not, and that will be known soon."""
-        return self._trouble_since is not None or any(each.is_sought for each in self._followed.values())
+        """Whether it is unknown if the server has a batch, and the next checks will tell."""
+        return self._outage_since is not None or any(each.is_unconfirmed for each in self._tracked.values())
 
-    async def _refused(self, followed: Followed, error: ProviderError) -> None:
-        """The server will not do any of it."""
-        await self._forget(followed)
-        for line in followed.lines.values():
+    async def _fail_batch(self, tracked: TrackedBatch, error: ProviderError) -> None:
+        """Fail all requests of a batch that the server refused, and delete it from the book."""
+        await self._forget(tracked)
+        for line in tracked.lines.values():
             line.fail(error)
 
-    async def _cannot(self, followed: Followed, error: ProviderError) -> None:
-        """The server takes no batch, or does not tell of one that it took: that one stays in the book."""
-        if followed.to_submit and followed.batch.remote_id is None:
-            await self._refused(followed, refused_as_a_whole(error))
+    async def _handle_refusal(self, tracked: TrackedBatch, error: ProviderError) -> None:
+        """Handle a refused call: fail an unsubmitted batch; for a submitted one, stop, and leave it in the book."""
+        if tracked.to_submit and tracked.batch.remote_id is None:
+            await self._fail_batch(tracked, refused_as_a_whole(error))
         else:
             self._halt(JudgeStoppedError(error.cause, str(error)))
             self._left = True
 
-    async def _forget(self, followed: Followed) -> None:
-        self._let_go(followed)
-        await asyncio.to_thread(self._book.drop, followed.batch.marker)
+    async def _forget(self, tracked: TrackedBatch) -> None:
+        self._untrack(tracked)
+        await asyncio.to_thread(self._book.drop, tracked.batch.marker)
 
-    def _let_go(self, followed: Followed) -> None:
-        del self._followed[followed.batch.marker]
-        if followed.batch.remote_id is not None:
-            self._read.append(followed.batch)
+    def _untrack(self, tracked: TrackedBatch) -> None:
+        del self._tracked[tracked.batch.marker]
+        if tracked.batch.remote_id is not None:
+            self._finished.append(tracked.batch)
 
-    async def _deliver(self, followed: Followed, remote_id: str, ended: BatchEnding) -> None:
-        """Hand out what came back. Requests without a reply leave the book before anybody can ask them again."""
+    async def _deliver(self, tracked: TrackedBatch, remote_id: str, ending: BatchEnding) -> None:
+        """Deliver an ended batch's results. Requests without a reply leave the book first, to allow a repetition."""
         failed: list[tuple[BatchLine, ProviderError]] = []
-        lost: ProviderError = TransientError("server_error", "the batch ended without a reply to this request")
+        no_reply: ProviderError = TransientError("server_error", "the batch ended without a reply to this request")
         async for custom_id, outcome in self._server.outcomes(remote_id):
-            line = followed.lines.get(custom_id)
-            if not custom_id and isinstance(outcome, RejectedError):  # it is of one of those that seem to have none
-                lost = outcome
+            line = tracked.lines.get(custom_id)
+            if not custom_id and isinstance(outcome, RejectedError):  # its request is among those without a result
+                no_reply = outcome
             if line is None or line.reply.done():
                 continue
             if isinstance(outcome, Completion):
                 line.reply.set_result(outcome)
             else:
                 failed.append((line, outcome))
-        known = {line.custom_id for line, _ in failed}
-        unanswered = (line for line in followed.lines.values() if not line.reply.done() and line.custom_id not in known)
-        failed += [(line, lost) for line in unanswered]
+        failed_ids = {line.custom_id for line, _ in failed}
+        waiting = (line for line in tracked.lines.values() if not line.reply.done())
+        failed += [(line, no_reply) for line in waiting if line.custom_id not in failed_ids]
         await asyncio.to_thread(self._book.free, [line.custom_id for line, _ in failed])
-        self._let_go(followed)
-        stop = self._stop_for(followed, remote_id, ended, sum(isinstance(each, TransientError) for _, each in failed))
+        self._untrack(tracked)
+        stop = self._stop_error(tracked, remote_id, ending, sum(isinstance(each, TransientError) for _, each in failed))
         for line, error in failed:
             line.fail(stop if stop is not None and isinstance(error, TransientError) else error)
 
-    def _stop_for(self, followed: Followed, remote_id: str, ended: BatchEnding, open_: int) -> JudgeStoppedError | None:
-        """Why nothing more is asked after a batch that somebody cancelled, or that the server did not get through."""
-        if ended == "completed" or not open_:
+    def _stop_error(
+        self, tracked: TrackedBatch, remote_id: str, ending: BatchEnding, unanswered: int
+    ) -> JudgeStoppedError | None:
+        """Stop the judge after a cancelled or expired batch, and return the error; ``None`` if it was complete."""
+        if ending == "completed" or not unanswered:
             return None
-        how = "was cancelled" if ended == "cancelled" else "has expired"
-        counts = f"{len(followed.lines) - open_} of {len(followed.lines)} replies are kept"
-        error = JudgeStoppedError(_CAUSES[ended], f"batch {remote_id} {how}: {counts}; {_NEXT[ended]}")
+        how = "was cancelled" if ending == "cancelled" else "has expired"
+        counts = f"{len(tracked.lines) - unanswered} of {len(tracked.lines)} replies are kept"
+        error = JudgeStoppedError(_CAUSES[ending], f"batch {remote_id} {how}: {counts}; {_NEXT_STEP[ending]}")
         self._halt(error)
         self._left = True
         return error
 
     async def _delete_files(self) -> None:
-        """Of batches whose judgments are all in the store: what is kept nowhere else would be lost with them."""
-        for batch in list(self._read):
-            waited_for = await asyncio.to_thread(self._book.custom_ids, batch.marker)
-            if batch.remote_id is None or waited_for:
+        """Delete the server's files of batches whose judgments are all in the store."""
+        for batch in list(self._finished):
+            pending = await asyncio.to_thread(self._book.custom_ids, batch.marker)
+            if batch.remote_id is None or pending:
                 continue
-            self._read.remove(batch)
+            self._finished.remove(batch)
             try:
                 await self._server.delete_files(batch.remote_id)
             except ProviderError as error:
                 PROGRESS.info("the files of batch %s could not be deleted on the server: %s", batch.remote_id, error)
 
-    def _in_trouble(self, error: TransientError) -> None:
-        """The server is out of reach: its batches go on without us, so this is no failure of what is in them."""
+    def _note_outage(self, error: TransientError) -> None:
+        """Pause while the server is unreachable, and stop the judge after ``patience_s``; the requests do not fail."""
         now = time.monotonic()
-        self._trouble_since = self._trouble_since or now
-        self._resting_until = now + max(patient(self._trouble_since), error.retry_after_s or 0.0)
-        if self._resting_until - self._trouble_since > self._patience_s:
-            self._halt(JudgeStoppedError(error.cause, f"{error}; {self._whereabouts()}"))
+        self._outage_since = self._outage_since or now
+        self._paused_until = now + max(poll_wait_s(self._outage_since), error.retry_after_s or 0.0)
+        if self._paused_until - self._outage_since > self._patience_s:
+            self._halt(JudgeStoppedError(error.cause, f"{error}; {self._batch_status()}"))
             self._left = True
 
-    def _whereabouts(self) -> str:
-        """What becomes of the batches when the server is out of reach."""
-        if any(each.batch.remote_id is not None for each in self._followed.values()):
+    def _batch_status(self) -> str:
+        """The state of the batches when the server is unreachable, for the message."""
+        if any(each.batch.remote_id is not None for each in self._tracked.values()):
             return "batches that were handed in go on"
-        unknown = sum(len(each.lines) for each in self._followed.values() if not each.to_submit)
+        unknown = sum(len(each.lines) for each in self._tracked.values() if not each.to_submit)
         if unknown:
             return f"whether it has the {unknown} requests is not known, and the next run looks for them"
         return "nothing was handed in, and nothing has to be paid"
 
     async def _pause(self) -> None:
-        """Until a batch is to be looked at again, or somebody asks or leaves."""
-        if self._left or self._asked or not self._followed:
+        """Wait until the next check of a batch, a new request, or the end of the run."""
+        if self._left or self._queued or not self._tracked:
             return
         self._changed.clear()
-        seconds = min(self._due_at(each) for each in self._followed.values()) - time.monotonic()
+        seconds = min(self._due_at(each) for each in self._tracked.values()) - time.monotonic()
         try:
             async with asyncio.timeout(max(0.0, seconds)):
                 await self._changed.wait()

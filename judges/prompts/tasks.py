@@ -1,4 +1,4 @@
-"""The prompts of each task: which texts are shown, and what a reply must consist of."""
+"""The prompts of each task: the texts that they show, and the contract of their replies."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from judges.types import AnnotatedDocument, Answer, Document, Inputs, ListRule, 
 _ITEM = "item_{}"
 
 Need: TypeAlias = Literal["documents", "reference"]
-"""The documents that the agent itself retrieved, or the query's reference."""
+"""An input that a criterion requires: the documents that the agent retrieved, or the query's reference answer."""
 
 
 class ReferenceOptions(Struct, frozen=True):
-    """Which documents an answer judge sees (RAGElo paper, appendix A.2).
+    """Selects the documents that a judge of answers sees (RAGElo paper, appendix A.2).
 
     Attributes:
-        include: show documents at all.
-        annotations: show the relevance judge's reason with each document.
-        threshold: lowest label of a document that is shown; without labels every retrieved document is.
-        ranked: show the documents in the order given, that of an agent's ranking, in place of best label first.
+        include: whether to show documents at all.
+        annotations: whether to show the relevance judge's reason with each document.
+        threshold: lowest label of the documents shown; documents without a label are always shown.
+        ranked: keep the order of the agent's ranking; by default the highest label comes first.
     """
 
     include: bool = True
@@ -42,9 +42,9 @@ class PairwiseOptions(Struct, frozen=True):
     """The options of the pairwise judge.
 
     Attributes:
-        references: which documents it sees.
-        citations: the answers cite documents, and citations are to be checked.
-        factors: what to weigh, in the user's words; the prompt has its own default.
+        references: the documents that it sees.
+        citations: whether the answers cite documents and the judge is to check the citations.
+        factors: the user's text on what to weigh; empty for the prompt's default.
     """
 
     references: ReferenceOptions = DEFAULT_REFERENCES
@@ -53,17 +53,17 @@ class PairwiseOptions(Struct, frozen=True):
 
     @property
     def checks_citations(self) -> bool:
-        """Whether the judge can: it sees documents, by whose numbers answers then have to cite."""
+        """Whether the judge checks citations: it also needs documents, whose numbers the answers cite."""
         return self.citations and self.references.include
 
 
 class Criterion(Struct, frozen=True):
-    """One thing an answer is graded on.
+    """A criterion by which answers are graded.
 
     Attributes:
-        description: goes into the prompt.
-        levels: what each grade stands for, from the lowest on; goes into the prompt as well.
-        needs: what an answer is held against; without it, an answer cannot be graded by the criterion.
+        description: its meaning, shown in the prompt.
+        levels: the grades with their meanings, from the lowest on, shown in the prompt.
+        needs: inputs that the criterion requires; answers without them are not graded by it.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Criterion(Struct, frozen=True):
     needs: tuple[Need, ...] = ()
 
     def left_out(self, graded: int, answers: int) -> str:
-        """Of how many answers the criterion asks nothing, since they lack what it needs; empty if of none."""
+        """A note on the answers that lack an input of the criterion and are not graded; empty if there are none."""
         if graded >= answers or not self.needs:
             return ""
         lack = " or ".join({"documents": "documents", "reference": "a reference"}[need] for need in self.needs)
@@ -113,13 +113,13 @@ ANCHORED_CRITERIA = tuple(
     )
 )
 """The four criteria of the RAGElo paper (section 5.1), each 0 to 2, with an anchor for each grade as in its appendix
-A.2, in our own words."""
+A.2, reworded."""
 
 DEFAULT_CRITERIA = tuple(replace(criterion, levels=()) for criterion in ANCHORED_CRITERIA)
-"""The same without anchors."""
+"""The four criteria without anchors."""
 
 CITATION_QUALITY = "citation_quality"
-"""The criterion for which answers are shown with citations by the numbers of the documents in the prompt."""
+"""The criterion that checks citations. Its prompt shows answers that cite the documents by their numbers there."""
 
 NAMED_CRITERIA = (
     next(criterion for criterion in ANCHORED_CRITERIA if criterion.name == "completeness"),
@@ -166,8 +166,8 @@ NAMED_CRITERIA = (
         ("reference",),
     ),
 )
-"""Criteria that are known by their names, each 0 to 2, in our own words. What the names stand for is as RAGAS has it
-(Es et al. 2023, arXiv 2309.15217); citations as in ALCE (Gao et al. 2023, arXiv 2305.14627)."""
+"""Predefined criteria, selected by name, each 0 to 2. The names have the meanings of RAGAS (Es et al. 2023, arXiv
+2309.15217); citations as in ALCE (Gao et al. 2023, arXiv 2305.14627)."""
 
 
 def relevance_prompt(template: PromptTemplate, query: Query, document: Document) -> Prompt:
@@ -176,7 +176,7 @@ def relevance_prompt(template: PromptTemplate, query: Query, document: Document)
 
 
 def references(documents: Sequence[AnnotatedDocument], options: ReferenceOptions) -> tuple[AnnotatedDocument, ...]:
-    """The documents that pass the threshold, in a fixed order so that prompts repeat."""
+    """The documents that pass the threshold, in a fixed order, so that equal inputs give equal prompts."""
     if not options.include:
         return ()
     shown = [entry for entry in documents if entry.label is None or entry.label >= options.threshold]
@@ -215,7 +215,7 @@ def criteria_prompt(
     """Ask for one whole number on ``scale`` (both ends included) per criterion.
 
     Raises:
-        PromptError: a criterion is called what the prompt calls its explanation, or the template fails.
+        PromptError: a criterion has the name of the prompt's explanation, or the template fails.
     """
     reason, (lowest, highest) = template.reply.reason, scale
     if reason in (criterion.name for criterion in criteria):
@@ -252,8 +252,8 @@ def questions_prompt(template: PromptTemplate, query: Query, number: int, subtop
 def grading_prompt(template: PromptTemplate, query: Query, passage: Document, items: Sequence[str]) -> Prompt:
     """Ask how well a passage answers questions or covers nuggets, 0 to 5 each (EXAM++, 4.2.2).
 
-    For one item the reply is the template's own. For several it is one JSON object with a rating each, which costs
-    fewer tokens and lets the items colour each other.
+    For one item the template's own reply contract applies. For several, the reply is one JSON object with a rating for
+    each item: this costs fewer tokens, but the items may influence each other's ratings.
     """
     inputs = Inputs(query, (AnnotatedDocument(passage),), items=tuple(items))
     if len(inputs.items) == 1:
@@ -266,10 +266,10 @@ def grading_prompt(template: PromptTemplate, query: Query, passage: Document, it
 def grades_of(outcome: Outcome, number: int) -> tuple[int, ...]:
     """The grades of a grading judgment, in the order of its items.
 
-    The mean of several samples may be a fraction: the nearest whole number counts, a half downwards.
+    A mean over samples is rounded to the nearest whole number, halves down.
 
     Raises:
-        TypeError: the outcome is of another task.
+        TypeError: the outcome is that of another task.
     """
     if isinstance(outcome, int) and number == 1:
         return (outcome,)
@@ -282,21 +282,21 @@ def grades_of(outcome: Outcome, number: int) -> tuple[int, ...]:
 
 
 def answer_check_prompt(template: PromptTemplate, question: Query, gold: Sequence[str], answer: str) -> Prompt:
-    """Ask whether ``answer`` is as right as one of the ``gold`` ones (EXAM++, 4.2.1); the outcome is 1 or 0."""
+    """Ask whether ``answer`` agrees with one of the ``gold`` answers (EXAM++, 4.2.1); the outcome is 1 or 0."""
     return template.render(Inputs(question, answers=(Answer(question.query_id, "", answer),), items=tuple(gold)))
 
 
 def creation_prompt(
     template: PromptTemplate, query: Query, documents: Sequence[Document], so_far: Sequence[str], most: int
 ) -> Prompt:
-    """Ask for the list of nuggets as it is after these documents (AutoNuggetizer paper, figure 3).
+    """Ask for the list of nuggets, updated with these documents (AutoNuggetizer paper, figure 3).
 
     Args:
-        template: of task ``NUGGETS``.
+        template: a template of task ``NUGGETS``.
         query: the query.
-        documents: those of one turn.
-        so_far: the list after the turn before; once it holds something, so must the reply.
-        most: nuggets that the list may have.
+        documents: the documents of this turn.
+        so_far: the list after the previous turn. If it is not empty, the reply must not be either.
+        most: largest number of nuggets in the list.
     """
     contract = _list_contract(template, fewest=1 if so_far else 0, most=most, leeway="more")
     inputs = Inputs(query, documents=tuple(map(AnnotatedDocument, documents)), items=tuple(so_far))
@@ -318,9 +318,9 @@ def assignment_prompt(
 
 
 def queries_prompt(template: PromptTemplate, passage: Document, most: int, examples: Sequence[str] = ()) -> Prompt:
-    """Ask for queries that the passage answers, ``most`` at most and none if it holds nothing to ask for (004, 4).
+    """Ask for at most ``most`` queries that the passage answers, possibly none (004, section 4).
 
-    The outcome is the tuple of their texts. ``examples`` are experts' queries, whose manner is to be met.
+    The outcome is the tuple of their texts. ``examples`` are experts' queries, whose style the judge should follow.
     """
     inputs = Inputs(Query(passage.doc_id, ""), (AnnotatedDocument(passage),), items=tuple(examples))
     return template.render(inputs, contract=_list_contract(template, fewest=0, most=most))

@@ -1,4 +1,4 @@
-"""Providers by name; each is imported only when a configuration asks for it."""
+"""The protocol of providers, and the function that opens one by name; providers are imported on demand."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ if TYPE_CHECKING:
 
 
 class Provider(Protocol):
-    """Turns a prompt into a completion; async, because that is where a judge waits.
+    """Turns a prompt into a completion.
 
     Attributes:
-        identity: everything besides the prompt that decides what is replied (provider, model, parameters).
-            It becomes part of each judgment's id, so it holds no key, address, or timeout.
-        judges_names: whether it goes by the names of what is judged rather than by the texts, as recorded verdicts do.
+        identity: everything besides the prompt that affects the reply (provider, model, parameters). It is part of each
+            judgment's id, so it contains no key, address, or timeout.
+        judges_names: whether replies depend on the names of documents and agents instead of their texts, as recorded
+            verdicts do.
     """
 
     judges_names: bool
     identity: Mapping[str, str | int | float | None]
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Ask once.
+        """Send the prompt once, without retries.
 
         Raises:
             TransientError: another attempt may succeed.
@@ -40,22 +41,22 @@ class Provider(Protocol):
 
 
 def open_provider(spec: JudgeSpec, read_records: ReadRecords | None = None) -> Provider:
-    """The provider that a judge's declaration names.
+    """Open the provider that a judge's declaration names.
 
     Args:
         spec: the declaration.
-        read_records: for ``replay``, which needs it: reads the file of recordings.
+        read_records: reads the file of recordings; only ``replay`` needs it.
 
     Raises:
-        InputError: a missing key, extra, folder or file, in one line.
+        InputError: a key, extra, folder or file is missing.
     """
-    provider = _opened(spec, read_records)
+    provider = _open(spec, read_records)
     if spec.version:
         provider.identity = {**provider.identity, "version": spec.version}
     return provider
 
 
-def _opened(spec: JudgeSpec, read_records: ReadRecords | None) -> Provider:  # noqa: PLR0911 - one for each
+def _open(spec: JudgeSpec, read_records: ReadRecords | None) -> Provider:  # noqa: PLR0911 - one for each
     match spec.provider:
         case "openai":
             from judges.providers.openai import OpenAIProvider

@@ -1,4 +1,4 @@
-"""Anthropic's messages."""
+"""The provider ``anthropic``: Anthropic's messages API."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import Any
 
 from judges.contracts import json_schema
 from judges.errors import InputError
-from judges.providers.endpoint import HostedProvider, Said, token_count
+from judges.providers.endpoint import HostedProvider, VendorReply, token_count
 from judges.spec import JudgeSpec
 from judges.types import Prompt, Usage
 
 
 class AnthropicProvider(HostedProvider):
-    """Messages.
+    """Sends prompts to Anthropic's messages API.
 
     The system message, which all prompts of a stage share, is marked for the prompt cache; the server ignores the mark
-    where the message is too short to be worth it. ``temperature`` is sent if declared, although the SDK has no
-    parameter for it any more and newer models refuse it: then the server's own words say so.
+    if the message is too short. A declared ``temperature`` is sent, although the SDK no longer has this parameter;
+    newer models refuse it, and the server's message says so.
     """
 
     path = "/v1/messages"
@@ -25,7 +25,7 @@ class AnthropicProvider(HostedProvider):
         """Prepare a client; nothing is sent.
 
         Raises:
-            InputError: no key, or a seed or an unschemed JSON mode, which these models do not have.
+            InputError: there is no key, or the declaration has a seed or JSON without a schema, which the API lacks.
         """
         import anthropic
 
@@ -45,15 +45,15 @@ class AnthropicProvider(HostedProvider):
             fields["output_config"] = {"format": {"type": "json_schema", "schema": json_schema(prompt.contract)}}
         return fields
 
-    def _reply(self, body: dict[str, Any]) -> Said:
-        """Of the text blocks. Thinking is not part of a reply, a tool call is none."""
+    def _reply(self, body: dict[str, Any]) -> VendorReply:
+        """The reply of the text blocks, without blocks of thinking and tool calls."""
         text = "".join(block["text"] for block in body["content"] if block["type"] == "text")
         aside = "thinking" if any(block["type"] == "thinking" for block in body["content"]) else ""
-        return Said(text, body.get("stop_reason"), _usage(body.get("usage")), aside=aside)
+        return VendorReply(text, body.get("stop_reason"), _usage(body.get("usage")), aside=aside)
 
 
 def _usage(usage: object) -> Usage:
-    """Anthropic counts what the cache held and what it took in apart from ``input_tokens``; here input is all of it."""
+    """The tokens used. Our ``input_tokens`` includes tokens read from or written to the cache, Anthropic's does not."""
     fresh, cached = token_count(usage, "input_tokens"), token_count(usage, "cache_read_input_tokens")
     written = token_count(usage, "cache_creation_input_tokens")
     sent = None if fresh is None else fresh + (cached or 0) + (written or 0)

@@ -1,9 +1,9 @@
-"""One way to post to a hosted model, shared by the providers that speak HTTP.
+"""The HTTP client for hosted models, shared by the providers that speak HTTP.
 
-The vendor's SDK is asked once for what it knows: the address and the headers. Each call then goes through aiohttp, the
-transport on which both SDKs offer to run, without the layers between. They are what a call costs: on one machine and in
-one run the SDK's typed method took 1.6 ms of CPU, its ``post`` 1.0, the same on aiohttp 0.7, its HTTP client on aiohttp
-0.36, and this way 0.2. ``benchmarks/transport.py`` compares them.
+The vendor's SDK supplies the address and the headers once. Each call then goes directly through aiohttp, on which both
+SDKs can run too, since the SDK's layers take most of a call's CPU time: in one run on one machine the SDK's typed
+method took 1.6 ms, its ``post`` 1.0, the same on aiohttp 0.7, its HTTP client on aiohttp 0.36, and this client 0.2.
+``benchmarks/transport.py`` compares them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from judges.errors import (
 )
 from judges.masking import keep_secret, one_line, storable
 from judges.providers.http_answers import allowance_of, error_in_body, error_of_answer, finish_of, shown
-from judges.providers.streams import Received, whole
+from judges.providers.streams import Received, joined
 from judges.spec import JudgeSpec
 from judges.types import Allowance, Completion, Finish, Prompt, Usage
 
@@ -47,37 +47,37 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 _CONNECT_S = 10.0
-_KEPT_OPEN_S = 60.0
-_GREETING_S = 1.0
+_KEEPALIVE_S = 60.0
+_HANDSHAKE_S = 1.0
 _NO_KEY = "no-key-needed"
 _SECRET_NAME = re.compile(r"key|secret|password|token|sig|auth|code", re.IGNORECASE)
 _MOST_TOKENS = 10**9
-_BEGINS = 60
-"""Bytes that show what answered, where it is no service such as was asked for."""
+_SHOWN_BYTES = 60
+"""Bytes of an answer that a message shows if it does not come from the expected service."""
 _MOST_CHARACTERS = 2**20
-"""A text beyond this is no reply to any prompt, and it would be sent back with what is wrong with it."""
+"""Longest reply. A longer text answers no prompt, and asking again would send it back to the model."""
 MOST_BYTES = 2**25
-"""A body beyond this is no reply, and would fill memory."""
+"""Largest body that is read into memory."""
 
 
 class HttpAnswer(Struct, frozen=True):
-    """The JSON object of an answer with status 200, and what its headers say is left of the rate limits."""
+    """The JSON object of a successful answer, and the remaining rate limits in its headers."""
 
     body: dict[str, Any]
     allowance: Allowance | None
 
 
 class Target(Struct, frozen=True):
-    """Where requests go, and what a call may take.
+    """The destination of requests, with its limits.
 
     Attributes:
-        url: whole.
-        headers: sent with every request.
-        name: by which messages call what answers there.
-        concurrency: most connections.
+        url: the full URL.
+        headers: headers of every request.
+        name: the service's name in messages.
+        concurrency: largest number of connections.
         timeout_s: longest wait between two reads.
-        named_by: the keys of a configuration that say who is asked.
-        address_from: the one of them that says where.
+        named_by: the settings that name model and address, for messages.
+        address_from: the setting that holds the address, for messages.
     """
 
     url: str
@@ -93,14 +93,14 @@ class Target(Struct, frozen=True):
 
 
 def sdk_target(sdk: AsyncOpenAI | AsyncAnthropic, path: str, spec: JudgeSpec) -> Target:
-    """The address and the headers that ``sdk`` knows; ``path`` is below its address."""
+    """The target of an SDK's client: ``path`` below its address, with its headers and those of ``headers_env``."""
     url = str(sdk.base_url.copy_with(path=sdk.base_url.path.rstrip("/") + path))
     headers = {**sdk.auth_headers, **sdk.default_headers}
-    # The SDKs mark a header that is not to be sent by another type.
+    # The SDKs mark a header that must not be sent by a value of another type.
     sent = {name: value for name, value in headers.items() if isinstance(value, str)}
-    own = headers_of(spec.headers_env)
-    replaced = {name.lower() for name in own} | (set() if spec.sends_key else KEY_HEADERS)
-    sent = {name: value for name, value in sent.items() if name.lower() not in replaced} | own
+    declared_headers = headers_of(spec.headers_env)
+    replaced = {name.lower() for name in declared_headers} | (set() if spec.sends_key else KEY_HEADERS)
+    sent = {name: value for name, value in sent.items() if name.lower() not in replaced} | declared_headers
     name = f"{spec.model} at {shown(spec.address)}"
     return Target(
         url, sent, name, spec.concurrency, spec.timeout_s, f"'model' and {spec.address_from}", spec.address_from
@@ -108,13 +108,13 @@ def sdk_target(sdk: AsyncOpenAI | AsyncAnthropic, path: str, spec: JudgeSpec) ->
 
 
 KEY_HEADERS = frozenset({"authorization", "x-api-key"})
-"""In which the SDKs send a key."""
+"""Headers in which the SDKs send a key."""
 
 
 class Endpoint:
-    """Posts JSON and returns JSON, or raises what ``Provider.complete`` raises. No error shows a key.
+    """Posts JSON and returns JSON, or raises the errors of ``Provider.complete``. No error shows a key.
 
-    Nothing is sent and no connection opened before the first call.
+    The first call opens the connections.
     """
 
     def __init__(self, target: Target) -> None:
@@ -122,84 +122,86 @@ class Endpoint:
 
         self._target = target
         self._proxy = proxy_of(target.url)
-        _keep_secrets_of(target.url)
+        _mask_secrets_of(target.url)
         if _is_encrypted(target.url):
             require_authorities()
-        self._lost_errors = (aiohttp.ClientError, TimeoutError, OSError)
-        self._no_service = (
+        self._connection_errors = (aiohttp.ClientError, TimeoutError, OSError)
+        self._unreachable_errors = (
             aiohttp.ClientConnectorError,
             aiohttp.ClientConnectorCertificateError,
             aiohttp.ClientResponseError,
         )
         self._session: ClientSession | None = None
-        # How it ends where http is spoken to a server that waits for https; looked into once.
-        self._unspoken = (aiohttp.ServerDisconnectedError, aiohttp.ClientResponseError, aiohttp.ClientOSError)
+        # Errors when http is sent to a server that expects https; the first one triggers a check.
+        self._plain_http_errors = (aiohttp.ServerDisconnectedError, aiohttp.ClientResponseError, aiohttp.ClientOSError)
         self._answered = False
 
     @property
     def name(self) -> str:
-        """By which messages call what answers there."""
+        """The service's name in messages."""
         return self._target.name
 
     async def post(self, body: Mapping[str, Any]) -> HttpAnswer:
-        """Ask once and decode the answer."""
+        """Post once and decode the answer."""
         return self.decoded(await self.fetch(body))
 
     async def fetch(self, body: Mapping[str, Any]) -> Received:
-        """Ask once; what came, of whatever status.
+        """Post once; returns the answer whatever its status.
 
         Raises:
-            ProviderError: nothing came, or more than any reply has.
+            ProviderError: there was no answer, or it was too large.
         """
-        content = _written(body)
+        content = _encoded(body)
         failure: ProviderError
         try:
-            # A redirect is not followed: the key is for the server that was named. Nor do the headers belong to the
-            # session: aiohttp sends those to a proxy too, in clear text.
-            async with self.opened().post(
+            # Redirects are not followed, since only the named server may get the key. The headers are not set on the
+            # session, since aiohttp sends those to a proxy too, in clear text.
+            async with self.session().post(
                 self._target.url, data=content, headers=self._target.headers, allow_redirects=False
             ) as response:
                 received = await _read(response)
-        except self._lost_errors as error:
-            failure = self._lost(error)
-            if not self._answered and isinstance(error, self._unspoken) and await self._is_encrypted():
-                here = f"{self._target.name}: what answers there speaks https"
-                failure = JudgeStoppedError("connection", here, to_do=f"write https:// in {self._target.address_from}")
+        except self._connection_errors as error:
+            failure = self._connection_error(error)
+            if not self._answered and isinstance(error, self._plain_http_errors) and await self._is_encrypted():
+                message = f"{self._target.name}: what answers there speaks https"
+                failure = JudgeStoppedError(
+                    "connection", message, to_do=f"write https:// in {self._target.address_from}"
+                )
         else:
             self._answered = True
             if received is not None:
                 return Received(response.status, response.headers, received)
             name = self._target.name
             failure = RejectedError("too_long", f"{name}: the answer is larger than {MOST_BYTES} bytes")
-        raise failure  # here and not while the client's exception is handled: that one carries the request with the key
+        raise failure  # outside the except block: the client's exception holds the request with the key
 
     async def look(self, path: str = "") -> Received:
-        """See whether something answers: a GET of the address, or of what stands at ``path`` beside it.
+        """Check that the server answers: GET the target's URL, or ``path`` in place of its last part.
 
         Raises:
-            ProviderError: nothing came, or more than any reply has.
+            ProviderError: there was no answer.
         """
         url = self._target.url
         if path:
-            url = _beside(url, path)
+            url = _sibling_url(url, path)
         failure: ProviderError
         try:
-            async with self.opened().get(url, headers=self._target.headers, allow_redirects=False) as response:
+            async with self.session().get(url, headers=self._target.headers, allow_redirects=False) as response:
                 received = await _read(response)
-        except self._lost_errors as error:
-            failure = self._lost(error)
+        except self._connection_errors as error:
+            failure = self._connection_error(error)
         else:
             return Received(response.status, response.headers, received or b"")
         raise failure
 
     def decoded(self, received: Received, decoder: type[json.JSONDecoder] | None = None) -> HttpAnswer:
-        """The JSON object of an answer, or of a stream put together, read by ``decoder`` where one is named.
+        """The JSON object of an answer, or of the joined chunks of a stream, parsed by ``decoder`` if one is given.
 
         Raises:
-            ProviderError: it holds none, or stands for an error.
+            ProviderError: the answer is an error, or not a JSON object.
         """
         if 200 <= received.status < 300:
-            received = whole(received, self._target.name)
+            received = joined(received, self._target.name)
         try:
             answer = json.loads(received.content, cls=decoder)
         except (ValueError, RecursionError):
@@ -212,95 +214,94 @@ class Endpoint:
             raise error_of_answer(status, headers, explanation, name, allowance=allowance, named_by=named_by)
         if not isinstance(answer, dict):
             kind = "not JSON" if answer is None else "not a JSON object"
-            begins = received.content[:_BEGINS].decode("utf-8", "replace")
-            message = f"{self._target.name}: HTTP {status}: the answer is {kind}: {begins!r}"
+            beginning = received.content[:_SHOWN_BYTES].decode("utf-8", "replace")
+            message = f"{self._target.name}: HTTP {status}: the answer is {kind}: {beginning!r}"
             raise NoServiceError("server_error", one_line(message))
         return HttpAnswer(answer, allowance)
 
-    def opened(self) -> ClientSession:
-        """The connections, all kept open; opened within the event loop that uses them."""
+    def session(self) -> ClientSession:
+        """The session with its open connections; created in the event loop that uses it."""
         import aiohttp
 
         if self._session is None:
-            at_once = aiohttp.TCPConnector(
-                limit=self._target.concurrency, keepalive_timeout=_KEPT_OPEN_S, ssl=trusted(self._target.url)
+            connector = aiohttp.TCPConnector(
+                limit=self._target.concurrency, keepalive_timeout=_KEEPALIVE_S, ssl=trusted(self._target.url)
             )
-            # Between two reads as long as a whole call may take; whoever asks bounds the call as a whole.
+            # These limit the single reads; the caller limits the call as a whole.
             connect_s = min(_CONNECT_S, self._target.timeout_s)
-            waits = aiohttp.ClientTimeout(total=None, sock_connect=connect_s, sock_read=self._target.timeout_s)
+            timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_s, sock_read=self._target.timeout_s)
             self._session = aiohttp.ClientSession(
-                connector=at_once,
-                timeout=waits,
+                connector=connector,
+                timeout=timeout,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 proxy=self._proxy,
             )
         return self._session
 
     async def _is_encrypted(self) -> bool:
-        """Whether a server that has answered nothing to http speaks TLS; nothing but a greeting is sent."""
+        """Whether a server that did not answer over http speaks TLS; only a TLS handshake is sent."""
         parts, self._answered = urlsplit(self._target.url), True
         if parts.scheme != "http" or self._proxy:
             return False
-        greeting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        greeting.check_hostname, greeting.verify_mode = False, ssl.CERT_NONE
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         try:
-            async with asyncio.timeout(min(_GREETING_S, self._target.timeout_s / 4)):
-                _, writer = await asyncio.open_connection(parts.hostname, parts.port or 80, ssl=greeting)
+            async with asyncio.timeout(min(_HANDSHAKE_S, self._target.timeout_s / 4)):
+                _, writer = await asyncio.open_connection(parts.hostname, parts.port or 80, ssl=context)
         except (OSError, TimeoutError):  # ssl.SSLError is an OSError
             return False
         writer.close()
         with suppress(OSError, TimeoutError):
-            async with asyncio.timeout(_GREETING_S):
+            async with asyncio.timeout(_HANDSHAKE_S):
                 await writer.wait_closed()
         return True
 
-    def _lost(self, error: Exception) -> ProviderError:
-        if (of_tls := tls_error(error, self._target.name, self._target.address_from)) is not None:
-            return of_tls
+    def _connection_error(self, error: Exception) -> ProviderError:
+        if (certificate_error := tls_error(error, self._target.name, self._target.address_from)) is not None:
+            return certificate_error
         if isinstance(error, TimeoutError):
             return TransientError("timeout", f"{self._target.name}: the server did not answer in time")
         if type(error).__name__ == "ClientPayloadError":
             return TransientError("connection", f"{self._target.name}: the answer broke off before its end")
         number = getattr(error, "errno", None) or 0
-        if type(error).__name__ == "ClientResponseError":  # whose own words quote what came
+        if type(error).__name__ == "ClientResponseError":  # its message quotes the answer
             return NoServiceError("connection", f"{self._target.name}: what answers there does not speak HTTP")
         words = os.strerror(number) if number > 0 else getattr(error, "strerror", None) or str(error)
         through = f" through the proxy {shown(self._proxy)}" if self._proxy else ""
         message = one_line(f"{self._target.name}: no connection{through}: {words or type(error).__name__}")
-        lost = NoServiceError if isinstance(error, self._no_service) else TransientError
-        return lost("connection", message)
+        error_type = NoServiceError if isinstance(error, self._unreachable_errors) else TransientError
+        return error_type("connection", message)
 
     def no_reply(self, body: object) -> ProviderError:
-        """The error of an answer that came with status 200 and holds no reply."""
+        """The error of an answer with status 200 that contains no reply."""
         return error_in_body(body, self._target.name, named_by=self._target.named_by)
 
     async def close(self) -> None:
-        """Close the connections."""
         if self._session is not None:
             await self._session.close()
 
 
-def _beside(url: str, path: str) -> str:
-    """The address with another path in place of the last one that a vendor's SDK puts behind its own."""
+def _sibling_url(url: str, path: str) -> str:
+    """The URL with ``path`` in place of the path that the vendor's SDK appends to its address."""
     parts = urlsplit(url)
-    for own in _PATHS:
-        if parts.path.endswith(own):
-            return parts._replace(path=parts.path.removesuffix(own) + path).geturl()
+    for sdk_path in _PATHS:
+        if parts.path.endswith(sdk_path):
+            return parts._replace(path=parts.path.removesuffix(sdk_path) + path).geturl()
     return url
 
 
 _PATHS: Final = ("/chat/completions", "/embeddings", "/messages")
 
 
-def _written(body: Mapping[str, Any]) -> bytes:
+def _encoded(body: Mapping[str, Any]) -> bytes:
     try:
         return to_json(body)
-    except ValueError:  # half of a pair of surrogates, which only an escape can say
+    except ValueError:  # a lone surrogate, which JSON can only write as an escape
         return json.dumps(body, separators=(",", ":")).encode("ascii")
 
 
 async def _read(response: ClientResponse) -> bytes | None:
-    """The whole body, unpacked; ``None`` where it is larger than any reply, or is announced to be."""
+    """The whole body, decompressed; ``None`` if it is larger than ``MOST_BYTES``, or announced to be."""
     if (response.content_length or 0) > MOST_BYTES:
         return None
     content = bytearray()
@@ -311,16 +312,16 @@ async def _read(response: ClientResponse) -> bytes | None:
     return bytes(content)
 
 
-class Said(Struct, frozen=True):
-    """A reply as a vendor's answer holds it.
+class VendorReply(Struct, frozen=True):
+    """The reply in a vendor's answer.
 
     Attributes:
-        text: the reply.
-        reason: why it ended, in the server's words.
-        usage: tokens.
-        refused: whether the model says that it refuses.
-        error: that the server put beside it.
-        aside: the field that holds the model's reasoning, where there is some.
+        text: the reply's text.
+        reason: the server's name for the reason why the reply ended.
+        usage: tokens used.
+        refused: whether the answer marks the reply as a refusal.
+        error: the server's error next to the reply, if any.
+        aside: the field that holds the model's reasoning, if there is any.
     """
 
     text: str
@@ -332,10 +333,10 @@ class Said(Struct, frozen=True):
 
 
 class HostedProvider(ABC):
-    """A vendor's API, asked with its SDK's address and headers. Nothing is tried again here: the judge does that.
+    """A vendor's API, called with its SDK's address and headers. Retries are the judge's task.
 
     Attributes:
-        path: of requests, below the address.
+        path: path of requests, below the address.
     """
 
     judges_names = False
@@ -345,7 +346,7 @@ class HostedProvider(ABC):
         """Prepare a client; nothing is sent.
 
         Raises:
-            InputError: no key.
+            InputError: there is no key.
         """
         self._spec = spec
         client = sdk(api_key=api_key(spec), base_url=spec.address, http_client=unused_client())
@@ -361,40 +362,38 @@ class HostedProvider(ABC):
 
     @property
     def endpoint(self) -> Endpoint:
-        """Where it asks."""
         return self._endpoint
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Ask once."""
-        # Some gateways stream unless they are told not to.
+        # Some gateways stream by default.
         return self.read(await self._endpoint.post({**self.request(prompt), "stream": False}))
 
     def request(self, prompt: Prompt) -> dict[str, Any]:
-        """The body that asks for a reply."""
+        """The JSON body of the request for a prompt."""
         temperature = {} if self._spec.temperature is None else {"temperature": self._spec.temperature}
         return with_extras({"model": self._spec.model, **temperature, **self._fields(prompt)}, self._spec.extra_body)
 
     def read(self, answer: HttpAnswer) -> Completion:
-        """The reply that an answer holds.
+        """The reply in an answer.
 
         Raises:
-            TransientError: it holds none.
+            ProviderError: the answer holds an error or no reply.
         """
-        if answer.body.get("error"):  # of a gateway, whatever stands beside it
+        if answer.body.get("error"):  # of a gateway; the rest of the body does not count
             raise self._endpoint.no_reply(answer.body)
         try:
-            said = self._reply(answer.body)
+            reply = self._reply(answer.body)
         except (LookupError, TypeError, AttributeError):
             failure = self._endpoint.no_reply(answer.body)
         else:
-            text, finish = said.text, finish_of(said.reason, said.error, self._endpoint.name)
-            if said.refused:
+            text, finish = reply.text, finish_of(reply.reason, reply.error, self._endpoint.name)
+            if reply.refused:
                 finish = Finish.REFUSAL
             if len(text) > _MOST_CHARACTERS:
                 text, finish = text[:_MOST_CHARACTERS], Finish.TOO_LONG
             model = storable(str(answer.body.get("model") or self._spec.model))
-            aside = "" if text.strip() else said.aside
-            return Completion(storable(text), model, finish, said.usage, answer.allowance, aside=aside)
+            aside = "" if text.strip() else reply.aside
+            return Completion(storable(text), model, finish, reply.usage, answer.allowance, aside=aside)
         raise failure
 
     @abstractmethod
@@ -402,22 +401,21 @@ class HostedProvider(ABC):
         """The fields of a request that depend on the vendor."""
 
     @abstractmethod
-    def _reply(self, body: dict[str, Any]) -> Said:
-        """What an answer holds; raises a ``LookupError`` or the like where it holds no reply."""
+    def _reply(self, body: dict[str, Any]) -> VendorReply:
+        """The reply in an answer; raises ``LookupError``, ``TypeError`` or ``AttributeError`` if there is none."""
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._endpoint.close()
 
 
 AUTHORITIES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
-"""Variables of the environment that name a file of authorities to trust; the second may name a folder."""
+"""Environment variables that name a file of certificate authorities to trust; the second may name a folder."""
 
 
 def trusted(url: str) -> ssl.SSLContext:
-    """The authorities that the SDKs trust, whatever this machine has; none where nothing on the way is encrypted.
+    """An SSL context with the authorities that the SDKs trust; without any if no connection is encrypted.
 
-    Those in ``REQUESTS_CA_BUNDLE`` are trusted too: whoever has a company's authority has often named it there.
+    Authorities in ``REQUESTS_CA_BUNDLE`` are trusted too, since a company's authority is often set there.
     """
     import httpx2
 
@@ -434,10 +432,10 @@ def _is_encrypted(url: str) -> bool:
 
 
 def require_authorities() -> None:
-    """Look at what ``AUTHORITIES`` name, before anything is sent.
+    """Check the files that ``AUTHORITIES`` name, before anything is sent.
 
     Raises:
-        InputError: no authorities can be read there.
+        InputError: a file cannot be read or holds no certificates.
     """
     if any(os.environ.get(variable) for variable in AUTHORITIES):
         _load_authorities(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
@@ -469,28 +467,28 @@ _OTHER_NAME, _OUTDATED = {62, 64}, {9, 10}
 
 
 def tls_error(error: BaseException, name: str, address_from: str) -> JudgeStoppedError | None:
-    """What is wrong with the encryption, if that is why there is no connection: it will be tomorrow too.
+    """The error for a failed TLS connection, which retries would not help; ``None`` for any other connection error.
 
     Args:
-        error: the client's, whatever it is wrapped in.
-        name: of what was asked, for the message.
-        address_from: what the address was taken from.
+        error: the client's exception, which may wrap that of ``ssl``.
+        name: the service's name, for the message.
+        address_from: the setting that holds the address.
     """
-    # aiohttp's errors are of ssl's classes, but the details are in what they wrap.
-    seen: Any = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
-    while seen is not None and not isinstance(seen, ssl.SSLError):
-        seen = seen.__cause__ or seen.__context__
-    if isinstance(seen, ssl.SSLCertVerificationError):
-        words = _UNTRUSTED.get(seen.verify_code, seen.verify_message.rstrip("."))
-        if seen.verify_code in _OTHER_NAME:
+    # aiohttp's exceptions derive from ssl's, but the details are in the exceptions that they wrap.
+    cause: Any = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
+    while cause is not None and not isinstance(cause, ssl.SSLError):
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        words = _UNTRUSTED.get(cause.verify_code, cause.verify_message.rstrip("."))
+        if cause.verify_code in _OTHER_NAME:
             to_do = f"call the server by the name in its certificate, in {address_from}"
-        elif seen.verify_code in _OUTDATED:
+        elif cause.verify_code in _OUTDATED:
             to_do = "renew the certificate, or set this machine's clock"
         else:
             to_do = f"put its authority into {' or '.join(AUTHORITIES)}"
         message = one_line(f"{name}: certificate not trusted ({words})")
         return JudgeStoppedError("connection", message, to_do=to_do)
-    if seen is not None and seen.reason in {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST"}:
+    if cause is not None and cause.reason in {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST"}:
         return JudgeStoppedError(
             "connection", f"{name}: what answers there does not speak https", to_do=f"write http:// in {address_from}"
         )
@@ -498,17 +496,17 @@ def tls_error(error: BaseException, name: str, address_from: str) -> JudgeStoppe
 
 
 def unused_client() -> AsyncClient:
-    """For an SDK that sends nothing itself: spares it loading all authorities. This client trusts none."""
+    """An HTTP client for an SDK that sends nothing itself, so that it need not load certificate authorities."""
     import httpx2
 
     return httpx2.AsyncClient(verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), trust_env=False)
 
 
 def proxy_of(url: str) -> str | None:
-    """The proxy that the environment names for an address; its password is masked from now on.
+    """The proxy that the environment names for an address, if any; its password is masked from now on.
 
     Raises:
-        InputError: it is none that speaks HTTP.
+        InputError: the proxy's address is not one of http or https.
     """
     parts = urlsplit(url)
     if proxy_bypass(parts.netloc):
@@ -520,8 +518,8 @@ def proxy_of(url: str) -> str | None:
         return None
     proxy = proxy if "://" in proxy else f"http://{proxy}"
     try:
-        there = urlsplit(proxy)
-        usable = there.scheme in {"http", "https"} and bool(there.hostname) and there.port != 0
+        proxy_parts = urlsplit(proxy)
+        usable = proxy_parts.scheme in {"http", "https"} and bool(proxy_parts.hostname) and proxy_parts.port != 0
     except ValueError:
         usable = False
     if not usable:
@@ -529,24 +527,24 @@ def proxy_of(url: str) -> str | None:
             f"{scheme.upper()}_PROXY names {shown(proxy)}; name a proxy that speaks HTTP, such as http://proxy:3128, "
             f"or put {parts.hostname} into NO_PROXY"
         )
-    _keep_secrets_of(proxy)
+    _mask_secrets_of(proxy)
     return proxy
 
 
-def _keep_secrets_of(url: str) -> None:
-    """The password in an address, and the keys among what follows its question mark."""
+def _mask_secrets_of(url: str) -> None:
+    """Mask the password in a URL and the keys in its query string from now on."""
     parts = urlsplit(url)
     keys = [value for name, value in parse_qsl(parts.query) if _SECRET_NAME.search(name)]
     keep_secret(*keys, *([unquote(parts.password)] if parts.password else []))
 
 
 def api_key(spec: JudgeSpec) -> str:
-    """The key from the environment; a stand-in where a server of one's own is named and no key is set.
+    """The key from the environment; a placeholder if another server is declared and no key is set.
 
-    A key is masked in all texts from now on.
+    The key is masked in all texts from now on.
 
     Raises:
-        InputError: no key, or one that no header can carry.
+        InputError: there is no key, or it has characters that a header cannot contain.
     """
     variable = spec.key_from
     key = os.environ.get(variable, "").strip() if spec.sends_key else ""
@@ -563,10 +561,10 @@ def api_key(spec: JudgeSpec) -> str:
 
 
 def headers_of(headers_env: Mapping[str, str]) -> dict[str, str]:
-    """Headers with their values, which are masked in all texts from now on.
+    """Headers with their values from the environment, which are masked in all texts from now on.
 
     Raises:
-        InputError: a variable is not set, or holds what no header can carry.
+        InputError: a variable is not set, or has characters that a header cannot contain.
     """
     headers = {header: from_environment(variable) for header, variable in headers_env.items()}
     for value in headers.values():
@@ -575,10 +573,10 @@ def headers_of(headers_env: Mapping[str, str]) -> dict[str, str]:
 
 
 def from_environment(variable: str) -> str:
-    """The value of a variable, which is to be sent in a header.
+    """The value of an environment variable for a header.
 
     Raises:
-        InputError: it is not set, or holds what no header can carry.
+        InputError: the variable is not set, or has characters that a header cannot contain.
     """
     value = os.environ.get(variable, "").strip()
     if not value:
@@ -589,7 +587,7 @@ def from_environment(variable: str) -> str:
 
 
 def _secrets(value: str) -> list[str]:
-    """What a header's value holds that nobody may see: its words, as in ``Bearer KEY``, and a password."""
+    """The parts of a header's value to mask: its words, as in ``Bearer KEY``, and the password of basic auth."""
     words = value.split()
     with suppress(ValueError):
         if words[0].lower() == "basic":
@@ -598,21 +596,21 @@ def _secrets(value: str) -> list[str]:
 
 
 def token_count(usage: object, name: str) -> int | None:
-    """A whole number from a usage block; servers leave it out, or say ``null``, a list, or what is no number of tokens.
+    """A number of tokens in an answer's usage block; ``None`` if it is missing or invalid.
 
-    Whatever they say of tokens, the reply that came with it has been paid for and counts.
+    An invalid number raises no error, since the reply has been paid for.
     """
     count = usage.get(name) if isinstance(usage, Mapping) else None
     return count if type(count) is int and 0 <= count <= _MOST_TOKENS else None
 
 
 def with_extras(body: Mapping[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
-    """``body`` with the declared further fields; where both hold an object, these are joined."""
-    joined = dict(body)
+    """``body`` with the declared extra fields; objects in both are merged."""
+    merged = dict(body)
     for name, value in extras.items():
-        inner = joined.get(name)
+        inner = merged.get(name)
         if isinstance(inner, Mapping) and isinstance(value, Mapping):
-            joined[name] = with_extras(inner, value)
+            merged[name] = with_extras(inner, value)
         else:
-            joined[name] = value
-    return joined
+            merged[name] = value
+    return merged

@@ -1,11 +1,11 @@
-"""An extractive question-answering head: the part of a passage that answers a question (EXAM++'s SQuAD2 variant).
+"""The provider ``extractive_qa``: models that mark a question's answer in a passage (EXAM++'s SQuAD2 variant).
 
-It reads ``Prompt.inputs``, the question and the one passage, and not the rendered prompt.
+It uses ``Prompt.inputs``, the question and one passage, and not the rendered prompt.
 
-A passage longer than the model's window is read in overlapping windows. In each, start and end have a distribution over
-the passage's tokens and the one token that stands for "no answer"; a span's probability is the product of its start's
-and its end's. The best span of all windows counts, and "no answer" as far as no window contradicts it: its least
-probability over the windows (as the question-answering pipeline of transformers 4 computed it; SQuAD 2.0).
+A passage longer than the model's window is split into overlapping windows. In each window, start and end of the answer
+have a distribution over the passage's tokens and the token for "no answer"; a span's probability is the product of the
+two. The reply is the best span over all windows, unless "no answer" is more probable, whose probability is the smallest
+over the windows (as in the question-answering pipeline of transformers 4; SQuAD 2.0).
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from msgspec import Struct
 
 from judges.errors import JudgeStoppedError, ProviderError, RejectedError
 from judges.masking import storable
-from judges.providers.local import Divider, LocalProvider, LocalSource, attempted
+from judges.providers.local import Divider, LocalProvider, LocalSource, try_each
 from judges.spec import JudgeSpec
 from judges.types import Completion, Prompt, Usage
 
 MAX_SPAN_TOKENS = 30
-"""Longest answer, in tokens, where the declaration has no ``max_tokens``."""
+"""Longest answer in tokens, if the declaration has no ``max_tokens``."""
 
-Asked = tuple[str, str, str]
-"""A question, the passage to answer it from, and what to reply where that holds no answer; empty for the best span."""
+SpanQuestion = tuple[str, str, str]
+"""A question, its passage, and the reply if the passage holds no answer (empty: always the best span)."""
 
 LONGEST_WINDOW = 512
 OVERLAP = 128
 
 
 class _Window(Struct, frozen=True):
-    """One window's best span, as characters of the passage."""
+    """The best span in one window: its probability, its start and end in the passage's characters, its tokens."""
 
     probability: float
     no_answer: float
@@ -45,16 +45,16 @@ class SpanModel:
     """A model with a head for start and end (BERT, RoBERTa, DeBERTa, T5, ...) and its tokenizer."""
 
     def __init__(self, local: LocalSource, max_span_tokens: int) -> None:
-        """Load, without running code that comes with the checkpoint.
+        """Load the model. Code in the checkpoint is not run.
 
         Raises:
-            JudgeStoppedError: the model is of another kind.
-            Exception: there is no such model, or it cannot be loaded; whatever the libraries raise.
+            JudgeStoppedError: the model has no head for question answering, or no fast tokenizer.
+            Exception: any exception of the libraries, if the model does not exist or cannot be loaded.
         """
         import transformers
 
         source, self._name = local.source, local.name
-        transformers.utils.logging.disable_progress_bar()  # it would write across ours
+        transformers.utils.logging.disable_progress_bar()  # it would overwrite ours
         tokenizer = transformers.AutoTokenizer.from_pretrained(source)
         model, report = transformers.AutoModelForQuestionAnswering.from_pretrained(
             source, dtype="auto", output_loading_info=True
@@ -63,35 +63,37 @@ class SpanModel:
             problem = f"has no trained head for extractive question answering ({sorted(report['missing_keys'])[0]})"
             raise JudgeStoppedError("unknown_model", f"{source}: {problem}")
         if not tokenizer.is_fast:
-            raise JudgeStoppedError("unknown_model", f"{source}: its tokenizer cannot say where tokens stand")
+            raise JudgeStoppedError("unknown_model", f"{source}: its tokenizer does not report the positions of tokens")
         self._tokenizer, self._model = tokenizer, model.to(local.device).eval()
         self._max_span_tokens = max_span_tokens
         self._divider = Divider()
         positions = getattr(model.config, "max_position_embeddings", None) or LONGEST_WINDOW
         self._window = min(tokenizer.model_max_length, positions, LONGEST_WINDOW)
 
-    def answers(self, asked: Sequence[Asked], size: int) -> Iterator[tuple[int, Completion | ProviderError]]:
-        """The best span for each question and passage, or an error where one does not fit.
+    def best_spans(
+        self, questions: Sequence[SpanQuestion], size: int
+    ) -> Iterator[tuple[int, Completion | ProviderError]]:
+        """Find the best span for each question, in batches of at most ``size``; too long questions get an error.
 
         Yields:
-            The place of an item with what came of it, as soon as its batch of at most ``size`` items is done.
+            Each question's index with its result, as soon as its batch is done.
         """
-        lengths, failures = attempted(asked, lambda each: len(self._tokenizer(each[0])["input_ids"]))
+        lengths, failures = try_each(questions, lambda each: len(self._tokenizer(each[0])["input_ids"]))
         yield from failures
         yield from ((at, self._too_long(length)) for at, length in lengths.items() if length > self._window // 2)
         fitting = [at for at, length in lengths.items() if length <= self._window // 2]
 
         def spans(places: Sequence[int]) -> list[Completion | ProviderError]:
-            return list(self._spans([asked[at] for at in places]))
+            return list(self._spans([questions[at] for at in places]))
 
         for start in range(0, len(fitting), size):
-            for places, found in Divider().parts(fitting[start : start + size], lengths.__getitem__, spans):
-                yield from zip(places, [found] if isinstance(found, ProviderError) else found, strict=True)
+            for places, results in Divider().parts(fitting[start : start + size], lengths.__getitem__, spans):
+                yield from zip(places, [results] if isinstance(results, ProviderError) else results, strict=True)
 
-    def _spans(self, asked: Sequence[Asked]) -> Iterator[Completion | ProviderError]:
+    def _spans(self, questions: Sequence[SpanQuestion]) -> Iterator[Completion | ProviderError]:
         windows = self._tokenizer(
-            [question for question, _, _ in asked],
-            [passage for _, passage, _ in asked],
+            [question for question, _, _ in questions],
+            [passage for _, passage, _ in questions],
             truncation="only_second",
             max_length=self._window,
             stride=min(OVERLAP, self._window // 4),
@@ -101,7 +103,7 @@ class SpanModel:
         )
         owners = windows["overflow_to_sample_mapping"]
         spans = self._read(windows, len(owners))
-        for owner, (_, passage, no_answer) in enumerate(asked):
+        for owner, (_, passage, no_answer) in enumerate(questions):
             rows = [row for row, each in enumerate(owners) if each == owner]
             tokens = sum(sum(windows["attention_mask"][row]) for row in rows)
             yield self._reply(passage, no_answer, [spans[row] for row in rows], tokens)
@@ -114,20 +116,20 @@ class SpanModel:
             return problem
         best = max(spans, key=lambda window: window.probability)
         text, probability = passage[best.start : best.end].strip(), best.probability
-        without = min(window.no_answer for window in spans)
-        if no_answer and (without > probability or not text):
-            text, probability = no_answer, without
+        no_answer_probability = min(window.no_answer for window in spans)
+        if no_answer and (no_answer_probability > probability or not text):
+            text, probability = no_answer, no_answer_probability
         usage = Usage(tokens, None, best.tokens)
         return Completion(storable(text), self._name, usage=usage, probability=probability)
 
     def _read(self, windows: Any, number: int) -> list[_Window | ProviderError]:
-        """Each window's best span, or why there is none."""
-        read: dict[int, _Window | ProviderError] = {}
+        """The best span of each window, or its error."""
+        spans: dict[int, _Window | ProviderError] = {}
         width = len(windows["input_ids"][0])
         parts = self._divider.parts(range(number), lambda _: width, lambda rows: self._batch(windows, rows))
         for rows, results in parts:
-            read.update(zip(rows, [results] if isinstance(results, ProviderError) else results, strict=True))
-        return [read[row] for row in range(number)]
+            spans.update(zip(rows, [results] if isinstance(results, ProviderError) else results, strict=True))
+        return [spans[row] for row in range(number)]
 
     def _batch(self, windows: Any, rows: Sequence[int]) -> list[_Window]:
         import torch
@@ -143,12 +145,12 @@ class SpanModel:
         import torch
 
         passage = torch.tensor([part == 1 for part in windows.sequence_ids(row)])
-        none = self._no_answer_token(windows["input_ids"][row])
+        no_answer_at = self._no_answer_token(windows["input_ids"][row])
         allowed = passage.clone()
-        allowed[none] = True
+        allowed[no_answer_at] = True
         starts = start_logits.masked_fill(~allowed, -torch.inf).softmax(0)
         ends = end_logits.masked_fill(~allowed, -torch.inf).softmax(0)
-        no_answer = float(starts[none] * ends[none])
+        no_answer = float(starts[no_answer_at] * ends[no_answer_at])
         spans = torch.outer(starts * passage, ends * passage).triu().tril(self._max_span_tokens - 1)
         best = int(spans.argmax())
         start, end = divmod(best, len(passage))
@@ -156,7 +158,7 @@ class SpanModel:
         return _Window(float(spans.flatten()[best]), no_answer, offsets[start][0], offsets[end][1], end - start + 1)
 
     def _no_answer_token(self, ids: list[int]) -> int:
-        """The position that stands for "no answer": the class token's, else the first."""
+        """Position of the token for "no answer": the class token, else the first token."""
         return ids.index(self._tokenizer.cls_token_id) if self._tokenizer.cls_token_id in ids else 0
 
     def _too_long(self, length: int) -> RejectedError:
@@ -164,23 +166,22 @@ class SpanModel:
         return RejectedError("bad_request", message)
 
 
-class ExtractiveQAProvider(LocalProvider[SpanModel, Asked, Completion]):
-    """Replies with the best span as it stands in the passage.
+class ExtractiveQAProvider(LocalProvider[SpanModel, SpanQuestion, Completion]):
+    """Replies with the passage's best span, or the contract's word for "unanswerable" if that is more probable.
 
-    Or with the contract's word for "unanswerable" where that is more probable; the probability goes with the
-    completion.
+    The completion contains the probability.
     """
 
     def __init__(self, spec: JudgeSpec) -> None:
-        """Check what can be checked without loading."""
+        """Check the declaration without loading the model."""
         self._max_span_tokens = spec.max_tokens if "max_tokens" in spec.model_fields_set else MAX_SPAN_TOKENS
         super().__init__(spec, max_tokens=self._max_span_tokens)
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Answer once, together with what else is waiting.
+        """Answer once, in a batch with other waiting prompts.
 
         Raises:
-            RejectedError: the prompt asks for something else than an answer from one passage, or does not fit.
+            RejectedError: the prompt does not ask for an answer from one passage, or the question is too long.
             JudgeStoppedError: the model cannot be loaded.
         """
         inputs, contract = prompt.inputs, prompt.contract
@@ -193,5 +194,5 @@ class ExtractiveQAProvider(LocalProvider[SpanModel, Asked, Completion]):
     def _load(self) -> SpanModel:
         return SpanModel(self._local, self._max_span_tokens)
 
-    def _work(self, model: SpanModel, items: Sequence[Asked]) -> Iterator[tuple[int, Completion | Exception]]:
-        return model.answers(items, self._size)
+    def _work(self, model: SpanModel, items: Sequence[SpanQuestion]) -> Iterator[tuple[int, Completion | Exception]]:
+        return model.best_spans(items, self._size)

@@ -1,13 +1,13 @@
-"""The offline baseline judge: it counts words and says so. No model, no network, the same reply every time.
+"""The provider ``lexical``: an offline baseline that counts words, without model or network, deterministically.
 
-It reads ``Prompt.inputs`` and never the rendered prompt, so nothing that a text says *to* a judge has an effect; what a
-text says does, and a text stuffed with the right words is overrated. How little to expect, on public data:
+It uses ``Prompt.inputs`` and never the rendered prompt, so instructions to a judge in a text have no effect. A text
+stuffed with the right words is overrated. Its agreement on public data is low:
 
 - relevance against people's labels (LLMJudge 2024 development set, 7,263 passages): Kendall's tau 0.15;
 - verdicts against GPT-4's (RAGElo's Qdrant example, 117 games both decided): 64 % agreement, 50 % is chance;
 - verdicts against people's (CrowdRAG-25, overall quality, 602 games both decided): 55 %.
 
-It shows that everything around the judge works, and is the floor that a real judge must beat.
+It serves to test a configuration without cost, and as the baseline that a real judge must beat.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from judges.writing import SENTENCE_STOPS, search_terms
 
 MODEL = "lexical-1"
 FULL_ITEM = 0.8
-"""Share of an item's words in an answer that states it wholly: short facts lose a word or two to paraphrase."""
+"""Share of an item's words in an answer that counts as full support: paraphrases of short facts lose a word or two."""
 FULL_SHARE = 0.45
-"""BM25 share of the highest label: each query term once in a passage of average length."""
+"""BM25 share that gives the highest label: each query term once in a passage of average length."""
 TIE_MARGIN = 0.02
-"""Answers whose overall scores differ by less are a tie."""
+"""Two answers tie if their overall scores differ by less than this."""
 
 _QUANTITY_OF_CRITERION = {
     "relevance": "query",
@@ -50,13 +50,13 @@ class LexicalProvider:
     """Judges by shared words, for any contract.
 
     - A document: BM25 share of the query (``bm25_share``). Of m labels in order of value, the k-th above the lowest
-      needs k / (m - 1) of ``FULL_SHARE``. A passage and items of a test bank: likewise, the item in place of the query.
-    - Two answers: the better ``AnswerScores.overall``, a tie within ``TIE_MARGIN``. Each answer is scored by itself
-      against the documents shown, which all count alike.
+      needs k / (m - 1) of ``FULL_SHARE``. A passage and items of a test bank: the same, with the item as the query.
+    - Two answers: the higher ``AnswerScores.overall``, a tie within ``TIE_MARGIN``. Each answer is scored separately
+      against the documents shown, which have equal weights.
     - Items and an answer or document, one label for each: share of the item's words in it (``item_share``). Of m
       labels, from "not at all" to "wholly", the k-th above the lowest needs k / (m - 1) of ``FULL_ITEM``.
-    - Queries about a passage: its own sentences by templates (``template_questions``). Whether a passage answers a
-      query: if it has ``FULL_ITEM`` of the query's words.
+    - Queries about a passage: made from its sentences by templates (``template_questions``). Whether a passage answers
+      a query: if it has ``FULL_ITEM`` of the query's words.
     - One answer on criteria: ``relevance`` is the query's share, ``completeness`` recall, ``accuracy`` and
       ``precision`` precision, any other criterion the overall score, each mapped to equal parts of its scale.
     """
@@ -65,11 +65,11 @@ class LexicalProvider:
     identity: Mapping[str, str | int | float | None] = {"provider": "lexical", "model": MODEL}
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Judge at once.
+        """Judge the prompt.
 
         Raises:
-            RejectedError: the prompt has neither document nor answer, a verdict that is not about A and B, or asks for
-                an answer in words.
+            RejectedError: the prompt has neither document nor answer, lacks one of the verdicts A, B and TIE, or asks
+                for free text.
         """
         inputs, contract = prompt.inputs, prompt.contract
         if prompt.task is Task.QUERIES and contract.listed is not None:
@@ -92,18 +92,18 @@ class LexicalProvider:
         return Completion(written_reply(contract, chosen, f"Lexical baseline, no language model: {why}"), MODEL)
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there are no resources to release."""
 
 
 def _answerable(inputs: Inputs, contract: ReplyContract) -> tuple[dict[str, str | int], str]:
-    """The higher of the choice's words where the passage has nearly all words of the query."""
+    """The choice's higher word if the passage has nearly all words of the query, else the lower one."""
     share = item_share(inputs.query.text, inputs.documents[0].document.text)
     ((name, words),) = contract.choices.items()
-    return {name: _in_order(words)[-1 if share >= FULL_ITEM else 0]}, f"the passage has {share:.3f} of its words."
+    return {name: _ascending(words)[-1 if share >= FULL_ITEM else 0]}, f"the passage has {share:.3f} of its words."
 
 
 def _labelled(inputs: Inputs, contract: ReplyContract) -> str:
-    """One label per item, by its words in the answer or document; the contract lists labels from the highest down."""
+    """One label per item, by its share of words in the answer or document. Contracts list the highest label first."""
     texts = [answer.text for answer in inputs.answers] or [entry.document.text for entry in inputs.documents]
     if len(texts) != 1:
         raise RejectedError("bad_request", "the lexical judge labels items by one answer or document")
@@ -114,11 +114,11 @@ def _labelled(inputs: Inputs, contract: ReplyContract) -> str:
 
 
 def _labels(inputs: Inputs, contract: ReplyContract) -> tuple[dict[str, str | int], str]:
-    asked = inputs.items or (inputs.query.text,) * len(contract.choices)
-    shares = [bm25_share(text, inputs.documents[0].document.text) for text in asked]
+    questions = inputs.items or (inputs.query.text,) * len(contract.choices)
+    shares = [bm25_share(text, inputs.documents[0].document.text) for text in questions]
     chosen = {}
     for (name, words), share in zip(contract.choices.items(), shares, strict=True):
-        scale = _in_order(words)
+        scale = _ascending(words)
         chosen[name] = scale[int(min(1.0, share / FULL_SHARE) * (len(scale) - 1))]
     shown = ", ".join(f"{share:.3f}" for share in dict.fromkeys(shares))
     return chosen, f"BM25 share of the question's words in the document {shown}, {FULL_SHARE} counts as full."
@@ -128,7 +128,7 @@ def _grades(inputs: Inputs, contract: ReplyContract) -> tuple[dict[str, str | in
     (scores,) = _scored(inputs)
     chosen = {}
     for name, words in contract.choices.items():
-        value, scale = getattr(scores, _QUANTITY_OF_CRITERION.get(name, "overall")), _in_order(words)
+        value, scale = getattr(scores, _QUANTITY_OF_CRITERION.get(name, "overall")), _ascending(words)
         if name == "correctness" and (reference := inputs.query.reference) is not None:
             value = answer_scores(inputs.query.text, [reference], inputs.answers[0].text).recall
         chosen[name] = scale[min(int(value * len(scale)), len(scale) - 1)]
@@ -145,7 +145,7 @@ def _verdict(inputs: Inputs, contract: ReplyContract) -> tuple[dict[str, str | i
 
 
 def _scored(inputs: Inputs) -> list[AnswerScores]:
-    """All documents shown count alike: a label that the prompt does not hold must not decide a verdict."""
+    """Score each answer. All documents have equal weights, since the prompt does not show their labels."""
     documents = [entry.document.text for entry in inputs.documents]
     return [answer_scores(inputs.query.text, documents, answer.text) for answer in inputs.answers]
 
@@ -159,7 +159,7 @@ def _shown(scores: AnswerScores, inputs: Inputs) -> str:
     )
 
 
-def _in_order(words: _Words) -> Sequence[str | int]:
+def _ascending(words: _Words) -> Sequence[str | int]:
     listed = word_per_value(words)
     if all(isinstance(value, int) for value in words.values()):
         return sorted(listed, key=lambda word: words[word])
@@ -176,11 +176,11 @@ def _word_of(verdict: Verdict, words: _Words) -> str | int:
 K1 = 1.2
 B = 0.75
 AVERAGE_LENGTH = 100
-"""Content terms of a typical passage. Fixed, since a judge that sees one document at a time knows no collection."""
+"""Content terms of a typical passage. A constant, since a judge sees single documents and no collection."""
 REFERENCE_TERMS = 80
-"""How many of the heaviest reference terms an answer is expected to cover: about what a full paragraph holds."""
+"""Number of reference terms, by weight, that an answer is expected to cover: about those of a full paragraph."""
 BETA = 2
-"""Recall counts so many times as much as precision in ``AnswerScores.overall``."""
+"""Weight of recall relative to precision in ``AnswerScores.overall``."""
 
 _SENTENCE_END = re.compile(rf"(?<=[.!?])\s+|\n+|(?<=[{SENTENCE_STOPS}])")
 _FUNCTION_WORDS = frozenset(
@@ -194,13 +194,13 @@ _FUNCTION_WORDS = frozenset(
 
 
 class AnswerScores(Struct, frozen=True):
-    """What the words of an answer say about it, each from 0 to 1.
+    """Scores of an answer by its words, each from 0 to 1.
 
     Attributes:
         query: share of the question's terms that the answer uses.
-        recall: weight of the reference terms that the answer covers.
-        precision: share of the answer's terms that some reference document holds.
-        overall: F-measure of recall and precision with beta 2; without references ``query``.
+        recall: share, by weight, of the reference terms that the answer covers.
+        precision: share of the answer's terms that some reference document contains.
+        overall: F-measure of recall and precision with beta 2; without references, the same as ``query``.
     """
 
     query: float
@@ -211,70 +211,70 @@ class AnswerScores(Struct, frozen=True):
 
 @lru_cache(maxsize=4096)
 def content_terms(text: str) -> tuple[str, ...]:
-    """The terms of a text, in its order; all its words where it has function words only."""
+    """The stemmed content words of a text, in order; all its words if it has only function words."""
     words = [word for each in search_terms(text) for word in each.split("_") if word]
     content = [word for word in words if word not in _FUNCTION_WORDS] or words
     return tuple(_stemmer().stemWords(content))
 
 
 def bm25_share(query: str, document: str) -> float:
-    """BM25 with equal weights for all query terms, as a share of what infinitely many occurrences would reach.
+    """BM25 with equal weights for all query terms, as a share of its limit for infinitely many occurrences.
 
-    Robertson and Zaragoza, "The Probabilistic Relevance Framework" (2009), equation 3.15, with k1 1.2, b 0.75 and the
-    average length above. Each query term once in a passage of average length gives 0.45, twice 0.63.
+    Robertson and Zaragoza, "The Probabilistic Relevance Framework" (2009), equation 3.15, with k1 1.2, b 0.75 and
+    ``AVERAGE_LENGTH``. If a passage of average length has each query term once, the share is 0.45; twice, 0.63.
     """
-    wanted, terms = set(content_terms(query)), content_terms(document)
-    if not wanted:
+    query_terms, terms = set(content_terms(query)), content_terms(document)
+    if not query_terms:
         return 0.0
     frequency = Counter(terms)
     saturation = K1 * (1 - B + B * len(terms) / AVERAGE_LENGTH)
-    return sum(frequency[term] / (frequency[term] + saturation) for term in sorted(wanted)) / len(wanted)
+    return sum(frequency[term] / (frequency[term] + saturation) for term in sorted(query_terms)) / len(query_terms)
 
 
 def item_share(item: str, text: str) -> float:
-    """Share of an item's terms, each counted once, that a text uses; 0 for an item without any."""
-    wanted = set(content_terms(item))
-    return len(wanted & set(content_terms(text))) / len(wanted) if wanted else 0.0
+    """Share of an item's distinct terms that occur in a text; 0 for an item without terms."""
+    item_terms = set(content_terms(item))
+    return len(item_terms & set(content_terms(text))) / len(item_terms) if item_terms else 0.0
 
 
 def answer_scores(query: str, references: Sequence[str], answer: str) -> AnswerScores:
-    """Score one answer by itself; a verdict compares two such scores, so it cannot depend on the order shown.
+    """Score one answer. A verdict compares two such scores, so it does not depend on the order of the answers.
 
     Args:
         query: the question.
         references: texts of the reference documents; may be empty.
         answer: the answer.
     """
-    wanted, used = set(content_terms(query)), set(content_terms(answer))
-    covered = len(wanted & used) / len(wanted) if wanted else 0.0
+    query_terms, answer_terms = set(content_terms(query)), set(content_terms(answer))
+    covered = len(query_terms & answer_terms) / len(query_terms) if query_terms else 0.0
     if not references:
         return AnswerScores(covered, covered, covered, covered)
-    weights, known = _reference_terms(query, tuple(references))
-    recall = sum(weight for term, weight in weights.items() if term in used) / max(1, sum(weights.values()))
-    precision = len(used & known) / len(used) if used else 0.0
+    weights, reference_terms = _reference_terms(query, tuple(references))
+    recall = sum(weight for term, weight in weights.items() if term in answer_terms) / max(1, sum(weights.values()))
+    precision = len(answer_terms & reference_terms) / len(answer_terms) if answer_terms else 0.0
     weighted = BETA**2 * precision + recall
     return AnswerScores(covered, recall, precision, (1 + BETA**2) * precision * recall / weighted if weighted else 0.0)
 
 
 @lru_cache(maxsize=256)
 def _reference_terms(query: str, references: tuple[str, ...]) -> tuple[Mapping[str, int], frozenset[str]]:
-    """The heaviest terms of the references with their weights, and all their terms.
+    """The heaviest terms of the references with their weights, and the set of all their terms.
 
-    A term gains, from every sentence that holds it, the number of the question's terms in that sentence: what stands
-    near the question's words is what an answer should say.
+    A term's weight is the sum, over the sentences that contain it, of the number of the question's terms there: an
+    answer should contain the terms near the question's words.
     """
-    wanted = set(content_terms(query))
+    query_terms = set(content_terms(query))
     weights: defaultdict[str, int] = defaultdict(int)
-    known: set[str] = set()
+    all_terms: set[str] = set()
     for text in references:
         for sentence in _SENTENCE_END.split(text):
             terms = set(content_terms(sentence))
-            known |= terms
-            if near := len(terms & wanted):
+            all_terms |= terms
+            if shared := len(terms & query_terms):
                 for term in sorted(terms):
-                    weights[term] += near
+                    weights[term] += shared
     heaviest = sorted(weights.items(), key=lambda entry: (-entry[1], entry[0]))[:REFERENCE_TERMS]
-    return dict(heaviest), frozenset(known)
+    return dict(heaviest), frozenset(all_terms)
 
 
 @lru_cache(maxsize=1)
@@ -294,12 +294,12 @@ _CAUSE = re.compile(r"^(?P<fact>[\w', -]{5,80}? (?:is|are|has|have|can|must|was|
 _HEADING = re.compile(r"^(?P<heading>[A-Z][\w'&/ -]{2,60})$")
 _PAIR = re.compile(r"(?=\b([^\W\d_]{5,} [^\W\d_]{5,})\b)")
 _NOT_LETTERS = re.compile(r"[\W_]+")
-_POINTING = frozenset("if when this that these those it they there here he she we you i what which who how".split())  # noqa: SIM905
-_BEGINNING = frozenset("a all an any both each every few fewer in many more most no on one only some the with".split())  # noqa: SIM905
+_POINTERS = frozenset("if when this that these those it they there here he she we you i what which who how".split())  # noqa: SIM905
+_LOWERED = frozenset("a all an any both each every few fewer in many more most no on one only some the with".split())  # noqa: SIM905
 
 
 def template_questions(text: str, most: int) -> list[str]:
-    """At most so many questions, spread over the text; none where no template fits."""
+    """At most ``most`` questions, spread over the text; none if no template fits."""
     questions = {_NOT_LETTERS.sub("", question).casefold(): question for question in _questions(text)}
     if len(questions) >= most:
         return _spread(list(questions.values()), most)
@@ -309,7 +309,7 @@ def template_questions(text: str, most: int) -> list[str]:
 
 
 def _phrases(text: str) -> Iterator[str]:
-    """Pairs of long words that stand together more than once, the most frequent ones first."""
+    """Pairs of adjacent long words that occur more than once, the most frequent ones first."""
     counts = Counter(match[1].lower() for match in _PAIR.finditer(text))
     for phrase, count in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])):
         if count > 1:
@@ -324,21 +324,21 @@ def _questions(text: str) -> Iterator[str]:
         elif purpose := _PURPOSE.match(sentence):
             yield f"How do I {purpose['purpose']}?"
         elif cause := _CAUSE.match(sentence):
-            if not _points(cause["fact"]):
-                yield f"Why is it that {_within(cause['fact'])}?"
-        elif (thing := _THING.match(sentence)) and not _points(thing["thing"]):
-            yield f"What {thing['verb'].lower()} {_within(thing['thing'])}?"
+            if not _refers_back(cause["fact"]):
+                yield f"Why is it that {_in_sentence(cause['fact'])}?"
+        elif (thing := _THING.match(sentence)) and not _refers_back(thing["thing"]):
+            yield f"What {thing['verb'].lower()} {_in_sentence(thing['thing'])}?"
 
 
-def _points(phrase: str) -> bool:
-    """Whether a phrase is about something that another sentence names."""
-    return phrase.split(maxsplit=1)[0].lower() in _POINTING
+def _refers_back(phrase: str) -> bool:
+    """Whether a phrase begins with a word that refers to another sentence, such as a pronoun."""
+    return phrase.split(maxsplit=1)[0].lower() in _POINTERS
 
 
-def _within(phrase: str) -> str:
-    """As it stands within a sentence: an article or the like loses its capital, what may be a name keeps it."""
+def _in_sentence(phrase: str) -> str:
+    """The phrase for use within a sentence: a first word such as an article gets a small letter, other words stay."""
     first = phrase.split(maxsplit=1)[0]
-    return first.lower() + phrase[len(first) :] if first.lower() in _BEGINNING else phrase
+    return first.lower() + phrase[len(first) :] if first.lower() in _LOWERED else phrase
 
 
 def _spread(questions: Sequence[str], most: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""What local models share: where they come from, and how what waits for one goes through it in batches that fit."""
+"""Shared by local models: loading them from folders or by name, and running waiting items in batches that fit."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ Tokens: TypeAlias = list[int]
 
 
 class LocalSource(Struct, frozen=True):
-    """Where a model comes from.
+    """A local model's location and device.
 
     Attributes:
-        source: a folder or a hub's name, for the loader.
-        name: for people.
-        weights: a hash of a folder's files.
-        device: that holds the model, or in words those that share it.
-        note: what of the declaration is not heeded; empty where all of it is.
+        source: the folder or the name on a hub, for the loader.
+        name: the model's name in messages and results.
+        weights: a hash of the folder's files; ``None`` for a name.
+        device: the device of the model; with ``device_map``, a description of the devices.
+        note: a note on an ignored setting of the declaration; empty if none is ignored.
     """
 
     source: str
@@ -46,17 +46,16 @@ class LocalSource(Struct, frozen=True):
     device: str
     note: str
 
-    def say_it_loads(self) -> None:
-        """Tell whoever waits that the model is loaded now."""
+    def log_loading(self) -> None:
         PROGRESS.info("loading model %s on %s ...%s", self.name, self.device, self.note and f" ({self.note})")
 
 
 def local_source(spec: JudgeSpec) -> LocalSource:
-    """What a declaration with ``path`` or ``model`` means on this machine.
+    """Check a declaration's model and device on this machine, without loading the model.
 
     Raises:
-        MissingExtraError: torch or transformers is not installed, or accelerate where ``device_map`` needs it.
-        InputError: the folder is missing or holds no model, or the device is not there.
+        MissingExtraError: torch or transformers is not installed, or accelerate although ``device_map`` needs it.
+        InputError: the folder does not exist or holds no model, or the device is not available.
     """
     if find_spec("torch") is None or find_spec("transformers") is None:
         raise MissingExtraError("local", f"provider {spec.provider!r}")
@@ -68,29 +67,29 @@ def local_source(spec: JudgeSpec) -> LocalSource:
     name = spec.model or str(spec.path and spec.path.resolve().name)
     weights = _fingerprint(spec.path) if spec.path else None
     device = _device_or_error(spec.device) if spec.device_map is None else f"the devices of {spec.device_map!r}"
-    return LocalSource(str(spec.path or spec.model), name, weights, device, spec.unheeded)
+    return LocalSource(str(spec.path or spec.model), name, weights, device, spec.ignored_setting)
 
 
-def _device_or_error(wanted: str | None) -> str:
-    """The device to use: the one wanted, else an accelerator if there is one, else the CPU.
+def _device_or_error(declared: str | None) -> str:
+    """The declared device; by default an accelerator if there is one, else the CPU.
 
     Raises:
-        InputError: the device is not there.
+        InputError: the declared device is not available.
     """
     import torch
 
     accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
-    if wanted is None:
+    if declared is None:
         return accelerator.type if accelerator else "cpu"
     try:
-        torch.empty(0, device=wanted)
+        torch.empty(0, device=declared)
     except (RuntimeError, AssertionError) as error:
-        raise InputError(f"device {wanted!r} cannot be used: {one_line(str(error))}") from error
-    return wanted
+        raise InputError(f"device {declared!r} cannot be used: {one_line(str(error))}") from error
+    return declared
 
 
 def _fingerprint(folder: Path) -> str:
-    """Tells the models of two folders apart without reading gigabytes: a hash over all files, large ones in samples."""
+    """A hash of a folder's files that distinguishes models; large files are sampled, to avoid reading gigabytes."""
     total = hashlib.sha256()
     for path in sorted(folder.iterdir()):
         if not path.is_file():
@@ -106,31 +105,31 @@ def _fingerprint(folder: Path) -> str:
 
 
 _QUIET_S = 0.002
-"""A batch begins when it is full, or nobody has joined it for so long: a pass through a model takes longer."""
+"""A batch starts when it is full, or when no item was added for this time, which is short against a model's pass."""
 
 
 class LocalProvider(ABC, Generic[Model, Item, Result]):
-    """Runs a model from a local folder (``path``) or by name (``model``), which is loaded with the first prompt.
+    """Runs a model from a local folder (``path``) or by name (``model``). The first prompt loads the model.
 
-    Up to ``concurrency`` prompts are handed to it at once, and go through it in batches of at most ``batch_size``.
+    Up to ``concurrency`` prompts are collected and run in batches of at most ``batch_size``.
     """
 
     judges_names = False
 
     def __init__(self, spec: JudgeSpec, **identity: str | int | float | None) -> None:
-        """Check what can be checked without loading.
+        """Check the declaration without loading the model.
 
         Args:
             spec: the declaration.
-            identity: what of the declaration decides the replies, besides the model.
+            identity: the settings that affect replies, besides the model.
 
         Raises:
             MissingExtraError: torch or transformers is not installed.
-            InputError: the folder is missing or holds no model, or the device is not there.
+            InputError: the folder does not exist or holds no model, or the device is not available.
         """
         self._spec, self._local = spec, local_source(spec)
         self._size = spec.batch_size or spec.concurrency
-        self._batcher: Batcher[Model, Item, Result] = Batcher(self._loaded, self._worked_off, spec.concurrency)
+        self._batcher: Batcher[Model, Item, Result] = Batcher(self._loaded, self._run_batch, spec.concurrency)
         self.identity: Mapping[str, str | int | float | None] = {
             "provider": spec.provider,
             "model": self._local.name,
@@ -139,16 +138,16 @@ class LocalProvider(ABC, Generic[Model, Item, Result]):
         }
 
     def _loaded(self) -> Model:
-        self._local.say_it_loads()
+        self._local.log_loading()
         try:
             return self._load()
         except ProviderError:
             raise
-        except Exception as error:  # broken files raise what the libraries below please
+        except Exception as error:  # for broken files the libraries raise all kinds of exceptions
             problem = one_line(f"{self._local.source}: cannot be loaded: {exception_line(error)}")
             raise JudgeStoppedError("unknown_model", problem) from error
 
-    def _worked_off(self, model: Model, items: Sequence[Item]) -> Iterator[tuple[int, Result | Exception]]:
+    def _run_batch(self, model: Model, items: Sequence[Item]) -> Iterator[tuple[int, Result | Exception]]:
         with without_cudnn_attention():
             yield from self._work(model, items)
 
@@ -164,12 +163,12 @@ class LocalProvider(ABC, Generic[Model, Item, Result]):
 
 
 class Batcher(Generic[Model, Item, Result]):
-    """Collects what is waiting while the model works, and hands over each result the moment it is there.
+    """Collects items while the model is busy, runs them in batches, and returns each result as soon as it is ready.
 
     Args:
-        load: makes the model, when the first item is there; if it raises an exception, every item gets that.
-        work: takes the model and a batch; yields the place of an item in the batch and its result or an exception, in
-            any order. Both run in one thread of their own. What they raise is a failure of all that have no result yet.
+        load: loads the model when the first item arrives; if it raises an exception, every item fails with it.
+        work: takes the model and a batch; yields each item's index in the batch with its result or an exception, in any
+            order. If it raises, all items without a result fail. ``load`` and ``work`` run in one separate thread.
         size: largest batch.
     """
 
@@ -181,7 +180,7 @@ class Batcher(Generic[Model, Item, Result]):
     ) -> None:
         self._load, self._work, self._size = load, work, size
         self._model: Model | None = None
-        self._unloadable: ProviderError | None = None
+        self._load_error: ProviderError | None = None
         self._waiting: deque[tuple[Item, asyncio.Future[Result]]] = deque()
         self._thread = ThreadPoolExecutor(max_workers=1)
         self._running: asyncio.Task[None] | None = None
@@ -191,49 +190,49 @@ class Batcher(Generic[Model, Item, Result]):
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, future))
         if self._running is None or self._running.done():
-            self._running = asyncio.create_task(self._work_off())
+            self._running = asyncio.create_task(self._run())
         return await future
 
-    async def _work_off(self) -> None:
+    async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         while batch := await self._next_batch():
             items, futures = [item for item, _ in batch], [future for _, future in batch]
             problem: ProviderError = RejectedError("exception", "the model gave no result")
             try:
-                await loop.run_in_executor(self._thread, self._worked_off, items, futures, loop)
+                await loop.run_in_executor(self._thread, self._run_batch, items, futures, loop)
             except ProviderError as error:
                 problem = error
             for future in futures:
                 _settle(future, problem)
 
-    def _worked_off(
+    def _run_batch(
         self, items: list[Item], futures: list[asyncio.Future[Result]], loop: asyncio.AbstractEventLoop
     ) -> None:
         try:
-            left = set(range(len(items)))
+            unanswered = set(range(len(items)))
             for place, result in self._work(self._loaded(), items):
                 loop.call_soon_threadsafe(_settle, futures[place], result)
-                left.discard(place)
-                if all(futures[place].done() for place in left):  # whoever asked for the rest has given up
+                unanswered.discard(place)
+                if all(futures[place].done() for place in unanswered):  # the callers of the rest stopped waiting
                     break
             return
-        except BaseException as error:  # no Ctrl-C: that goes to the main thread
+        except BaseException as error:  # never Ctrl-C, which only the main thread gets
             failure = failure_of(error)
-        raise failure  # without the exception, which may hold on to the memory of a device
+        raise failure  # without the exception, whose traceback may keep device memory in use
 
     def _loaded(self) -> Model:
-        if self._unloadable is not None:
-            raise self._unloadable
+        if self._load_error is not None:
+            raise self._load_error
         if self._model is None:
             try:
                 self._model = self._load()
             except BaseException as error:
-                self._unloadable = failure_of(error)
+                self._load_error = failure_of(error)
                 raise
         return self._model
 
     async def _next_batch(self) -> list[tuple[Item, asyncio.Future[Result]]]:
-        """What waits; whoever has just been answered, and is about to ask again, joins it."""
+        """The next batch, after a short pause in which callers that just got a result can add their next item."""
         before = -1
         while before < len(self._waiting) < self._size:
             before = len(self._waiting)
@@ -246,7 +245,7 @@ class Batcher(Generic[Model, Item, Result]):
         return batch
 
     async def close(self) -> None:
-        """End after the pass through the model that is under way, and release its memory; who waits is cancelled."""
+        """Cancel waiting items, wait for the current pass, and release the model's memory."""
         while self._waiting:
             self._waiting.popleft()[1].cancel()
         if self._running is not None:
@@ -256,7 +255,7 @@ class Batcher(Generic[Model, Item, Result]):
 
 
 def _settle(future: asyncio.Future[Result], result: Result | Exception) -> None:
-    if future.done():  # whoever asked has given up meanwhile
+    if future.done():  # the caller stopped waiting
         return
     if isinstance(result, Exception):
         future.set_exception(result)
@@ -264,19 +263,19 @@ def _settle(future: asyncio.Future[Result], result: Result | Exception) -> None:
         future.set_result(result)
 
 
-_SAID_BY_CPU_AND_MPS = ("can't allocate memory", "not enough memory", "out of memory", "alloc_failed")
-"""torch has an error of its own for CUDA and XPU; elsewhere it is a ``RuntimeError`` that says so."""
+_OUT_OF_MEMORY_PHRASES = ("can't allocate memory", "not enough memory", "out of memory", "alloc_failed")
+"""Phrases in torch's ``RuntimeError`` on CPU and MPS; for CUDA and XPU it has ``OutOfMemoryError``."""
 
 
 def failure_of(error: BaseException) -> ProviderError:
-    """The failure that an exception of a model, its tokenizer or its device is."""
+    """The ``ProviderError`` for an exception of a model, its tokenizer or its device."""
     return error if isinstance(error, ProviderError) else RejectedError("exception", exception_line(error))
 
 
-def attempted(
+def try_each(
     items: Sequence[Item], work: Callable[[Item], Result]
 ) -> tuple[dict[int, Result], list[tuple[int, ProviderError]]]:
-    """What comes of each item by its place, and the failures of those with which it raises an exception."""
+    """Call ``work`` for each item; returns the results by index, and the failures of items that raised an exception."""
     results: dict[int, Result] = {}
     failures = []
     for place, item in enumerate(items):
@@ -284,17 +283,17 @@ def attempted(
             results[place] = work(item)
         except (KeyboardInterrupt, GeneratorExit):
             raise
-        except BaseException as error:  # a tokenizer in Rust that panics raises no Exception
+        except BaseException as error:  # a panic in a Rust tokenizer is no Exception
             failures.append((place, failure_of(error)))
     return results, failures
 
 
 class Divider:
-    """Divides a batch in which an exception is raised, down to single items, whose failure it then is.
+    """Halves a batch that raises an exception, down to single items, which then fail.
 
-    What did not fit into memory once is held not to fit again in this process, and so is anything larger: as many items
-    or more, the longest of them as long or longer. Single items are always tried, since others may have held the
-    memory. Other exceptions, as of a kernel that does not know a shape, tell nothing of the next batch.
+    A batch that ran out of memory is not tried again in this process, nor is any batch with at least as many items and
+    at least the same longest length. Single items are always tried, since other items may have used the memory. After
+    other exceptions, such as a kernel that does not support a shape, the next batch is tried as usual.
     """
 
     def __init__(self) -> None:
@@ -303,14 +302,14 @@ class Divider:
     def parts(
         self, items: Sequence[Item], length: Callable[[Item], int], work: Callable[[Sequence[Item]], list[Result]]
     ) -> Iterator[tuple[Sequence[Item], list[Result] | ProviderError]]:
-        """Work on items in as few parts as succeed.
+        """Run ``work`` on the items, in parts if the whole batch fails.
 
         Yields:
-            Each part with its results, as soon as they are there; or a single item with its failure.
+            Each part with its results, as soon as they are ready; or a single item with its failure.
         """
-        waiting = [items]
-        while waiting:
-            part = waiting.pop()
+        pending = [items]
+        while pending:
+            part = pending.pop()
             size = len(part), max(map(length, part))
             if len(part) == 1 or not self._does_not_fit(*size):
                 results = self._results(part, size, work)
@@ -318,15 +317,15 @@ class Divider:
                     yield part, results
                     continue
             half = len(part) // 2
-            waiting += [part[half:], part[:half]]
+            pending += [part[half:], part[:half]]
 
     def _does_not_fit(self, number: int, length: int) -> bool:
-        return any(number >= failed and length >= longest for failed, longest in self._too_large)
+        return any(number >= failed_number and length >= longest for failed_number, longest in self._too_large)
 
     def _results(
         self, items: Sequence[Item], size: tuple[int, int], work: Callable[[Sequence[Item]], list[Result]]
     ) -> list[Result] | ProviderError:
-        """The results, or the failure. The exception, which holds on to what filled the memory, is gone."""
+        """The results or the failure, without the exception, whose traceback keeps memory in use."""
         try:
             return work(items)
         except (KeyboardInterrupt, GeneratorExit):
@@ -335,7 +334,7 @@ class Divider:
             if not _lacks_memory(error):
                 return failure_of(error)
             self._too_large.append(size)
-            return RejectedError("server_error", f"out of memory with {size[1]} tokens alone")
+            return RejectedError("server_error", f"out of memory with a single prompt of {size[1]} tokens")
 
 
 def _lacks_memory(error: BaseException) -> bool:
@@ -343,19 +342,19 @@ def _lacks_memory(error: BaseException) -> bool:
 
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
-    return isinstance(error, RuntimeError) and any(said in str(error).lower() for said in _SAID_BY_CPU_AND_MPS)
+    return isinstance(error, RuntimeError) and any(phrase in str(error).lower() for phrase in _OUT_OF_MEMORY_PHRASES)
 
 
 _cudnn = threading.Lock()
 _without_cudnn = [0, True]
-"""How many passes run without cuDNN's attention now, and whether it was on before the first of them."""
+"""Number of passes that currently run without cuDNN's attention, and its setting before the first of them."""
 
 
 @contextmanager
 def without_cudnn_attention() -> Iterator[None]:
-    """Keep torch from cuDNN's attention while models of ours run; the switch is one for the whole process.
+    """Disable cuDNN's attention in torch, in the whole process, while one of our models runs.
 
-    On an H100 it makes a new plan for each new shape, and ends some batches of a 7B model with a RuntimeError.
+    On an H100 cuDNN makes a new plan for each new shape, and some batches of a 7B model fail with a RuntimeError.
     """
     from torch.backends import cuda
 
@@ -374,22 +373,22 @@ def without_cudnn_attention() -> Iterator[None]:
 
 
 def shared_prefix(prompts: Sequence[Tokens]) -> int:
-    """How many tokens all prompts begin with alike; never the whole of one, since a reply needs something to follow."""
-    first, last = min(prompts), max(prompts)  # whatever these share lies between them
-    alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False)))
-    return min(alike, min(map(len, prompts)) - 1)
+    """Length of the prompts' common prefix in tokens; less than any prompt's length, so that each has a last token."""
+    first, last = min(prompts), max(prompts)  # in sorted order, the common prefix of first and last is that of all
+    length = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False)))
+    return min(length, min(map(len, prompts)) - 1)
 
 
 def cost(prompts: Sequence[Tokens]) -> int:
-    """Tokens that a model works through for one batch: the shared beginning once, all else padded to the longest."""
+    """Tokens that a model processes for one batch: the shared prefix once, and each rest padded to the longest."""
     shared = shared_prefix(prompts)
     return shared + len(prompts) * (max(map(len, prompts)) - shared)
 
 
-def arranged(prompts: Sequence[Tokens], size: int) -> list[list[int]]:
-    """Batches of at most ``size`` prompts, by their places, in the order that costs least of three.
+def arrange_batches(prompts: Sequence[Tokens], size: int) -> list[list[int]]:
+    """Batches of at most ``size`` prompts, as lists of indices, in the cheapest of three orders.
 
-    As they came, by their tokens (so that neighbours begin alike), and by length (so that little is padded).
+    The orders are: as given, by tokens (neighbours share prefixes), and by length (little padding).
     """
     places = range(len(prompts))
     orders = (places, sorted(places, key=prompts.__getitem__), sorted(places, key=lambda at: len(prompts[at])))

@@ -1,4 +1,4 @@
-"""A model on this machine: conversations in, texts out. Everything that touches torch is here."""
+"""Generative models on this machine, run with torch and transformers: conversations in, texts out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from judges.errors import JudgeStoppedError, ProviderError, RejectedError
 from judges.masking import storable
-from judges.providers.local import Divider, LocalSource, arranged, attempted, shared_prefix
+from judges.providers.local import Divider, LocalSource, arrange_batches, shared_prefix, try_each
 from judges.reply_text import with_opening
 from judges.spec import JudgeSpec
 from judges.types import Completion, Finish, Usage
@@ -21,23 +21,23 @@ Conversation = Sequence[Mapping[str, str]]
 """Messages with ``role`` and ``content``."""
 
 _OPENING_TOKENS = 16
-"""Tokens at the end of a prompt among which a template may open reasoning."""
-_WORTH_SHARING = 16
-"""Tokens from which on a beginning that several prompts share is worked through once for all of them."""
+"""Tokens at the end of a prompt that may contain the opening tag of reasoning."""
+_LEAST_PREFIX = 16
+"""Least length of a shared prefix, in tokens, that is computed once for all prompts of a batch."""
 
 Result = TypeVar("Result")
-Placed: TypeAlias = tuple[int, Result | ProviderError]
-"""A prompt's place among those asked together, and what came of it."""
+Indexed: TypeAlias = tuple[int, Result | ProviderError]
+"""A prompt's index among the prompts of a call, and its result or failure."""
 
 
-class LaidOut(Struct, frozen=True):
-    """One batch of prompts.
+class PaddedBatch(Struct, frozen=True):
+    """One batch of prompts as tensors of shape rows x tokens.
 
     Attributes:
-        tokens: of all rows, padded on the left behind what they share (at the end for text-to-text models).
+        tokens: the tokens, with padding between the shared prefix and the rest (at the end for text-to-text models).
         mask: 1 for tokens, 0 for padding.
-        shared: how many tokens at the beginning are the same in all rows.
-        cache: what the model remembers of these, for each row; ``None`` where that is not worth it.
+        shared: length of the prefix that all rows share.
+        cache: the model's key-value cache of the prefix for each row; ``None`` without a prefix.
     """
 
     tokens: Any
@@ -49,26 +49,26 @@ class LaidOut(Struct, frozen=True):
 class LocalModel:
     """A causal or a text-to-text (T5, BART) model with its tokenizer.
 
-    Chat models get their own chat template, others the messages one after another. Loaded as the checkpoint is stored,
-    without running code that comes with it.
+    Chat models use their chat template, others get the joined messages. The weights keep the checkpoint's data type.
+    Code in the checkpoint is not run.
     """
 
     def __init__(self, local: LocalSource, spec: JudgeSpec) -> None:
-        """Load.
+        """Load the model.
 
         Raises:
-            JudgeStoppedError: its chat template does not know what it is to be given.
-            Exception: there is no such model, or it cannot be loaded so; whatever the libraries raise.
+            JudgeStoppedError: the chat template does not use a declared option.
+            Exception: any exception of the libraries, if the model does not exist or cannot be loaded.
         """
         import torch
         import transformers
 
         source = local.source
-        transformers.utils.logging.disable_progress_bar()  # it would write across ours
+        transformers.utils.logging.disable_progress_bar()  # it would overwrite ours
         config = transformers.AutoConfig.from_pretrained(source)
         family = transformers.AutoModelForSeq2SeqLM if config.is_encoder_decoder else transformers.AutoModelForCausalLM
         self.tokenizer = transformers.AutoTokenizer.from_pretrained(source)
-        model = family.from_pretrained(source, dtype="auto", **_placed(spec))
+        model = family.from_pretrained(source, dtype="auto", **_placement_options(spec))
         self.model = (model if spec.device_map else model.to(local.device)).eval()
         self._name = local.name
         self._template_options = dict(spec.chat_template_kwargs)
@@ -83,32 +83,32 @@ class LocalModel:
             self.tokenizer.pad_token = self.tokenizer.eos_token or self.tokenizer.unk_token
         self._pad = self.tokenizer.pad_token_id
         self._generation = _generation_config(self.model.generation_config, spec, self._pad)
-        ends = self._generation.eos_token_id
-        self.ends: Sequence[int] = [ends] if isinstance(ends, int) else list(ends or ())
-        self.last_only = self.accepted(logits_to_keep=1)
+        end_tokens = self._generation.eos_token_id
+        self.end_tokens: Sequence[int] = [end_tokens] if isinstance(end_tokens, int) else list(end_tokens or ())
+        self.last_logits_only = self.accepted(logits_to_keep=1)
         self._template_has_system = self._accepts_system_messages()
 
-    def generate(self, conversations: Sequence[Conversation], size: int) -> Iterator[Placed[Completion]]:
-        """Reply to each conversation, at most ``size`` in one batch; to one that does not fit with an error."""
-        prompts, failures = attempted(conversations, self.tokens)
+    def generate(self, conversations: Sequence[Conversation], size: int) -> Iterator[Indexed[Completion]]:
+        """Reply to each conversation in batches of at most ``size``; one that does not fit the model gets an error."""
+        prompts, failures = try_each(conversations, self.tokens)
         yield from failures
         places, room = list(prompts), 0 if self.is_encoder_decoder else self._max_new_tokens
-        for at, reply in self.worked_off(list(prompts.values()), size, room, self._batch):
+        for at, reply in self.run_batches(list(prompts.values()), size, room, self._batch):
             yield places[at], reply
 
-    def worked_off(
+    def run_batches(
         self, prompts: Sequence[list[int]], size: int, room: int, work: Callable[[list[list[int]]], list[Result]]
-    ) -> Iterator[Placed[Result]]:
-        """Work on prompts in batches that cost little, and in smaller ones where these fail.
+    ) -> Iterator[Indexed[Result]]:
+        """Run prompts in cheap batches, and in smaller ones if a batch fails.
 
         Args:
-            prompts: tokens; those that do not fit the model get an error.
-            size: of the largest batch.
-            room: tokens that a reply needs behind its prompt.
-            work: takes a batch and gives a result for each prompt.
+            prompts: tokens of each prompt; prompts that do not fit the model get an error.
+            size: size of the largest batch.
+            room: number of tokens to reserve for the reply.
+            work: takes a batch and returns a result for each prompt.
 
         Yields:
-            The place of each prompt with its result, as soon as its batch is done.
+            Each prompt's index with its result, as soon as its batch is done.
         """
         lengths = [len(prompt) + room for prompt in prompts]
         for place, prompt in enumerate(prompts):
@@ -119,7 +119,7 @@ class LocalModel:
         def batch(places: Sequence[int]) -> list[Result]:
             return work([prompts[place] for place in places])
 
-        for chosen in arranged([prompts[place] for place in fitting], size):
+        for chosen in arrange_batches([prompts[place] for place in fitting], size):
             places = [fitting[at] for at in chosen]
             for part, results in self._divider.parts(places, lengths.__getitem__, batch):
                 yield from zip(part, [results] if isinstance(results, ProviderError) else results, strict=True)
@@ -128,21 +128,21 @@ class LocalModel:
         import torch
 
         with torch.inference_mode():
-            laid = self.laid_out(prompts)
-            known = {} if laid.cache is None else {"past_key_values": laid.cache}
+            batch = self.padded_batch(prompts)
+            cache_options = {} if batch.cache is None else {"past_key_values": batch.cache}
             sequences = self.model.generate(
-                input_ids=laid.tokens, attention_mask=laid.mask, generation_config=self._generation, **known
+                input_ids=batch.tokens, attention_mask=batch.mask, generation_config=self._generation, **cache_options
             )
-        prefix = 1 if self.is_encoder_decoder else laid.tokens.shape[1]
+        prefix = 1 if self.is_encoder_decoder else batch.tokens.shape[1]
         written = sequences[:, prefix:].tolist()
         return [self._read(tokens, prompt) for tokens, prompt in zip(written, prompts, strict=True)]
 
-    def laid_out(self, prompts: list[list[int]]) -> LaidOut:
-        """One batch as tensors. What a causal model's prompts begin with alike is worked through once, for all rows."""
+    def padded_batch(self, prompts: list[list[int]]) -> PaddedBatch:
+        """Pad one batch to tensors. For causal models, the prompts' common prefix is computed once for all rows."""
         import torch
 
         shared = 0 if self.is_encoder_decoder or len(prompts) == 1 else shared_prefix(prompts)
-        shared = shared if shared >= _WORTH_SHARING else 0
+        shared = shared if shared >= _LEAST_PREFIX else 0
         width = max(map(len, prompts)) - shared
         rows, masks = [], []
         for prompt in prompts:
@@ -154,13 +154,13 @@ class LocalModel:
         tokens = torch.tensor(rows, device=self.model.device)
         cache = None
         if shared:
-            cache = self.model(input_ids=tokens[:1, :shared], use_cache=True, **self.last_only).past_key_values
+            cache = self.model(input_ids=tokens[:1, :shared], use_cache=True, **self.last_logits_only).past_key_values
             cache.batch_repeat_interleave(len(prompts))
-        return LaidOut(tokens, torch.tensor(masks, device=self.model.device), shared, cache)
+        return PaddedBatch(tokens, torch.tensor(masks, device=self.model.device), shared, cache)
 
     def _read(self, tokens: list[int], prompt: list[int]) -> Completion:
-        """One row of a batch up to its end token; behind it is padding. Reasoning may begin in the prompt."""
-        end = next((index for index, token in enumerate(tokens) if token in self.ends), None)
+        """The reply in one row of a batch, up to its end token. Reasoning may begin in the prompt."""
+        end = next((index for index, token in enumerate(tokens) if token in self.end_tokens), None)
         written = tokens if end is None else tokens[:end]
         text = storable(self.tokenizer.decode(written, skip_special_tokens=True))
         text = with_opening(self.tokenizer.decode(prompt[-_OPENING_TOKENS:]), text)
@@ -168,14 +168,14 @@ class LocalModel:
         return Completion(text, self._name, finish, Usage(len(prompt), None, len(written) + (end is not None)))
 
     def tokens(self, conversation: Conversation) -> list[int]:
-        """A conversation up to where the reply begins."""
-        # A chat template writes the special tokens itself.
+        """The tokens of a conversation, up to the start of the reply."""
+        # Chat templates add the special tokens themselves.
         plain = self.tokenizer.chat_template is None
         tokens: list[int] = self.tokenizer(self.rendered(conversation), add_special_tokens=plain)["input_ids"]
         return tokens
 
     def rendered(self, conversation: Conversation) -> str:
-        """The same as text."""
+        """The text of a conversation, up to the start of the reply."""
         if self.tokenizer.chat_template is None:
             return "\n\n".join(message["content"] for message in conversation)
         messages = list(conversation) if self._template_has_system else _system_folded(conversation)
@@ -185,19 +185,19 @@ class LocalModel:
         return text
 
     def accepted(self, **options: Any) -> dict[str, Any]:
-        """Those of these options that the model's forward pass has."""
+        """The options that the model's forward pass accepts."""
         known = inspect.signature(self.model.forward).parameters
         return {name: value for name, value in options.items() if name in known}
 
     def _check_template(self, source: str) -> None:
-        """A template passes over what it does not know, and the judge would be another one than was declared."""
+        """Refuse options that the chat template does not use, since templates silently ignore unknown ones."""
         template = str(self.tokenizer.chat_template or "")
         if unknown := [name for name in self._template_options if not re.search(rf"\b{re.escape(name)}\b", template)]:
             problem = "its chat template does not know it" if template else "the model has no chat template"
             raise JudgeStoppedError("unknown_model", f"{source}: chat_template_kwargs: {unknown[0]!r}: {problem}")
 
     def _accepts_system_messages(self) -> bool:
-        """Some templates, Gemma's for one, raise an error on a system message."""
+        """Whether the chat template accepts a system message; some, such as Gemma's, raise an error."""
         import jinja2
 
         if self.tokenizer.chat_template is None:
@@ -220,14 +220,14 @@ class LocalModel:
         )
 
 
-def _placed(spec: JudgeSpec) -> dict[str, Any]:
-    """What transformers is told of a model's place and attention; nothing where it is to choose."""
-    given = {"device_map": spec.device_map, "attn_implementation": spec.attention}
-    return {name: value for name, value in given.items() if value is not None}
+def _placement_options(spec: JudgeSpec) -> dict[str, Any]:
+    """Declared options for the model's devices and attention; omitted ones are left to transformers."""
+    options = {"device_map": spec.device_map, "attn_implementation": spec.attention}
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _generation_config(defaults: Any, spec: JudgeSpec, pad_token_id: int | None) -> Any:
-    """The model's own settings (end tokens, penalties) with our way of decoding."""
+    """The model's generation settings (end tokens, penalties), with greedy decoding or sampling at a temperature."""
     config = copy.deepcopy(defaults)
     config.max_length, config.max_new_tokens, config.num_beams = None, spec.max_tokens, 1
     config.pad_token_id = pad_token_id
@@ -240,7 +240,7 @@ def _generation_config(defaults: Any, spec: JudgeSpec, pad_token_id: int | None)
 
 
 def _system_folded(conversation: Conversation) -> list[Mapping[str, str]]:
-    """The same conversation with the system message at the head of the first user message."""
+    """The conversation with its system message moved to the start of the first user message."""
     first, second, *rest = conversation
     if first["role"] != "system":
         return list(conversation)

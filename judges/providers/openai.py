@@ -1,4 +1,4 @@
-"""OpenAI's chat completions, and every server that speaks them: Azure OpenAI, vLLM, Ollama, llama.cpp, gateways."""
+"""The provider ``openai``: OpenAI and compatible servers (Azure OpenAI, vLLM, Ollama, llama.cpp, gateways)."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from judges.contracts import json_schema
-from judges.providers.endpoint import HostedProvider, Said, token_count
+from judges.providers.endpoint import HostedProvider, VendorReply, token_count
 from judges.spec import JudgeSpec
 from judges.types import Prompt, Usage
 
-_WITH_A_MESSAGE = (None, "stop", "length")
+_FINISHES_WITH_MESSAGE = (None, "stop", "length")
 _REASONING = ("reasoning", "reasoning_content", "thinking")
-"""Fields in which servers put what a model thinks aloud."""
+"""Fields in which servers put a model's reasoning."""
 
 
 class OpenAIProvider(HostedProvider):
-    """Chat completions.
+    """Sends prompts as chat completions.
 
-    The field that bounds the reply is ``max_completion_tokens`` at OpenAI, whose newer models refuse ``max_tokens``,
-    and ``max_tokens`` at any other address, where many servers do not know the new one; ``token_limit_field`` in the
-    declaration overrides that. A declared seed is sent as it is for the first sample of a judgment and one higher for
-    each further one; the identity keeps the seed declared.
+    The reply's length is limited by ``max_completion_tokens`` at OpenAI, whose newer models refuse ``max_tokens``, and
+    by ``max_tokens`` at any other address, since many servers do not know the new field; ``token_limit_field`` in the
+    declaration overrides this. The first sample of a judgment gets the declared seed, each further one the next number;
+    the identity contains the declared seed.
     """
 
     path = "/chat/completions"
@@ -53,20 +53,20 @@ class OpenAIProvider(HostedProvider):
             system, user = [], f"{prompt.system}\n\n{prompt.user}".strip()
         return [*system, {"role": "user", "content": user}, *turns]
 
-    def _reply(self, body: dict[str, Any]) -> Said:
-        """Of the first choice. A tool call is not a reply: it comes out as no text."""
+    def _reply(self, body: dict[str, Any]) -> VendorReply:
+        """The reply of the first choice; empty for a tool call."""
         choice = body["choices"][0]
         reason = choice.get("finish_reason")
-        # What is filtered or broke off may come without any message.
-        message = choice["message"] if reason in _WITH_A_MESSAGE else choice.get("message") or {}
+        # A choice that was filtered or broken off may have no message.
+        message = choice["message"] if reason in _FINISHES_WITH_MESSAGE else choice.get("message") or {}
         text, refusal = _text(message.get("content")), message.get("refusal")
         aside = next((name for name in _REASONING if str(message.get(name) or "").strip()), "")
         usage = _usage(body.get("usage"))
-        return Said(text or str(refusal or ""), reason, usage, bool(refusal), choice.get("error"), aside)
+        return VendorReply(text or str(refusal or ""), reason, usage, bool(refusal), choice.get("error"), aside)
 
 
 def _text(content: str | list[Mapping[str, Any]] | None) -> str:
-    """The text of a message; some servers send a list of parts, those that think aloud among them."""
+    """The text of a message; some servers send a list of parts, of which those with reasoning are left out."""
     if isinstance(content, list):
         return "".join(part["text"] for part in content if part.get("type") == "text")
     if not isinstance(content, str | None):

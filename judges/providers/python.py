@@ -1,4 +1,4 @@
-"""A judge of one's own: a Python function that is given the prompt and returns the reply."""
+"""The provider ``python``: a user's function that takes the prompt and returns the reply."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 class PromptText(str):
-    """The whole prompt that a model would see, as one text; a judge that is a function gets it.
+    """A prompt as one text, with everything that a model would see.
 
     Attributes:
-        asked: its parts: ``system``, ``user``, ``turns``, the texts to judge (``inputs``), and the words that a reply
-            may use (``contract``).
+        asked: the prompt's parts: ``system``, ``user``, ``turns``, the texts judged (``inputs``), and the contract with
+            the allowed words (``contract``).
 
     Example:
         >>> def shorter(prompt: rl.PromptText) -> str:
@@ -35,7 +35,7 @@ class PromptText(str):
 
     @classmethod
     def of(cls, prompt: Prompt) -> PromptText:
-        """The text of a prompt; later turns are named by who wrote them."""
+        """Join a prompt's parts; later turns begin with their role."""
         turns = [f"{turn.role}: {turn.text}" for turn in prompt.turns]
         text = cls("\n\n".join([prompt.system, prompt.user, *turns]))
         text.asked = prompt
@@ -45,9 +45,9 @@ class PromptText(str):
 class PythonProvider:
     """Calls ``function(prompt)`` with a ``PromptText``.
 
-    It returns what a model would write; or a mapping, which becomes JSON; or, where one label or verdict is asked for,
-    that alone: ``"A"``, ``2``. Only a text may be a quotation; the others get the mark that their contract asks for. An
-    exception is a failure, and so is any other type.
+    The function returns a model's text, a mapping, which becomes JSON, or, for a contract with one choice, the label
+    or verdict alone: ``"A"``, ``2``. Mappings and labels cannot be quotations, so they get the mark of their contract.
+    An exception or any other type is a failure.
 
     Attributes:
         lacking: see ``UserFunction``.
@@ -56,7 +56,7 @@ class PythonProvider:
     judges_names = False
 
     def __init__(self, spec: JudgeSpec) -> None:
-        assert spec.function is not None  # of every judge of this kind
+        assert spec.function is not None  # validated by JudgeSpec
         self._function = UserFunction(spec.function, spec.version)
         self.lacking = self._function.lacking
         self._model = spec.model or name_of(spec.function)
@@ -68,27 +68,26 @@ class PythonProvider:
         }
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Call the function."""
         try:
-            given, _ = await called(self._function.call, PromptText.of(prompt))
+            returned, _ = await called(self._function.call, PromptText.of(prompt))
         except ProviderError as error:
             raise RejectedError(error.cause, str(error)) from error
-        return Completion(_reply(given, prompt.contract), self._model)
+        return Completion(_reply(returned, prompt.contract), self._model)
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Keep the function's identity although calls may have changed its state."""
         self._function.settle()
 
 
-def _reply(given: object, contract: ReplyContract) -> str:
-    """What was returned as a model would have written it."""
-    if isinstance(given, Mapping):
-        return json.dumps({**given, **contract.marking}, ensure_ascii=False, default=str)
-    if contract.form == "json" and len(contract.choices) == 1 and isinstance(given, str | int):
+def _reply(returned: object, contract: ReplyContract) -> str:
+    """The reply text for a value that the function returned."""
+    if isinstance(returned, Mapping):
+        return json.dumps({**returned, **contract.mark_field}, ensure_ascii=False, default=str)
+    if contract.form == "json" and len(contract.choices) == 1 and isinstance(returned, str | int):
         ((name, words),) = contract.choices.items()
-        if given in words:
-            return written_reply(contract, {name: given})
-    if not isinstance(given, str):
-        message = f"the function returned a {type(given).__name__}, not a text or a mapping"
+        if returned in words:
+            return written_reply(contract, {name: returned})
+    if not isinstance(returned, str):
+        message = f"the function returned a {type(returned).__name__}, not a text or a mapping"
         raise RejectedError("contract", message)
-    return given
+    return returned

@@ -1,4 +1,4 @@
-"""A judge that says again what was recorded: replies, tables of verdicts, relevance labels, qrels."""
+"""The provider ``replay``: returns recorded replies, verdicts, relevance labels or qrels from a file."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from judges.types import Completion, Prompt, ReplyContract, Verdict
 
 
 class ReplayProvider:
-    """Looks a prompt up by its hash or by the names of query, document and agents.
+    """Looks up a prompt by its hash or by the names of query, document and agents.
 
-    A row is about the prompt with a hash (column ``prompt_sha256``), else about two answers (``qid``, ``agent_a``,
-    ``agent_b``), a document (``qid``, ``did``) or an answer (``qid``, ``agent``).
+    A row belongs to a prompt by its hash (column ``prompt_sha256``), to two answers (``qid``, ``agent_a``,
+    ``agent_b``), to a document (``qid``, ``did``) or to an answer (``qid``, ``agent``).
 
     Attributes:
-        judges_names: what is recorded belongs to names, not texts: two agents with equal answers may have different
-            verdicts, so names must enter the ids of these judgments.
+        judges_names: true, since rows belong to names, not texts. Two agents with equal answers may have different
+            verdicts, so the ids of these judgments must contain the names.
     """
 
     judges_names = True
@@ -31,7 +31,7 @@ class ReplayProvider:
         """Read the file.
 
         Raises:
-            InputError: there is no such file, or it is malformed or contradicts itself.
+            InputError: the file does not exist, is malformed, or has contradictory rows.
         """
         if spec.path is None:
             raise InputError("provider 'replay' needs a 'path' to recorded replies or verdicts")
@@ -50,10 +50,10 @@ class ReplayProvider:
         }
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Say what was recorded.
+        """The recorded reply.
 
         Raises:
-            RejectedError: nothing was.
+            RejectedError: the file has no row for the prompt.
         """
         row = self._rows.get(("prompt", prompt_sha256(prompt))) or self._rows.get(_key_of_inputs(prompt))
         reply = None if row is None else recorded_reply(row, prompt.contract)
@@ -62,7 +62,7 @@ class ReplayProvider:
         return Completion(reply, row.text("model") or self._name)
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: the file is already closed."""
 
 
 def _about(prompt: Prompt) -> str:
@@ -85,7 +85,7 @@ VERDICT_WORDS: Mapping[str, Verdict] = {
     "tie": Verdict.TIE,
     "draw": Verdict.TIE,
 }
-"""How tables of verdicts write them, in lower case."""
+"""Spellings of verdicts in tables, in lower case."""
 
 _OUTCOMES = ("reply", "verdict", "label")
 _SINGLE = ("verdict", "label", "score")
@@ -95,50 +95,50 @@ Key: TypeAlias = tuple[str, ...]
 
 
 class Recorded(Protocol):
-    """One recorded row; the cells are by column, ``agent_a`` is the answer that was shown first."""
+    """One recorded row. Column ``agent_a`` names the agent whose answer was shown first."""
 
     @property
     def line(self) -> int:
-        """Where it stands in its file, from 1."""
+        """The row's line in its file, from 1."""
         ...
 
     @property
     def values(self) -> Mapping[str, object]:
-        """Its cells."""
+        """The cells by column."""
         ...
 
     def text(self, column: str) -> str:
-        """A cell as text, ``""`` where there is none."""
+        """A cell as text; ``""`` if the row has no such cell."""
         ...
 
     def identifier(self, column: str) -> str:
-        """A cell that names something.
+        """A cell with an id or a name.
 
         Raises:
-            InputError: it is no name.
+            InputError: the cell holds no valid name.
         """
         ...
 
     def error(self, problem: str, value: str | None = None) -> InputError:
-        """The error that says what is wrong here, for the caller to raise."""
+        """An error about this row, for the caller to raise."""
         ...
 
 
 ReadRecords: TypeAlias = Callable[[Path], Iterable[Recorded]]
-"""Reads a file of recordings; raises an ``InputError`` where it is malformed."""
+"""Reads a file of recordings; raises an ``InputError`` if it is malformed."""
 
 
 def prompt_sha256(prompt: Prompt) -> str:
-    """Hash of all that a judge is shown: the JSON list of the system message, the user message and later turns."""
+    """SHA-256 of the JSON list of a prompt's system message, user message and later turns."""
     shown = [prompt.system, prompt.user, *([turn.role, turn.text] for turn in prompt.turns)]
     return hashlib.sha256(json.dumps(shown, separators=(",", ":")).encode()).hexdigest()
 
 
 def recorded_reply(row: Recorded, contract: ReplyContract) -> str | None:
-    """The recorded reply, or one that says what was recorded in the contract's form; ``None`` where that is neither.
+    """The reply of a row, or one made of its verdict or labels in the contract's form; ``None`` if it has neither.
 
-    A ``reply`` is returned whole. So is a ``raw_answer``, RAGElo's column, to a contract of its form, ``brackets``; to
-    others it is the explanation of the row's verdict. What is recorded outside the contract comes out outside it.
+    A ``reply`` is returned unchanged, and so is a ``raw_answer`` (RAGElo's column) if the contract has its form,
+    ``brackets``; in other forms it becomes the explanation. Values outside the contract are not corrected.
     """
     raw = row.text("raw_answer")
     if whole := row.text("reply") or (raw if contract.form == "brackets" else ""):
@@ -171,7 +171,7 @@ def _key_of_inputs(prompt: Prompt) -> Key:
 
 
 def _outcome(row: Recorded) -> Mapping[str, object]:
-    """What two rows on the same must agree on: the outcome columns, else all but explanations."""
+    """The cells in which two rows with the same key must agree: outcome columns, or else all but explanations."""
     known = {name: row.values[name] for name in _OUTCOMES if name in row.values}
     return known or {name: cell for name, cell in row.values.items() if name not in _EXPLANATIONS}
 
@@ -182,9 +182,9 @@ def _cell(row: Recorded, name: str, contract: ReplyContract) -> str:
 
 
 def _word(cell: str, words: Mapping[str | int, int | str]) -> str | int:
-    recorded = cell.strip()
+    value_text = cell.strip()
     for word, value in words.items():
-        if recorded in (str(word), str(value)):
+        if value_text in (str(word), str(value)):
             return word
-    verdict = VERDICT_WORDS.get(recorded.casefold())
-    return next((word for word, value in words.items() if value == verdict), recorded)
+    verdict = VERDICT_WORDS.get(value_text.casefold())
+    return next((word for word, value in words.items() if value == verdict), value_text)

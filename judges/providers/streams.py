@@ -1,4 +1,4 @@
-"""An answer that comes as a stream although none was asked for: put together, or refused with a word that says so."""
+"""Joins the chunks of an answer that is a stream although none was requested, or raises an error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _JSON_LINES = ("ndjson", "jsonl", "json-lines", "stream+json")
 
 
 class Received(Struct, frozen=True):
-    """An answer as it came, its body unpacked."""
+    """A raw HTTP answer, with its body decompressed."""
 
     status: int
     headers: Mapping[str, str]
@@ -30,7 +30,7 @@ class Received(Struct, frozen=True):
 
 
 class ForeignStreamError(NoServiceError):
-    """A stream that is neither of a chat completion nor of a message."""
+    """A stream that is neither a chat completion nor a message."""
 
     def __init__(self, name: str, what: str) -> None:
         super().__init__("server_error", f"{name}: streams {what}")
@@ -39,23 +39,23 @@ class ForeignStreamError(NoServiceError):
         return NoServiceError, ("server_error", str(self))
 
 
-def whole(received: Received, name: str) -> Received:
-    """The answer; of a stream the chat completion or message whose chunks it is, or its only event.
+def joined(received: Received, name: str) -> Received:
+    """Join a stream into the chat completion or message that it contains; other answers stay unchanged.
 
-    Read are server-sent events and lines of JSON, by their content type or by their first words.
+    Streams are server-sent events or lines of JSON, recognized by their content type or their first bytes.
 
     Args:
-        received: with status 200.
-        name: of what answered, for messages.
+        received: an answer with status 200.
+        name: the service's name, for messages.
 
     Raises:
         TransientError: the stream broke off.
-        ProviderError: it holds an error.
-        ForeignStreamError: it is a stream of something else.
+        ProviderError: the stream contains an error.
+        ForeignStreamError: the stream contains something else.
     """
     kind = received.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     begin = received.content[:200].lstrip()
-    if kind == _EVENTS and begin.startswith(b"{"):  # whatever the type says
+    if kind == _EVENTS and begin.startswith(b"{"):  # JSON in spite of the content type
         if _object(received.content.decode("utf-8", "replace")) is not None:
             return received
         kind = "application/x-ndjson"
@@ -67,7 +67,7 @@ def whole(received: Received, name: str) -> Received:
     else:
         return received
     try:
-        content = json.dumps(_joined(texts, kind or "no content type", name)).encode()
+        content = json.dumps(_join(texts, kind or "no content type", name)).encode()
     except RecursionError:
         raise ForeignStreamError(name, "objects that are nested too deeply") from None
     return replace(received, content=content)
@@ -85,7 +85,7 @@ def _events(content: str) -> Iterator[str]:
 
 
 def _is_lines(content: bytes) -> bool:
-    """Whether the first line is a JSON object by itself and another one, or the mark of an end, follows."""
+    """Whether the first line is a complete JSON object, followed by another object or an end marker."""
     end = content.find(b"\n", 0, 100_000)
     if end < 0 or not content[end : end + 100].lstrip().startswith((b"{", b"data:")):
         return False
@@ -100,7 +100,7 @@ def _object(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _joined(texts: list[str], kind: str, name: str) -> Mapping[str, Any]:
+def _join(texts: list[str], kind: str, name: str) -> Mapping[str, Any]:
     events = [_object(text) for text in texts if text.strip() != _DONE]
     error = next((event for event in events if event is not None and event.get("error")), None)
     if error is not None:
@@ -125,21 +125,23 @@ def _choices(chunk: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _completion(chunks: list[dict[str, Any]]) -> Mapping[str, Any]:
-    """What the same server would have sent at once: texts joined, of all else what was said last."""
+    """The chat completion of these chunks: texts are joined, of all other fields the last value counts."""
     body: dict[str, Any] = {}
     choices: dict[str, dict[str, Any]] = {}
-    said: defaultdict[str, defaultdict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
+    deltas: defaultdict[str, defaultdict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
     for chunk in chunks:
         body |= {key: value for key, value in chunk.items() if value is not None}
         for choice in _choices(chunk):
             index, delta = str(choice.get("index", 0)), choice.get("delta")
-            here = choices.setdefault(index, {})
-            here |= {key: value for key, value in choice.items() if value is not None and key != "delta"}
+            merged = choices.setdefault(index, {})
+            merged |= {key: value for key, value in choice.items() if value is not None and key != "delta"}
             for key, value in (delta if isinstance(delta, dict) else {}).items():
                 if value is not None:
-                    said[index][key].append(value)
+                    deltas[index][key].append(value)
     for index, choice in choices.items():
-        choice["message"] = {key: values[-1] if key == "role" else _last(values) for key, values in said[index].items()}
+        choice["message"] = {
+            key: values[-1] if key == "role" else _last(values) for key, values in deltas[index].items()
+        }
     return {**body, "object": "chat.completion", "choices": list(choices.values())}
 
 
@@ -149,7 +151,7 @@ def _last(values: list[Any]) -> Any:
 
 
 def _message(events: list[dict[str, Any]], name: str) -> Mapping[str, Any]:
-    """What Anthropic's server would have sent at once."""
+    """The message of these events of Anthropic's API."""
     body: dict[str, Any] = {}
     blocks: dict[str, dict[str, Any]] = {}
     for event in events:

@@ -1,4 +1,4 @@
-"""Local models through Hugging Face transformers: causal chat models and the text-to-text family (FLAN-T5)."""
+"""The provider ``transformers``: local causal chat models and text-to-text models (FLAN-T5) of Hugging Face."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from judges.contracts import allowed_replies, written_reply
 from judges.errors import ProviderError
-from judges.providers.local import LocalProvider, attempted, shared_prefix
-from judges.providers.local_model import Conversation, LocalModel, Placed
+from judges.providers.local import LocalProvider, shared_prefix, try_each
+from judges.providers.local_model import Conversation, Indexed, LocalModel
 from judges.spec import JudgeSpec
 from judges.types import Completion, Prompt, ReplyContract, Usage, word_per_value
 
@@ -23,17 +23,17 @@ _EXPLAINED = re.compile(
 
 
 class TransformersProvider(LocalProvider[LocalModel, Prompt, Completion]):
-    """Asks a model for replies that begin alike, or are alike in length, together.
+    """Runs prompts on a model in batches of prompts with a common prefix or similar length.
 
-    With ``labels: likeliest`` nothing is written where the reply is one label: the allowed replies are scored, and the
-    likeliest is the reply, with the probabilities of all of them in place of an explanation.
+    With ``labels: likeliest``, no text is generated for replies that are a single label: the allowed replies are
+    scored, and the most probable one is the reply, with all their probabilities as the explanation.
 
-    Else replies are written: greedily unless a temperature is declared; a seed then fixes the run as a whole, not the
-    single reply, since what is sampled together depends on what was waiting.
+    Other replies are generated, greedily unless a temperature is declared. With a temperature, a seed makes a run
+    repeatable only as a whole, since the composition of batches depends on timing.
     """
 
     def __init__(self, spec: JudgeSpec) -> None:
-        """Check what can be checked without loading."""
+        """Check the declaration without loading the model."""
         template = json.dumps(spec.chat_template_kwargs, sort_keys=True)
         super().__init__(
             spec,
@@ -45,10 +45,10 @@ class TransformersProvider(LocalProvider[LocalModel, Prompt, Completion]):
         )
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Ask once, together with what else is waiting.
+        """Run the prompt once, in a batch with other waiting prompts.
 
         Raises:
-            RejectedError: the prompt does not fit the model, or memory, or an exception was raised with it alone.
+            RejectedError: the prompt does not fit the model or the memory, or raised an exception even by itself.
             JudgeStoppedError: the model cannot be loaded.
         """
         return await self._batcher.submit(prompt)
@@ -57,12 +57,14 @@ class TransformersProvider(LocalProvider[LocalModel, Prompt, Completion]):
         return LocalModel(self._local, self._spec)
 
     def _work(self, model: LocalModel, items: Sequence[Prompt]) -> Iterator[tuple[int, Completion | Exception]]:
-        """Scored first: written replies take far longer."""
+        """Score replies first, since generating takes far longer."""
         conversations = [_conversation(prompt) for prompt in items]
         likeliest = self._spec.labels == "likeliest"
         allowed = [allowed_replies(prompt.contract) if likeliest else [] for prompt in items]
         to_score = [at for at, replies in enumerate(allowed) if replies]
-        chosen = scored(model, [conversations[at] for at in to_score], [allowed[at] for at in to_score], self._size)
+        chosen = score_replies(
+            model, [conversations[at] for at in to_score], [allowed[at] for at in to_score], self._size
+        )
         for place, scores in chosen:
             at = to_score[place]
             yield at, self._likeliest(items[at].contract, allowed[at], scores)
@@ -81,7 +83,7 @@ class TransformersProvider(LocalProvider[LocalModel, Prompt, Completion]):
 
 
 def explained(contract: ReplyContract, reply: str, scores: ReplyScores) -> str:
-    """The likeliest reply with the probability of every label in place of the explanation, where there is one."""
+    """The most probable reply; if its form has an explanation, that lists the probability of every label."""
     if contract.form != "brackets" and not (contract.form == "json" and contract.reason):
         return reply
     ((name, words),) = contract.choices.items()
@@ -93,7 +95,7 @@ def explained(contract: ReplyContract, reply: str, scores: ReplyScores) -> str:
 
 
 def label_probabilities(reason: str) -> dict[str, float]:
-    """The probability of each label, of an explanation that ``explained`` wrote; empty of any other."""
+    """The probability of each label, parsed from an explanation by ``explained``; empty for any other text."""
     match = _EXPLAINED.fullmatch(reason)
     if match is None:
         return {}
@@ -107,12 +109,12 @@ def _conversation(prompt: Prompt) -> Conversation:
     return [*messages, *({"role": turn.role, "content": turn.text} for turn in prompt.turns)]
 
 
-_TAIL = 16
-"""Characters of a prompt's end that decide how the beginning of its reply is divided into tokens."""
+_TAIL_CHARACTERS = 16
+"""Number of characters at a prompt's end that may affect how the start of its reply is tokenized."""
 
 
 class ReplyScores(Struct, frozen=True):
-    """How likely each reply is among those allowed, and lengths in tokens."""
+    """The probability of each allowed reply, and the numbers of tokens."""
 
     probabilities: tuple[float, ...]
     input_tokens: int
@@ -120,45 +122,48 @@ class ReplyScores(Struct, frozen=True):
 
     @property
     def best(self) -> int:
-        """The likeliest, the first of equals."""
+        """Index of the most probable reply; the first one if several are equal."""
         return max(range(len(self.probabilities)), key=self.probabilities.__getitem__)
 
 
-def scored(
+def score_replies(
     model: LocalModel, conversations: Sequence[Conversation], replies: Sequence[Sequence[str]], size: int
-) -> Iterator[Placed[ReplyScores]]:
-    """Score the replies to each conversation, at most ``size`` of these in one batch; each as soon as that is done.
+) -> Iterator[Indexed[ReplyScores]]:
+    """Score the allowed replies to each conversation, in batches of at most ``size`` conversations.
 
-    A reply's probability is the product of its tokens', up to the token that ends it (as in Brown et al. 2020, section
-    2.4, without a correction for length); the replies' probabilities are then made to sum to 1. What all replies begin
-    with counts with the prompt: it changes nothing between them.
+    A reply's probability is the product of its tokens' probabilities, up to and including its end token (as in Brown et
+    al. 2020, section 2.4, without a correction for length), normalized so that the replies' probabilities sum to 1. The
+    replies' common prefix is treated as part of the prompt, which does not change the result.
+
+    Yields:
+        Each conversation's index with its scores, as soon as its batch is done.
     """
 
-    def tokens(asked: tuple[Conversation, Sequence[str]]) -> tuple[tuple[tuple[int, ...], ...], list[int]]:
-        conversation, allowed = asked
+    def tokens(pair: tuple[Conversation, Sequence[str]]) -> tuple[tuple[tuple[int, ...], ...], list[int]]:
+        conversation, allowed = pair
         return _reply_tokens(model, model.rendered(conversation), allowed), model.tokens(conversation)
 
-    read, failures = attempted(list(zip(conversations, replies, strict=True)), tokens)
+    tokenized, failures = try_each(list(zip(conversations, replies, strict=True)), tokens)
     yield from failures
     groups: defaultdict[tuple[tuple[int, ...], ...], list[int]] = defaultdict(list)
-    for at, (written, _) in read.items():
+    for at, (written, _) in tokenized.items():
         groups[written].append(at)
     for written, places in groups.items():
         scorer = _Scorer(model, [list(reply) for reply in written])
-        prompts = [read[at][1] for at in places]
-        for at, scores in model.worked_off(prompts, size, max(map(len, written)), scorer.batch):
+        prompts = [tokenized[at][1] for at in places]
+        for at, scores in model.run_batches(prompts, size, max(map(len, written)), scorer.batch):
             yield places[at], scores
 
 
 def _reply_tokens(model: LocalModel, prompt: str, replies: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-    """Each reply as it would be written behind this prompt, with the token that ends it."""
-    tail = prompt[-_TAIL:]
+    """The tokens of each reply when it follows this prompt, with the end token."""
+    tail = prompt[-_TAIL_CHARACTERS:]
     before = _tokens(model, tail)
     sequences = []
     for reply in replies:
         joined = _tokens(model, tail + reply)
         tokens = joined[len(before) :] if joined[: len(before)] == before else _tokens(model, reply)
-        sequences.append((*tokens, *model.ends[:1]))
+        sequences.append((*tokens, *model.end_tokens[:1]))
     return tuple(sequences)
 
 
@@ -168,7 +173,7 @@ def _tokens(model: LocalModel, text: str) -> list[int]:
 
 
 class _Scorer:
-    """Scores the same replies behind many prompts."""
+    """Scores one set of replies to many prompts."""
 
     def __init__(self, model: LocalModel, replies: list[list[int]]) -> None:
         self._model, self._replies = model, replies
@@ -178,65 +183,65 @@ class _Scorer:
         import torch
 
         with torch.inference_mode():
-            score = self._of_text_to_text if self._model.is_encoder_decoder else self._of_causal
+            score = self._text_to_text_scores if self._model.is_encoder_decoder else self._causal_scores
             shares = torch.softmax(score(prompts), dim=1).tolist()
         return [
             ReplyScores(tuple(row), len(prompt), len(self._replies[row.index(max(row))]))
             for row, prompt in zip(shares, prompts, strict=True)
         ]
 
-    def _of_causal(self, prompts: list[list[int]]) -> Any:
+    def _causal_scores(self, prompts: list[list[int]]) -> Any:
         import torch
 
         model = self._model
         common = self._replies[0][: self._common]
-        laid = model.laid_out([prompt + common for prompt in prompts])
-        positions = (laid.mask.cumsum(1) - 1).clamp(min=0)
-        options = model.accepted(position_ids=positions[:, laid.shared :])
-        out = model.model(
-            input_ids=laid.tokens[:, laid.shared :],
-            attention_mask=laid.mask,
-            past_key_values=laid.cache,
+        batch = model.padded_batch([prompt + common for prompt in prompts])
+        positions = (batch.mask.cumsum(1) - 1).clamp(min=0)
+        options = model.accepted(position_ids=positions[:, batch.shared :])
+        output = model.model(
+            input_ids=batch.tokens[:, batch.shared :],
+            attention_mask=batch.mask,
+            past_key_values=batch.cache,
             use_cache=True,
-            **model.last_only,
+            **model.last_logits_only,
             **options,
         )
         rest = [reply[self._common :] for reply in self._replies]
-        first = torch.log_softmax(out.logits[:, -1].float(), dim=1)
+        first = torch.log_softmax(output.logits[:, -1].float(), dim=1)
         scores = first[:, [tokens[0] for tokens in rest]]
         if max(map(len, rest)) == 1:
             return scores
         tokens, mask = _padded(rest, model.model.device)
-        again, each = len(prompts), len(rest)
-        out.past_key_values.batch_repeat_interleave(each)
-        seen = laid.mask.repeat_interleave(each, 0)
+        prompt_count, reply_count = len(prompts), len(rest)
+        output.past_key_values.batch_repeat_interleave(reply_count)
+        seen = batch.mask.repeat_interleave(reply_count, 0)
         ahead = torch.arange(tokens.shape[1] - 1, device=tokens.device)
-        later = model.model(
-            input_ids=tokens[:, :-1].repeat(again, 1),
-            attention_mask=torch.cat([seen, mask[:, :-1].repeat(again, 1)], dim=1),
-            past_key_values=out.past_key_values,
+        continuation = model.model(
+            input_ids=tokens[:, :-1].repeat(prompt_count, 1),
+            attention_mask=torch.cat([seen, mask[:, :-1].repeat(prompt_count, 1)], dim=1),
+            past_key_values=output.past_key_values,
             use_cache=True,
             **model.accepted(position_ids=seen.sum(1, keepdim=True) + ahead),
         )
-        return scores + _summed(later.logits, tokens[:, 1:], mask[:, 1:], again)
+        return scores + _summed(continuation.logits, tokens[:, 1:], mask[:, 1:], prompt_count)
 
-    def _of_text_to_text(self, prompts: list[list[int]]) -> Any:
-        """The same with the prompt read once by the encoder, and every reply by the decoder."""
+    def _text_to_text_scores(self, prompts: list[list[int]]) -> Any:
+        """Log-probabilities of the replies: the encoder runs once per prompt, the decoder on every reply."""
         import torch
         from transformers.modeling_outputs import BaseModelOutput
 
         model = self._model.model
-        laid = self._model.laid_out(prompts)
-        read = model.get_encoder()(input_ids=laid.tokens, attention_mask=laid.mask).last_hidden_state
+        batch = self._model.padded_batch(prompts)
+        encoded = model.get_encoder()(input_ids=batch.tokens, attention_mask=batch.mask).last_hidden_state
         tokens, mask = _padded(self._replies, model.device)
         start = torch.full_like(tokens[:, :1], model.config.decoder_start_token_id)
-        again, each = len(prompts), len(self._replies)
-        out = model(
-            encoder_outputs=BaseModelOutput(last_hidden_state=read.repeat_interleave(each, 0)),
-            attention_mask=laid.mask.repeat_interleave(each, 0),
-            decoder_input_ids=torch.cat([start, tokens[:, :-1]], dim=1).repeat(again, 1),
+        prompt_count, reply_count = len(prompts), len(self._replies)
+        output = model(
+            encoder_outputs=BaseModelOutput(last_hidden_state=encoded.repeat_interleave(reply_count, 0)),
+            attention_mask=batch.mask.repeat_interleave(reply_count, 0),
+            decoder_input_ids=torch.cat([start, tokens[:, :-1]], dim=1).repeat(prompt_count, 1),
         )
-        return _summed(out.logits, tokens, mask, again)
+        return _summed(output.logits, tokens, mask, prompt_count)
 
 
 def _padded(rows: list[list[int]], device: Any) -> tuple[Any, Any]:
@@ -248,10 +253,10 @@ def _padded(rows: list[list[int]], device: Any) -> tuple[Any, Any]:
     return torch.tensor(tokens, device=device), torch.tensor(mask, device=device)
 
 
-def _summed(logits: Any, tokens: Any, mask: Any, again: int) -> Any:
-    """Sums of the tokens' log-probabilities, where ``logits`` has all replies for each of ``again`` prompts."""
+def _summed(logits: Any, tokens: Any, mask: Any, prompt_count: int) -> Any:
+    """Sums of the tokens' log-probabilities, of shape prompts x replies; ``logits`` has a row for each such pair."""
     import torch
 
-    wanted = tokens.repeat(again, 1).unsqueeze(2)
-    logs = torch.log_softmax(logits.float(), dim=2).gather(2, wanted).squeeze(2)
-    return (logs * mask.repeat(again, 1)).sum(1).view(again, -1)
+    wanted = tokens.repeat(prompt_count, 1).unsqueeze(2)
+    log_probabilities = torch.log_softmax(logits.float(), dim=2).gather(2, wanted).squeeze(2)
+    return (log_probabilities * mask.repeat(prompt_count, 1)).sum(1).view(prompt_count, -1)

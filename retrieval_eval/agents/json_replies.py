@@ -1,4 +1,4 @@
-"""What an agent's JSON holds, by the expressions of its declaration. The JSON is untrusted."""
+"""Extracts answer, documents and citations from an agent's untrusted JSON reply, by JMESPath expressions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SCORE = "\0score"
 
 
 class Mapped(Struct, frozen=True):
-    """What was found."""
+    """The answer, documents and citations in a reply."""
 
     answer: str
     documents: tuple[RetrievedText, ...]
@@ -31,31 +31,31 @@ class Mapped(Struct, frozen=True):
 
 
 def read_reply(body: Any, spec: MappingSpec, corpus: Mapping[str, Document]) -> Mapped:
-    """Find answer, documents and citations.
+    """Extract answer, documents and citations from a reply.
 
     Args:
         body: the decoded JSON.
-        spec: where they are.
-        corpus: documents by id, for the texts of those that come as an id only.
+        spec: the expressions for each part.
+        corpus: documents by id, for the texts of documents that come as ids only.
 
     Raises:
-        ProviderError: ``empty`` without an answer, ``contract`` where something is not what it must be.
+        ProviderError: ``empty`` without an answer, ``contract`` if a part has the wrong type.
     """
     answer = _answer(body, spec)
     entries = _documents(body, spec, corpus)
-    told = None if spec.citations is None else _at(body, spec.citations)
+    citations = None if spec.citations is None else _at(body, spec.citations)
     ids = [entry.doc_id for entry in entries]
-    named = cited_numbers(answer, len(ids)) if told is None else told
+    cited = cited_numbers(answer, len(ids)) if citations is None else citations
     documents = _ranked(entries)
-    # Addresses alone are citations. But a ranking with gaps could not be scored.
-    without = [document.doc_id for document in documents if not document.text.strip()]
-    if 0 < len(without) < len(documents):
-        raise ProviderError("contract", f"document {without[0]!r} has no text, neither here nor in 'data.corpus'")
-    return Mapped(answer, documents, _citations(named, ids))
+    # If no document has a text, they are only citations. A ranking with some texts missing could not be scored.
+    without_text = [document.doc_id for document in documents if not document.text.strip()]
+    if 0 < len(without_text) < len(documents):
+        raise ProviderError("contract", f"document {without_text[0]!r} has no text, neither here nor in 'data.corpus'")
+    return Mapped(answer, documents, _citations(cited, ids))
 
 
 def read_usage(body: Any, spec: MappingSpec) -> tuple[Usage, float | None]:
-    """Tokens and dollars; ``None`` where the reply does not say, or says what is none.
+    """Tokens and dollars of a reply; ``None`` if it lacks them or they are invalid.
 
     Raises:
         ProviderError: ``contract``, as for ``read_reply``.
@@ -70,18 +70,20 @@ def _answer(body: Any, spec: MappingSpec) -> str:
     if answer is None or (isinstance(answer, str) and not answer.strip()):
         raise ProviderError("empty", f"the agent gave no answer at {spec.answer!r}")
     if not isinstance(answer, str):
-        raise ProviderError("contract", f"what stands at {spec.answer!r} is not a text")
+        raise ProviderError("contract", f"the value at {spec.answer!r} is not a text")
     return storable(answer)
 
 
 def _documents(body: Any, spec: MappingSpec, corpus: Mapping[str, Document]) -> list[Document]:
-    """Documents in the order given; their scores are in ``metadata`` until they are ranked."""
-    given = None if spec.documents is None else _at(body, spec.documents)
-    if given is None:
+    """Documents in the reply's order; their scores are in ``metadata`` until they are ranked."""
+    listed = None if spec.documents is None else _at(body, spec.documents)
+    if listed is None:
         return []
-    if not isinstance(given, list) or len(given) > _MOST_DOCUMENTS:
-        raise ProviderError("contract", f"what stands at {spec.documents!r} is no list of up to {_MOST_DOCUMENTS}")
-    return [_document(entry, number, spec, corpus) for number, entry in enumerate(given, start=1)]
+    if not isinstance(listed, list) or len(listed) > _MOST_DOCUMENTS:
+        raise ProviderError(
+            "contract", f"the value at {spec.documents!r} is not a list of at most {_MOST_DOCUMENTS} documents"
+        )
+    return [_document(entry, number, spec, corpus) for number, entry in enumerate(listed, start=1)]
 
 
 def _document(entry: Any, number: int, spec: MappingSpec, corpus: Mapping[str, Document]) -> Document:
@@ -105,39 +107,39 @@ def _document(entry: Any, number: int, spec: MappingSpec, corpus: Mapping[str, D
 
 
 def _ranked(entries: Sequence[Document]) -> tuple[RetrievedText, ...]:
-    pieces: dict[str, list[Document]] = {}
+    pieces_by_id: dict[str, list[Document]] = {}
     for entry in entries:
-        pieces.setdefault(entry.doc_id, []).append(entry)
+        pieces_by_id.setdefault(entry.doc_id, []).append(entry)
     ranked = []
-    for rank, (doc_id, own) in enumerate(pieces.items(), start=1):
-        text = "\n\n".join(dict.fromkeys(piece.text for piece in own if piece.text))
-        metadata = dict(own[0].metadata)
+    for rank, (doc_id, pieces) in enumerate(pieces_by_id.items(), start=1):
+        text = "\n\n".join(dict.fromkeys(piece.text for piece in pieces if piece.text))
+        metadata = dict(pieces[0].metadata)
         score = metadata.pop(_SCORE, None)
         ranked.append(RetrievedText(doc_id, text, rank, None if score is None else float(score), metadata))
     return tuple(ranked)
 
 
-def _citations(named: Any, ids: Sequence[str]) -> tuple[str, ...]:
-    """Doc_ids, or numbers of the documents as they were listed; a number that no document has cites nothing."""
-    if not isinstance(named, list | tuple):
+def _citations(citations: Any, ids: Sequence[str]) -> tuple[str, ...]:
+    """Doc_ids of citations, given as ids or as positions in the documents; positions out of range are ignored."""
+    if not isinstance(citations, list | tuple):
         raise ProviderError("contract", "the citations are not a list")
-    found = []
-    for entry in named:
+    doc_ids = []
+    for entry in citations:
         if isinstance(entry, str) and entry.strip():
-            found.append(storable(entry))
+            doc_ids.append(storable(entry))
         elif isinstance(entry, int) and not isinstance(entry, bool):
-            found += [ids[entry - 1]] if 1 <= entry <= len(ids) else []
+            doc_ids += [ids[entry - 1]] if 1 <= entry <= len(ids) else []
         else:
             raise ProviderError("contract", "a citation is neither a doc_id nor a number of a document")
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(doc_ids))
 
 
 def cited_numbers(text: str, passages: int) -> tuple[int, ...]:
-    """The passages that an answer cites as ``[1]`` or ``[1, 3]``, each once, by first mention.
+    """Numbers of the passages that an answer cites as ``[1]`` or ``[1, 3]``, each once, by first mention.
 
     Args:
         text: the answer.
-        passages: how many there are; a higher number cites nothing.
+        passages: number of passages; higher numbers are ignored.
     """
     numbers = (int(number) for group in _CITED.findall(text) for number in re.split(r"\s*[,;]\s*", group))
     return tuple(dict.fromkeys(number for number in numbers if 1 <= number <= passages))
@@ -151,7 +153,7 @@ def _at(value: Any, expression: str) -> Any:
         return jmespath.search(expression, value)
     except JMESPathError as error:
         problem = str(error).splitlines()[0]
-        raise ProviderError("contract", f"{expression!r} cannot be computed of the reply: {problem}") from None
+        raise ProviderError("contract", f"{expression!r} cannot be evaluated on the reply: {problem}") from None
     except RecursionError:
         raise ProviderError("contract", "the reply is nested too deeply") from None
 

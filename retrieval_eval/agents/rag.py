@@ -1,4 +1,4 @@
-"""The reference systems of Rackauckas et al. (2024): naive RAG and RAG-Fusion. And a model without retrieval."""
+"""The reference systems of Rackauckas et al. (2024), naive RAG and RAG-Fusion, and a baseline without retrieval."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ from retrieval_eval.documents.passages import sentences
 
 
 class WrittenAnswer(Struct, frozen=True):
-    """An answer, and which of the passages it cites, from 1; numbers that no passage has are left out."""
+    """An answer, and the numbers (from 1) of the passages that it cites."""
 
     text: str
     cited: tuple[int, ...] = ()
 
 
 Generator: TypeAlias = Callable[[Query, Sequence[Document], Meter], Awaitable[WrittenAnswer]]
-"""Writes an answer from passages, best first; what it took goes on the meter. Raises ``ProviderError``."""
+"""Writes an answer from passages, best first; adds its costs to the meter. Raises ``ProviderError``."""
 Rewriter: TypeAlias = Callable[[Query, Meter], Awaitable[list[str]]]
-"""Writes further search queries for a question, without the question itself. Raises ``ProviderError``."""
+"""Writes further search queries for a question, not including the question. Raises ``ProviderError``."""
 
 
 class RagAgent(Struct, frozen=True):
-    """Naive RAG: retrieve once, then generate from the best passages (section 6.2). With a rewriter, RAG-Fusion.
+    """Naive RAG: retrieves once, then generates from the best passages (section 6.2). With a rewriter, RAG-Fusion.
 
     RAG-Fusion retrieves for the question and for each further query, and merges the rankings (section 3). Without a
-    retriever it is a baseline, a model that is asked for an article, a page or an answer, after the generated systems
-    of the Rubric-Grading Workbench (Farzi and Dietz 2024, section 5).
+    retriever it is a baseline: a model writes an article, a page or an answer, like the generated systems of the
+    Rubric-Grading Workbench (Farzi and Dietz 2024, section 5).
 
     Attributes:
-        depth: documents that are retrieved.
-        passages: of those, how many the generator sees.
+        depth: number of documents to retrieve.
+        passages: number of these that the generator sees.
     """
 
     name: str
@@ -64,7 +64,6 @@ class RagAgent(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
     async def reply(self, query: Query) -> ReplyOrFailure:
-        """Answer one query."""
         meter = Meter()
         try:
             hits = [] if self.retriever is None else await self._hits(self.retriever, query, meter)
@@ -88,13 +87,13 @@ class RagAgent(Struct, frozen=True):
             return reciprocal_rank_fusion(rankings, self.rrf_k)[: self.depth]
 
     async def close(self) -> None:
-        """Release what it searches, which other agents may share; the judge is its owner's to close."""
+        """Close the retriever, which other agents may share; the judge belongs to the caller."""
         if self.retriever is not None:
             await self.retriever.close()
 
 
 def by_model(judge: Judge, template: PromptTemplate) -> Generator:
-    """A judge's model with an answering prompt; it keeps the judge's limits, attempts and budget."""
+    """A generator that uses a judge's model and an answering prompt, within the judge's limits, retries and budget."""
 
     async def generate(query: Query, passages: Sequence[Document], meter: Meter) -> WrittenAnswer:
         shown = tuple(AnnotatedDocument(passage) for passage in passages)
@@ -105,7 +104,7 @@ def by_model(judge: Judge, template: PromptTemplate) -> Generator:
 
 
 def offline(pick: Callable[[str, Sequence[Document]], WrittenAnswer]) -> Generator:
-    """A generator that asks nobody, by a function of question and passages."""
+    """A generator that calls a function of question and passages instead of a model."""
 
     async def generate(query: Query, passages: Sequence[Document], meter: Meter) -> WrittenAnswer:
         with meter.timed():
@@ -115,21 +114,21 @@ def offline(pick: Callable[[str, Sequence[Document]], WrittenAnswer]) -> Generat
 
 
 def rewritten_by_model(judge: Judge, template: PromptTemplate, number: int) -> Rewriter:
-    """A judge's model with a rewriting prompt, for ``number`` further queries (Rackauckas et al. 2024, section 3)."""
+    """A rewriter that asks a judge's model for ``number`` queries (Rackauckas et al. 2024, section 3)."""
     contract = template.reply.contract
-    assert contract.listed is not None  # of every rewriting prompt
+    assert contract.listed is not None  # every rewriting prompt has one
     exactly = replace(contract, listed=ListRule(contract.listed.name, number, number))
 
     async def rewrite(query: Query, meter: Meter) -> list[str]:
         outcome = await _ask(judge, template.render(Inputs(query), contract=exactly), meter)
-        assert isinstance(outcome, tuple)  # of every list
+        assert isinstance(outcome, tuple)  # the outcome of a list contract
         return list(outcome)
 
     return rewrite
 
 
 def rewritten_offline(index: Bm25Index, number: int) -> Rewriter:
-    """Further queries without a model, one for each of the first passages; fewer where fewer are found."""
+    """A rewriter without a model: one query per document among the first ``number``."""
 
     async def rewrite(query: Query, meter: Meter) -> list[str]:
         with meter.timed():
@@ -139,10 +138,10 @@ def rewritten_offline(index: Bm25Index, number: int) -> Rewriter:
 
 
 async def _ask(judge: Judge, prompt: Prompt, meter: Meter) -> Outcome:
-    """What the judge's model replies; what it took goes on the meter.
+    """The reply of the judge's model; adds its costs to the meter.
 
     Raises:
-        ProviderError: it failed, or it is not asked any more.
+        ProviderError: the call failed, or the judge has stopped.
     """
     request = Request(judgment_id(prompt, judge.provider.identity, by_name=judge.provider.judges_names), prompt)
     result = await judge.judge(request)
@@ -162,7 +161,7 @@ async def _ask(judge: Judge, prompt: Prompt, meter: Meter) -> Outcome:
 
 
 class _Candidate(Struct, frozen=True):
-    """A sentence, its terms, and how well it fits the question."""
+    """A sentence with its position, its terms and its relevance to the question."""
 
     place: tuple[int, int]
     text: str
@@ -173,16 +172,16 @@ class _Candidate(Struct, frozen=True):
 class ExtractiveGenerator(Struct, frozen=True):
     """Picks sentences by maximal marginal relevance (Carbonell and Goldstein 1998, equation 1).
 
-    A sentence is relevant by the question's terms that it holds, and to a lesser degree by those that its title and
-    neighbours hold, each weighted by rarity; a sentence that says again what was picked before loses. The
-    sentences are given in reading order: by the rank of their passage, then as in the passage.
+    A sentence is relevant if it shares terms with the question; terms in its title and neighbouring sentences count
+    less. Terms are weighted by rarity; similarity to sentences already picked lowers the rank. The answer is in reading
+    order: by rank of the passage, then by position in it.
 
     Attributes:
         idf: weight of each term, from the collection.
-        max_sentences: length of an answer.
-        relevance_share: the lambda of the equation; 1 ignores redundancy.
-        context_share: how much of a sentence's relevance comes from its surroundings.
-        cutoff: a sentence below this share of the best sentence's relevance is never picked.
+        max_sentences: most sentences of an answer.
+        relevance_share: lambda of the equation; 1 ignores redundancy.
+        context_share: share of the surroundings in a sentence's relevance.
+        cutoff: sentences below this share of the best sentence's relevance are never picked.
     """
 
     idf: InverseDocumentFrequency
@@ -192,10 +191,10 @@ class ExtractiveGenerator(Struct, frozen=True):
     cutoff: float = 0.35
 
     def generate(self, question: str, passages: Sequence[Document]) -> WrittenAnswer:
-        """The picked sentences, separated by spaces, and the passages that they stand in; empty without passages."""
+        """The picked sentences, joined by spaces, and the passages they come from; empty without passages."""
         remaining = self._candidates(frozenset(terms(question)), passages)
-        least = self.cutoff * max((candidate.relevance for candidate in remaining), default=0.0)
-        remaining = [candidate for candidate in remaining if candidate.relevance >= least]
+        threshold = self.cutoff * max((candidate.relevance for candidate in remaining), default=0.0)
+        remaining = [candidate for candidate in remaining if candidate.relevance >= threshold]
         picked: list[_Candidate] = []
         while remaining and len(picked) < self.max_sentences:
             best = max(remaining, key=lambda candidate: (self._marginal(candidate, picked), _earliest(candidate)))
@@ -206,26 +205,26 @@ class ExtractiveGenerator(Struct, frozen=True):
         return WrittenAnswer(" ".join(candidate.text for candidate in picked), tuple(cited))
 
     def _candidates(self, wanted: frozenset[str], passages: Sequence[Document]) -> list[_Candidate]:
-        found: list[_Candidate] = []
+        candidates: list[_Candidate] = []
         for rank, passage in enumerate(passages):
             texts = sentences(passage.text)
-            held = [frozenset(terms(text)) for text in texts]
+            term_sets = [frozenset(terms(text)) for text in texts]
             title = frozenset(terms(passage.metadata.get("title", "")))
             for position, text in enumerate(texts):
-                if text.endswith(":"):  # announces a list and says nothing without it
+                if text.endswith(":"):  # introduces a list and means nothing without it
                     continue
-                around = title.union(*held[max(0, position - 1) : position + 2])
-                relevance = self._relevance(wanted, held[position], around)
-                found.append(_Candidate((rank, position), text, held[position], relevance))
-        return found
+                around = title.union(*term_sets[max(0, position - 1) : position + 2])
+                relevance = self._relevance(wanted, term_sets[position], around)
+                candidates.append(_Candidate((rank, position), text, term_sets[position], relevance))
+        return candidates
 
     def _relevance(self, wanted: frozenset[str], held: frozenset[str], around: frozenset[str]) -> float:
         """Share of the question's weight in the sentence and, discounted, in its surroundings."""
         total = self.idf.total(wanted)
         if total == 0:
             return 0.0
-        own, context = self.idf.total(wanted & held), self.idf.total(wanted & around)
-        return _rounded(((1 - self.context_share) * own + self.context_share * context) / total)
+        in_sentence, in_context = self.idf.total(wanted & held), self.idf.total(wanted & around)
+        return _rounded(((1 - self.context_share) * in_sentence + self.context_share * in_context) / total)
 
     def _marginal(self, candidate: _Candidate, picked: Sequence[_Candidate]) -> float:
         redundancy = max((self._similarity(candidate.terms, other.terms) for other in picked), default=0.0)
@@ -237,10 +236,10 @@ class ExtractiveGenerator(Struct, frozen=True):
 
 
 def _rounded(value: float) -> float:
-    """Without the last bits, which differ between machines and would decide between equal sentences."""
+    """The value without its last bits, which differ between machines and must not break ties between sentences."""
     return round(value, 9)
 
 
 def _earliest(candidate: _Candidate) -> tuple[int, int]:
-    """A key by which the earlier of two equally good sentences is the greater."""
+    """Sort key that prefers the earlier of two equally good sentences in ``max``."""
     return (-candidate.place[0], -candidate.place[1])

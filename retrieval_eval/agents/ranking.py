@@ -1,4 +1,4 @@
-"""Rankings of documents by their words: BM25, feedback (RM3), and how several rankings become one."""
+"""Rankings of documents by words: BM25, feedback (RM3), and the fusion of several rankings."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 RRF_K = 60
-"""The constant of Cormack et al. (2009), which the paper on RAG-Fusion takes over."""
+"""The constant of Cormack et al. (2009), also used by the paper on RAG-Fusion."""
 FUSED_DEPTH = 100
-"""How far down rankings are merged, at least: a document that two rankings have at rank 30 may come out first."""
+"""Least depth of rankings to merge: a document at rank 30 in two rankings may end up first."""
 
 _SCORE_DIGITS = 6
-"""Scores are rounded so that the last bits of a logarithm, which differ between machines, change no ranking."""
+"""Decimals of scores: the last bits of a logarithm differ between machines and must not change a ranking."""
 
 
 class Corpus(Struct, frozen=True, dict=True):
-    """Documents with ids that are unique; those without any text cannot be found and are left out.
+    """Documents with unique ids; documents without any text cannot be retrieved and are dropped.
 
     Attributes:
         documents: in the order given.
-        blank: how many were left out.
+        blank: number of documents dropped.
     """
 
     documents: tuple[Document, ...]
@@ -42,23 +42,23 @@ class Corpus(Struct, frozen=True, dict=True):
 
     @staticmethod
     def of(documents: Iterable[Document]) -> Corpus:
-        """Check and keep.
+        """Check the documents and drop blank ones.
 
         Raises:
-            InputError: there is no text at all, or two documents have one id.
+            InputError: no document has a text, or two documents have the same id.
         """
-        given = tuple(documents)
-        counts = Counter(document.doc_id for document in given)
+        all_documents = tuple(documents)
+        counts = Counter(document.doc_id for document in all_documents)
         if repeated := [doc_id for doc_id, count in counts.items() if count > 1]:
-            raise InputError(f"two documents have the id {repeated[0]!r}; give each its own")
-        kept = tuple(document for document in given if searched_text(document).strip())
-        if not kept:
+            raise InputError(f"two documents have the id {repeated[0]!r}; give each a different id")
+        with_text = tuple(document for document in all_documents if searched_text(document).strip())
+        if not with_text:
             raise InputError("there is no text to search; add documents with words")
-        return Corpus(kept, len(given) - len(kept))
+        return Corpus(with_text, len(all_documents) - len(with_text))
 
     @cached_property
     def digest(self) -> str:
-        """Tells corpora apart that would be searched differently; the order of the documents does not matter."""
+        """Hash of the ids, titles and texts, regardless of the documents' order."""
         total = hashlib.sha256()
         for document in sorted(self.documents, key=lambda document: document.doc_id):
             fields = [document.doc_id, document.metadata.get("title", ""), document.text]
@@ -67,12 +67,11 @@ class Corpus(Struct, frozen=True, dict=True):
 
     @cached_property
     def by_id(self) -> dict[str, Document]:
-        """The documents by doc_id."""
         return {document.doc_id: document for document in self.documents}
 
 
 def searched_text(document: Document) -> str:
-    """What is searched of a document: its title and its text."""
+    """The text of a document that is indexed: its title and its text."""
     title = document.metadata.get("title", "")
     return f"{title}\n{document.text}" if title else document.text
 
@@ -92,7 +91,7 @@ def _english() -> tuple[Callable[[list[str]], list[str]], frozenset[str]]:
 
 
 class InverseDocumentFrequency:
-    """How much a term tells about a document: the rarer in the collection, the more.
+    """Weight of a term by its rarity in the collection.
 
     idf(t) = ln(1 + (N - n_t + 0.5) / (n_t + 0.5)) for n_t of N documents, which is never negative
     (Robertson and Zaragoza 2009, in the form that Lucene uses).
@@ -104,54 +103,54 @@ class InverseDocumentFrequency:
         self._holding = Counter(term for vocabulary in vocabularies for term in vocabulary)
 
     def __call__(self, term: str) -> float:
-        """The weight of one term; the highest for a term that no document holds."""
-        holding = self._holding[term]
-        return math.log(1 + (self._size - holding + 0.5) / (holding + 0.5))
+        """The weight of a term; terms in no document weigh most."""
+        frequency = self._holding[term]
+        return math.log(1 + (self._size - frequency + 0.5) / (frequency + 0.5))
 
     def total(self, some_terms: Iterable[str]) -> float:
-        """The weights of distinct terms added up, in an order that does not depend on the hash seed."""
+        """The sum of the weights of distinct terms, independent of the hash seed."""
         return math.fsum(self(term) for term in set(some_terms))
 
 
 class Hit(Struct, frozen=True):
-    """A passage found for a question; the higher the score, the better."""
+    """A retrieved document and its score; higher is better."""
 
     document: Document
     score: float
 
 
 def best_first(hits: Iterable[Hit], depth: int | None = None) -> list[Hit]:
-    """The ``depth`` best hits, equal scores by document id, so that a ranking repeats on every machine."""
+    """The ``depth`` best hits; ties are ordered by document id, so that a ranking is reproducible."""
     return sorted(hits, key=lambda hit: (-hit.score, hit.document.doc_id))[:depth]
 
 
 def top(documents: Sequence[Document], scores: NDArray[np.floating], depth: int) -> list[Hit]:
-    """The ``depth`` best of many documents, without sorting them all; a score of 0 says that nothing was found.
+    """The ``depth`` best of many documents without a full sort; documents with score 0 are left out.
 
     Args:
         documents: n documents.
-        scores: of shape (n,); rounded to six decimals before they are compared.
-        depth: how many at most.
+        scores: of shape (n,); rounded to six decimals before comparison.
+        depth: most hits.
     """
     import numpy as np
 
     rounded = np.round(np.asarray(scores, dtype=np.float64), _SCORE_DIGITS)
-    places = np.flatnonzero(rounded)
-    if len(places) > depth:
-        least = np.partition(rounded[places], len(places) - depth)[len(places) - depth]
-        places = places[rounded[places] >= least]
-    return best_first((Hit(documents[place], float(rounded[place])) for place in places.tolist()), depth)
+    indices = np.flatnonzero(rounded)
+    if len(indices) > depth:
+        threshold = np.partition(rounded[indices], len(indices) - depth)[len(indices) - depth]
+        indices = indices[rounded[indices] >= threshold]
+    return best_first((Hit(documents[index], float(rounded[index])) for index in indices.tolist()), depth)
 
 
 def reciprocal_rank_fusion(rankings: Iterable[Sequence[Hit]], k: int = RRF_K) -> list[Hit]:
-    """Merge rankings: a document scores the sum of 1 / (k + rank) over those that have it (Cormack et al. 2009).
+    """Merge rankings: a document scores the sum of 1 / (k + rank) over the rankings that have it (Cormack et al. 2009).
 
     Args:
-        rankings: each best first, a document at most once in each.
-        k: the larger, the less the first places count.
+        rankings: each best first, without repeated documents.
+        k: the larger, the less the first ranks count.
 
     Returns:
-        Every document once, best first; equal scores by doc_id.
+        Every document once, best first; ties by doc_id.
     """
     shares: defaultdict[str, list[float]] = defaultdict(list)
     documents: dict[str, Document] = {}
@@ -159,20 +158,20 @@ def reciprocal_rank_fusion(rankings: Iterable[Sequence[Hit]], k: int = RRF_K) ->
         for rank, hit in enumerate(ranking, start=1):
             documents.setdefault(hit.document.doc_id, hit.document)
             shares[hit.document.doc_id].append(1 / (k + rank))
-    # The exact sum, so that the order of the rankings decides nothing between equals.
-    return best_first(Hit(documents[doc_id], math.fsum(each)) for doc_id, each in shares.items())
+    # The exact sum, so that the order of the rankings does not break ties.
+    return best_first(Hit(documents[doc_id], math.fsum(summands)) for doc_id, summands in shares.items())
 
 
 class Bm25Index:
-    """An index of titles and texts with BM25 in the form that Lucene uses (Kamphuis et al. 2020).
+    """An index of titles and texts with BM25 as in Lucene (Kamphuis et al. 2020).
 
     Args:
-        documents: what to search.
-        k1: how soon further occurrences of a term stop counting.
-        b: how much long documents are discounted, from 0 to 1.
+        documents: the documents to index.
+        k1: saturation of the term frequency: the smaller, the less repeated terms count.
+        b: discount of long documents, from 0 to 1.
 
     Raises:
-        InputError: there is nothing to search.
+        InputError: no document has a term.
     """
 
     def __init__(self, documents: Sequence[Document], *, k1: float = 1.2, b: float = 0.75) -> None:
@@ -186,11 +185,11 @@ class Bm25Index:
         self._bm25.index(texts, show_progress=False)
 
     def search(self, weights: Mapping[str, float], depth: int) -> list[Hit]:
-        """Rank by the weighted sum of BM25 term scores.
+        """Rank documents by the weighted sum of BM25 term scores.
 
         Args:
-            weights: weight of each query term, as ``query_weights`` or ``rm3`` gives them.
-            depth: how many documents at most; those without any query term are not found.
+            weights: weight of each query term, from ``query_weights`` or ``rm3``.
+            depth: most documents; those without any query term are left out.
         """
         import numpy as np
 
@@ -201,18 +200,18 @@ class Bm25Index:
         return top(self.documents, scores, depth)
 
     def find(self, question: str, depth: int) -> list[Hit]:
-        """At most ``depth`` passages for the question as it is, best first."""
+        """The ``depth`` best documents for the question, without expansion."""
         return self.search(query_weights(question), depth)
 
     def expanded(self, question: str, number: int) -> list[str]:
-        """Further queries: the question with the telling stems of each of the first ``number`` passages it finds."""
+        """Further queries: the question plus the likeliest stems of each of its first ``number`` documents."""
         weights = query_weights(question)
         hits = self.search(weights, number)
         return [" ".join([question, *sorted(rm3(weights, [hit]).keys() - weights.keys())]) for hit in hits]
 
 
 def query_weights(question: str) -> dict[str, float]:
-    """Each term of a question with the number of its occurrences."""
+    """The number of occurrences of each term in a question."""
     return {term: float(count) for term, count in Counter(terms(question)).items()}
 
 
@@ -226,12 +225,12 @@ def rm3(
 
     Args:
         weights: the original query's terms and weights.
-        feedback: passages taken for relevant, with positive scores.
-        expansion_terms: how many of the most probable terms to keep; equal ones alphabetically.
-        original: share of the original query in the result, from 0 to 1.
+        feedback: documents assumed to be relevant, with positive scores.
+        expansion_terms: number of most probable terms to use; ties alphabetically.
+        original: share of the original query in the expanded one, from 0 to 1.
 
     Returns:
-        Term weights that sum to 1; the normalised query itself where there is no feedback.
+        Term weights that sum to 1; without feedback the normalised query.
     """
     query = _normalised(weights)
     total = sum(hit.score for hit in feedback)

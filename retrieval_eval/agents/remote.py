@@ -1,6 +1,7 @@
-"""Agents behind an address: an OpenAI-compatible chat endpoint, or any server that takes and gives a JSON object.
+"""Remote agents: an OpenAI-compatible chat endpoint, or any server that takes and returns a JSON object.
 
-Requests are timed where nothing else is done, and made again where another attempt may succeed.
+A separate thread sends and times the requests, so that no other work distorts their latency; transient errors are
+retried.
 """
 
 from __future__ import annotations
@@ -39,36 +40,36 @@ Result = TypeVar("Result")
 _LONGEST_WAIT_S = 60.0
 _BACKOFF = wait_random_exponential(multiplier=0.5, max=_LONGEST_WAIT_S)
 _LARGE = 2**20
-"""Bytes of a body that takes so long to read that other replies' seconds would include it."""
+"""Bytes from which parsing a body takes so long that it would distort the latency of other replies."""
 
 CHAT_MAPPING = MappingSpec(
     answer="choices[0].message.content", input_tokens="usage.prompt_tokens", output_tokens="usage.completion_tokens"
 )
-"""Where a chat completion has its answer; Perplexity's, Azure's and others' citations need a mapping of one's own."""
+"""Where a chat completion has its answer; citations of Perplexity, Azure and others need the user's mapping."""
 
 _PLACE = re.compile(r"\{(query|query_id|messages)\}")
 _MESSAGES = "{messages}"
 
 
 class RemoteAgent:
-    """Posts the request with the query in it, and reads the reply by the mapping.
+    """Posts a request with the query, and reads the reply by the mapping.
 
-    Redirects are not followed, keys come from the environment, and no message shows one.
+    It follows no redirects, takes keys from the environment, and shows them in no message.
 
     Args:
-        name: the agent's.
+        name: the agent's name.
         spec: of kind ``endpoint`` or ``http``.
-        corpus: documents by id, for replies that give ids only.
+        corpus: documents by id, for replies that contain ids only.
         identity: see ``Agent``.
     """
 
     notes: tuple[str, ...] = ()
 
     def __init__(self, name: str, spec: AgentSpec, corpus: Mapping[str, Document], identity: str) -> None:
-        """Prepare; nothing is sent.
+        """Prepare; sends nothing.
 
         Raises:
-            InputError: a variable that is to hold a header's value is not set, or holds what no header can carry.
+            InputError: the variable of a header is not set, or its value is not allowed in a header.
         """
         self.name, self.identity = name, identity
         self._spec, self._corpus = spec, corpus
@@ -78,33 +79,32 @@ class RemoteAgent:
             keep_secret(key)
             headers["Authorization"] = f"Bearer {key}"
         url = spec.url or f"{(spec.base_url or '').rstrip('/')}/chat/completions"
-        sent = {"Content-Type": "application/json", "Accept": "application/json", **headers}
+        all_headers = {"Content-Type": "application/json", "Accept": "application/json", **headers}
         named_by = "'url'" if spec.kind == "http" else "'model' and 'base_url'"
         where = "'url'" if spec.kind == "http" else "'base_url'"
-        target = Target(url, sent, name, spec.concurrency, spec.timeout_s, named_by, where)
+        target = Target(url, all_headers, name, spec.concurrency, spec.timeout_s, named_by, where)
         self._requests = Requests(target, spec.max_attempts)
         self._mapping = spec.mapping or CHAT_MAPPING
         self._request = _request(spec)
 
     @property
     def endpoint(self) -> Endpoint:
-        """Where it is asked."""
         return self._requests.endpoint
 
     async def reply(self, query: Query) -> ReplyOrFailure:
-        """Ask the agent; what may succeed later is tried again."""
+        """Send the query to the agent; retries transient errors."""
         meter = Meter()
         try:
-            usage, told, found = await self._requests.post(filled(self._request, query), self._read, meter)
+            usage, reported_usd, extracted = await self._requests.post(filled(self._request, query), self._read, meter)
         except ProviderError as error:
             return meter.failure(error)
-        meter.count(usage, 1, cost_usd(usage, self._spec.price) if told is None else told)
-        if isinstance(found, ProviderError):
-            return meter.failure(found)
-        return meter.reply(found.answer, found.documents, found.citations)
+        meter.count(usage, 1, cost_usd(usage, self._spec.price) if reported_usd is None else reported_usd)
+        if isinstance(extracted, ProviderError):
+            return meter.failure(extracted)
+        return meter.reply(extracted.answer, extracted.documents, extracted.citations)
 
     def _read(self, received: Received) -> tuple[Usage, float | None, Mapped | ProviderError]:
-        """Tokens, dollars, and the reply or why there is none in an answer that has been paid for."""
+        """Tokens, dollars, and the reply, or the error of a reply that was paid for."""
         try:
             body = decoded(self._requests.endpoint, received).body
             if self._spec.kind == "endpoint":
@@ -114,29 +114,28 @@ class RemoteAgent:
             raise ProviderError("contract", str(error), to_do=advice) from None
         except JudgeStoppedError as error:
             if self._spec.kind == "http" and error.cause == "unknown_model":
-                # There is no model; a system may well say 404 of what it finds nothing for, and answer the next query.
+                # 404 does not mean a missing model here: a system may return it when it finds nothing for this query.
                 raise RejectedError("bad_request", str(error)) from None
             raise
-        usage, told = read_usage(body, self._mapping)
+        usage, reported_usd = read_usage(body, self._mapping)
         try:
-            return usage, told, read_reply(body, self._mapping, self._corpus)
+            return usage, reported_usd, read_reply(body, self._mapping, self._corpus)
         except ProviderError as error:
-            return usage, told, error
+            return usage, reported_usd, error
 
     def halt(self) -> None:
-        """Send nothing more."""
+        """Stop sending requests; pending retries are dropped."""
         self._requests.halt()
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._requests.close()
 
 
 def _require_completion(body: Mapping[str, Any], name: str) -> None:
-    """Look for what a server, or a gateway before it, says in place of a completion, with status 200.
+    """Check for an error that a server or gateway returned with status 200.
 
     Raises:
-        ProviderError: it failed, or a filter withheld the answer.
+        ProviderError: the server failed, or a filter withheld the answer.
     """
     if body.get("error"):
         raise error_in_body(body, name)
@@ -150,17 +149,17 @@ def _require_completion(body: Mapping[str, Any], name: str) -> None:
 
 
 def filled(request: Any, query: Query) -> Any:
-    """The request with ``{query}``, ``{query_id}`` and ``{messages}`` replaced in its texts, and nothing else changed.
+    """The request with ``{query}``, ``{query_id}`` and ``{messages}`` replaced in its texts.
 
-    A text that is ``{messages}`` and nothing else becomes the conversation as a list of messages, the question last;
-    within a text it is what was said before the question, a line for each message.
+    A text that is only ``{messages}`` becomes the list of messages of the conversation, the question last; within a
+    longer text it becomes the messages before the question, one per line.
     """
     if request == _MESSAGES:
-        said = [*query.messages, Message("user", query.text)]
-        return [{"role": each.role, "content": each.text} for each in said]
+        messages = [*query.messages, Message("user", query.text)]
+        return [{"role": message.role, "content": message.text} for message in messages]
     if isinstance(request, str):
-        before = "\n".join(f"{each.role}: {each.text}" for each in query.messages)
-        values = {"query": query.text, "query_id": query.query_id, "messages": before}
+        history = "\n".join(f"{message.role}: {message.text}" for message in query.messages)
+        values = {"query": query.text, "query_id": query.query_id, "messages": history}
         return _PLACE.sub(lambda match: values[match[1]], request)
     if isinstance(request, dict):
         return {name: filled(value, query) for name, value in request.items()}
@@ -175,58 +174,57 @@ def _request(spec: AgentSpec) -> dict[str, Any]:
 
 
 class Requests:
-    """Posts to one address, at most so many requests at a time.
+    """Posts to one address, with a limit on concurrent requests.
 
-    The seconds of an attempt are from sending the request to the last byte of the answer. They are taken in a thread of
-    its own with an event loop of its own, so that nobody else's work is in them: neither what this program does with
-    other answers, nor the reading of this one, which comes after.
+    The time of an attempt runs from sending the request to the last byte of the answer. It is measured in a separate
+    thread with its own event loop, so it includes neither other work of this program nor the parsing of the answer.
 
     Args:
-        target: where requests go; ``timeout_s`` bounds each attempt.
-        most: attempts of a request.
+        target: address, concurrency, and the timeout of each attempt.
+        most: most attempts per request.
     """
 
     def __init__(self, target: Target, most: int) -> None:
         self.endpoint = Endpoint(target)
-        self._timeout_s, self._most = target.timeout_s, most
-        self._free = asyncio.Semaphore(target.concurrency)
+        self._timeout_s, self._max_attempts = target.timeout_s, most
+        self._slots = asyncio.Semaphore(target.concurrency)
         self._network = _Network()
         self._halted = asyncio.Event()
 
     def halt(self) -> None:
-        """Send nothing more, further attempts included; what is in flight goes on."""
+        """Stop sending requests and retries; requests in flight finish."""
         self._halted.set()
 
     async def post(self, body: Mapping[str, Any], read: Callable[[Received], Result], meter: Meter) -> Result:
-        """What ``read`` makes of the first answer that it takes.
+        """The result of ``read`` for the first answer that it accepts.
 
-        Failed attempts are counted on the meter, the successful one is for the caller to count. The latency is that of
-        the last attempt. What a caller waits for a turn, or before a further attempt, counts nowhere.
+        The meter counts failed attempts; the caller counts the successful one. The latency is that of the last attempt.
+        Waiting for a free slot or before a retry is not counted.
 
         Raises:
-            ProviderError: of the last attempt, or of one that no further attempt would mend.
+            ProviderError: the error of the last attempt; a permanent error is not retried.
         """
-        last: TransientError | None = None
-        again = AsyncRetrying(
+        last_error: TransientError | None = None
+        retrying = AsyncRetrying(
             retry=retry_if_exception_type(TransientError),
-            stop=lambda state: state.attempt_number >= self._most or self._halted.is_set(),
+            stop=lambda state: state.attempt_number >= self._max_attempts or self._halted.is_set(),
             wait=_wait,
             sleep=self._sleep,
             reraise=True,
         )
         before_s = meter.latency_s
-        async with self._free:
-            async for attempt in again:
+        async with self._slots:
+            async for attempt in retrying:
                 with attempt:
                     if self._halted.is_set():
-                        raise last or ProviderError("stopped", "not asked: the run was stopped")
+                        raise last_error or ProviderError("stopped", "not asked: the run was stopped")
                     received, seconds = await self._network.run(self._timed(body))
                     meter.latency_s = before_s + seconds
                     meter.tried_s += seconds
                     try:
                         result = await _result(received, read, meter)
                     except TransientError as error:
-                        last = error
+                        last_error = error
                         raise
         return result
 
@@ -236,7 +234,7 @@ class Requests:
                 await self._halted.wait()
 
     async def _timed(self, body: Mapping[str, Any]) -> tuple[Received | ProviderError, float]:
-        self.endpoint.opened()  # the first time this loads libraries, which is no doing of the server
+        self.endpoint.session()  # loads libraries the first time, which the server's latency must not include
         sent = time.perf_counter()
         answer: Received | ProviderError
         try:
@@ -249,23 +247,22 @@ class Requests:
         return answer, time.perf_counter() - sent
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._network.close(self.endpoint)
 
 
 def decoded(endpoint: Endpoint, received: Received) -> HttpAnswer:
-    """As ``Endpoint.decoded``; a large body in small steps, between which other threads have their turn."""
+    """Parse a body, see ``Endpoint.decoded``; a large body in small steps, so that other threads can run in between."""
     return endpoint.decoded(received, _Stepwise if len(received.content) > _LARGE else None)
 
 
 @cache
 def _reader() -> ThreadPoolExecutor:
-    """Reads large bodies one at a time: several at once would leave other threads waiting longer."""
+    """The thread that parses large bodies, one at a time: several at once would delay other threads more."""
     return ThreadPoolExecutor(1, "large bodies")
 
 
 class _Stepwise(json.JSONDecoder):
-    """Without the scanner in C, which holds up every thread until it is done with the whole text."""
+    """JSON decoder without the C scanner, which blocks all threads until it has parsed the whole text."""
 
     def __init__(self) -> None:
         from json.scanner import py_make_scanner  # type: ignore[attr-defined]
@@ -275,18 +272,18 @@ class _Stepwise(json.JSONDecoder):
 
 
 class _Network:
-    """A thread with an event loop, from the first request on."""
+    """A thread with an event loop; starts with the first request."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._work, daemon=True)
 
-    async def run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Do it there."""
+    async def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
+        """Run the coroutine in the thread."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             self._thread.start()
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
 
     def _work(self) -> None:
         assert self._loop is not None
@@ -294,7 +291,7 @@ class _Network:
         self._loop.close()
 
     async def close(self, endpoint: Endpoint) -> None:
-        """Close what was opened there, and end the thread."""
+        """Close the endpoint in the thread, then end the thread."""
         if self._loop is not None and self._thread.is_alive():
             await self.run(endpoint.close())
             self._loop.call_soon_threadsafe(self._loop.stop)
@@ -317,7 +314,7 @@ async def _result(received: Received | ProviderError, read: Callable[[Received],
 
 
 def _wait(state: RetryCallState) -> float:
-    """At least what the server asked for, else exponential with full jitter."""
+    """Seconds before a retry: exponential with full jitter, at least what the server asked for."""
     error = state.outcome.exception() if state.outcome else None
-    asked = error.retry_after_s if isinstance(error, ProviderError) else None
-    return max(asked or 0.0, _BACKOFF(state))
+    retry_after_s = error.retry_after_s if isinstance(error, ProviderError) else None
+    return max(retry_after_s or 0.0, _BACKOFF(state))

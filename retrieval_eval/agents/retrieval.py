@@ -1,4 +1,4 @@
-"""Retrievers: by words, by vectors, or both merged; each index made once, and runs by them."""
+"""Retrievers by words, by vectors, or both merged; the shared indexes of a corpus; runs of a retriever."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ RetrieverName: TypeAlias = Literal["bm25", "dense", "hybrid"]
 
 
 class Retriever(Protocol):
-    """Finds passages, for which it may have to ask a model."""
+    """Retrieves documents; async, since it may have to embed the question."""
 
     async def retrieve(self, questions: Sequence[str], depth: int, meter: Meter) -> list[list[Hit]]:
-        """At most ``depth`` passages for each question, best first, equal scores in the order of the passages' ids.
+        """The ``depth`` best documents for each question, best first, ties by document id.
 
-        What it took goes on the meter.
+        Adds its costs to the meter.
 
         Raises:
-            ProviderError: an embedding did not come about.
+            ProviderError: an embedding failed.
         """
         ...
 
@@ -53,52 +53,53 @@ class Retriever(Protocol):
 
 
 class Offline(Struct, frozen=True):
-    """A retriever by a function of question and depth that asks nobody."""
+    """A retriever that calls a local function of question and depth."""
 
     find: Callable[[str, int], list[Hit]]
 
     async def retrieve(self, questions: Sequence[str], depth: int, meter: Meter) -> list[list[Hit]]:
-        """At most ``depth`` passages for each question."""
         with meter.timed():
             return [self.find(question, depth) for question in questions]
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing: no resources are open."""
 
 
 class Hybrid(Struct, frozen=True):
-    """Several retrievers' rankings of a question, merged by reciprocal rank."""
+    """Merges the rankings of several retrievers by reciprocal rank fusion."""
 
     retrievers: tuple[Retriever, ...]
     k: int = RRF_K
 
     async def retrieve(self, questions: Sequence[str], depth: int, meter: Meter) -> list[list[Hit]]:
-        """At most ``depth`` passages for each question."""
         pool = max(depth, FUSED_DEPTH)
-        found = [await retriever.retrieve(questions, pool, meter) for retriever in self.retrievers]
+        rankings_by_retriever = [await retriever.retrieve(questions, pool, meter) for retriever in self.retrievers]
         with meter.timed():
-            return [reciprocal_rank_fusion(rankings, self.k)[:depth] for rankings in zip(*found, strict=True)]
+            return [
+                reciprocal_rank_fusion(rankings, self.k)[:depth]
+                for rankings in zip(*rankings_by_retriever, strict=True)
+            ]
 
     async def close(self) -> None:
-        """Close what is merged."""
+        """Close the merged retrievers."""
         for retriever in self.retrievers:
             await retriever.close()
 
 
 class DenseRetriever:
-    """Ranks the whole corpus, exactly. It is embedded with the first question; that is on no reply's account.
+    """Ranks the whole corpus by exact vector similarity; embeds it with the first question, at no reply's cost.
 
-    A question whose vector is kept counts with what it took when it was made: of agents that share it, one would
-    otherwise look slow and dear for having come first.
+    A question whose vector is cached counts the time and cost of the original call: otherwise the first of the agents
+    that share the vector would look slow and expensive.
 
     Args:
-        corpus: what is searched.
+        corpus: documents to rank.
         embedder: makes the vectors.
-        spec: prefixes, and how many texts are sent at once.
-        cache: keeps the vectors.
+        spec: prefixes and batch size.
+        cache: stores the vectors.
 
     Attributes:
-        building: calls, tokens and dollars that the corpus took, as far as its vectors were not kept.
+        building: calls, tokens and dollars spent on embedding the corpus, without cached vectors.
     """
 
     def __init__(self, corpus: Corpus, embedder: Embedder, spec: EmbeddingsSpec, cache: VectorCache) -> None:
@@ -108,37 +109,37 @@ class DenseRetriever:
         self._asked: dict[str, asyncio.Task[CachedVector]] = {}
 
     async def retrieve(self, questions: Sequence[str], depth: int, meter: Meter) -> list[list[Hit]]:
-        """At most ``depth`` passages for each question, as a ``Searcher`` gives them.
+        """The ``depth`` best documents for each question, see ``Retriever``.
 
         Raises:
-            ProviderError: a vector did not come about. If it is one of the corpus, nothing can be found in this run;
-                the next one goes on from those that are kept.
+            ProviderError: an embedding failed. If it is one of the corpus, every later question of this run fails too;
+                the next run continues from the cached vectors.
         """
         if self._matrix is None:
             self._matrix = asyncio.create_task(self._embedded_corpus())
         matrix = await asyncio.shield(self._matrix)
-        found = await asyncio.gather(*(self._question(question) for question in questions))
-        self._count([kept.took for kept in found if kept.took is not None], meter)
+        cached = await asyncio.gather(*(self._question(question) for question in questions))
+        self._count([vector.took for vector in cached if vector.took is not None], meter)
         with meter.timed():
-            return [self._ranked(matrix, kept.vector, depth) for kept in found]
+            return [self._ranked(matrix, vector.vector, depth) for vector in cached]
 
     def _ranked(self, matrix: NDArray[np.float32], vector: NDArray[np.float32], depth: int) -> list[Hit]:
         return top(self._corpus.documents, matrix @ vector, depth)
 
-    def _count(self, took: Sequence[Mapping[str, Any]], meter: Meter) -> None:
-        """What questions took that are asked together."""
-        for each in took:
-            meter.count(Usage(**each["usage"]), each["calls"], each["cost_usd"])
-        latencies = [each["latency_s"] for each in took]
-        tried = [each.get("tried_s", each["latency_s"]) for each in took]  # earlier versions kept no such figure
+    def _count(self, calls: Sequence[Mapping[str, Any]], meter: Meter) -> None:
+        """Add to the meter the costs of questions that are embedded concurrently."""
+        for call in calls:
+            meter.count(Usage(**call["usage"]), call["calls"], call["cost_usd"])
+        latencies = [call["latency_s"] for call in calls]
+        tried = [call.get("tried_s", call["latency_s"]) for call in calls]  # earlier versions did not store it
         meter.latency_s += seconds_together(latencies, self._embedder.parallel)
         meter.tried_s += seconds_together(tried, self._embedder.parallel)
 
     async def _question(self, question: str) -> CachedVector:
-        """The question's vector, asked for once, however many want it."""
+        """The question's vector; concurrent calls with the same question share one request."""
         text = self._spec.query_prefix + question
-        if (kept := self._cache.find(text)) is not None and kept.took is not None:
-            return kept
+        if (cached := self._cache.find(text)) is not None and cached.took is not None:
+            return cached
         task = self._asked.get(text)
         if task is None:
             task = self._asked[text] = asyncio.create_task(self._embedded_question(text))
@@ -148,15 +149,15 @@ class DenseRetriever:
     async def _embedded_question(self, text: str) -> CachedVector:
         meter = Meter()
         (vector,) = await self._embedder.embed([text], meter)
-        kept = CachedVector(vector, to_builtins(meter))
-        self._cache.keep({text: kept})
-        return kept
+        cached = CachedVector(vector, to_builtins(meter))
+        self._cache.keep({text: cached})
+        return cached
 
     async def _embedded_corpus(self) -> NDArray[np.float32]:
         import numpy as np
 
         texts = [self._spec.document_prefix + searched_text(document) for document in self._corpus.documents]
-        # By length, since a local model reads all texts of a batch as if they were as long as the longest.
+        # Sorted by length, since a local model pads all texts of a batch to the longest one.
         missing = sorted({text for text in texts if self._cache.find(text) is None}, key=lambda text: (len(text), text))
         size = self._spec.batch
 
@@ -169,31 +170,31 @@ class DenseRetriever:
             self._cache.keep({text: CachedVector(vector) for text, vector in zip(batch, vectors, strict=True)})
 
         batches = [missing[start : start + size] for start in range(0, len(missing), size)]
-        ended = await asyncio.gather(*map(embed, batches), return_exceptions=True)
-        for error in ended:  # not before every batch has ended, so that none is paid for and lost
+        outcomes = await asyncio.gather(*map(embed, batches), return_exceptions=True)
+        for error in outcomes:  # only after every batch has ended, so that no paid batch is lost
             if error is not None:
                 raise error
-        return np.stack([kept.vector for text in texts if (kept := self._cache.find(text)) is not None])
+        return np.stack([cached.vector for text in texts if (cached := self._cache.find(text)) is not None])
 
     async def close(self) -> None:
-        """Release what makes the vectors."""
+        """Close the embedder."""
         await self._embedder.close()
 
 
 def seconds_together(seconds: Sequence[float], parallel: int) -> float:
-    """How long calls of so many seconds take, begun in this order and at most ``parallel`` at a time."""
+    """Total time of calls with the given durations, started in order, at most ``parallel`` at a time."""
     ends = [0.0] * parallel
-    for each in seconds:
-        heapq.heapreplace(ends, ends[0] + each)
+    for duration in seconds:
+        heapq.heapreplace(ends, ends[0] + duration)
     return max(ends)
 
 
 class Library:
-    """The indexes over one corpus, which agents share.
+    """The indexes of one corpus, shared by agents.
 
     Args:
-        corpus: what is searched.
-        cache: a folder that keeps embeddings.
+        corpus: documents to search.
+        cache: a folder that stores embeddings.
     """
 
     def __init__(self, corpus: Corpus, cache: Path | None = None) -> None:
@@ -203,14 +204,13 @@ class Library:
 
     @cached_property
     def bm25(self) -> Bm25Index:
-        """The index of words."""
         return Bm25Index(self.corpus.documents)
 
     def retriever(self, name: RetrieverName, embeddings: EmbeddingsSpec, rrf_k: int = RRF_K) -> Retriever:
         """BM25, dense, or both merged.
 
         Raises:
-            InputError: embeddings need a key, extra or folder that is not there.
+            InputError: the embedder's key, extra or folder is missing.
         """
         if name == "dense":
             return self._opened(embeddings)[0]
@@ -218,7 +218,7 @@ class Library:
         return words if name == "bm25" else Hybrid((words, self._opened(embeddings)[0]), rrf_k)
 
     def embedder(self, embeddings: EmbeddingsSpec) -> Embedder:
-        """What makes the vectors of a declaration."""
+        """The embedder of a declaration, shared with its retriever."""
         return self._opened(embeddings)[1]
 
     def _opened(self, spec: EmbeddingsSpec) -> tuple[DenseRetriever, Embedder]:
@@ -231,15 +231,15 @@ class Library:
 
 
 def searched(query: Query) -> str:
-    """What is searched for: the question, behind what its user said before it in the conversation."""
+    """The text to search for: the question, preceded by the user's earlier messages of the conversation."""
     return "\n".join([*(each.text for each in query.messages if each.role == "user"), query.text])
 
 
 async def retrieve_run(retriever: Retriever, queries: Iterable[Query], depth: int, name: str) -> Run:
-    """What a retriever finds for each query, as a run; queries that find nothing are not in it.
+    """A run with a retriever's ranking for each query; queries without hits are left out.
 
     Raises:
-        ProviderError: an embedding did not come about.
+        ProviderError: an embedding failed.
     """
     rankings = {}
     for query in queries:

@@ -1,4 +1,4 @@
-"""How agents and embeddings are declared in the configuration."""
+"""Declarations of agents and of embeddings in the configuration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from judges.spec import SECRET, Address, HeadersEnv, Price, Variable, names_in
 
 
 class EmbeddingsSpec(Section):
-    """What turns texts into vectors."""
+    """Declares an embedder, which turns texts into vectors."""
 
     provider: Literal["auto", "openai", "transformers", "minilm", "hashed"] = "auto"
     """``openai`` (any server with OpenAI's embeddings), ``transformers``, ``minilm`` (the extra ``dense``), ``hashed``
@@ -28,7 +28,7 @@ class EmbeddingsSpec(Section):
     api_key_env: Variable | None = None
     """``openai``: the environment variable that holds the key."""
     headers_env: HeadersEnv = Field(default_factory=dict)
-    """``openai``: headers, and the environment variables that hold their values, as a judge has them."""
+    """``openai``: headers, and the environment variables that hold their values, as for judges."""
     dimensions: Count | None = None
     """``openai``: length of the vectors, where the model can shorten them."""
     query_prefix: str = ""
@@ -68,24 +68,24 @@ _OF_EMBEDDINGS: Mapping[str, frozenset[str]] = {
     "hashed": frozenset(),
     "auto": frozenset(),
 }
-"""Keys that only some providers of embeddings have a use for."""
+"""Keys that only some providers of embeddings use."""
 
 
-def refuse_foreign(section: Section, what: str, table: Mapping[str, frozenset[str]], own: frozenset[str]) -> None:
-    """A key that means nothing here is a misunderstanding, so it is not passed over."""
-    foreign = frozenset().union(*table.values()) - own
+def refuse_foreign(section: Section, what: str, table: Mapping[str, frozenset[str]], keys: frozenset[str]) -> None:
+    """Raise ``ValueError`` for a key that this provider or kind does not use: ignoring it could hide a mistake."""
+    foreign = frozenset().union(*table.values()) - keys
     for name in sorted(foreign & section.model_fields_set):
-        users = ", ".join(repr(other) for other, keys in table.items() if name in keys)
+        users = ", ".join(repr(other) for other, used in table.items() if name in used)
         raise ValueError(f"{what} has no use for {name!r}, which goes with {users}")
 
 
 AgentKind: TypeAlias = Literal["rag", "fusion", "baseline", "endpoint", "http", "python", "file"]
 EXTRACTIVE = "extractive"
-"""The generator that needs no model: it picks sentences of the passages."""
+"""The generator without a model: it picks sentences from the passages."""
 
 
 class MappingSpec(Section):
-    """Where a reply holds what is wanted, as JMESPath expressions over its JSON."""
+    """Where a reply holds the answer, documents, citations and costs, as JMESPath expressions over its JSON."""
 
     answer: str
     """The answer."""
@@ -104,7 +104,7 @@ class MappingSpec(Section):
     input_tokens: str | None = None
     """Tokens sent to a model."""
     output_tokens: str | None = None
-    """Tokens that it wrote."""
+    """Tokens written by a model."""
     cost_usd: str | None = None
     """Dollars."""
 
@@ -130,8 +130,8 @@ class AgentSettings(Section):
     kind: AgentKind
     """``rag``, ``fusion``, ``baseline``, ``endpoint``, ``http``, ``python`` or ``file``: see [agents](agents.md)."""
     version: str = ""
-    """Change it when the system changes behind its address: it is then asked again. ``python``: it also stands for
-    [what cannot be read](judges.md#functions) of the function."""
+    """Change it when the system behind the address changes, so that it is asked again. ``python``: also when a part of
+    the function changes that [cannot be read](judges.md#functions)."""
     generator: str | None = None
     """The judge that writes answers. ``rag``, ``fusion``: by default ``extractive``, which picks sentences."""
     retriever: Literal["bm25", "dense", "hybrid"] = "bm25"
@@ -139,13 +139,13 @@ class AgentSettings(Section):
     depth: Count = 10
     """Documents to retrieve and record."""
     passages: Count = 5
-    """How many of them the generator sees."""
+    """How many of the retrieved documents the generator sees."""
     rrf_k: Count = 60
     """The constant of reciprocal rank fusion."""
     queries: Count = 4
     """``fusion``: number of further queries."""
     ask: Literal["article", "page", "answer"] | None = None
-    """``baseline``: for an ``article``, a ``page`` or an ``answer``."""
+    """``baseline``: what the model writes: an ``article``, a ``page`` or an ``answer``."""
     model: str = ""
     """``endpoint``: the model's name."""
 
@@ -162,9 +162,9 @@ class AgentSpec(AgentSettings):
     embeddings: EmbeddingsSpec = EmbeddingsSpec()
     """``dense``, ``hybrid``: what turns texts into vectors."""
     queries_prompt: PromptName = "fusion_queries"
-    """``fusion``: the prompt that asks for them."""
+    """``fusion``: the prompt that asks for further queries."""
     base_url: Address | None = None
-    """``endpoint``: the address that has ``/chat/completions``."""
+    """``endpoint``: the address before ``/chat/completions``."""
     api_key_env: Variable | None = None
     """``endpoint``: the environment variable that holds the key."""
     url: Address | None = None
@@ -190,25 +190,25 @@ class AgentSpec(AgentSettings):
     documents: RelativePath | None = None
     """``file``: a table ``qid, did, document``, with ``agent``, ``rank`` and ``score`` if it has them."""
     run: RelativePath | None = None
-    """``file``: a TREC run over the corpus, in place of ``documents``."""
+    """``file``: a TREC run over the corpus, instead of ``documents``."""
     agent: str | None = None
     """``file``: the agent's name in the tables; its own name when left out."""
 
     @property
     def told_id(self) -> bool:
-        """Whether it is told the id of a query besides its text, so that two queries of one text are not the same."""
+        """Whether the agent gets the query's id; then two queries with the same text need separate replies."""
         return self.kind in {"python", "file"} or any("{query_id}" in text for text in _texts(self.request))
 
     @property
     def sends_no_messages(self) -> bool:
-        """Whether it is sent a request that has no place for what was said before a query."""
-        own = self.kind == "http" or (self.kind == "endpoint" and "messages" in (self.request or {}))
-        return own and not any("{messages}" in text for text in _texts(self.request))
+        """Whether the agent's request has no place for the conversation before a query."""
+        has_own_request = self.kind == "http" or (self.kind == "endpoint" and "messages" in (self.request or {}))
+        return has_own_request and not any("{messages}" in text for text in _texts(self.request))
 
     @model_validator(mode="after")
     def _fits_kind(self) -> AgentSpec:
-        own = _OF_KIND[self.kind]
-        refuse_foreign(self, f"kind {self.kind!r}", _OF_KIND, own)
+        keys = _OF_KIND[self.kind]
+        refuse_foreign(self, f"kind {self.kind!r}", _OF_KIND, keys)
         for name in _REQUIRED[self.kind]:
             if getattr(self, name) in (None, ""):
                 raise ValueError(f"kind {self.kind!r} needs {name!r}")
@@ -232,8 +232,8 @@ class AgentSpec(AgentSettings):
             return
         if secret := next(filter(SECRET.search, names_in(self.request)), None):
             raise ValueError(f"request may not hold {secret!r}: it is kept in the store; use 'headers_env'")
-        if at := key_in(self.request):
-            raise ValueError(f"request.{'.'.join(at)} looks like a key: it is kept in the store; use 'headers_env'")
+        if path := key_in(self.request):
+            raise ValueError(f"request.{'.'.join(path)} looks like a key: it is kept in the store; use 'headers_env'")
         if self.kind == "http" and not any(
             place in text for text in _texts(self.request) for place in ("{query}", "{messages}")
         ):
@@ -251,7 +251,7 @@ _OF_KIND: Mapping[str, frozenset[str]] = {
     "python": frozenset({"function", "timeout_s", "concurrency"}),
     "file": frozenset({"answers", "documents", "run", "agent"}),
 }
-"""Which keys a kind of agent has a use for, besides ``kind`` and ``version``."""
+"""Keys that each kind of agent uses, besides ``kind`` and ``version``."""
 
 _REQUIRED: Mapping[str, tuple[str, ...]] = {
     "rag": (),
@@ -265,18 +265,18 @@ _REQUIRED: Mapping[str, tuple[str, ...]] = {
 
 
 def judges_of_agents(specs: Iterable[AgentSpec]) -> list[str]:
-    """Names of the judges that generate for some agent, each once."""
+    """Names of the judges that are generators of agents, each once."""
     named = (spec.generator for spec in specs if spec.generator not in (None, EXTRACTIVE))
     return list(dict.fromkeys(name for name in named if name))
 
 
 def needs_corpus(specs: Iterable[AgentSpec]) -> bool:
-    """Whether some agent searches a corpus, or has nothing but ids of its documents."""
+    """Whether some agent searches the corpus, or has only the ids of its documents."""
     return any(spec.kind in {"rag", "fusion"} or spec.run is not None for spec in specs)
 
 
 def uses_corpus(specs: Iterable[AgentSpec]) -> bool:
-    """Whether some agent needs a corpus, or may name its documents without their texts."""
+    """Whether some agent needs the corpus, or may return documents without texts."""
     specs = list(specs)
     return needs_corpus(specs) or any(
         spec.kind == "python" or (spec.mapping is not None and spec.mapping.documents is not None) for spec in specs
@@ -287,5 +287,5 @@ def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from _texts(inner)
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts(part)

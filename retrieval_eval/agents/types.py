@@ -1,4 +1,4 @@
-"""What an agent, the system under evaluation, is and gives: a reply, or a failure that says why there is none."""
+"""Types of agents, the systems under evaluation: their protocol, replies and failures."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ AGENT_CAUSES: Mapping[str, str] = {
     "not_recorded": "the file holds no answer to this query",
     "exception": "the agent's own code raised an exception",
 }
-"""Every cause that an agent's failure can have, with its meaning."""
+"""Every cause of an agent's failure, with its meaning."""
 
 
 class RetrievedText(Struct, frozen=True):
-    """A document that an agent retrieved; ``rank`` counts from 1, ``title`` and the like are in ``metadata``."""
+    """A document that an agent retrieved; ``rank`` counts from 1, ``metadata`` holds the title and the like."""
 
     doc_id: str
     text: str
@@ -53,19 +53,18 @@ class RetrievedText(Struct, frozen=True):
 
 
 class AgentReply(Struct, frozen=True):
-    """All that one agent gave for one query.
+    """An agent's reply to one query.
 
     Attributes:
-        answer: never blank; citations stand in it as the agent wrote them.
-        documents: what was retrieved, best first; empty where the agent does not tell or has no retrieval.
-        citations: doc_ids of what the answer cites, each once, in the order of their first mention.
-        latency_s: seconds that the agent took for the answer, as its user sees them: of a system behind an address
-            from sending the request to the last byte. Waiting for a turn and failed attempts are not in it. ``None``
-            where it is not known, as of a file.
-        usage: tokens of all calls, embeddings of the query among them.
-        calls: requests to models, or to the agent itself where it stands behind an address; failed attempts count.
-        cost_usd: price of all calls, ``None`` where one is not known.
-        tried_s: seconds of all attempts together, without the waits between them; ``None`` where nobody knows.
+        answer: never blank; contains citations as the agent wrote them.
+        documents: the retrieved documents, best first; empty if the agent does not report them or has no retrieval.
+        citations: doc_ids that the answer cites, each once, by first mention.
+        latency_s: seconds until the answer as the agent's user sees them: for a remote agent from sending the request
+            to the last byte. Excludes queueing and failed attempts. ``None`` if unknown, as for recorded answers.
+        usage: tokens of all calls, including embeddings of the query.
+        calls: requests to models, or to a remote agent itself; failed attempts count.
+        cost_usd: price of all calls, ``None`` if one price is unknown.
+        tried_s: seconds of all attempts, without the waits between them; ``None`` if unknown.
     """
 
     answer: str
@@ -79,7 +78,7 @@ class AgentReply(Struct, frozen=True):
 
 
 class AgentFailure(Struct, frozen=True):
-    """A reply that did not come about. It is stored, counted and shown, and never becomes an answer.
+    """An agent's failure to reply. It is stored, counted and shown, and never used as an answer.
 
     Attributes:
         cause: one of ``AGENT_CAUSES``.
@@ -101,39 +100,39 @@ ReplyOrFailure: TypeAlias = AgentReply | AgentFailure
 class Agent(Protocol):
     """A system under evaluation.
 
-    It keeps within its own limits: any number of replies may be asked for at once.
+    It enforces its own limits: callers may request any number of replies at once.
     """
 
     @property
     def name(self) -> str:
-        """How files and tables call the agent."""
+        """The agent's name in files and tables."""
         ...
 
     @property
     def identity(self) -> str:
-        """Hash of everything that decides its replies: kind, settings, model, words of its prompts, corpus."""
+        """Hash of everything that affects its replies: kind, settings, model, prompts, corpus."""
         ...
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of its results must know, a sentence each; a stand-in for embeddings says so here."""
+        """Remarks for readers of its results, one sentence each, such as that hashed words replace embeddings."""
         ...
 
     async def reply(self, query: Query) -> ReplyOrFailure:
-        """Answer one query. Whatever goes wrong is an ``AgentFailure``, except an error in this program."""
+        """Answer one query. Every failure is an ``AgentFailure``; only bugs of this program raise."""
         ...
 
     async def close(self) -> None:
-        """Release connections and memory that are the agent's own."""
+        """Release the agent's connections and memory."""
         ...
 
 
 class Meter(Struct):
-    """Seconds, tokens, calls and dollars so far; dollars are ``None`` once a price is not known.
+    """Seconds, tokens, calls and dollars so far; dollars are ``None`` once a price is unknown.
 
     Attributes:
-        latency_s: of each step, but for its failed attempts.
-        tried_s: with its failed attempts.
+        latency_s: of each step, without failed attempts.
+        tried_s: with failed attempts.
     """
 
     latency_s: float = 0.0
@@ -143,7 +142,6 @@ class Meter(Struct):
     cost_usd: float | None = 0.0
 
     def count(self, usage: Usage, calls: int, cost_usd: float | None) -> None:
-        """Add the calls of one step."""
         self.usage += usage
         self.calls += calls
         if calls:
@@ -151,7 +149,7 @@ class Meter(Struct):
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Count the seconds of a step that is worked on here."""
+        """Add the seconds of the block, for a step that runs locally."""
         started = time.perf_counter()
         try:
             yield
@@ -159,14 +157,14 @@ class Meter(Struct):
             self.add_seconds(time.perf_counter() - started)
 
     def add_seconds(self, seconds: float) -> None:
-        """Count a step that was not tried again, or of which nobody knows it."""
+        """Add a step that had no failed attempts, or whose failed attempts are unknown."""
         self.latency_s += seconds
         self.tried_s += seconds
 
     def reply(
         self, answer: str, documents: Sequence[RetrievedText] = (), citations: Sequence[str] = ()
     ) -> AgentReply | AgentFailure:
-        """The reply with what it took; without an answer there is none."""
+        """The reply with the figures so far; a failure if the answer is blank."""
         if not answer.strip():
             return self.failure(ProviderError("empty", "the agent gave no answer"))
         return AgentReply(
@@ -181,6 +179,6 @@ class Meter(Struct):
         )
 
     def failure(self, error: ProviderError) -> AgentFailure:
-        """The failure with what was spent on it."""
-        took = (self.latency_s, self.usage, self.calls, self.cost_usd, self.tried_s)
-        return AgentFailure(error.cause, str(error), *took)
+        """The failure with the figures so far."""
+        figures = (self.latency_s, self.usage, self.calls, self.cost_usd, self.tried_s)
+        return AgentFailure(error.cause, str(error), *figures)

@@ -1,1 +1,1 @@
-"""Files as they come and go: tables, TREC lines, recorded judgments."""
+"""Readers and writers of files: tables, qrels, runs, test collections, recorded judgments."""

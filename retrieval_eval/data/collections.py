@@ -1,7 +1,7 @@
-"""Test collections: topics, and the documents of corpora that are too large to be loaded.
+"""Readers of test collections: topics, and documents of corpora that are too large for memory.
 
-Both stand in tables, in two columns without a header, or in a data set of ir_datasets, named ``irds:NAME``, which
-downloads what it does not have; topics also in TREC's SGML, whose fields need no end, and XML.
+Both come from tables, from two columns without a header, or from a data set of ir_datasets, named ``irds:NAME``, which
+ir_datasets downloads if needed. Topics also come in TREC's SGML, whose fields need no closing tag, and in XML.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _IRDS = "irds:"
 
 
 def irds_name(source: Path | str) -> str | None:
-    """The dataset's name, or ``None`` where a file is named."""
+    """The name of the ir_datasets data set; ``None`` if ``source`` is a file."""
     return str(source).removeprefix(_IRDS) if str(source).startswith(_IRDS) else None
 
 
@@ -41,17 +41,17 @@ def irds_rows(
     aliases: Mapping[str, Sequence[str]],
     wanted: Set[str] | None = None,
 ) -> Iterator[Row]:
-    """Queries, labels or documents of a data set as rows; columns go by the canonical names of ``aliases``.
+    """Stream queries, labels or documents of a data set as rows, with the canonical column names of ``aliases``.
 
     Args:
-        name: of the data set.
+        name: the data set.
         part: what to read.
         aliases: other spellings of the columns.
-        wanted: ids of documents, which are then looked up in the data set's index; all are read without it.
+        wanted: document ids to look up in the data set's index; by default all are read.
 
     Raises:
         MissingExtraError: ir_datasets is not installed.
-        InputError: there is no such data set, it has no such part, or it cannot be fetched.
+        InputError: the data set does not exist, lacks the part, or cannot be downloaded.
     """
     try:
         import ir_datasets
@@ -64,12 +64,14 @@ def irds_rows(
     if not dataset.has(part):
         raise InputError(f"{_IRDS}{name}: this dataset of ir_datasets has no {part}")
     try:
-        some = None if wanted is None else dataset.docs_store().get_many_iter(sorted(wanted))
-        for number, record in enumerate(getattr(dataset, f"{part}_iter")() if some is None else some, start=1):
+        documents = None if wanted is None else dataset.docs_store().get_many_iter(sorted(wanted))
+        for number, record in enumerate(
+            getattr(dataset, f"{part}_iter")() if documents is None else documents, start=1
+        ):
             names = canonical_names(record._fields, aliases)
             cells = {names[field]: _irds_cell(value) for field, value in record._asdict().items()}
             yield Row(Path(_IRDS + name), number, cells)
-    except (OSError, RuntimeError) as error:  # what its downloads raise
+    except (OSError, RuntimeError) as error:  # raised by its downloads
         first = (str(error) or type(error).__name__).splitlines()[0]
         raise InputError(f"{_IRDS}{name}: ir_datasets cannot get it: {first}") from error
 
@@ -83,14 +85,14 @@ def _irds_cell(value: object) -> Cell:
 def read_topics(source: Path | str) -> dict[str, Query]:
     """Read queries by query_id, in the order of the file.
 
-    A table has ``qid`` and ``query``, or ``TOPIC_NAMES``. Other files hold TREC topics if
-    they begin with ``<``, else lines ``qid<TAB>query``, as does a ``.tsv`` without a header. ``irds:NAME`` names a
-    dataset of ir_datasets. JSONL with a record per run and topic may repeat a query: what the records agree on is kept.
+    A table has ``qid`` and ``query``, or spellings in ``TOPIC_NAMES``. Other files hold TREC topics if they begin with
+    ``<``, else lines ``qid<TAB>query``, like a ``.tsv`` without a header. ``irds:NAME`` is a data set of ir_datasets.
+    JSONL with one record per run and topic may repeat a query: then columns with equal values in all records are used.
 
     Raises:
-        DataError: the file cannot be read, has no topic, an id or text is empty, or an id has two texts. Names file,
+        DataError: the file cannot be read or has no topic, an id or text is empty, or an id has two texts. Names file,
             line and value.
-        MissingExtraError: ir_datasets is named and not installed.
+        MissingExtraError: ir_datasets is not installed, but ``source`` needs it.
     """
     topics: dict[str, Query] = {}
     rows: dict[str, Row] = {}
@@ -110,39 +112,42 @@ def read_topics(source: Path | str) -> dict[str, Query]:
 
 
 def topic_rows(source: Path | str, columns: Columns | None = None, *, ids: bool = True) -> Iterator[Row]:
-    """The records with ``qid`` and ``query``, at least one, otherwise as they stand there; see ``read_topics``.
+    """Stream the records with ``qid`` and ``query``, unchanged except for messages; see ``read_topics``.
 
     Args:
         source: the file or data set.
-        columns: which columns of a table the user says they are, see ``canonical_names``.
+        columns: the user's choice of columns, see ``canonical_names``.
         ids: whether a table must have ``qid``.
+
+    Raises:
+        DataError: see ``read_topics``; also if there is no record.
     """
     rows = _topic_rows(source, columns, ids=ids)
     first = next(rows, None)
     if first is None:
-        raise DataError(source, "holds no topic")
+        raise DataError(source, "contains no topic")
     yield with_messages(first)
     yield from map(with_messages, rows)
 
 
 def _topic_rows(source: Path | str, columns: Columns | None, *, ids: bool) -> Iterator[Row]:
     path = Path(source)
-    plain = irds_name(source) is None and known_format(path) is None
-    if plain and next((line for _, line in read_lines(path) if not line.isspace()), "").lstrip().startswith("<"):
+    is_text_file = irds_name(source) is None and known_format(path) is None
+    if is_text_file and next((line for _, line in read_lines(path) if not line.isspace()), "").lstrip().startswith("<"):
         return _read_markup(path)
-    return _rows(source, "queries", ("qid", "query"), TOPIC_NAMES, said=columns, ids=ids)
+    return _rows(source, "queries", ("qid", "query"), TOPIC_NAMES, chosen=columns, ids=ids)
 
 
 def _columns(row: Row) -> dict[str, str]:
-    plain = (name for name, cell in row.values.items() if not isinstance(cell, list | dict))
-    return {name: text for name in plain if name not in {"qid", "query"} and (text := row.text(name))}
+    scalar_names = (name for name, cell in row.values.items() if not isinstance(cell, list | dict))
+    return {name: text for name in scalar_names if name not in {"qid", "query"} and (text := row.text(name))}
 
 
 _IDS = ("num", "number", "id", "qid")
 _TEXTS = ("title", "query", "question", "text", "description", "")
 _NAMES = {"desc": "description", "narr": "narrative"}
 _LABELS = {"num": "Number:", "title": "Topic:", "description": "Description:", "narrative": "Narrative:"}
-"""What SGML topics write before a field's value."""
+"""Labels that SGML topics write before a field's value."""
 
 _START = re.compile(r"<top(?:ic)?[\s>]", re.IGNORECASE)
 _SGML_TOPIC = re.compile(r"<top(?:ic)?\b[^>]*>(.*?)</top(?:ic)?>", re.DOTALL | re.IGNORECASE)
@@ -154,11 +159,11 @@ def _read_markup(path: Path) -> Iterator[Row]:
     """Every topic as a row with ``qid``, ``query`` and its other fields.
 
     Raises:
-        DataError: the file is neither SGML nor XML topics, or declares entities of its own.
+        DataError: the file is neither SGML nor XML topics, or declares entities.
     """
     text = "".join(line for _, line in read_lines(path, whole=True)).replace("\r\n", "\n")
     if "<!ENTITY" in text.upper():
-        raise DataError(path, "topics that declare entities are not read")
+        raise DataError(path, "topics may not declare entities; remove the declarations")
     lines = [text.count("\n", 0, start.start()) + 1 for start in _START.finditer(text)]
     lower = text.lower()
     topics = _sgml(text) if "<num>" in lower and "</num>" not in lower else _xml(path, text)
@@ -177,13 +182,13 @@ def _sgml(text: str) -> Iterator[dict[str, str]]:
 def _xml(path: Path, text: str) -> Iterator[dict[str, str]]:
     from xml.etree import ElementTree as ET
 
-    body = _XML_HEAD.sub("", text)  # some files have many roots and some have one: here all have one more
-    cut = text.count("\n") - body.count("\n")
+    body = _XML_HEAD.sub("", text)  # some files have several roots, so one is added around them
+    removed_lines = text.count("\n") - body.count("\n")
     try:
-        root = ET.fromstring(f"<all>{body}</all>")  # noqa: S314 - entities were refused, expat bounds the rest
+        root = ET.fromstring(f"<all>{body}</all>")  # noqa: S314 - entities were refused, expat limits the rest
     except ET.ParseError as error:
         problem = f"neither TREC's SGML topics (<num> without an end) nor XML: {error}"
-        raise DataError(path, problem, line=error.position[0] + cut) from error
+        raise DataError(path, problem, line=error.position[0] + removed_lines) from error
     for topic in root.iter():
         if topic.tag.lower() in {"top", "topic"}:
             yield _xml_fields(topic)
@@ -198,7 +203,7 @@ def _xml_fields(topic: Element) -> dict[str, str]:
 
 
 def _add_field(fields: dict[str, str], tag: str, text: str) -> None:
-    """Keep a field on one line; several of one name stand below each other."""
+    """Add a field's text as one line; repeated fields are joined by line breaks."""
     name = _NAMES.get(tag.lower(), tag.lower())
     value = " ".join(text.split())
     if (label := _LABELS.get(name, "")) and value.lower().startswith(label.lower()):
@@ -208,66 +213,69 @@ def _add_field(fields: dict[str, str], tag: str, text: str) -> None:
 
 
 def _topic_row(path: Path, line: int, fields: Mapping[str, str]) -> Row:
-    ident = next((name for name in _IDS if name in fields), "")
-    text = next((name for name in _TEXTS if name in fields), "")
-    others = {name: value for name, value in fields.items() if name not in {ident, text, ""}}
-    return Row(path, line, {**others, "qid": fields.get(ident, "") if ident else "", "query": fields.get(text, "")})
+    id_field = next((name for name in _IDS if name in fields), "")
+    text_field = next((name for name in _TEXTS if name in fields), "")
+    others = {name: value for name, value in fields.items() if name not in {id_field, text_field, ""}}
+    return Row(
+        path, line, {**others, "qid": fields.get(id_field, "") if id_field else "", "query": fields.get(text_field, "")}
+    )
 
 
 _DOCUMENT_NAMES = names_of("did", "document")
 
 
 def fetch_documents(sources: Iterable[Path | str], wanted: Set[str]) -> dict[str, Document]:
-    """The documents with the wanted ids, streamed out of corpora; reading stops when all are found.
+    """Look up documents by id, streaming the corpora; stops as soon as all are read.
 
-    CSV, TSV, JSONL and Parquet, plain or gzip, with an id and a text as ``NAMES`` lists; ``.tsv`` without a
-    header and files of any other name as ``id<TAB>text``; ``irds:NAME`` for a dataset of ir_datasets. Every other
-    column that has a value becomes metadata, and ``website`` is the host of ``url`` where the corpus does not say.
+    Corpora are CSV, TSV, JSONL and Parquet, plain or gzip, with an id and a text under a spelling in ``NAMES``; a
+    ``.tsv`` without a header and files with other extensions hold ``id<TAB>text``; ``irds:NAME`` is a data set of
+    ir_datasets. Every other non-empty column becomes metadata; ``website`` is the host of ``url`` unless the corpus has
+    that column.
 
     Returns:
-        Documents by doc_id, in the order of the corpora. What no corpus has is not there. Of two documents with one id
-        the first counts.
+        Documents by doc_id, in the order of the corpora, without the missing ones. If an id is repeated, the first
+        document counts.
 
     Raises:
-        DataError: a file cannot be read, lacks the columns, or has a line that is broken, as far as it was read: the
-            lines of unwanted documents only have to end as they should.
-        MissingExtraError: ir_datasets is named and not installed.
+        DataError: a file cannot be read, lacks the columns, or has a broken line before the last document that was
+            needed. Lines of other documents are not fully checked.
+        MissingExtraError: ir_datasets is not installed, but a source needs it.
     """
-    found: dict[str, Document] = {}
+    documents: dict[str, Document] = {}
     reading = ColumnsRead({*_DOCUMENT_NAMES, "title"}, kept=KEPT)
     for source in sources:
-        left = wanted - found.keys()
-        if not left:
+        missing = wanted - documents.keys()
+        if not missing:
             break
-        for row in _rows(source, "docs", ("did", "document"), _DOCUMENT_NAMES, wanted=left):
+        for row in _rows(source, "docs", ("did", "document"), _DOCUMENT_NAMES, wanted=missing):
             reading.add(row)
             document = document_of(row)
-            if document.doc_id in left:
-                found.setdefault(document.doc_id, document)
-            if len(found) == len(wanted):
+            if document.doc_id in missing:
+                documents.setdefault(document.doc_id, document)
+            if len(documents) == len(wanted):
                 break
-    reading.say(f"documents: {len(found):,} of {len(wanted):,} that are needed")
-    return found
+    reading.say(f"documents: {len(documents):,} of {len(wanted):,} that are needed")
+    return documents
 
 
 def read_corpus(sources: Iterable[Path | str]) -> Iterator[Document]:
-    """Stream all documents of corpora, in the forms that ``fetch_documents`` reads.
+    """Stream all documents of corpora, in the formats of ``fetch_documents``.
 
     Raises:
-        DataError: as there, for every line.
-        MissingExtraError: as there.
+        DataError: as in ``fetch_documents``, for every line.
+        MissingExtraError: as in ``fetch_documents``.
     """
     reading, number = ColumnsRead({*_DOCUMENT_NAMES, "title"}, kept=KEPT), 0
     for source in sources:
         for row in reading.through(_rows(source, "docs", ("did", "document"), _DOCUMENT_NAMES)):
             number += 1
             yield document_of(row)
-    if number:  # a folder of files is said by who reads those
+    if number:  # reading a folder of documents is reported elsewhere
         reading.say(f"documents: {number:,}")
 
 
 def document_of(row: Row) -> Document:
-    """The document of a row with ``did`` and ``document``."""
+    """The document of a row with ``did`` and ``document``; other columns become metadata."""
     metadata = {
         name: text
         for name, cell in row.values.items()
@@ -281,7 +289,7 @@ def document_of(row: Row) -> Document:
 def _host(url: str) -> str:
     try:
         return urlsplit(url).hostname or ""
-    except ValueError:  # not an address
+    except ValueError:  # not a URL
         return ""
 
 
@@ -292,31 +300,31 @@ def _rows(
     aliases: Mapping[str, Sequence[str]],
     *,
     wanted: Set[str] | None = None,
-    said: Columns | None = None,
+    chosen: Columns | None = None,
     ids: bool = True,
 ) -> Iterator[Row]:
-    """Rows with an id and a text, of a table, of lines ``id<TAB>text`` or of ir_datasets; the wanted ones alone."""
+    """Rows with an id and a text, from a table, lines ``id<TAB>text`` or ir_datasets; only ``wanted`` ids, if given."""
     if (name := irds_name(source)) is not None:
         return irds_rows(name, part, aliases, wanted)
-    path, ident = Path(source), columns[0]
+    path, id_column = Path(source), columns[0]
     kind = known_format(path)
-    headed = kind in {None, "tsv"} and _has_header(path, aliases)
-    if kind is None or (kind == "tsv" and not headed):
-        pairs = islice(_read_pairs(path, columns), int(headed), None)
-        return pairs if wanted is None else (row for row in pairs if row.values[ident] in wanted)
+    has_header = kind in {None, "tsv"} and _has_header(path, aliases)
+    if kind is None or (kind == "tsv" and not has_header):
+        pairs = islice(_read_pairs(path, columns), int(has_header), None)
+        return pairs if wanted is None else (row for row in pairs if row.values[id_column] in wanted)
     required = columns if ids else columns[1:]
-    return read_rows(path, required, aliases, None if wanted is None else Only(ident, wanted), said)
+    return read_rows(path, required, aliases, None if wanted is None else Only(id_column, wanted), chosen)
 
 
 def _has_header(path: Path, aliases: Mapping[str, Sequence[str]]) -> bool:
-    """Whether the first line of a tab-separated file holds the name of a column, in any spelling of it."""
+    """Whether the first line of a tab-separated file holds a column name in any spelling."""
     names = {name for canonical, spellings in aliases.items() for name in (canonical, *spellings)}
     first = next((line for _, line in read_lines(path)), "")
     return any(field.strip() in names for field in first.split("\t"))
 
 
 def _read_pairs(path: Path, columns: tuple[str, str]) -> Iterator[Row]:
-    """The lines of a file without a header. The text stands as it is: quotes mean nothing."""
+    """The lines of a file without a header. Text is used verbatim: quotes have no meaning."""
     for number, line in read_lines(path):
         fields = line.rstrip("\r\n").split("\t")
         if len(fields) == 2 and not line.isspace():

@@ -1,6 +1,6 @@
-"""What tables were read as: said once for each table, to whoever listens.
+"""Logs how the columns of tables were read, one line per table.
 
-A command prints it on standard error; a program that wants it sets the level of the logger ``ragleague.read`` to INFO.
+Commands print these lines on standard error; a program sees them if it sets the logger ``ragleague.read`` to INFO.
 """
 
 from __future__ import annotations
@@ -15,58 +15,58 @@ from retrieval_eval.data.rows import Row
 
 READ: Final = logging.getLogger("ragleague.read")
 KEPT: Final = "kept as metadata"
-"""What becomes of further columns of queries, documents and answers."""
+"""Use of further columns of queries, documents and answers."""
 _FILES: Final = 3
-"""Files that a line names; more are counted."""
+"""Most files named in a line; the others are counted."""
 _LAYOUTS: Final = 4
-"""Sets of columns that have a line each."""
+"""Most sets of columns with a line each."""
 _COLUMNS: Final = 12
-"""Likewise columns that are not used."""
+"""Most unused columns named in a line."""
 _NAME: Final = 40
-"""Characters of a column's name."""
+"""Most characters of a column's name."""
 
 
 class ColumnsRead:
-    """What the columns of some tables are: gathered row by row, then said."""
+    """Collects how the columns of tables were read, row by row, then logs it."""
 
     def __init__(self, used: Collection[str], *, kept: str = "") -> None:
-        """Begin.
+        """Start with no tables.
 
         Args:
-            used: our columns that are read.
-            kept: what becomes of the others, if anything.
+            used: the canonical columns that are read.
+            kept: what happens to other columns, if anything.
         """
         self._used, self._kept = used, kept
         self._called: dict[tuple[str, str], dict[str, str]] = {}
         self._last: Mapping[str, str] | None = None
 
     def add(self, row: Row, form: str = "") -> None:
-        """A row was read; ``form`` says of which tool or study the file is, where that is not a plain table."""
+        """Record the columns of a row; ``form`` names the tool or study if the file is not a plain table."""
         if row.called is not self._last:
             self._last = row.called
             self._called.setdefault((str(row.path), form), {}).update(row.called)
 
     def through(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """The same rows, added as they are read."""
+        """Yield the rows, recording each."""
         for row in rows:
             self.add(row)
             yield row
 
     def say(self, count: str = "", *, plain: bool = True) -> None:
-        """Say it, alike tables together.
+        """Log the columns; tables with the same columns share a line.
 
         Args:
-            count: what was read in all.
-            plain: also of tables whose columns all go by our names and are all read.
+            count: a summary of all that was read.
+            plain: whether to include tables whose columns are all used under their own names.
         """
-        alike: dict[tuple[str, str], list[str]] = {}
+        paths_by_columns: dict[tuple[str, str], list[str]] = {}
         for (path, form), called in self._called.items():
             if not plain and all(theirs == ours in self._used for theirs, ours in called.items()):
                 continue
-            alike.setdefault((form, self._columns(called)), []).append(path)
+            paths_by_columns.setdefault((form, self._columns(called)), []).append(path)
         lines = [
             f"{_listed(paths, _FILES)}{f' ({form})' if form else ''}{f': {columns}' if columns else ''}"
-            for (form, columns), paths in alike.items()
+            for (form, columns), paths in paths_by_columns.items()
         ]
         if len(lines) > _LAYOUTS:
             lines = [*lines[:_LAYOUTS], f"{len(lines) - _LAYOUTS} more kinds of tables, with other columns"]
@@ -76,25 +76,25 @@ class ColumnsRead:
             READ.info("%s", line)
 
     def _columns(self, called: Mapping[str, str]) -> str:
-        given = {_clipped(theirs): ours for theirs, ours in called.items() if theirs.strip()}
-        read = [ours if ours == theirs else f"{ours}={theirs}" for theirs, ours in given.items() if ours in self._used]
-        rest = [theirs for theirs, ours in given.items() if ours not in self._used]
-        kept = f", {self._kept}" if self._kept else ""
-        parts = [", ".join(read), f"not used{kept}: {_listed(rest, _COLUMNS)}" if rest else ""]
+        canonical = {_clipped(theirs): ours for theirs, ours in called.items() if theirs.strip()}
+        read = [
+            ours if ours == theirs else f"{ours}={theirs}" for theirs, ours in canonical.items() if ours in self._used
+        ]
+        unused = [theirs for theirs, ours in canonical.items() if ours not in self._used]
+        use = f", {self._kept}" if self._kept else ""
+        parts = [", ".join(read), f"not used{use}: {_listed(unused, _COLUMNS)}" if unused else ""]
         return "; ".join(filter(None, parts))
 
 
 def say_read(path: Path | str, called: Mapping[str, str], used: Collection[str], count: str = "") -> None:
-    """Say of one table which of its columns are read, by the names in ``called``."""
+    """Log which columns of one table were used; ``called`` maps its columns to canonical names."""
     reading = ColumnsRead(used)
     reading.add(Row(Path(path), 0, {}, called=called))
     reading.say(count)
 
 
 def say_count(paths: Sequence[Path | str], **counts: int) -> None:
-    """Say how much there is in some files, if there are any."""
-    if not paths:
-        return
+    """Log counts of what some files contain; nothing without files."""
     if not paths:
         return
     numbers = ", ".join(f"{name}: {number:,}" for name, number in counts.items())
@@ -105,17 +105,17 @@ def _clipped(name: str) -> str:
     return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
 
 
-def _listed(names: Sequence[str], most: int) -> str:
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+def _listed(names: Sequence[str], limit: int) -> str:
+    more = f" and {len(names) - limit:,} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
 
 
 @contextmanager
 def unsaid() -> Iterator[None]:
-    """Read within the block without a word, such as to compare."""
-    before = READ.disabled
+    """Log nothing within the block, for example when files are read only to compare them."""
+    was_disabled = READ.disabled
     READ.disabled = True
     try:
         yield
     finally:
-        READ.disabled = before
+        READ.disabled = was_disabled

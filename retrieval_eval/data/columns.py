@@ -1,7 +1,7 @@
-"""Tables as columns: every text once, and a number for each row, without an object for any row.
+"""Tables as columns: each distinct text once, and an integer code per row; no Python object per row.
 
-Reading is as strict as ``tables.read_rows``. What is wrong with a table is found in its columns; the row that says so
-best is read again by itself, and only then.
+Reading is as strict as ``tables.read_rows``: faults are detected in the columns, and only the faulty row is read again,
+for its error message.
 """
 
 from __future__ import annotations
@@ -25,55 +25,55 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _BLOCK = 1 << 20
-"""Bytes that are looked through at once."""
+"""Bytes per read when searching a file for quotes and NUL."""
 
 
 class Texts(NamedTuple):
-    """A column of texts: each one once, as it first came, and which of them each row has."""
+    """A column of texts: the distinct texts in order of first occurrence, and for each row the index of its text."""
 
     names: Sequence[str | None]
     codes: NDArray[np.int32]
 
     def of(self, rows: NDArray[Any]) -> Texts:
-        """The column of some rows."""
+        """The column restricted to some rows."""
         return Texts(self.names, self.codes[rows])
 
     def each(self) -> list[str]:
-        """The text of each row, ``""`` for none."""
+        """The text of each row; ``""`` for ``None``."""
         names = [name or "" for name in self.names]
         return [names[code] for code in self.codes.tolist()]
 
 
 def in_order(*columns: Texts) -> tuple[tuple[str, ...], tuple[NDArray[np.int32], ...]]:
-    """The texts that rows of some columns have, in their order, and which each row has in each column."""
-    used = [np.bincount(column.codes, minlength=len(column.names)).tolist() for column in columns]
-    own = (itertools.compress(column.names, number) for column, number in zip(columns, used, strict=True))
-    names = tuple(sorted(set(map(str, itertools.chain(*own)))))
-    place = {name: at for at, name in enumerate(names)}
+    """The sorted distinct texts of several columns, and for each column its rows as indices into them."""
+    use_counts = [np.bincount(column.codes, minlength=len(column.names)).tolist() for column in columns]
+    used_names = (itertools.compress(column.names, counts) for column, counts in zip(columns, use_counts, strict=True))
+    names = tuple(sorted(set(map(str, itertools.chain(*used_names)))))
+    index = {name: counts for counts, name in enumerate(names)}
     return names, tuple(
-        np.array([place.get(str(name), -1) for name in column.names], np.int32)[column.codes] for column in columns
+        np.array([index.get(str(name), -1) for name in column.names], np.int32)[column.codes] for column in columns
     )
 
 
 def joined(columns: Sequence[Texts]) -> Texts:
-    """The rows of several columns below each other."""
+    """Concatenate the rows of several columns."""
     if len(columns) == 1:
         return columns[0]
-    place: dict[str | None, int] = {}
+    index: dict[str | None, int] = {}
     codes = [
-        np.array([place.setdefault(name, len(place)) for name in column.names], np.int32)[column.codes]
+        np.array([index.setdefault(name, len(index)) for name in column.names], np.int32)[column.codes]
         for column in columns
     ]
-    return Texts(list(place), np.concatenate(codes))
+    return Texts(list(index), np.concatenate(codes))
 
 
 class TextTable(NamedTuple):
     """Rows that have the same columns.
 
     Attributes:
-        columns: by name, in the order of the file; ``""`` stands for an empty cell.
-        places: of the rows in the file, from 0 and ascending, shape (rows,).
-        line: of the first of them; in Parquet the row.
+        columns: by name, in the order of the file; ``""`` is an empty cell.
+        places: indices of the rows in the file, from 0 and ascending, shape (rows,).
+        line: line number of the first row; in Parquet its row number.
     """
 
     columns: Mapping[str, Texts]
@@ -82,20 +82,20 @@ class TextTable(NamedTuple):
 
 
 def read_text_columns(path: Path | str) -> list[TextTable]:
-    """The cells of a table as texts: one table, but of JSONL one for each set of columns that its lines have.
+    """Read the cells of a table as texts: one table, or for JSONL one per distinct set of keys.
 
     Raises:
-        DataError: as ``read_rows`` raises it.
+        DataError: see ``read_rows``.
     """
     path = Path(path)
     kind = table_format(path)
     columns: dict[str, Texts] | None = None
     if kind == "parquet":
-        columns = _of_parquet(path)
+        columns = _parquet_columns(path)
     elif kind in {"csv", "tsv"}:
-        columns = _of_delimited(path)
+        columns = _delimited_columns(path)
     if columns is None:
-        return _of_rows(read_rows(path))
+        return _tables_of_rows(read_rows(path))
     size = next(iter(columns.values())).codes.size if columns else 0
     if not size:
         raise DataError(path, "the table has no rows; add at least one")
@@ -103,12 +103,12 @@ def read_text_columns(path: Path | str) -> list[TextTable]:
 
 
 def row_at(path: Path | str, place: int) -> Row:
-    """One row of a table, by its place from 0: for saying what is wrong with it."""
+    """One row of a table by its index from 0, to report what is wrong with it."""
     return next(itertools.islice(read_rows(path), place, None))
 
 
-def _of_delimited(path: Path) -> dict[str, Texts] | None:
-    """Columns of CSV; ``None`` where only reading it row by row tells what is in it, or what is wrong with it."""
+def _delimited_columns(path: Path) -> dict[str, Texts] | None:
+    """Columns of a CSV; ``None`` if Arrow cannot read it faithfully, so that it must be read row by row."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -120,14 +120,14 @@ def _of_delimited(path: Path) -> dict[str, Texts] | None:
             quoted |= b'"' in block
             if b"\0" in block:
                 return None
-    if quoted:  # Arrow takes quotes that are none, such as of a field that never ends
+    if quoted:  # Arrow accepts faulty quotes, such as one that is never closed
         try:
             deque(csv_records(path, delimiter), maxlen=0)
         except DataError:
             return None
     numbers = [str(number) for number in range(len(header))]
     try:
-        # Arrow's threads must not hold a file of Python's: one that is let go while the program ends would abort it.
+        # Arrow's threads must not hold a Python file: releasing one while the program exits would abort it.
         with pa.OSFile(str(path)) as raw, pa.CompressedInputStream(raw, "gzip") if is_gzip(path) else raw as source:
             table = csv.read_csv(
                 source,
@@ -139,7 +139,7 @@ def _of_delimited(path: Path) -> dict[str, Texts] | None:
                     strings_can_be_null=False,
                 ),
             )
-    except (pa.ArrowException, OSError):  # such as of zeros behind gzip data
+    except (pa.ArrowException, OSError):  # such as zeros after the gzip data
         return None
     names = [name for name in header if name]
     columns = {name: _texts(path, column) for name, column in zip(names, table.columns, strict=True)}
@@ -147,17 +147,17 @@ def _of_delimited(path: Path) -> dict[str, Texts] | None:
 
 
 def _has_blank_row(columns: Iterable[Texts]) -> bool:
-    """Whether some row has no text at all, as spreadsheets write them."""
-    blank: NDArray[np.bool_] | None = None
+    """Whether some row is blank in every column, as spreadsheets write them."""
+    blank_rows: NDArray[np.bool_] | None = None
     for column in columns:
-        without = np.array([not (name or "").strip() for name in column.names], np.bool_)
-        if not without.any():
+        blank_names = np.array([not (name or "").strip() for name in column.names], np.bool_)
+        if not blank_names.any():
             return False
-        blank = without[column.codes] if blank is None else blank & without[column.codes]
-    return blank is not None and bool(blank.any())
+        blank_rows = blank_names[column.codes] if blank_rows is None else blank_rows & blank_names[column.codes]
+    return blank_rows is not None and bool(blank_rows.any())
 
 
-def _of_parquet(path: Path) -> dict[str, Texts]:
+def _parquet_columns(path: Path) -> dict[str, Texts]:
     with open_parquet(path) as file:
         table = file.read()
         columns = {name: _texts(path, column) for name, column in zip(table.column_names, table.columns, strict=True)}
@@ -174,44 +174,46 @@ def _of_parquet(path: Path) -> dict[str, Texts]:
 
 
 def _texts(path: Path, column: pa.ChunkedArray) -> Texts:
-    """A column of any type as the texts that its cells have in CSV."""
+    """A column of any type as the texts that CSV would hold."""
     import pyarrow as pa
 
-    kind = column.type
-    if pa.types.is_nested(kind):
+    type_ = column.type
+    if pa.types.is_nested(type_):
         return _coded(plain(cell) for chunk in column.chunks for cell in cells(path, chunk))
-    if not pa.types.is_dictionary(kind):
+    if not pa.types.is_dictionary(type_):
         column = column.dictionary_encode()
-    whole = column.unify_dictionaries().combine_chunks()
-    if isinstance(whole, pa.ChunkedArray):  # a table without rows has no chunk
-        whole = whole.chunk(0) if whole.num_chunks else pa.array([], column.type)
-    names = [cell_text(plain(cell)) for cell in whole.dictionary.to_pylist()]
-    codes = whole.indices.cast(pa.int32())
+    encoded = column.unify_dictionaries().combine_chunks()
+    if isinstance(encoded, pa.ChunkedArray):  # a table without rows has no chunk
+        encoded = encoded.chunk(0) if encoded.num_chunks else pa.array([], column.type)
+    names = [cell_text(plain(cell)) for cell in encoded.dictionary.to_pylist()]
+    codes = encoded.indices.cast(pa.int32())
     if codes.null_count:
         codes = codes.fill_null(pa.scalar(len(names), pa.int32()))
         names.append("")
-    # The numbers as they lie in memory: Arrow's own way to numpy imports pandas, which takes half a second.
+    # Reads Arrow's buffer directly: Arrow's conversion to numpy imports pandas, which takes half a second.
     return _distinct(names, np.frombuffer(codes.buffers()[1], np.int32)[codes.offset : codes.offset + len(codes)])
 
 
 def _distinct(names: list[str], codes: NDArray[np.int32]) -> Texts:
-    """The same column with no text twice, and none that no row has."""
+    """The column without repeated and unused texts."""
     used = np.bincount(codes, minlength=len(names)) > 0
     if used.all() and len(set(names)) == len(names):
         return Texts(names, codes)
-    place: dict[str, int] = {}
-    renumbered = [place.setdefault(name, len(place)) if own else -1 for name, own in zip(names, used, strict=True)]
-    return Texts(list(place), np.array(renumbered, np.int32)[codes])
+    index: dict[str, int] = {}
+    renumbered = [
+        index.setdefault(name, len(index)) if is_used else -1 for name, is_used in zip(names, used, strict=True)
+    ]
+    return Texts(list(index), np.array(renumbered, np.int32)[codes])
 
 
 def _coded(cells: Iterable[Cell]) -> Texts:
-    place: dict[str, int] = {}
-    codes = array("i", (place.setdefault(cell_text(cell), len(place)) for cell in cells))
-    return Texts(list(place), np.frombuffer(codes, np.int32))
+    index: dict[str, int] = {}
+    codes = array("i", (index.setdefault(cell_text(cell), len(index)) for cell in cells))
+    return Texts(list(index), np.frombuffer(codes, np.int32))
 
 
-def _of_rows(rows: Iterator[Row]) -> list[TextTable]:
-    """Rows that come one by one, a table for each set of columns."""
+def _tables_of_rows(rows: Iterator[Row]) -> list[TextTable]:
+    """Tables from rows that come one by one, one table per distinct set of columns."""
     tables: dict[tuple[str, ...], tuple[int, array[int], dict[str, tuple[dict[str, int], array[int]]]]] = {}
     for place, row in enumerate(rows):
         header = tuple(row.values)

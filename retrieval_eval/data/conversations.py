@@ -1,4 +1,4 @@
-"""Queries that are turns of conversations: what was said before them, out of ``messages`` or of the earlier turns."""
+"""Queries that are turns of conversations: their earlier messages, from ``messages`` or from the columns of turns."""
 
 from __future__ import annotations
 
@@ -18,122 +18,124 @@ _ROLES: Final[Mapping[str, Role]] = {
     "agent": "assistant",
     "ai": "assistant",
 }
-"""As OpenAI, LangChain and MTRAG call them."""
-_UNSAID: Final = frozenset({"system", "developer", "tool", "function"})
-"""Roles whose messages neither a user nor an assistant said to the other, as OpenAI and LangChain call them."""
+"""Roles of OpenAI, LangChain and MTRAG, mapped to ours."""
+_INTERNAL_ROLES: Final = frozenset({"system", "developer", "tool", "function"})
+"""Roles of OpenAI and LangChain whose messages are neither the user's nor the assistant's."""
 _SIDES: Final = ("user", "assistant")
 _ASKED: Final = ("inputs", "question", "query", "user", "human", "input")
 _ANSWERED: Final = ("outputs", "answer", "response", "assistant", "ai", "bot", "output")
-"""What the two sides of a turn are called, where it is one object."""
-_SHOWN: Final = 40
-"""Characters of a value that an error shows."""
+"""Keys of the user's and the assistant's text if a turn is one object."""
+_MOST_SHOWN: Final = 40
+"""Most characters of a value in an error message."""
 
 
 def with_messages(row: Row) -> Row:
-    """The row with the question as its ``query`` and what was said before it as ``messages``, in the form of the store.
+    """The row with the question as ``query`` and the earlier messages as ``messages``, in the store's format.
 
-    The question is the last of the messages where the row has no other. A row without messages stays as it is.
-    Messages of systems and tools, and the assistant's calls of tools, are left out and counted (``Row.left_out``).
+    If the row has no other question, the last message is it. A row without messages is returned unchanged. Messages of
+    systems and tools, and the assistant's tool calls, are removed and counted (``Row.left_out``).
 
     Raises:
-        DataError: the messages are no list of messages of user and assistant, or do not end with a question.
+        DataError: ``messages`` is not a list of messages by user and assistant, or does not end with a question.
     """
-    given, query = row.values.get("messages"), row.values.get("query")
+    messages, query = row.values.get("messages"), row.values.get("query")
     if isinstance(query, list) or row.text("query").lstrip().startswith("[{"):
-        turns = row.listed("query")
-        if turns and any(isinstance(each, dict) for each in turns):  # as ragas has a conversation
-            given, query = turns, None
-    if given in (None, "", []) or (isinstance(given, str) and not given.strip()):
+        entries = row.listed("query")
+        if entries and any(isinstance(message, dict) for message in entries):  # ragas puts a conversation there
+            messages, query = entries, None
+    if messages in (None, "", []) or (isinstance(messages, str) and not messages.strip()):
         return row
-    listed = _objects(replace(row, values={"messages": given}))
-    spoken = [(number, each) for number, each in enumerate(listed, start=1) if not _is_unsaid(each)]
-    row, question = replace(row, left_out=len(listed) - len(spoken)), cell_text(query)
+    objects = _objects(replace(row, values={"messages": messages}))
+    spoken = [(number, message) for number, message in enumerate(objects, start=1) if not _is_internal(message)]
+    row, question = replace(row, left_out=len(objects) - len(spoken)), cell_text(query)
     if not spoken:
         if not question.strip():
             raise row.error("'messages' has none of the user, and there is no 'query'; end them with the question")
         return replace(row, values={**row.values, "messages": ""})
-    *before, last = (_message(row, number, each) for number, each in spoken)
+    *before, last = (_message(row, number, message) for number, message in spoken)
     if not question.strip():
         if last.role != "user":
             problem = "the last of 'messages' is the assistant's, and there is no 'query'; end them with the question"
-            raise row.error(problem, last.text[:_SHOWN])
+            raise row.error(problem, last.text[:_MOST_SHOWN])
         question = last.text
     elif last != Message("user", question.strip()):
         before.append(last)
-    said = Query("", "", messages=tuple(before)).columns.get("messages", "")
-    return replace(row, values={**row.values, "query": question, "messages": said})
+    earlier = Query("", "", messages=tuple(before)).columns.get("messages", "")
+    return replace(row, values={**row.values, "query": question, "messages": earlier})
 
 
 def _objects(row: Row) -> list[dict[str, Any]]:
-    listed = row.listed("messages")
-    said = [None] if listed is None else [message for each in listed for message in _of_turn(each)]
-    objects = [each for each in said if isinstance(each, dict)]
-    if len(objects) < len(said):
+    entries = row.listed("messages")
+    messages = [None] if entries is None else [message for entry in entries for message in _of_turn(entry)]
+    objects = [entry for entry in messages if isinstance(entry, dict)]
+    if len(objects) < len(messages):
         name = row.theirs("messages")
         problem = f"{name!r} must be a list of objects with role and content, else say columns: {{messages: null}}"
-        raise row.error(problem, row.text("messages")[:_SHOWN])
+        raise row.error(problem, row.text("messages")[:_MOST_SHOWN])
     return objects
 
 
-def _of_turn(each: Any) -> list[Any]:
-    """What a user and an assistant said in a turn, as LangChain and Prompt flow write it; a message as it is."""
+def _of_turn(entry: Any) -> list[Any]:
+    """The two messages of a turn in the form of LangChain or Prompt flow; a message alone is returned in a list."""
     sides: list[Any] = []
-    if isinstance(each, list | tuple):
-        sides = list(each)
-    elif isinstance(each, dict) and not _role(each):
-        sides = [next((each[name] for name in names if name in each), None) for names in (_ASKED, _ANSWERED)]
+    if isinstance(entry, list | tuple):
+        sides = list(entry)
+    elif isinstance(entry, dict) and not _role(entry):
+        sides = [next((entry[name] for name in names if name in entry), None) for names in (_ASKED, _ANSWERED)]
         sides = [next(iter(side.values()), None) if isinstance(side, dict) else side for side in sides]
     if len(sides) == len(_SIDES) and all(isinstance(side, str) for side in sides):
         return [{"role": role, "content": side} for role, side in zip(_SIDES, sides, strict=True)]
-    return [each]
+    return [entry]
 
 
-def _role(each: Mapping[str, Any]) -> str:
-    return str(next((each[name] for name in ("role", "speaker", "type") if name in each), ""))
+def _role(message: Mapping[str, Any]) -> str:
+    return str(next((message[name] for name in ("role", "speaker", "type") if name in message), ""))
 
 
-def _text(each: Mapping[str, Any]) -> Any:
-    return next((each[name] for name in ("content", "text") if name in each), None)
+def _text(message: Mapping[str, Any]) -> Any:
+    return next((message[name] for name in ("content", "text") if name in message), None)
 
 
-def _is_unsaid(each: Mapping[str, Any]) -> bool:
-    calls = each.get("tool_calls") or each.get("function_call")
-    return _role(each) in _UNSAID or bool(calls and not _text(each))
+def _is_internal(message: Mapping[str, Any]) -> bool:
+    calls = message.get("tool_calls") or message.get("function_call")
+    return _role(message) in _INTERNAL_ROLES or bool(calls and not _text(message))
 
 
-def _message(row: Row, number: int, each: Mapping[str, Any]) -> Message:
-    role, text = _role(each), _text(each)
+def _message(row: Row, number: int, message: Mapping[str, Any]) -> Message:
+    role, text = _role(message), _text(message)
     if role not in _ROLES:
         problem = f"message {number} of 'messages' is neither the user's nor the assistant's; leave it out"
-        raise row.error(problem, role or cell_text(dict(each))[:_SHOWN])
-    if isinstance(text, list) and text and all(isinstance(part, dict) for part in text):  # OpenAI's parts of a message
-        if strange := [str(part.get("type")) for part in text if not isinstance(part.get("text"), str)]:
+        raise row.error(problem, role or cell_text(dict(message))[:_MOST_SHOWN])
+    if (
+        isinstance(text, list) and text and all(isinstance(part, dict) for part in text)
+    ):  # OpenAI splits a message into parts
+        if other_types := [str(part.get("type")) for part in text if not isinstance(part.get("text"), str)]:
             problem = f"message {number} of 'messages' holds more than text; judges read text only, so leave it out"
-            raise row.error(problem, strange[0])
+            raise row.error(problem, other_types[0])
         text = "\n".join(part["text"] for part in text)
     if not isinstance(text, str) or not text.strip():
         problem = f"message {number} of 'messages' has no text as 'content'; write it, or leave the message out"
-        raise row.error(problem, cell_text(dict(each))[:_SHOWN])
+        raise row.error(problem, cell_text(dict(message))[:_MOST_SHOWN])
     return Message(_ROLES[role], text.strip())
 
 
 def query_id_of(row: Row) -> str:
-    """The id of a query that has none, of its text and of its place in a conversation; see ``with_messages``."""
+    """An id for a query without one, from its text and its place in the conversation; see ``with_messages``."""
     named = [row.text("conversation"), row.text("turn")]
     place = [row.text("messages")] if row.text("messages") else named if all(named) else []
     return id_of_text("q", "\n".join([*place, row.text("query")]))
 
 
 def earlier_turns(rows: Mapping[str, Row]) -> dict[str, list[str]]:
-    """By query the queries before it in its conversation, by the columns ``conversation`` and ``turn``.
+    """For each query the ids of the earlier queries in its conversation, by the columns ``conversation`` and ``turn``.
 
-    Empty where the rows have no such columns, or messages, which say more.
+    Empty if the rows lack these columns, or have messages, which contain more.
 
     Args:
         rows: by query id.
 
     Raises:
-        DataError: a turn is no whole number, stands twice, or is missing between others or before them.
+        DataError: a turn is not a whole number, occurs twice, or a turn before another one is missing.
     """
     if any(row.text("messages") for row in rows.values()):
         return {}
@@ -141,7 +143,7 @@ def earlier_turns(rows: Mapping[str, Row]) -> dict[str, list[str]]:
     for query_id, row in rows.items():
         if "turn" not in row.values or not (name := row.text("conversation").strip()):
             continue
-        text = row.text("turn").strip().removesuffix(".0")  # as pandas writes whole numbers of a column with gaps
+        text = row.text("turn").strip().removesuffix(".0")  # pandas writes whole numbers so if the column has gaps
         if not text.isdecimal():
             raise row.error("'turn' must be a whole number: number the turns of a conversation from 1", text or None)
         turns = conversations.setdefault(name, {})
@@ -150,10 +152,10 @@ def earlier_turns(rows: Mapping[str, Row]) -> dict[str, list[str]]:
                 f"turn {text} of conversation {name!r} stands in {rows[other].place}; number each once", text
             )
     return {
-        query_id: [turns[each] for each in numbers[:at]]
+        query_id: [turns[number] for number in numbers[:count]]
         for turns in conversations.values()
         for numbers in [_without_gap(turns, rows)]
-        for at, query_id in enumerate(turns[number] for number in numbers)
+        for count, query_id in enumerate(turns[number] for number in numbers)
     }
 
 
@@ -170,14 +172,16 @@ def _without_gap(turns: Mapping[int, str], rows: Mapping[str, Row]) -> list[int]
 
 
 def with_turns(queries: Mapping[str, Query], earlier: Mapping[str, Sequence[str]]) -> dict[str, Query]:
-    """The queries with their earlier turns as messages; the assistant's words are their references, where given."""
+    """The queries with their earlier turns as messages; the assistant's messages are the references, if given."""
 
-    def said(query: Query) -> list[Message]:
+    def messages(query: Query) -> list[Message]:
         answered = [] if query.reference is None else [Message("assistant", query.reference)]
         return [Message("user", query.text), *answered]
 
     return {
-        query_id: replace(query, messages=tuple(each for one in earlier[query_id] for each in said(queries[one])))
+        query_id: replace(
+            query, messages=tuple(each for other in earlier[query_id] for each in messages(queries[other]))
+        )
         if earlier.get(query_id)
         else query
         for query_id, query in queries.items()
@@ -185,7 +189,7 @@ def with_turns(queries: Mapping[str, Query], earlier: Mapping[str, Sequence[str]
 
 
 def note_of_left_out(rows: Iterable[Row]) -> str:
-    """What the rows of queries lack of their messages, see ``with_messages``; ``""`` where that is nothing."""
+    """A note on how many messages ``with_messages`` removed; ``""`` if none."""
     left_out = sum(row.left_out for row in rows)
     if not left_out:
         return ""
@@ -193,7 +197,7 @@ def note_of_left_out(rows: Iterable[Row]) -> str:
 
 
 def require_one_spelling(names: Iterable[str]) -> None:
-    """See that no conversation is taken for two.
+    """Check that no two conversations have confusingly similar names.
 
     Raises:
         InputError: two names look alike.
@@ -205,12 +209,12 @@ def require_one_spelling(names: Iterable[str]) -> None:
 
 
 def with_conversations(queries: Mapping[str, Query]) -> tuple[dict[str, Query], str]:
-    """The queries with their conversations named where messages name none, and a note that says so.
+    """The queries with ``conversation`` in their metadata, and a note on how they were grouped.
 
-    Queries whose conversations begin with the same message are of one.
+    If no query names its conversation, queries whose messages begin with the same message form one.
 
     Raises:
-        InputError: as ``require_one_spelling``.
+        InputError: see ``require_one_spelling``.
     """
     require_one_spelling(
         query.metadata["conversation"] for query in queries.values() if "conversation" in query.metadata

@@ -1,8 +1,8 @@
-"""Files at the edge: UTF-8 lines in, whole files out, gzip where the name ends in ``.gz``; errors name the file.
+"""Readers and writers of files: UTF-8 lines, JSON, atomic replacement, gzip for ``.gz``; errors name the file.
 
-A packed file from a stranger may unpack to far more than memory holds. So it is read in a stream and no further than
-``most_unpacked`` bytes, and no line is longer than ``LONGEST_LINE``: a file of 4 MB takes less than 2 GB of memory,
-whatever is in it. What a user has unpacked is not bounded.
+A gzip file from a stranger may unpack to far more than memory holds. So it is streamed, at most ``most_unpacked``
+bytes of it are read, and no line may exceed ``LONGEST_LINE``: reading a 4 MB file takes less than 2 GB of memory,
+whatever it contains. Files that are not packed have no limit.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
-from judges.errors import DataError, a_file, reason
+from judges.errors import DataError, reason, regular_file
 from retrieval_eval.data.rows import no_file, unstorable
 
 
 @contextmanager
 def open_binary(path: Path | str, *, whole: bool = False) -> Iterator[BinaryIO]:
-    """A file's bytes, unpacked; ``whole`` where all of it will be in memory at once.
+    """Open a file to read its unpacked bytes; ``whole`` if the caller loads all of it into memory.
 
     Raises:
-        DataError: the file is missing, a folder, unreadable, or its gzip data is torn; also while it is read.
+        DataError: the file is missing, a folder, unreadable, or its gzip data is damaged; also raised while reading.
     """
     path = Path(path)
     try:
-        with _Unpacked(path, whole=whole) if is_gzip(a_file(path)) else path.open("rb") as raw:
+        with _Unpacked(path, whole=whole) if is_gzip(regular_file(path)) else path.open("rb") as raw:
             yield cast(BinaryIO, raw)
     except FileNotFoundError as error:
         raise no_file(path) from error
@@ -47,49 +47,47 @@ def open_binary(path: Path | str, *, whole: bool = False) -> Iterator[BinaryIO]:
 
 
 class _Unpacked(gzip.GzipFile):
-    """Gzip data, which ends where it unpacks to far more than any table does."""
+    """A gzip stream that raises ``OSError`` once it unpacks to more than ``most_unpacked`` bytes."""
 
-    _left = 0
+    _remaining = 0
 
     def __init__(self, path: Path, *, whole: bool) -> None:
         super().__init__(path, "rb")
         self._whole = whole
-        self._left = self._most = most_unpacked(path, whole=whole)
+        self._remaining = self._limit = most_unpacked(path, whole=whole)
 
     def read(self, size: int | None = -1) -> bytes:
-        """Unpack some."""
-        return self._counted(super().read(self._left + 1 if size is None or size < 0 else size))
+        return self._counted(super().read(self._remaining + 1 if size is None or size < 0 else size))
 
     def read1(self, size: int = -1) -> bytes:
-        """The same, at most what is there at once."""
         return self._counted(super().read1(size))
 
-    def _counted(self, some: bytes) -> bytes:
-        self._left -= len(some)
-        if self._left < 0:
+    def _counted(self, block: bytes) -> bytes:
+        self._remaining -= len(block)
+        if self._remaining < 0:
             lines = ", write it as JSON lines," if self._whole and ".json" in self.name else ""
             raise OSError(
-                errno.EFBIG, f"it unpacks to over {self._most // 1_000_000} MB; unpack it{lines} and try again"
+                errno.EFBIG, f"it unpacks to over {self._limit // 1_000_000} MB; unpack it{lines} and try again"
             )
-        return some
+        return block
 
 
 def most_unpacked(path: Path, *, whole: bool = False) -> int:
-    """Bytes that a packed file may unpack to: in a stream 100 times its size, else 20 times; 32 MB in any case.
+    """Limit in bytes for a gzip file's content: 100 times its size when streamed, else 20 times; at least 32 MB.
 
-    Tables get up to 80 times smaller, where they repeat names in each row; one byte repeated gets 1,000 times smaller.
-    JSON that is read whole takes up to 20 times its size in memory.
+    Real tables compress up to 80 times, if names repeat in each row; a single repeated byte compresses 1,000 times.
+    JSON that is loaded as a whole takes up to 20 times its size in memory.
     """
-    return max(path.stat().st_size * (20 if whole else 100), _SMALL)
+    return max(path.stat().st_size * (20 if whole else 100), _LEAST_LIMIT)
 
 
-_SMALL: Final = 32_000_000
+_LEAST_LIMIT: Final = 32_000_000
 LONGEST_LINE: Final = 2**25
-"""Characters of a line, and of a cell of CSV."""
+"""Most characters of a line, and of a CSV cell."""
 
 
 def is_gzip(path: Path) -> bool:
-    """Whether the name says that the content is packed."""
+    """Whether the name ends in ``.gz``."""
     return path.name.lower().endswith(".gz")
 
 
@@ -97,7 +95,7 @@ def file_stem(path: Path) -> str:
     """The file's name without its extension and ``.gz``.
 
     Raises:
-        DataError: it is not UTF-8, and so can name nothing in a store or a table.
+        DataError: the name is not UTF-8, so a store or table cannot hold it.
     """
     if (problem := unstorable(path.name)) is not None:
         raise DataError(path, f"this name cannot be used: {problem}")
@@ -109,11 +107,10 @@ def read_lines(path: Path | str, *, whole: bool = False) -> Iterator[tuple[int, 
 
     Args:
         path: the file.
-        whole: all lines will be in memory at once; then one may be of any length.
+        whole: the caller loads all lines into memory; then lines have no length limit.
 
     Raises:
-        DataError: the file is missing, unreadable or torn, or a line is too long, holds NUL or bytes that are not
-            UTF-8.
+        DataError: the file is missing, unreadable or damaged, or a line is too long, contains NUL or is not UTF-8.
     """
     longest = -1 if whole else LONGEST_LINE
     with (
@@ -123,7 +120,9 @@ def read_lines(path: Path | str, *, whole: bool = False) -> Iterator[tuple[int, 
         for number, line in enumerate(iter(partial(lines.readline, longest), ""), start=1):
             if len(line) == longest and not line.endswith(("\n", "\r")):
                 raise DataError(path, f"the line has over {longest:,} characters; divide it", line=number)
-            if number == 1 and (kind := next((_KINDS[each] for each in _KINDS if line.startswith(each)), None)):
+            if number == 1 and (
+                kind := next((_OTHER_FORMATS[each] for each in _OTHER_FORMATS if line.startswith(each)), None)
+            ):
                 raise DataError(path, f"is {kind}")
             if not line.isascii():
                 _require_utf8(path, number, line)
@@ -132,7 +131,7 @@ def read_lines(path: Path | str, *, whole: bool = False) -> Iterator[tuple[int, 
             yield number, line
 
 
-_KINDS: Final = {
+_OTHER_FORMATS: Final = {
     "PK\x03\x04": "a zip file, as Excel writes its own; save the table as CSV",
     "\udcd0\udccf\x11\udce0": "a file of Excel; save the table as CSV",
     "\x1f\udc8b": "packed with gzip; let its name end in .gz",
@@ -141,11 +140,11 @@ _KINDS: Final = {
     "SQLite format 3": "a database; name a table",
     "\udcff\udcfe": "not UTF-8 but UTF-16; save the file as UTF-8",
 }
-"""What is no text, by how it begins as ``read_lines`` decodes it."""
+"""Formats that are not text, by their first characters as ``read_lines`` decodes them."""
 
 
 def read_json(path: Path | str) -> Any:
-    """The content of a JSON file, plain or ``.gz``.
+    """The parsed content of a JSON file, plain or ``.gz``.
 
     Raises:
         DataError: the file cannot be read, or is not JSON.
@@ -158,11 +157,11 @@ def read_json(path: Path | str) -> Any:
 
 @contextmanager
 def open_replacing(path: Path | str) -> Iterator[BinaryIO]:
-    """A binary file, compressed where the name ends in ``.gz``, that takes the place of ``path`` once it is whole.
+    """Open a temporary binary file (gzip if ``path`` ends in ``.gz``) that replaces ``path`` when the block ends.
 
     Raises:
-        DataError: the file cannot be written, or a database stands there. Whatever stood at ``path`` then stands there
-            still.
+        DataError: the file cannot be written, or a database is at ``path``. The earlier file at ``path`` is then
+            unchanged.
     """
     target = Path(path).resolve()
     if _is_database(target):
@@ -177,11 +176,11 @@ def open_replacing(path: Path | str) -> Iterator[BinaryIO]:
                 yield plain
         draft.replace(target)
     except OSError as error:
-        gone = isinstance(error, FileNotFoundError)
-        why = f"the folder {Path(path).parent} does not exist; make it" if gone else reason(error)
-        raise DataError(path, f"cannot be written: {why}") from error
+        no_folder = isinstance(error, FileNotFoundError)
+        cause = f"the folder {Path(path).parent} does not exist; make it" if no_folder else reason(error)
+        raise DataError(path, f"cannot be written: {cause}") from error
     finally:
-        with suppress(OSError):  # a file system that may only be read says so of what is not there
+        with suppress(OSError):  # on a read-only file system even deleting a missing file fails
             draft.unlink()
 
 
@@ -192,14 +191,16 @@ def _is_database(path: Path) -> bool:
 
 
 def write_json_lines(path: Path | str, records: Iterable[Any]) -> None:
-    """Write one JSON value a line.
+    """Write one JSON value per line.
 
     Raises:
         DataError: the file cannot be written, or a number is not finite.
     """
     try:
         with open_replacing(path) as raw:
-            raw.writelines((json.dumps(one, ensure_ascii=False, allow_nan=False) + "\n").encode() for one in records)
+            raw.writelines(
+                (json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n").encode() for record in records
+            )
     except ValueError as error:
         raise DataError(path, f"cannot be written as JSON: {error}") from error
 
@@ -208,6 +209,6 @@ def _require_utf8(path: Path | str, number: int, line: str) -> None:
     try:
         line.encode()
     except UnicodeEncodeError as error:
-        around = line[max(0, error.start - 12) : error.end + 12]
-        shown = around.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace").strip()
+        excerpt = line[max(0, error.start - 12) : error.end + 12]
+        shown = excerpt.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace").strip()
         raise DataError(path, f"not UTF-8; save the file as UTF-8 ('{shown}')", line=number) from None

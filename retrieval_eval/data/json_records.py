@@ -1,4 +1,4 @@
-"""The records of a JSON file: a list of objects, or an object that holds one, each with the line it starts on."""
+"""Reader of the records in a JSON file: a list of objects, or an object with one; yields each with its line number."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ from judges.errors import DataError
 from retrieval_eval.data.files import read_lines
 
 _SPACE = re.compile(r"[ \t\r\n]*")
-_DEEP = 3
-"""How many objects may stand around the list."""
-_OF_RECORDS = frozenset({"results", "records", "rows", "data", "examples", "samples", "items", "answers", "test_cases"})
-"""What a list of records is called, beside lists of something else."""
+_MOST_NESTING = 3
+"""How deep in nested objects the list may be."""
+_RECORD_KEYS = frozenset(
+    {"results", "records", "rows", "data", "examples", "samples", "items", "answers", "test_cases"}
+)
+"""Keys of the list of records if the object contains several lists."""
 
 
 def json_records(path: Path, decoder: json.JSONDecoder) -> Iterator[tuple[int, Any]]:
-    """The entries of the list in a JSON file, each with its line.
+    """Yields line number and entry of the list in a JSON file.
 
-    The list is the file's, or the only one of objects that its object holds, as deep as the ``results.results`` of
-    promptfoo. An object of columns is a table, too, and a file of JSON lines may be called ``.json``.
+    The list is the whole file, or the only list of objects in its object, as deep as promptfoo's ``results.results``.
+    An object of columns is read as a table, a single object with texts as one record, and JSON lines may be called
+    ``.json``.
 
     Raises:
-        DataError: the file cannot be read, is not JSON, or holds no list of objects or several.
+        DataError: the file cannot be read, is not JSON, or contains no list of objects or several.
     """
     text = "".join(line for _, line in read_lines(path, whole=True))
     reader = _Reader(path, text, decoder)
@@ -46,24 +49,24 @@ def json_records(path: Path, decoder: json.JSONDecoder) -> Iterator[tuple[int, A
     if reader.next_place(end) < len(text):
         yield from reader.lines(start)
         return
-    if rows := _of_columns(whole):
+    if rows := _rows_of_columns(whole):
         yield from ((reader.line(start), row) for row in rows)
         return
-    found = list(reader.lists(start, ()))
-    if len(found) > 1:
-        found = [each for each in found if each[0][-1] in _OF_RECORDS] or found
-    if not found and _is_record(whole):
+    lists = list(reader.lists(start, ()))
+    if len(lists) > 1:
+        lists = [entry for entry in lists if entry[0][-1] in _RECORD_KEYS] or lists
+    if not lists and _is_record(whole):
         yield reader.line(start), whole
-    elif len(found) != 1:
-        names = ", ".join(".".join(keys) for keys, _ in found[:5])
-        problem = f"several lists of objects: {names}; leave one" if found else "no list of objects in it; write one"
+    elif len(lists) != 1:
+        names = ", ".join(".".join(keys) for keys, _ in lists[:5])
+        problem = f"several lists of objects: {names}; leave one" if lists else "no list of objects in it; write one"
         raise DataError(path, problem)
     else:
-        yield from reader.entries(found[0][1])
+        yield from reader.entries(lists[0][1])
 
 
-def _of_columns(whole: dict[str, Any]) -> list[dict[str, Any]]:
-    """The rows of an object that has for each column a list or an object of cells, as pandas writes them."""
+def _rows_of_columns(whole: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of an object that maps columns to lists or objects of cells, as pandas writes it; else ``[]``."""
     columns = list(whole.values())
     if not columns or any(type(column) is not type(columns[0]) for column in columns):
         return []
@@ -85,14 +88,14 @@ def _is_record(value: dict[str, Any]) -> bool:
 
 
 def why_not_json(error: Exception) -> str:
-    """What is wrong with JSON, without a place, which a reader counts in its own way, and what to do."""
+    """A JSON error in plain words with a remedy, without the position: callers count positions differently."""
     if isinstance(error, RecursionError):
         return "nested too deeply; flatten it"
-    said = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
-    return next((ours for theirs, ours in _JSON_WORDS.items() if said.startswith(theirs)), said)
+    message = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+    return next((plain for beginning, plain in _MESSAGES.items() if message.startswith(beginning)), message)
 
 
-_JSON_WORDS: Final = {
+_MESSAGES: Final = {
     "Expecting property name enclosed in double quotes": "a key in double quotes is asked for",
     "Illegal trailing comma before end of object": "a comma stands before '}'; remove it",
     "Illegal trailing comma before end of array": "a comma stands before ']'; remove it",
@@ -105,18 +108,18 @@ _JSON_WORDS: Final = {
     "Invalid control character": "a line break or tab within a text; write \\n or \\t",
     "Invalid \\escape": "a single backslash in a text; write two",
 }
-"""Our words, by the library's."""
+"""Our messages by the beginning of the json module's."""
 
 
 class _Reader:
-    """Walks through JSON text and knows the places of its parts."""
+    """Parses JSON text step by step and computes line numbers."""
 
     def __init__(self, path: Path, text: str, decoder: json.JSONDecoder) -> None:
         self._path, self._text, self._decoder = path, text, decoder
         self._counted, self._lines = 0, 1
 
     def line(self, place: int) -> int:
-        """The line of a place; places are asked for in their order."""
+        """The line number of a position; fast if positions ascend."""
         if place < self._counted:
             self._counted, self._lines = 0, 1
         self._lines += self._text.count("\n", self._counted, place)
@@ -124,12 +127,12 @@ class _Reader:
         return self._lines
 
     def next_place(self, place: int) -> int:
-        """Behind white space."""
-        found = _SPACE.match(self._text, place)
-        return found.end() if found is not None else place
+        """Position of the next character that is not white space."""
+        match = _SPACE.match(self._text, place)
+        return match.end() if match is not None else place
 
     def value(self, place: int) -> tuple[Any, int]:
-        """The value at a place, and where it ends."""
+        """The value at a position, and the position after it; raises ``DataError`` if it is not JSON."""
         try:
             return self._decoder.raw_decode(self._text, place)
         except json.JSONDecodeError as error:
@@ -143,19 +146,19 @@ class _Reader:
             raise DataError(self._path, f"not JSON: {why_not_json(error)}", line=self.line(place)) from error
 
     def entries(self, place: int, *, whole: bool = False) -> Iterator[tuple[int, Any]]:
-        """The entries of a list, each with its line; the list may be the ``whole`` text."""
+        """Yields line number and entry of a list; with ``whole`` the text may not go on after it."""
         place = self.next_place(place + 1)
         while self._text[place : place + 1] != "]":
             line = self.line(place)
             entry, end = self.value(place)
             yield line, entry
-            place = self._behind(end, "]")
+            place = self._after(end, "]")
         if whole and self.next_place(place + 1) < len(self._text):
             rest = self._text[self.next_place(place + 1) :][:40].strip()
             raise DataError(self._path, "text behind the end of the list; remove it", line=self.line(place), value=rest)
 
     def lines(self, place: int) -> Iterator[tuple[int, Any]]:
-        """Values one behind the other."""
+        """Yields line number and value of consecutive values, as in JSON lines."""
         while place < len(self._text):
             line = self.line(place)
             entry, end = self.value(place)
@@ -163,7 +166,7 @@ class _Reader:
             place = self.next_place(end)
 
     def lists(self, place: int, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
-        """The lists of objects in an object, by their keys, and where they start."""
+        """Yields path of keys and start of each list of objects in an object."""
         place = self.next_place(place + 1)
         while self._text[place : place + 1] != "}":
             key, end = self.value(place)
@@ -171,12 +174,12 @@ class _Reader:
             value, end = self.value(place)
             if isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value):
                 yield (*keys, key), place
-            elif isinstance(value, dict) and len(keys) < _DEEP:
+            elif isinstance(value, dict) and len(keys) < _MOST_NESTING:
                 yield from self.lists(place, (*keys, key))
-            place = self._behind(end, "}")
+            place = self._after(end, "}")
 
-    def _behind(self, end: int, closing: str) -> int:
-        """Where the next entry or the closing bracket is."""
+    def _after(self, end: int, closing: str) -> int:
+        """Position of the next entry or of the closing bracket."""
         place = self.next_place(end)
         if self._text[place : place + 1] == ",":
             return self.next_place(place + 1)

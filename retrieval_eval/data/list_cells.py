@@ -1,4 +1,4 @@
-"""Lists in a cell of text, as JSON and as Python, numpy, pandas and LangChain print them; nothing is evaluated."""
+"""Parser of lists in a text cell, as JSON, Python, numpy, pandas and LangChain print them; nothing is evaluated."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _LIKE_A_LIST = re.compile(
     rf"""\s*(?:(?:(?:np|numpy)\.)?(?:array|deque)\(\s*[\[(]|\[[\s\[(]*(?:[rRbBuU]?['"]|\{{\s*['"]|{_CALL})"""
     rf"""|\([\s\[(]*(?:{_STRING}\s*,|\{{\s*['"]|{_CALL})|\{{\s*['"])"""
 )
-"""Brackets and behind them what no sentence has there: a quote, an object, or a name with a bracket."""
+"""An opening bracket and then what no sentence has there: a quote, an object, or a call."""
 _CLOSED = re.compile(r"\s*\[[^\[\]]*,[^\[\]]*\]\s*")
-"""A list without quotes: a cell that holds only words in square brackets."""
+"""A list without quotes: the whole cell is words in square brackets, with a comma."""
 _WORDS: Final[Mapping[str, Any]] = {
     **dict.fromkeys(("None", "null", "NaT", "NA"), None),
     **dict.fromkeys(("nan", "NaN"), math.nan),
@@ -36,40 +36,41 @@ _ESCAPE = re.compile(
     r"\\(\n|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U000[0-9a-fA-F]{5}|U0010[0-9a-fA-F]{4}|[0-7]{1,3}|.)", re.DOTALL
 )
 _ESCAPED: Final = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "\n": ""}
-_DEEPEST: Final = 30
-_MOST: Final = 200_000
-"""Parts that a cell may have: names, texts, numbers and brackets."""
+_MOST_NESTING: Final = 30
+_MOST_TOKENS: Final = 200_000
+"""Most tokens (names, texts, numbers, brackets) of a cell."""
 _CUT: Final = "is cut off; export the whole list, best as JSON"
+_UNREADABLE: Final = "cannot be read as one; write it as JSON, or without the bracket"
 
 
 def list_in(text: str) -> list[Any] | None:
-    """The list that stands in a cell, an object alone in a list, or ``None`` where the cell is a text.
+    """The list in a cell (an object counts as a list of one); ``None`` if the cell is plain text.
 
     Raises:
-        ValueError: it begins like a list and is none, or entries were left out.
+        ValueError: the text begins like a list but cannot be parsed, or entries were omitted (``...``).
     """
-    if not (begins := text.lstrip()[:1]) or begins not in "[({and":
+    if not (first := text.lstrip()[:1]) or first not in "[({and":
         return None
-    like = _LIKE_A_LIST.match(text)
-    if begins in "[{":
+    list_like = _LIKE_A_LIST.match(text)
+    if first in "[{":
         try:
-            found = json.loads(text)
+            parsed = json.loads(text)
         except (ValueError, RecursionError):
-            found = None
-        if isinstance(found, list) or (like and isinstance(found, dict)):
-            return found if isinstance(found, list) else [found]
-    if like is None and begins != "[":
+            parsed = None
+        if isinstance(parsed, list) or (list_like and isinstance(parsed, dict)):
+            return parsed if isinstance(parsed, list) else [parsed]
+    if list_like is None and first != "[":
         return None
     try:
         return _Parser(text).whole()
     except _NoListError as error:
-        if like is not None or _CLOSED.fullmatch(text) or error.certain:
+        if list_like is not None or _CLOSED.fullmatch(text) or error.certain:
             raise ValueError(str(error)) from None
         return None
 
 
 class _NoListError(ValueError):
-    """No list; ``certain`` where it can be no sentence either."""
+    """The text is not a list; ``certain`` if it cannot be a sentence either."""
 
     certain = False
 
@@ -79,7 +80,7 @@ class _LeftOutError(_NoListError):
 
 
 class _Parser:
-    """Reads one value after the other, mark by mark; commas may be missing, as in numpy's lists."""
+    """Recursive-descent parser, token by token; commas may be missing, as in numpy's lists."""
 
     def __init__(self, text: str) -> None:
         self._text, self._at, self._parts = text, 0, 0
@@ -87,27 +88,27 @@ class _Parser:
         self._next()
 
     def whole(self) -> list[Any]:
-        """The list that is the whole text."""
-        found = self._value(0)
+        """The list that the whole text spells."""
+        parsed = self._value(0)
         if self._kind:
-            raise _NoListError("goes on behind its end; write one list, best as JSON")
-        if isinstance(found, dict):
-            found = [found]
-        if not isinstance(found, list):
-            raise _NoListError("is none; write one, best as JSON")
-        return found
+            raise _NoListError("goes on after its end; write one list, best as JSON")
+        if isinstance(parsed, dict):
+            parsed = [parsed]
+        if not isinstance(parsed, list):
+            raise _NoListError("is not one; write a list, best as JSON")
+        return parsed
 
     def _next(self) -> tuple[str, str]:
-        """Go on to the next mark; gives the one before."""
+        """Advance to the next token; returns the token before it."""
         before = self._kind, self._mark
         self._parts += 1
-        if self._parts > _MOST:
-            raise _LeftOutError(f"has over {_MOST:,} parts; divide it")
+        if self._parts > _MOST_TOKENS:
+            raise _LeftOutError(f"has over {_MOST_TOKENS:,} parts; divide it")
         match = _TOKEN.match(self._text, self._at)
         if match is None:
             rest = self._text[self._at :].lstrip()
             if rest:
-                raise _NoListError(_CUT if rest[0] in "'\"" else "is none; write it as JSON, or without the bracket")
+                raise _NoListError(_CUT if rest[0] in "'\"" else _UNREADABLE)
             self._kind, self._mark = "", ""
         else:
             self._at, self._kind = match.end(), match.lastgroup or ""
@@ -115,7 +116,7 @@ class _Parser:
         return before
 
     def _value(self, depth: int, *, bare: bool = False) -> Any:
-        if depth > _DEEPEST:
+        if depth > _MOST_NESTING:
             raise _NoListError("is nested too deeply; flatten it")
         kind, mark = self._next()
         if kind == "string":
@@ -125,37 +126,37 @@ class _Parser:
         if kind == "shown":  # <Kind.NAME: 'value'>
             return mark
         if kind == "name":
-            return self._named(mark, depth, bare=bare)
+            return self._name_or_call(mark, depth, bare=bare)
         if mark in ("[", "("):
-            return self._several("]" if mark == "[" else ")", depth)[0]
+            return self._items("]" if mark == "[" else ")", depth)[0]
         if mark == "{":
             return self._object(depth)
         if kind == "more":
             raise _LeftOutError("has '...' where entries were left out; export the whole list, best as JSON")
-        raise _NoListError("is none; write it as JSON, or without the bracket" if kind else _CUT)
+        raise _NoListError(_UNREADABLE if kind else _CUT)
 
-    def _named(self, name: str, depth: int, *, bare: bool) -> Any:
-        """A constant, or a call: of a kind of text its text, of an array its entries, of an object its fields."""
-        last = name.rpartition(".")[2]
+    def _name_or_call(self, name: str, depth: int, *, bare: bool) -> Any:
+        """A constant or a call: a text type gives its text, an array its entries, an object its fields."""
+        short_name = name.rpartition(".")[2]
         if self._mark != "(":
-            if last not in _WORDS and not bare:  # as in dtype=object
-                raise _NoListError("is none; put quotes around its texts, or leave out the bracket")
-            return _WORDS.get(last, name)
+            if short_name not in _WORDS and not bare:  # as in dtype=object
+                raise _NoListError("has texts without quotes; put quotes around them, or remove the bracket")
+            return _WORDS.get(short_name, name)
         start = self._at
         self._next()
-        given, fields = self._several(")", depth)
-        if last in {"array", "list", "tuple", "deque"}:
-            return given[0] if given and isinstance(given[0], list) else given
-        if fields and not given:
-            kind = last.removesuffix("Message").lower()
-            return {"type": kind} | fields if last.endswith("Message") else fields
-        if len(given) == 1 and isinstance(given[0], str | int | float):  # np.str_('...'), UUID('...')
-            return given[0]
+        entries, fields = self._items(")", depth)
+        if short_name in {"array", "list", "tuple", "deque"}:
+            return entries[0] if entries and isinstance(entries[0], list) else entries
+        if fields and not entries:
+            kind = short_name.removesuffix("Message").lower()
+            return {"type": kind} | fields if short_name.endswith("Message") else fields
+        if len(entries) == 1 and isinstance(entries[0], str | int | float):  # np.str_('...'), UUID('...')
+            return entries[0]
         return f"{name}({self._text[start : self._at]}".rstrip(", ]")
 
-    def _several(self, closing: str, depth: int) -> tuple[list[Any], dict[str, Any]]:
-        """What stands up to a closing bracket: entries, and fields with names."""
-        found: list[Any] = []
+    def _items(self, closing: str, depth: int) -> tuple[list[Any], dict[str, Any]]:
+        """The entries and named fields up to a closing bracket."""
+        entries: list[Any] = []
         fields: dict[str, Any] = {}
         commas = blanks = 0
         while self._mark != closing or self._kind != "sign":
@@ -166,37 +167,37 @@ class _Parser:
                 self._next()
                 fields[name] = self._value(depth + 1, bare=True)
             else:
-                found.append(self._value(depth + 1))
+                entries.append(self._value(depth + 1))
             if self._mark == "," and self._kind == "sign":
                 commas += 1
                 self._next()
             elif self._kind and (self._mark != closing or self._kind != "sign"):
                 blanks += 1
             if commas and blanks:
-                raise _NoListError("has a comma behind some of its entries only; write it as JSON")
+                raise _NoListError("has commas between some of its entries only; write it as JSON")
         self._next()
-        return found, fields
+        return entries, fields
 
     def _object(self, depth: int) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         while self._mark != "}" or self._kind != "sign":
             key = self._value(depth + 1)
             if self._mark != ":":
                 raise _NoListError(_CUT if not self._kind else "holds an object without a colon; write it as JSON")
             self._next()
-            found[str(key)] = self._value(depth + 1)
+            fields[str(key)] = self._value(depth + 1)
             if self._mark == ",":
                 self._next()
             elif self._mark != "}":
                 raise _NoListError(_CUT if not self._kind else "holds an object without a comma; write it as JSON")
         self._next()
-        return found
+        return fields
 
 
 def _unescaped(mark: str) -> str:
     raw = mark[0] in "rR"
-    inside = mark[1:-1] if mark[0] in "'\"" else mark[2:-1]
-    return inside if raw or "\\" not in inside else _ESCAPE.sub(_character, inside)
+    content = mark[1:-1] if mark[0] in "'\"" else mark[2:-1]
+    return content if raw or "\\" not in content else _ESCAPE.sub(_character, content)
 
 
 def _character(escape: re.Match[str]) -> str:

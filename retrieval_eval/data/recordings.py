@@ -1,4 +1,4 @@
-"""Files of recorded replies, verdicts and labels: tables and TREC qrels, read for the provider that replays them."""
+"""Readers of recorded replies, verdicts and labels (tables and TREC qrels) for the ``replay`` provider."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from retrieval_eval.data.vocabulary import NAMES, names_of
 
 _ALIASES = {
     **names_of("qid", "did"),
-    # Not 'model' and 'baseline', which here are the judge's and anybody's.
+    # Without 'model' and 'baseline': here 'model' is the judge, and 'baseline' is ambiguous.
     **{f"agent_{side}": [f"{name}_{side}" for name in NAMES["agent"]] for side in "ab"},
 }
 _SHOWN_SWAPPED = {"": False, "ab": False, "1": False, "first": False, "ba": True, "2": True, "second": True}
 
 
 def read_recordings(path: Path) -> Iterator[Row]:
-    """Stream the rows of a file, each with ``agent_a`` shown first.
+    """Stream the rows of a file, with ``agent_a`` the agent that was shown first.
 
-    ``agent_a`` was shown first unless ``order`` is ``ba``; a verdict is about the columns, whatever the order. A file
-    whose name is no table's is read as TREC qrels.
+    The columns ``agent_a`` and ``agent_b`` are swapped if ``order`` is ``ba``; a verdict refers to the columns in any
+    order. A file without a table's extension is read as TREC qrels.
 
     Raises:
-        DataError: the file cannot be read, or names an order that there is not.
+        DataError: the file cannot be read, or an ``order`` is unknown.
     """
     return map(_as_shown, _rows(path))
 

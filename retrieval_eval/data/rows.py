@@ -1,4 +1,4 @@
-"""The records of tables: cells, how they are written as text, where errors stand, and which rows are wanted."""
+"""Rows of tables: their cells, the text of a cell, identifiers, errors with file and line, and row filters."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ FORMATS = {
     ".parquet": "parquet",
 }
 _MISSING_NAMES = frozenset({"nan", "<na>"})
-_SHOWN: Final = 200
-"""Characters of a cell that an error shows."""
+_MOST_SHOWN: Final = 200
+"""Most characters of a cell in an error message."""
 EMPTY = "is empty; fill it in, or remove the row"
 
 
@@ -39,11 +39,11 @@ class Row(Struct, frozen=True):
 
     Attributes:
         path: the file.
-        line: the line of the file on which the record starts, from 1; in Parquet the number of the row, from 1.
+        line: line number of the record's start, from 1; in Parquet the row number, from 1.
         values: cells by column name.
-        left_out: how many messages of systems and tools ``with_messages`` left out.
-        called: for each column of the file the name it goes by in ``values``, ``""`` where it is passed over; empty
-            where that is not known.
+        left_out: number of system and tool messages that ``with_messages`` removed.
+        called: maps each column of the file to its name in ``values``, ``""`` if the column is ignored; empty if
+            unknown.
     """
 
     path: Path
@@ -53,18 +53,18 @@ class Row(Struct, frozen=True):
     called: Mapping[str, str] = field(default_factory=dict)
 
     def theirs(self, column: str) -> str:
-        """What the file calls a column of ours."""
+        """The file's name for a canonical column."""
         return next((name for name, ours in self.called.items() if ours == column), column)
 
     def text(self, column: str) -> str:
-        """A cell as text, see ``cell_text``; ``""`` where the row has no such column."""
+        """A cell as text, see ``cell_text``; ``""`` if the row lacks the column."""
         return cell_text(self.values.get(column))
 
     def identifier(self, column: str) -> str:
-        """A cell that names something.
+        """The name or id in a cell.
 
         Raises:
-            DataError: the name is empty, only white space, or the word for a missing value (nan).
+            DataError: the cell is empty, only white space, a list, an object, or the word for a missing value (nan).
         """
         name, cell = self.text(column), self.values.get(column)
         if isinstance(cell, list | dict):
@@ -76,25 +76,25 @@ class Row(Struct, frozen=True):
         return name
 
     def listed(self, column: str) -> list[Any] | None:
-        """The list that a cell is, or that stands in its text, see ``list_in``; ``None`` where it is none.
+        """The list in a cell, or the list that its text spells (see ``list_in``); ``None`` if it is neither.
 
         Raises:
-            DataError: the text begins like a list and is none.
+            DataError: the text begins like a list but cannot be parsed.
         """
-        given = self.values.get(column)
-        if not isinstance(given, str):
-            return given if isinstance(given, list) else None
+        cell = self.values.get(column)
+        if not isinstance(cell, str):
+            return cell if isinstance(cell, list) else None
         try:
-            found = list_in(given)
+            entries = list_in(cell)
         except ValueError as error:
-            raise self.error(f"{column!r} begins like a list and {error}", given[:_SHOWN].strip()) from error
-        if found is not None and (problem := unstorable(found)) is not None:
-            raise self.error(f"{column!r}: {problem}", given[:_SHOWN].strip())
-        return found
+            raise self.error(f"{column!r} begins like a list and {error}", cell[:_MOST_SHOWN].strip()) from error
+        if entries is not None and (problem := unstorable(entries)) is not None:
+            raise self.error(f"{column!r}: {problem}", cell[:_MOST_SHOWN].strip())
+        return entries
 
     @property
     def place(self) -> str:
-        """The file and the line or row, for messages about another one."""
+        """File and line (or row) of this record, for messages about another one."""
         return f"{self.path} row {self.line}" if self._counts_rows else f"{self.path}:{self.line}"
 
     @property
@@ -102,41 +102,43 @@ class Row(Struct, frozen=True):
         return known_format(self.path) == "parquet"
 
     def error(self, problem: str, value: str | None = None) -> DataError:
-        """The error that says what is wrong here, for the caller to raise."""
+        """An error about this row, for the caller to raise."""
         if self._counts_rows:
             return DataError(self.path, f"row {self.line}: {problem}", value=value)
         return DataError(self.path, problem, line=self.line, value=value)
 
 
 def name_problem(text: str) -> str | None:
-    """Why a text names nothing, if so."""
+    """Why a text cannot be a name; ``None`` if it can."""
     if not text or text.isspace():
         return EMPTY
     return "is a missing value, not a name; name it, or remove the row" if text.casefold() in _MISSING_NAMES else None
 
 
 def spelling_problem(kind: str, name: str, spelt: dict[str, str]) -> str | None:
-    """Why a name may be taken for an earlier one: it differs in what a reader hardly sees, or does not see at all.
+    """Why a name may be confused with an earlier one that differs in case, spaces or invisible characters only.
 
     Args:
-        kind: what bears the names, such as ``agents``.
-        name: the name.
-        spelt: the earlier names by their look; the name is added.
+        kind: what has the names, such as ``agents``.
+        name: the new name.
+        spelt: the earlier names by their normalized spelling; the function adds ``name``.
     """
-    look = "".join(own for own in unicodedata.normalize("NFKC", name) if unicodedata.category(own) != "Cf")
-    other = spelt.setdefault(_plain(look), name)
+    visible = "".join(
+        character for character in unicodedata.normalize("NFKC", name) if unicodedata.category(character) != "Cf"
+    )
+    other = spelt.setdefault(_folded(visible), name)
     if other == name:
         return None
-    alike = "differ in case or spaces only" if _plain(other) == _plain(name) else "look alike"
+    alike = "differ in case or spaces only" if _folded(other) == _folded(name) else "look alike"
     return f"{kind} {other!a} and {name!a} {alike}; spell them alike, or rename one"
 
 
-def _plain(name: str) -> str:
+def _folded(name: str) -> str:
     return " ".join(name.split()).casefold()
 
 
 def cell_text(value: Cell) -> str:
-    """The text that stands for a cell in CSV and in metadata: nothing and NaN are ``""``, a nested value is JSON."""
+    """A cell as text in CSV and metadata: ``None`` and NaN give ``""``, lists, objects and booleans give JSON."""
     if isinstance(value, str):
         return value
     if value is None or value != value:  # noqa: PLR0124 - NaN alone differs from itself
@@ -145,24 +147,24 @@ def cell_text(value: Cell) -> str:
 
 
 def alike(text: str) -> str:
-    """What is the same of texts that differ only in blanks, unseen characters, or how a character is coded (NFC)."""
+    """The text with white space collapsed, invisible characters removed, and Unicode normalized (NFC)."""
     if text.isascii():
         return " ".join(text.split())
-    return " ".join(unicodedata.normalize("NFC", text).translate(_UNSEEN).split())
+    return " ".join(unicodedata.normalize("NFC", text).translate(_INVISIBLE).split())
 
 
-_UNSEEN: Final = dict.fromkeys((0xAD, 0x200B, 0xFEFF))
-"""A soft hyphen, a blank without width and a byte order mark."""
+_INVISIBLE: Final = dict.fromkeys((0xAD, 0x200B, 0xFEFF))
+"""Soft hyphen, zero-width space and byte order mark."""
 
 
 def are_floats(ids: Iterable[str]) -> bool:
-    """Whether all ids are whole numbers written as floats, as pandas does where one is missing."""
-    given = list(ids)
-    return bool(given) and all(map(_FLOAT.fullmatch, given))
+    """Whether all ids are whole numbers written as floats (``1.0``): pandas does so if one is missing."""
+    names = list(ids)
+    return bool(names) and all(map(_FLOAT.fullmatch, names))
 
 
 def in_form(ident: str, *, floats: bool) -> str:
-    """An id as a table has it whose ids are all floats, or none of them."""
+    """The id written as a float (``1.0``) or as an integer; other ids are unchanged."""
     if _FLOAT.fullmatch(ident):
         return ident if floats else ident.partition(".")[0]
     return f"{ident}.0" if floats and ident.isascii() and ident.isdigit() else ident
@@ -172,15 +174,15 @@ _FLOAT: Final = re.compile(r"[0-9]+\.0")
 
 
 def id_of_text(kind: str, text: str) -> str:
-    """The id of a text that has none: the same for the same text, wherever it stands."""
+    """An id made from a hash of the text; equal texts have equal ids."""
     return f"{kind}-{hashlib.sha256(alike(text).encode()).hexdigest()[:10]}"
 
 
 def table_format(path: Path | str) -> str:
-    """``csv``, ``tsv``, ``jsonl``, ``json`` or ``parquet``.
+    """The format by the extension: ``csv``, ``tsv``, ``jsonl``, ``json`` or ``parquet``.
 
     Raises:
-        DataError: the file's extension is none of a table.
+        DataError: the extension is not one of a table.
     """
     if (kind := known_format(path)) is None:
         if Path(path).is_dir():
@@ -193,14 +195,14 @@ def table_format(path: Path | str) -> str:
     return kind
 
 
-@lru_cache(maxsize=64)  # asked for every row
+@lru_cache(maxsize=64)  # called for every row
 def known_format(path: Path | str) -> str | None:
-    """The same, or ``None`` where the extension is none of a table."""
+    """The format by the extension, see ``table_format``; ``None`` if it is not a table's."""
     return FORMATS.get(Path(Path(path).name.lower().removesuffix(".gz")).suffix)
 
 
 def no_file(path: Path | str) -> DataError:
-    """The error that says which file is not there, and which may be meant, for the caller to raise."""
+    """An error that names the missing file and a similar one in its folder, for the caller to raise."""
     from judges.sections import did_you_mean
 
     path = Path(path)
@@ -213,7 +215,7 @@ def no_file(path: Path | str) -> DataError:
 
 
 def unstorable(value: object) -> str | None:
-    """Why a cell can be kept neither in a UTF-8 file nor in a database, if so."""
+    """Why neither a UTF-8 file nor a database can hold the cell; ``None`` if both can."""
     for text in _texts(value):
         if "\0" in text:
             return "the text holds a NUL character; remove it"
@@ -238,28 +240,28 @@ def _texts(value: object) -> Iterator[str]:
 
 
 class Only(Struct, frozen=True):
-    """The rows whose cell in one column, as text, is one of ``values``."""
+    """A filter: the rows whose cell in one column, as text, is one of ``values``."""
 
     column: str
     values: Set[str]
 
 
 class LineFilter:
-    """Passes over lines of JSON that are about something else, without decoding them."""
+    """Skips JSON lines whose value of a column is not wanted, without decoding them."""
 
     def __init__(self, only: Only) -> None:
         self._values = only.values
         self._key: re.Pattern[str] | None = None
 
     def learn(self, keys: Iterable[str]) -> None:
-        """The names under which the records seen so far have the column."""
+        """Set the JSON keys under which records have the column."""
         names = "|".join(re.escape(json.dumps(key)) for key in keys)
         self._key = re.compile(rf'(?:{names})\s*:\s*(?:"([^"\\]*)"|(-?[0-9]+)[\s,}}])')
 
     def passes_over(self, line: str) -> bool:
-        """Whether the line ends as a record does and says, wherever it has the key, that it is not wanted.
+        """Whether to skip the line: it ends like a record, and every value of the key in it is unwanted.
 
-        A quote within a JSON string is escaped, so that no text of a document looks like the key.
+        JSON escapes quotes within strings, so no text of a document looks like the key.
         """
-        found = [text or number for text, number in self._key.findall(line)] if self._key is not None else []
-        return bool(found) and self._values.isdisjoint(found) and line.rstrip().endswith("}")
+        values = [text or number for text, number in self._key.findall(line)] if self._key is not None else []
+        return bool(values) and self._values.isdisjoint(values) and line.rstrip().endswith("}")

@@ -1,4 +1,4 @@
-"""Runs: what systems retrieved, read from trec_eval's lines or a table with a header; plain or gzip."""
+"""Runs: the documents that systems retrieved, read from trec_eval's lines or a table with a header; plain or gzip."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ class Ranking(Struct, frozen=True):
     """The documents of one query in trec_eval's order, each once.
 
     Attributes:
-        doc_ids: by descending score, equal scores by descending doc_id. Scores are compared in 32 bits, as trec_eval
-            keeps them.
+        doc_ids: by descending score, ties by descending doc_id. Scores are compared in 32 bits, like trec_eval's.
         scores: as the file gives them, in the same order.
     """
 
@@ -36,20 +35,20 @@ class Ranking(Struct, frozen=True):
 
     @staticmethod
     def of(doc_ids: Iterable[str], scores: Iterable[float]) -> Ranking:
-        """Bring documents, each once, into trec_eval's order (Buckley's ``form_res_rels.c``, ``comp_sim_docno``)."""
+        """Sort documents, each once, into trec_eval's order (Buckley's ``form_res_rels.c``, ``comp_sim_docno``)."""
         exact = list(scores)
         entries = sorted(zip(array("f", exact), doc_ids, exact, strict=True), reverse=True)
         return Ranking(tuple(entry[1] for entry in entries), tuple(entry[2] for entry in entries))
 
 
 class Run(Struct, frozen=True):
-    """What one system retrieved.
+    """The rankings of one system.
 
     Attributes:
-        name: the run's tag, or the file's name where it has several.
+        name: the run's tag; the file's name if it has several tags.
         rankings: by query_id, in the order of the file.
-        notes: what is odd about the file.
-        faulty: lines left out, where that was asked for.
+        notes: oddities of the file.
+        faulty: skipped lines, with ``faulty="skip"``.
     """
 
     name: str
@@ -58,7 +57,7 @@ class Run(Struct, frozen=True):
     faulty: tuple[FaultyLine, ...] = ()
 
     def scores(self) -> dict[str, dict[str, float]]:
-        """Scores by query_id and doc_id, the form of pytrec_eval and ir_measures; doc_ids in trec_eval's order."""
+        """Scores by query_id and doc_id, as pytrec_eval and ir_measures take them; doc_ids in trec_eval's order."""
         return {
             query_id: dict(zip(ranking.doc_ids, ranking.scores, strict=True))
             for query_id, ranking in self.rankings.items()
@@ -66,13 +65,15 @@ class Run(Struct, frozen=True):
 
 
 def runs_of(retrieved: Iterable[Retrieved]) -> list[Run]:
-    """The runs that agents' retrieved documents make up, by name; the document at rank r scores 1/r.
+    """One run per agent, sorted by name, from the documents that the agents retrieved; rank r scores 1/r.
 
-    An agent's own order is kept: scores of agents need not fall with the rank, and ranks are what agents are held to.
+    Scores come from the ranks because an agent's scores need not fall with the rank, and evaluation uses the ranks.
     """
-    found: dict[str, dict[str, list[tuple[int, str]]]] = {}
+    entries_by_agent: dict[str, dict[str, list[tuple[int, str]]]] = {}
     for entry in retrieved:
-        found.setdefault(entry.agent, {}).setdefault(entry.query_id, []).append((entry.rank, sys.intern(entry.doc_id)))
+        entries_by_agent.setdefault(entry.agent, {}).setdefault(entry.query_id, []).append(
+            (entry.rank, sys.intern(entry.doc_id))
+        )
     return [
         Run(
             agent,
@@ -81,16 +82,16 @@ def runs_of(retrieved: Iterable[Retrieved]) -> list[Run]:
                 for query_id, ranked in ((query_id, sorted(entries)) for query_id, entries in queries.items())
             },
         )
-        for agent, queries in sorted(found.items())
+        for agent, queries in sorted(entries_by_agent.items())
     ]
 
 
 _NO_RANK = -(2**31)
-"""Stands for a rank that is no whole number."""
+"""Replaces a rank that is not a whole number."""
 
 
 class _Entries:
-    """Lines on one query in the order of the file. Runs have millions of lines, so numbers are packed."""
+    """The lines of one query in the order of the file, in packed arrays: runs have millions of lines."""
 
     def __init__(self) -> None:
         self.doc_ids: list[str] = []
@@ -100,7 +101,7 @@ class _Entries:
         self.ranked = False
 
     def add(self, line: int, doc_id: str, rank: str, score: float) -> None:
-        """One line; an empty rank is none."""
+        """Add a line; the rank may be empty."""
         self.doc_ids.append(doc_id)
         self.scores.append(score)
         self.lines.append(line)
@@ -112,65 +113,65 @@ class _Entries:
             self.ranked = True
 
     def drop_repeated(self) -> list[tuple[int, str]]:
-        """Leave out every line on a document that stands further up; its number and the doc_id."""
+        """Remove the lines that repeat a document; returns their line numbers and doc_ids."""
         if len(set(self.doc_ids)) == len(self.doc_ids):
             return []
         first: dict[str, int] = {}
         dropped = [
-            (self.lines[place], doc_id)
-            for place, doc_id in enumerate(self.doc_ids)
-            if first.setdefault(doc_id, place) != place
+            (self.lines[index], doc_id)
+            for index, doc_id in enumerate(self.doc_ids)
+            if first.setdefault(doc_id, index) != index
         ]
-        places = first.values()
-        self.scores = array("d", [self.scores[place] for place in places])
-        self.ranks = array("q", [self.ranks[place] for place in places])
-        self.lines = array("I", [self.lines[place] for place in places])
+        indices = first.values()
+        self.scores = array("d", [self.scores[index] for index in indices])
+        self.ranks = array("q", [self.ranks[index] for index in indices])
+        self.lines = array("I", [self.lines[index] for index in indices])
         self.doc_ids = list(first)
         return dropped
 
 
-def _gathered(
+def _entries_of_run(
     path: Path, faults: Faults, *, by_tag: bool = False
 ) -> tuple[dict[tuple[str, str], _Entries], dict[str, None]]:
-    """The lines of a run by query_id and, where that is asked for, tag; and all tags."""
-    found: dict[tuple[str, str], _Entries] = {}
+    """The lines of a run by query_id and tag (``""`` unless ``by_tag``), and all tags."""
+    entries_by_key: dict[tuple[str, str], _Entries] = {}
     tags: dict[str, None] = {}
     stem = file_stem(path)
-    for line, (query_id, doc_id, rank, given, tag) in run_fields(path, faults):
-        if (score := finite(given)) is None:
-            faults.add(line, "the score is not a finite number", given)
+    for line, (query_id, doc_id, rank, score_text, tag) in run_fields(path, faults):
+        if (score := finite(score_text)) is None:
+            faults.add(line, "the score is not a finite number", score_text)
             continue
         key = query_id, (tag or stem) if by_tag else ""
-        entries = found.get(key)
+        entries = entries_by_key.get(key)
         if entries is None:
-            entries = found[key] = _Entries()
+            entries = entries_by_key[key] = _Entries()
         entries.add(line, sys.intern(doc_id), rank, score)
         tags[tag] = None
-    if not found:
+    if not entries_by_key:
         raise DataError(path, f"holds no usable line of a run{faults.example}")
-    for (query_id, tag), entries in found.items():
+    for (query_id, tag), entries in entries_by_key.items():
         for line, doc_id in entries.drop_repeated():
             whose = f" of {tag!r}" if tag else ""
             faults.add(line, f"query {query_id!r}{whose} has this document twice", doc_id)
-    return found, tags
+    return entries_by_key, tags
 
 
 def with_ids_of(run: Run, queries: Collection[str]) -> Run:
-    """The run with ids such as 1.0 written as those of other queries, where one side has floats only."""
+    """The run with query ids rewritten to the form of ``queries`` (``1`` or ``1.0``) if they do not match otherwise."""
     floats = are_floats(queries)
     if floats == are_floats(run.rankings) or not run.rankings.keys().isdisjoint(queries):
         return run
-    return replace(run, rankings={in_form(ident, floats=floats): own for ident, own in run.rankings.items()})
+    return replace(run, rankings={in_form(ident, floats=floats): ranking for ident, ranking in run.rankings.items()})
 
 
 class _RankOddities:
-    """Counts over the queries of a run where ranks and scores do not say one and the same order."""
+    """Counts the queries of a run whose ranks and scores disagree, and tied documents."""
 
     def __init__(self) -> None:
         self._tied = self._tied_queries = self._contrary = self._gaps = 0
 
     def ranking(self, entries: _Entries) -> Ranking:
-        """One query's documents in trec_eval's order, counted."""
+        """The query's documents in trec_eval's order; updates the counts."""
         ranking = Ranking.of(entries.doc_ids, entries.scores)
         scores = np.sort(_in_32_bits(entries.scores))
         equal = scores[1:] == scores[:-1]
@@ -184,7 +185,7 @@ class _RankOddities:
         return ranking
 
     def notes(self) -> Iterator[Note]:
-        """What was found, in words."""
+        """The counts as notes, without zeros."""
         if self._tied:
             text = f"{self._tied} documents tie (same score in 32 bits; queries affected: {self._tied_queries})"
             yield Note("ties", self._tied, f"{text}: ordered by descending doc_id, as by trec_eval")
@@ -202,8 +203,8 @@ def _contradict(entries: _Entries) -> bool:
     ranks = np.frombuffer(entries.ranks, dtype=np.int64)
     by_score = np.lexsort((ranks, -scores))
     falls = scores[by_score][1:] < scores[by_score][:-1]
-    ordered = ranks[by_score]
-    return bool(np.any((ordered[1:] < np.maximum.accumulate(ordered)[:-1]) & falls))
+    ranks_by_score = ranks[by_score]
+    return bool(np.any((ranks_by_score[1:] < np.maximum.accumulate(ranks_by_score)[:-1]) & falls))
 
 
 def _in_32_bits(scores: array[float]) -> NDArray[np.float32]:
@@ -213,20 +214,20 @@ def _in_32_bits(scores: array[float]) -> NDArray[np.float32]:
 def read_run(path: Path | str, *, faulty: Faulty = "refuse") -> Run:
     """Read one run: ``query Q0 document rank score tag``, or a table ``qid, did, score[, rank, tag]``.
 
-    The rank column and the order of the lines are ignored, as by trec_eval; ``Ranking`` says what counts. The notes say
-    where that gives another order than the ranks.
+    Like trec_eval it ignores the rank column and the order of the lines; ``Ranking`` documents the order. The notes
+    report queries whose ranks give another order.
 
     Args:
         path: the file.
-        faulty: ``refuse`` raises on the first line that is wrong; ``skip`` leaves such lines out and lists them. Of a
-            document that stands twice the first line counts.
+        faulty: ``refuse`` raises on the first faulty line; ``skip`` skips and lists such lines. If a document is
+            repeated, its first line counts.
 
     Raises:
         DataError: the file cannot be read or holds no usable line; with ``refuse`` also a line with the wrong number of
-            fields, a score that is no finite number, or a document that was retrieved twice for one query.
+            fields, a score that is not a finite number, or a document that is repeated for a query.
     """
     path, faults = Path(path), Faults(Path(path), faulty)
-    queries, tags = _gathered(path, faults)
+    queries, tags = _entries_of_run(path, faults)
     oddities = _RankOddities()
     rankings = {query_id: oddities.ranking(entries) for (query_id, _), entries in queries.items()}
     name = next(iter(tags)) if len(tags) == 1 else ""
@@ -234,60 +235,63 @@ def read_run(path: Path | str, *, faulty: Faulty = "refuse") -> Run:
 
 
 def read_runs(paths: Iterable[Path | str], *, faulty: Faulty = "refuse") -> list[Run]:
-    """Read several runs and tell them apart: by their tags, or by the files' names where two have the same tag.
+    """Read several runs and name each by its tag, or by its file if two runs have the same tag.
 
     Raises:
         DataError: see ``read_run``; or two runs have the same tag and the same file name.
     """
-    given = [Path(path) for path in paths]
-    runs = [read_run(path, faulty=faulty) for path in given]
-    named = Counter(run.name for run in runs)
+    files = [Path(path) for path in paths]
+    runs = [read_run(path, faulty=faulty) for path in files]
+    name_counts = Counter(run.name for run in runs)
     runs = [
-        run if named[run.name] == 1 else Run(file_stem(path), run.rankings, run.notes, run.faulty)
-        for path, run in zip(given, runs, strict=True)
+        run if name_counts[run.name] == 1 else Run(file_stem(path), run.rankings, run.notes, run.faulty)
+        for path, run in zip(files, runs, strict=True)
     ]
-    _say_rankings(given, ((query_id, len(own.doc_ids)) for run in runs for query_id, own in run.rankings.items()))
-    taken: dict[str, Path] = {}
-    for path, run in zip(given, runs, strict=True):
-        if (other := taken.setdefault(run.name, path)) is not path:
+    _say_rankings(
+        files, ((query_id, len(ranking.doc_ids)) for run in runs for query_id, ranking in run.rankings.items())
+    )
+    path_of_name: dict[str, Path] = {}
+    for path, run in zip(files, runs, strict=True):
+        if (other := path_of_name.setdefault(run.name, path)) is not path:
             problem = f"has the same tag or name as {other}; give one of the files another name"
             raise DataError(path, problem, value=run.name)
     return runs
 
 
 def read_rankings(paths: Iterable[Path | str]) -> dict[tuple[str, str], tuple[str, ...]]:
-    """What systems retrieved, by (query_id, tag), in trec_eval's order.
+    """Read the doc_ids that systems retrieved, by (query_id, tag), in trec_eval's order.
 
-    Unlike ``read_run`` a file may hold the runs of several systems, told apart by their tags.
+    Unlike for ``read_run``, a file may hold the runs of several systems, told apart by their tags.
 
     Raises:
-        DataError: see ``read_run``; or an earlier file has this system's documents for the query already.
+        DataError: see ``read_run``; or an earlier file already has a ranking of this system for the query.
     """
-    found: dict[tuple[str, str], _Entries] = {}
-    given = [Path(path) for path in paths]
-    for path in given:
+    all_entries: dict[tuple[str, str], _Entries] = {}
+    files = [Path(path) for path in paths]
+    for path in files:
         faults = Faults(path, "refuse")
-        own, _ = _gathered(path, faults, by_tag=True)
-        for key in own:
-            if key in found:
+        file_entries, _ = _entries_of_run(path, faults, by_tag=True)
+        for key in file_entries:
+            if key in all_entries:
                 problem = f"an earlier file has what {key[1]!r} retrieved for query {key[0]!r} already"
-                faults.add(own[key].lines[0], problem, own[key].doc_ids[0])
-        found |= own
-    _say_rankings(given, ((query_id, len(own.doc_ids)) for (query_id, _), own in found.items()))
-    return {key: Ranking.of(entries.doc_ids, entries.scores).doc_ids for key, entries in found.items()}
+                faults.add(file_entries[key].lines[0], problem, file_entries[key].doc_ids[0])
+        all_entries |= file_entries
+    _say_rankings(files, ((query_id, len(entries.doc_ids)) for (query_id, _), entries in all_entries.items()))
+    return {key: Ranking.of(entries.doc_ids, entries.scores).doc_ids for key, entries in all_entries.items()}
 
 
 def _say_rankings(paths: Sequence[Path], lengths: Iterable[tuple[str, int]]) -> None:
-    read = list(lengths)
-    asked = {query_id for query_id, _ in read}
-    say_count(paths, queries=len(asked), rankings=len(read), documents=sum(length for _, length in read))
+    rankings = list(lengths)
+    query_ids = {query_id for query_id, _ in rankings}
+    say_count(paths, queries=len(query_ids), rankings=len(rankings), documents=sum(length for _, length in rankings))
 
 
 def write_run(path: Path | str, run: Run) -> None:
     """Write trec_eval's lines, ranks from 1; ``read_run`` gives the same rankings back.
 
     Raises:
-        DataError: the file cannot be written, or a name has white space or is empty, which the form has no place for.
+        DataError: the file cannot be written, or a name is empty or contains white space, which the format does not
+            allow.
     """
     write_trec_lines(
         path,

@@ -1,14 +1,14 @@
-"""Tables in files: CSV, TSV, JSONL, JSON and Parquet, plain or gzip, told apart by their extension.
+"""Readers and writers of tables: CSV, TSV, JSONL, JSON and Parquet, plain or gzip; the extension decides.
 
-Reading streams and is strict: what a spreadsheet would quietly mend (a short row, a repeated column, bytes that are not
-UTF-8) is a ``DataError`` that names the file and the line. A BOM, rows without any text, Excel's line ``sep=;`` and
-columns without a name (pandas writes its index so) are accepted. TSV is CSV with tabs: a field that starts with a quote
-ends with one. A ``.csv`` may have ``;`` or tabs, too. JSON is a list of objects, or an object that holds one, such as
+Reading is streamed and strict: what a spreadsheet would silently repair (a short row, a repeated column, bytes that are
+not UTF-8) is a ``DataError`` that names the file and the line. Accepted are a BOM, blank rows, Excel's line ``sep=;``
+and columns without a name (pandas writes its index so). TSV is CSV with tabs: a field that starts with a quote ends
+with one. A ``.csv`` may also use ``;`` or tabs. JSON is a list of objects, or an object that contains one, such as
 promptfoo's results.
 
-Writing replaces the file at once or not at all, and the same rows give the same bytes. Text is written as it is, also
-where it begins with ``=``, ``+``, ``-`` or ``@``: changing it would falsify what was judged and break the way back in.
-A spreadsheet may run such text as a formula, so open tables from strangers there as text.
+Writing is atomic and deterministic. Text is written unchanged, even if it begins with ``=``, ``+``, ``-`` or ``@``:
+changing it would falsify the judged text and break reading the file again. A spreadsheet may run such text as a
+formula, so open tables from strangers there as text.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from retrieval_eval.data.vocabulary import Columns, Spellings, canonical_names, 
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _DELIMITERS_OF_CSV = (",", ";", "\t")
-_CSV_WORDS = {
+_CSV_MESSAGES = {
     "unexpected end of data": "a quote is not closed",
     "',' expected after '\"'": "text stands behind a closing quote",
     f"field larger than field limit ({LONGEST_LINE})": f"a cell has over {LONGEST_LINE:,} characters",
 }
-"""Our words, by the library's."""
-_CELLS = 50_000_000
-"""Cells that a file of Parquet may have, however small it is."""
-_PART = 10_000
-"""Rows of Parquet that are in memory as they come; those before them are columns by then, a tenth of the size."""
+"""Our messages by the csv module's."""
+_MOST_CELLS = 50_000_000
+"""Cells that any Parquet file may have, even a very small one."""
+_PART_ROWS = 10_000
+"""Rows per part when writing Parquet; each part becomes Arrow columns, a tenth of the rows' size in memory."""
 
 
 def read_rows(
@@ -54,25 +54,24 @@ def read_rows(
     *,
     empty: bool = False,
 ) -> Iterator[Row]:
-    """Stream the rows of a table; of JSON that is no JSONL they are in memory together.
+    """Stream the rows of a table; JSON (other than JSONL) is loaded into memory.
 
     Args:
         path: the file.
-        required: columns that must be there, by their canonical names.
-        aliases: for a canonical name other accepted spellings, best first; one is renamed to the canonical name where
-            that is absent.
-        only: which rows are wanted, all where it is left out. The others are checked no further than it takes to pass
-            over them: a line of JSON has to end like one.
-        columns: which columns the user says they are, see ``canonical_names``.
-        empty: whether a table without a row will do.
+        required: columns that must exist, by their canonical names.
+        aliases: other accepted spellings of canonical names, best first; used if the canonical name itself is absent.
+        only: which rows to yield; all by default. Other rows are not fully checked: a line of JSON only has to end like
+            a record.
+        columns: the user's choice of columns, see ``canonical_names``.
+        empty: whether a table without rows is accepted.
 
     Raises:
-        DataError: the file is missing, unreadable, empty, torn or malformed, lacks a column, or has no row. Raised
+        DataError: the file is missing, unreadable, empty, damaged or malformed, lacks a column, or has no row. Raised
             while iterating, except for an unknown extension.
     """
     path = Path(path)
     kind = table_format(path)
-    naming = _Naming(path, required, aliases or {}, columns, own=kind in {"json", "jsonl"})
+    naming = _Naming(path, required, aliases or {}, columns, per_record=kind in {"json", "jsonl"})
     if kind == "parquet":
         rows = _read_parquet(path, naming, only)
     elif kind == "jsonl":
@@ -85,31 +84,32 @@ def read_rows(
 
 
 class _Naming(Struct, frozen=True):
-    """By which names the columns of a table go."""
+    """How to rename the columns of a table to canonical names, and which columns are required."""
 
     path: Path
     required: Sequence[str]
     aliases: Spellings
     columns: Columns | None
-    own: bool = False
-    """Whether each record has columns of its own, as in JSON, so that one that failed may lack its answer."""
+    per_record: bool = False
+    """Whether columns may differ between records, as in JSON; then a record with an ``error`` may lack ``answer``."""
 
-    def of(self, line: int | None, found: Sequence[str], objects: Collection[str] = ()) -> dict[str, str]:
-        """For each column found the name it goes by; ``objects`` are those that hold objects."""
-        names = canonical_names(found, self.aliases, self.columns, objects)
-        ours = {*self.required, *self.aliases}
-        if (problem := clash(names, ours, self.aliases, self.columns, objects)) is not None:
+    def of(self, line: int | None, spellings: Sequence[str], objects: Collection[str] = ()) -> dict[str, str]:
+        """The canonical name of each column, see ``canonical_names``; ``DataError`` if a required one is missing."""
+        names = canonical_names(spellings, self.aliases, self.columns, objects)
+        canonical = {*self.required, *self.aliases}
+        if (problem := clash(names, canonical, self.aliases, self.columns, objects)) is not None:
             raise DataError(self.path, problem, line=line)
         present = set(names.values())
         for column in self.required:
-            if lacks(column, present) and not (self.own and column == "answer" and "error" in present):
+            if lacks(column, present) and not (self.per_record and column == "answer" and "error" in present):
                 mapped = self.columns is not None
-                raise missing_column(self.path, column, found, line, also=self.aliases.get(column, ()), mapped=mapped)
+                also = self.aliases.get(column, ())
+                raise missing_column(self.path, column, spellings, line, also=also, mapped=mapped)
         return names
 
 
 def read_columns(path: Path | str) -> list[str]:
-    """The column names of a table as the file spells them; of JSONL those of its first record."""
+    """The column names as the file spells them; for JSON and JSONL those of the first record."""
     if table_format(path) == "parquet":
         with open_parquet(Path(path)) as table:
             return list(table.schema_arrow.names)
@@ -117,7 +117,7 @@ def read_columns(path: Path | str) -> list[str]:
 
 
 def has_rows(path: Path) -> bool:
-    """Whether there is a table with a row, or something that reading will refuse."""
+    """Whether the file has a row, or a fault that reading it will report; ``False`` if it is missing or empty."""
     if not path.is_file() or path.stat().st_size == 0:
         return False
     try:
@@ -127,17 +127,17 @@ def has_rows(path: Path) -> bool:
 
 
 def write_rows(path: Path | str, columns: Sequence[str], rows: Iterable[Mapping[str, Cell]]) -> None:
-    """Write a table in the format its extension names; an absent cell is empty.
+    """Write a table in the format of the extension; absent cells are empty.
 
     Raises:
-        DataError: the file cannot be written, or a cell cannot be held by its format (NUL, a lone surrogate, mixed
-            types in one Parquet column).
+        DataError: the file cannot be written, or its format cannot hold a cell (NUL, a lone surrogate, mixed types in
+            one Parquet column).
         ValueError: a row has a column that is not in ``columns``.
     """
     path = Path(path)
     kind = table_format(path)
-    if bad := [name for name in columns if not name or name != name.strip()] or _repeated(columns):
-        raise DataError(path, "a column name is empty, padded or repeated", value=bad[0])
+    if faulty_names := [name for name in columns if not name or name != name.strip()] or _repeated(columns):
+        raise DataError(path, "a column name is empty, padded or repeated", value=faulty_names[0])
     with open_replacing(path) as raw:
         checked = _checked(path, columns, rows)
         if kind == "parquet":
@@ -148,8 +148,8 @@ def write_rows(path: Path | str, columns: Sequence[str], rows: Iterable[Mapping[
                 text.writelines(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in checked)
             elif kind == "json":
                 text.write("[")
-                for at, row in enumerate(checked):
-                    text.write(("," if at else "") + "\n" + json.dumps(row, ensure_ascii=False, allow_nan=False))
+                for number, row in enumerate(checked):
+                    text.write(("," if number else "") + "\n" + json.dumps(row, ensure_ascii=False, allow_nan=False))
                 text.write("\n]\n")
             else:
                 _write_delimited(text, _DELIMITERS[kind], columns, checked)
@@ -168,48 +168,48 @@ def _read_delimited(path: Path, naming: _Naming, only: Only | None) -> Iterator[
     delimiter = csv_delimiter(path)
     for start, fields in csv_records(path, delimiter):
         if not header:
-            found = _header(path, start, fields)
-            renamed = naming.of(start, found)
-            called = {name: ours for name, ours in renamed.items() if name}
-            header = [renamed[name] for name in found]
-            place = header.index(only.column) if only is not None else 0
+            spellings = _header(path, start, fields)
+            renamed = naming.of(start, spellings)
+            canonical = {name: canonical_name for name, canonical_name in renamed.items() if name}
+            header = [renamed[name] for name in spellings]
+            filter_index = header.index(only.column) if only is not None else 0
             continue
         if len(fields) != len(header) and not any(map(str.strip, fields)):
             continue
         if len(fields) != len(header):
             problem = f"{len(fields)} fields, and the header has {len(header)}; quote texts that hold {delimiter!r}"
             raise DataError(path, problem, line=start, value=delimiter.join(fields))
-        if len(fields) > 1 and fields[0].strip() == found[0] and [field.strip() for field in fields] == found:
+        if len(fields) > 1 and fields[0].strip() == spellings[0] and [field.strip() for field in fields] == spellings:
             raise DataError(path, "the header stands here again; remove the line", line=start)
-        if only is not None and fields[place] not in only.values:
+        if only is not None and fields[filter_index] not in only.values:
             continue
         values = dict(zip(header, fields, strict=True))
         values.pop("", None)
-        yield Row(path, start, values, called=called)
+        yield Row(path, start, values, called=canonical)
     if not header:
         raise DataError(path, "the file is empty; write a header and rows into it")
 
 
 def csv_delimiter(path: Path) -> str:
-    """What splits the header into most columns; some spreadsheets write semicolons."""
+    """The delimiter: that of a ``sep=`` line, else the one that splits the header into most columns."""
     if table_format(path) == "tsv":
         return _DELIMITERS["tsv"]
-    _take_long_fields()
+    _allow_long_fields()
     lines = (line for _, line in read_lines(path) if not line.isspace())
     header = next(lines, "")
-    if (said := _SEPARATOR.match(header)) is not None:
-        return said[1]
+    if (separator_line := _SEPARATOR.match(header)) is not None:
+        return separator_line[1]
     if not header.strip(" ,;\t\r\n"):
         header = next((line for line in lines if line.strip(" ,;\t\r\n")), header)
     return max(_DELIMITERS_OF_CSV, key=lambda delimiter: len(next(csv.reader([header], delimiter=delimiter), ())))
 
 
 _SEPARATOR = re.compile(r'"?sep=([,;\t|])"?\s*\Z', re.IGNORECASE)
-"""The line by which a table tells Excel what separates its cells."""
+"""The first line that declares the delimiter to Excel, such as ``sep=;``."""
 
 
 def _without_separator(path: Path) -> Iterator[str]:
-    """The lines of CSV; that which tells Excel the separator is blank."""
+    """The lines of a CSV; a ``sep=`` line becomes blank."""
     lines = (line for _, line in read_lines(path))
     for first in lines:
         yield "\n" if _SEPARATOR.match(first) else first
@@ -217,12 +217,12 @@ def _without_separator(path: Path) -> Iterator[str]:
     yield from lines
 
 
-def _take_long_fields() -> None:
-    csv.field_size_limit(LONGEST_LINE)  # the default, 128 KiB, is shorter than some retrieved documents
+def _allow_long_fields() -> None:
+    csv.field_size_limit(LONGEST_LINE)  # the default of 128 KiB is shorter than some retrieved documents
 
 
 def csv_header(path: Path, delimiter: str) -> tuple[int, list[str]]:
-    """The line on which the header of CSV starts, and the names in it.
+    """The line number of a CSV's header, and its column names.
 
     Raises:
         DataError: the file cannot be read or is empty, or a name repeats.
@@ -233,18 +233,18 @@ def csv_header(path: Path, delimiter: str) -> tuple[int, list[str]]:
 
 
 def _header(path: Path, line: int, fields: Sequence[str]) -> list[str]:
-    found = [name.strip() for name in fields]
-    if repeated := _repeated(name for name in found if name):
-        if any(re.match(r"\[.+\] .", name) for name in found):
+    names = [name.strip() for name in fields]
+    if repeated := _repeated(name for name in names if name):
+        if any(re.match(r"\[.+\] .", name) for name in names):
             problem = "promptfoo's CSV names a column once for each prompt; write its results as .json"
             raise DataError(path, problem, line=line, value=repeated[0])
         raise DataError(path, "the header names a column twice; rename one", line=line, value=repeated[0])
-    return found
+    return names
 
 
 def csv_records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """The records of CSV, each with the line on which it starts; those without any text are passed over."""
-    _take_long_fields()
+    """Yields line number and fields of each CSV record; skips blank lines."""
+    _allow_long_fields()
     records = csv.reader(_without_separator(path), delimiter=delimiter, strict=True)
     while True:
         start = records.line_num + 1
@@ -253,7 +253,9 @@ def csv_records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         except StopIteration:
             return
         except csv.Error as error:
-            raise DataError(path, f"{_CSV_WORDS.get(str(error), str(error))}; check the quotes", line=start) from error
+            raise DataError(
+                path, f"{_CSV_MESSAGES.get(str(error), str(error))}; check the quotes", line=start
+            ) from error
         if len(fields) == 1 or any(map(str.strip, fields)):
             yield start, fields
 
@@ -279,17 +281,17 @@ def _read_jsonl(path: Path, naming: _Naming, only: Only | None) -> Iterator[Row]
 
 
 class _Records:
-    """Makes rows of JSON objects."""
+    """Turns JSON objects into rows."""
 
     def __init__(self, path: Path, naming: _Naming, only: Only | None, lines: LineFilter | None = None) -> None:
         self._path, self._naming, self._only, self._lines = path, naming, only, lines
-        self._renamings: dict[tuple[str, ...], dict[str, str]] = {}  # most records have the keys of the one before
+        self._renamings: dict[tuple[str, ...], dict[str, str]] = {}  # most records have the same keys
 
     def row(self, number: int, record: dict[str, Any], *, escaped: bool) -> Row | None:
-        """The row of an object; ``None`` where it is not wanted.
+        """The row of an object; ``None`` if ``only`` excludes it.
 
         Raises:
-            DataError: a column is missing, or a text cannot be kept.
+            DataError: a required column is missing, or a text cannot be stored.
         """
         if escaped and (problem := unstorable(record)) is not None:
             raise DataError(self._path, problem, line=number)
@@ -299,8 +301,8 @@ class _Records:
             objects = {key for key, value in record.items() if isinstance(value, dict)}
             renamings[keys] = self._naming.of(number, keys, objects)
             if self._lines is not None and only is not None:
-                found = {name for names in renamings.values() for name in names if names[name] == only.column}
-                self._lines.learn(found)
+                keys_of_filter = {name for names in renamings.values() for name in names if names[name] == only.column}
+                self._lines.learn(keys_of_filter)
         renamed = renamings[keys]
         values = {name: value for key, value in record.items() if (name := renamed[key])}
         row = Row(self._path, number, values, called=renamed)
@@ -329,13 +331,13 @@ def _read_parquet(path: Path, naming: _Naming, only: Only | None) -> Iterator[Ro
         objects = {field.name for field in table.schema_arrow if pa.types.is_struct(field.type)}
         renamed = naming.of(None, table.schema_arrow.names, objects)
         for batch in table.iter_batches(batch_size=4096):
-            wanted = _wanted_places(path, batch, renamed, only)
-            taken = batch.take(pa.array(wanted, pa.int64()))
-            read = [cells(path, column) for column in taken.columns]
-            for place, *record in zip(wanted, *read, strict=True):
-                named = zip(batch.schema.names, record, strict=True)
-                values = {name: plain(cell) for key, cell in named if (name := renamed[key])}
-                row = Row(path, before + place + 1, values, called=renamed)
+            indices = _wanted_places(path, batch, renamed, only)
+            selected = batch.take(pa.array(indices, pa.int64()))
+            cell_columns = [cells(path, column) for column in selected.columns]
+            for index, *record in zip(indices, *cell_columns, strict=True):
+                pairs = zip(batch.schema.names, record, strict=True)
+                values = {name: plain(cell) for key, cell in pairs if (name := renamed[key])}
+                row = Row(path, before + index + 1, values, called=renamed)
                 if (problem := unstorable(row.values)) is not None:
                     raise row.error(problem)
                 yield row
@@ -344,21 +346,21 @@ def _read_parquet(path: Path, naming: _Naming, only: Only | None) -> Iterator[Ro
 
 @contextmanager
 def open_parquet(path: Path) -> Iterator[Any]:
-    """A file of Parquet, whose texts come as dictionaries: a text that stands in a million rows is there once.
+    """Open a Parquet file; its text columns are dictionary-encoded, so that repeated texts take no extra memory.
 
     Raises:
-        DataError: it cannot be read or is none, or would fill memory; also while it is read.
+        DataError: the file cannot be read, is not Parquet, or would fill memory; also raised while reading.
     """
     import pyarrow as pa
     from pyarrow import parquet
 
     try:
         with open_binary(path) as raw:
-            # Parquet is read from its end, and a gzip stream has no cheap way there.
+            # Parquet is read from its end, and seeking in a gzip stream is slow.
             source = io.BytesIO(raw.read()) if is_gzip(path) else raw
-            content = parquet.read_metadata(source)
-            _require_room(path, content)
-            leaves = map(content.schema.column, range(len(content.schema)))
+            metadata = parquet.read_metadata(source)
+            _require_room(path, metadata)
+            leaves = map(metadata.schema.column, range(len(metadata.schema)))
             texts = [leaf.path for leaf in leaves if leaf.logical_type.type == "STRING"]
             file = parquet.ParquetFile(source, read_dictionary=texts)
             names = list(map(str.strip, file.schema_arrow.names))
@@ -372,61 +374,61 @@ def open_parquet(path: Path) -> Iterator[Any]:
 
 
 def _require_room(path: Path, content: Any) -> None:
-    """Refuse what unpacks to far more than any table does, by what its end says of each column."""
+    """Raise ``DataError`` if the file's footer announces more bytes or cells than any real table has."""
     groups = map(content.row_group, range(content.num_row_groups))
-    columns = [group.column(at) for group in groups for at in range(group.num_columns)]
-    most = most_unpacked(path)
-    if sum(column.total_uncompressed_size for column in columns) > most:
-        raise DataError(path, f"it unpacks to over {most // 1_000_000} MB; write it anew without compression")
-    if (number := sum(column.num_values for column in columns)) > max(most // 4, _CELLS):
+    columns = [group.column(index) for group in groups for index in range(group.num_columns)]
+    limit = most_unpacked(path)
+    if sum(column.total_uncompressed_size for column in columns) > limit:
+        raise DataError(path, f"it unpacks to over {limit // 1_000_000} MB; write it anew without compression")
+    if (number := sum(column.num_values for column in columns)) > max(limit // 4, _MOST_CELLS):
         raise DataError(path, f"it has {number:,} cells, far more than a file of its size; divide it")
 
 
 def cells(path: Path, column: Any, *, nested: bool = False) -> list[Any]:
-    """The cells of a column in Python; one text that many cells have is one object.
+    """The cells of an Arrow column as Python values; cells with the same text share one object.
 
     Raises:
-        DataError: the texts within lists and objects would fill memory, if each were written out.
+        DataError: the texts within lists and objects would fill memory once each is written out.
     """
     from pyarrow import types
 
-    kind = column.type
-    if types.is_dictionary(kind):
+    arrow_type = column.type
+    if types.is_dictionary(arrow_type):
         codes = column.indices.to_pylist()
         used = list({code for code in codes if code is not None})
         texts = dict(zip(used, column.dictionary.take(used).to_pylist(), strict=True)) if used else {}
-        most = most_unpacked(path)
-        if nested and sum(len(texts[code]) for code in codes if code is not None) > most:
-            raise DataError(path, f"the texts in its lists have over {most // 1_000_000} MB; write it as JSON lines")
+        limit = most_unpacked(path)
+        if nested and sum(len(texts[code]) for code in codes if code is not None) > limit:
+            raise DataError(path, f"the texts in its lists have over {limit // 1_000_000} MB; write it as JSON lines")
         return [None if code is None else texts[code] for code in codes]
-    if types.is_list(kind) or types.is_large_list(kind):
-        values, ends = cells(path, column.values, nested=True), column.offsets.to_pylist()
+    if types.is_list(arrow_type) or types.is_large_list(arrow_type):
+        values, offsets = cells(path, column.values, nested=True), column.offsets.to_pylist()
         return [
-            values[start:end] if there else None
-            for start, end, there in zip(ends[:-1], ends[1:], _there(column), strict=True)
+            values[start:end] if is_valid else None
+            for start, end, is_valid in zip(offsets[:-1], offsets[1:], _validity(column), strict=True)
         ]
-    if types.is_struct(kind):
-        fields = [cells(path, column.field(at), nested=True) for at in range(kind.num_fields)]
-        names = [kind.field(at).name for at in range(kind.num_fields)]
+    if types.is_struct(arrow_type):
+        fields = [cells(path, column.field(at), nested=True) for at in range(arrow_type.num_fields)]
+        names = [arrow_type.field(at).name for at in range(arrow_type.num_fields)]
         rows = zip(*fields, strict=True) if fields else [()] * len(column)
         return [
-            dict(zip(names, row, strict=True)) if there else None
-            for row, there in zip(rows, _there(column), strict=True)
+            dict(zip(names, row, strict=True)) if is_valid else None
+            for row, is_valid in zip(rows, _validity(column), strict=True)
         ]
-    listed: list[Any] = column.to_pylist()
-    return listed
+    scalars: list[Any] = column.to_pylist()
+    return scalars
 
 
-def _there(column: Any) -> list[bool]:
-    there: list[bool] = column.is_valid().to_pylist()
-    return there
+def _validity(column: Any) -> list[bool]:
+    validity: list[bool] = column.is_valid().to_pylist()
+    return validity
 
 
 def _wanted_places(path: Path, batch: Any, renamed: Mapping[str, str], only: Only | None) -> list[int]:
     if only is None:
         return list(range(len(batch)))
     column = next(batch[name] for name, canonical in renamed.items() if canonical == only.column)
-    return [place for place, cell in enumerate(cells(path, column)) if cell_text(plain(cell)) in only.values]
+    return [index for index, cell in enumerate(cells(path, column)) if cell_text(plain(cell)) in only.values]
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -436,11 +438,11 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return record
 
 
-def _no_constant(name: str) -> None:
+def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no value of JSON; write null")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_no_constant)
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
 
 
 def _repeated(names: Iterable[str]) -> list[str]:
@@ -449,9 +451,9 @@ def _repeated(names: Iterable[str]) -> list[str]:
 
 
 def plain(value: Any) -> Cell:
-    """Parquet's dates, decimals and bytes as text; what JSON knows as it is."""
+    """A Parquet value as a JSON type: dates, decimals and bytes become text."""
     if isinstance(value, bytes):
-        return value.decode("utf-8", "surrogateescape")  # ``unstorable`` finds what is no text
+        return value.decode("utf-8", "surrogateescape")  # ``unstorable`` reports bytes that are not UTF-8
     return value if value is None or isinstance(value, str | int | float | list | dict) else str(value)
 
 
@@ -480,16 +482,18 @@ def _write_parquet(path: Path, raw: BinaryIO, columns: Sequence[str], rows: Iter
 
     parts: dict[str, list[Any]] = {name: [] for name in columns}
     records = iter(rows)
-    while part := list(itertools.islice(records, _PART)):
+    while part := list(itertools.islice(records, _PART_ROWS)):
         for name, arrays in parts.items():
             with _one_type(path, name):
                 arrays.append(pa.array([record[name] for record in part]))
-    whole = {}
+    arrow_columns = {}
     for name, arrays in parts.items():
         with _one_type(path, name):
             tables = [pa.table({name: array}) for array in arrays]
-            whole[name] = pa.concat_tables(tables, promote_options="permissive")[name] if tables else pa.array([])
-    parquet.write_table(pa.table(whole), raw)
+            arrow_columns[name] = (
+                pa.concat_tables(tables, promote_options="permissive")[name] if tables else pa.array([])
+            )
+    parquet.write_table(pa.table(arrow_columns), raw)
 
 
 @contextmanager

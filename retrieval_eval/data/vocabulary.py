@@ -1,6 +1,6 @@
-"""What columns are called: our names, their spellings in other tools, and which column of a table is which.
+"""Column names: our canonical names, their spellings in other tools, and the matching of a table's columns to them.
 
-Every reader takes its spellings from here, so that a name means the same to every command.
+Every reader takes its spellings from here, so that a name means the same in every command.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Final, TypeAlias
 from judges.errors import DataError
 
 Spellings: TypeAlias = Mapping[str, Sequence[str]]
-"""For each of our columns the other names that it may have, best first."""
+"""Other accepted spellings of each canonical column, best first."""
 Columns: TypeAlias = Mapping[str, str | None]
-"""For a name of ours the column of the user's tables; ``None`` where no column is it."""
+"""The user's column for a canonical name; ``None`` if no column is to be used for it."""
 
 
 def _joined(first: str, second: str) -> tuple[str, ...]:
-    """``model_answer``, ``model_output``, ...: each of the first words with each of the second."""
-    return tuple(f"{one}_{two}" for one, two in product(first.split(), second.split()))
+    """``model_answer``, ``model_output``, ...: every first word joined with every second word."""
+    return tuple(f"{left}_{right}" for left, right in product(first.split(), second.split()))
 
 
 def _once(*names: str) -> tuple[str, ...]:
@@ -41,7 +41,7 @@ JOINED: Final[Mapping[str, tuple[str, str]]] = {
         "answer answers response output outputs",
     ),
 }
-"""Spellings of two words: each of the first with each of the second."""
+"""Spellings of two words, for ``_joined``: the first words and the second words."""
 NAMES: Final[Spellings] = {
     "qid": ("query_id", "topic_id", "question_id", "prompt_id", "_id", "id", "number"),
     "query": ("question", "user_input", "input", "inputs", "prompt", "query_text", "user_query", "instruction"),
@@ -66,17 +66,17 @@ NAMES: Final[Spellings] = {
     "did": ("_id", "pid", "docid", "doc_id", "document_id", "corpus_id", "passage_id", "paragraph_id", "id"),
     "document": ("segment", "passage", "contents", "text", "body", "document_text", "content", "page_content", "chunk"),
 }
-"""For each of our columns the other spellings, best first, accepted where the column itself is absent.
+"""Other spellings of each canonical column, best first; used if a table lacks the canonical name itself.
 
-RAGElo, ragas, DeepEval, promptfoo, RAGChecker, Giskard, BEIR, MS MARCO, Pyserini, TREC. A name counts without regard to
-case, spaces, ``_`` and ``-``, so that ``retrievalContext`` is ``retrieval_context``.
+From RAGElo, ragas, DeepEval, promptfoo, RAGChecker, Giskard, BEIR, MS MARCO, Pyserini and TREC. Case, spaces, ``_`` and
+``-`` are ignored, so ``retrievalContext`` equals ``retrieval_context``.
 """
 RATERS: Final = ("judge", "annotator", "worker", "rater", "judge_name", "annotator_id", "worker_id", "rater_id")
-"""Who said it, a model or a person."""
+"""Names of the column with the judge or annotator."""
 
 
 def names_of(*columns: str) -> dict[str, Sequence[str]]:
-    """The spellings of some columns."""
+    """The spellings of some columns, from ``NAMES``."""
     return {column: NAMES[column] for column in columns}
 
 
@@ -85,17 +85,17 @@ TOPIC_NAMES: Final[Spellings] = {
     "query": ("text", "title", "question", "topic", "query_text", "narrative", *NAMES["query"][1:]),
     **names_of("reference", "messages", "conversation", "turn"),
 }
-"""Those of a table of queries, where a title or a text can only be the query's."""
+"""Spellings in a table of queries, where a title or a text can only be the query's."""
 
 VERDICT_NAMES: Final[Spellings] = {
-    # A text of the query tells queries apart where no better column does; an id may count rows.
+    # A query's text identifies it better than a column 'id', which may only number the rows.
     "qid": (*(name for name in NAMES["qid"] if "_" in name[1:]), "prompt", "iid", "_id", "id", "number"),
     "agent_a": (*(f"{name}_a" for name in NAMES["agent"]), "left", "baseline", "generator_1", "model_1", "system_1"),
     "agent_b": (
         *(f"{name}_b" for name in NAMES["agent"]),
         *("right", "model", "generator_2", "model_2", "system_2"),
     ),
-    "verdict": ("winner", "vote", "preference", "preferred", "choice", "answer"),  # the last is RAGElo's
+    "verdict": ("winner", "vote", "preference", "preferred", "choice", "answer"),  # RAGElo writes 'answer'
     "judge": RATERS[1:],
     "order": ("baseline_shown",),
     "reason": ("raw_answer",),
@@ -103,7 +103,7 @@ VERDICT_NAMES: Final[Spellings] = {
     "p_b": (),
     "p_tie": (),
 }
-"""Those of a table of games."""
+"""Spellings in a table of games."""
 
 OPINION_NAMES: Final[Spellings] = {
     **names_of("qid", "did"),
@@ -112,14 +112,14 @@ OPINION_NAMES: Final[Spellings] = {
     "label": ("relevance", "rel"),
     "score": ("grade",),
 }
-"""Those of labels, grades and nuggets."""
+"""Spellings in tables of labels, grades and nuggets."""
 
 RUN_NAMES: Final[Spellings] = {
     **names_of("qid", "did"),
     "score": ("sim", "similarity"),
     "tag": ("run", "agent", *NAMES["agent"]),
 }
-"""Those of a run as a table."""
+"""Spellings in a run as a table."""
 
 GRADE_NAMES: Final[Spellings] = {
     "item": ("item_id", "question_id", "nugget_id"),
@@ -129,56 +129,56 @@ GRADE_NAMES: Final[Spellings] = {
     "llm": ("model", "grader"),
     "prompt": ("prompt_class",),
 }
-"""Those of grades of an exam, whose questions are its items."""
+"""Spellings in a table of exam grades."""
 
 QRELS_NAMES: Final[Spellings] = {**names_of("qid", "did"), "label": ("relevance", "rel", "grade", "score")}
-"""Those of qrels as a table; ``query-id``, ``corpus-id`` and ``score`` are BEIR's."""
+"""Spellings in qrels as a table; BEIR writes ``query-id``, ``corpus-id`` and ``score``."""
 
-_ONE: Final[Mapping[str, str]] = {
+_SINGLE: Final[Mapping[str, str]] = {
     "answer": "the answer",
     "reference": "the gold answer",
     "passages": "the passages",
     "verdict": "the verdict",
 }
-"""Of which a table has one column: a wrong choice among several changes what is judged, and nobody would see it."""
-_SURE: Final = {"verdict": {"verdict", "winner"}}
-"""Names that leave no doubt. ``answer`` does, since data sets call the gold answer so."""
+"""Columns that must not be ambiguous: a wrong choice would silently change what is judged."""
+_UNAMBIGUOUS: Final = {"verdict": {"verdict", "winner"}}
+"""Spellings that are never ambiguous. ``answer`` is not among them: data sets use it for the gold answer."""
 
 
 def canonical_names(
-    found: Iterable[str], aliases: Spellings, columns: Columns | None = None, objects: Collection[str] = ()
+    spellings: Iterable[str], aliases: Spellings, columns: Columns | None = None, objects: Collection[str] = ()
 ) -> dict[str, str]:
-    """For each column found the name it goes by, ``""`` where it is passed over.
+    """Map each column of a table to its canonical name, ``""`` if the column is ignored.
 
     Args:
-        found: the columns of a table.
-        aliases: for a canonical name its other spellings, of which the first that is there counts.
-        columns: which column the user says it is; what the table has not, and what is not said, goes by ``aliases``.
-        objects: columns that hold objects, and are no answer where another one is.
+        spellings: the table's columns.
+        aliases: other spellings of the canonical names; the first that the table has is used.
+        columns: the user's choice; ``aliases`` decide about names not in it, and about columns that the table lacks.
+        objects: columns that hold objects; such a column is the answer only if no other column is.
     """
-    names = {name: name if name.strip() else "" for name in found}
-    said = {ours: theirs for ours, theirs in (columns or {}).items() if theirs is None or theirs in names}
-    names |= dict.fromkeys(said.keys() & names.keys(), "")
-    names |= {theirs: ours for ours, theirs in said.items() if theirs is not None}
-    for ours in said.keys() & _ONE.keys() & aliases.keys():
-        others = [theirs for theirs in _spelt(names, ours, aliases) if names[theirs] == theirs != said[ours]]
-        names |= dict.fromkeys(others, "")
-    by_look = {folded(name): name for name in reversed(names)}
-    for canonical, spellings in aliases.items():
-        if canonical in said or canonical in names.values():
+    names = {name: name if name.strip() else "" for name in spellings}
+    chosen = {ours: theirs for ours, theirs in (columns or {}).items() if theirs is None or theirs in names}
+    names |= dict.fromkeys(chosen.keys() & names.keys(), "")
+    names |= {theirs: ours for ours, theirs in chosen.items() if theirs is not None}
+    for ours in chosen.keys() & _SINGLE.keys() & aliases.keys():
+        rivals = [theirs for theirs in _spelt(names, ours, aliases) if names[theirs] == theirs != chosen[ours]]
+        names |= dict.fromkeys(rivals, "")
+    by_folded = {folded(name): name for name in reversed(names)}
+    for canonical, others in aliases.items():
+        if canonical in chosen or canonical in names.values():
             continue
-        # Where there are messages, the last may be the question, and a title something else.
-        strict = canonical == "query" and "messages" in names.values()
-        for spelling in (canonical, *(NAMES["query"] if strict else spellings)):
-            name = spelling if spelling in names else by_look.get(folded(spelling))
+        # With messages the last one may be the question; then a title is something else.
+        has_messages = canonical == "query" and "messages" in names.values()
+        for spelling in (canonical, *(NAMES["query"] if has_messages else others)):
+            name = spelling if spelling in names else by_folded.get(folded(spelling))
             if name is not None and names[name] == name and not (canonical == "answer" and name in objects):
                 names[name] = canonical
                 break
         else:
-            rest = (
+            object_columns = (
                 [name for name in _spelt(names, "answer", aliases) if name in objects] if canonical == "answer" else ()
             )
-            names |= dict.fromkeys(rest[:1], "answer")
+            names |= dict.fromkeys(object_columns[:1], "answer")
     return names
 
 
@@ -189,17 +189,17 @@ def clash(
     columns: Columns | None,
     objects: Collection[str] = (),
 ) -> str | None:
-    """Why it cannot be told which column of a table is meant, if so.
+    """Why the columns of a table are ambiguous; ``None`` if they are not.
 
-    Spaces around a name tell no columns apart; nor does case, where one of them is of our ``ours``. Two columns may be
-    the answer, in the spellings of ``aliases``, and the user has not said in ``columns`` which is.
+    Either two columns differ only in spaces, or in case if one of them is in ``ours``; or several columns are spellings
+    of the answer (likewise gold answer, passages, verdict), and ``columns`` does not choose one.
 
     Args:
-        names: the table's columns, each with the name that it goes by, see ``canonical_names``.
-        ours: our columns.
-        aliases: as for ``canonical_names``.
-        columns: likewise; ``None`` where the user cannot say it.
-        objects: likewise.
+        names: the table's columns and their canonical names, from ``canonical_names``.
+        ours: canonical names of the columns in use.
+        aliases: see ``canonical_names``.
+        columns: see ``canonical_names``; ``None`` if the command has no option for it.
+        objects: see ``canonical_names``.
     """
     from judges.sections import shortened
 
@@ -208,13 +208,17 @@ def clash(
         other = seen.setdefault(name.strip().casefold(), name)
         if other != name and (other.strip() == name.strip() or not {names[name], names[other]}.isdisjoint(ours)):
             return f"columns {other!r} and {name!r} differ in case or spaces only; rename one, or leave it out"
-    for column, meaning in _ONE.items():
+    for column, meaning in _SINGLE.items():
         if column not in aliases or column in (columns or {}):
             continue
-        found = [name for name in _spelt(names, column, aliases) if names[name] in {name, column}]
-        found = [name for name in found if column != "answer" or name not in objects]
-        if len({folded(name).removesuffix("s") for name in found}) > 1 and _SURE.get(column, set()).isdisjoint(found):
-            which = f"{_NUMBERS.get(len(found), len(found))} columns may be {meaning}: {shortened(found)}"
+        candidates = [name for name in _spelt(names, column, aliases) if names[name] in {name, column}]
+        candidates = [name for name in candidates if column != "answer" or name not in objects]
+        if len({folded(name).removesuffix("s") for name in candidates}) > 1 and _UNAMBIGUOUS.get(
+            column, set()
+        ).isdisjoint(candidates):
+            which = (
+                f"{_NUMBERS.get(len(candidates), len(candidates))} columns may be {meaning}: {shortened(candidates)}"
+            )
             if columns is None:
                 return f"{which}; rename one, or leave it out"
             how = "" if column == "verdict" else f", or columns: {{{column}: NAME}}"
@@ -227,60 +231,60 @@ _NUMBERS: Final = {2: "two", 3: "three"}
 
 
 def _spelt(names: Iterable[str], column: str, aliases: Spellings) -> list[str]:
-    """The columns of a table that are called like one of ours."""
+    """The columns of a table that are spellings of a canonical column."""
     looks = {folded(spelling) for spelling in (column, *aliases[column])}
     return [name for name in names if folded(name) in looks]
 
 
 @lru_cache(maxsize=4096)
 def folded(name: str) -> str:
-    """A name without what does not count in it."""
+    """The name in lower case without spaces, ``_`` and ``-``, for comparison."""
     return re.sub(r"[\s_-]", "", name).casefold()
 
 
 def lacks(column: str, names: Collection[str]) -> bool:
-    """Whether columns lack one that is required; a question may be the last of ``messages``."""
+    """Whether a required column is missing; ``messages`` can stand in for ``query``."""
     return column not in names and not (column == "query" and "messages" in names)
 
 
 def missing_column(
     path: Path,
     column: str,
-    found: Iterable[str],
+    spellings: Iterable[str],
     line: int | None = None,
     *,
     also: Sequence[str] = (),
     mapped: bool = False,
     option: bool = False,
 ) -> DataError:
-    """The error that says which column a table lacks and which one may be meant, for the caller to raise.
+    """An error that names the missing column and the likely one among ``spellings``, for the caller to raise.
 
     Args:
         path: the table.
-        column: what it lacks.
-        found: its columns.
-        line: of its header, where it has one.
+        column: the missing column.
+        spellings: the table's columns.
+        line: line of the header, if it has one.
         also: other names that would have been accepted.
-        mapped: whether the user may say which column it is, in the YAML file or by an option.
-        option: whether by an option alone.
+        mapped: whether the user can choose the column in the YAML file or by an option.
+        option: whether the user can choose it by an option only.
     """
     from judges.sections import shortened
 
-    names = [name for name in found if name]
-    near = difflib.get_close_matches(column, [name for name in names if name not in NAMES], n=1)
-    theirs = near[0] if near else "NAME"
-    which = f"; or: {how_to_name(column, theirs)}" if mapped else f"; is it {near[0]!r}?" if near else ""
-    which = f"; or say --column {column}={theirs}" if option else which
-    room = _ROOM - len(os.path.relpath(path)) - len(column) - len(which)
+    names = [name for name in spellings if name]
+    similar = difflib.get_close_matches(column, [name for name in names if name not in NAMES], n=1)
+    suggestion = similar[0] if similar else "NAME"
+    advice = f"; or: {how_to_name(column, suggestion)}" if mapped else f"; is it {similar[0]!r}?" if similar else ""
+    advice = f"; or say --column {column}={suggestion}" if option else advice
+    room = _ROOM - len(os.path.relpath(path)) - len(column) - len(advice)
     accepted = f"; may be called {shortened(also, max(room // 2, 20))}" if also else ""
     found_names = shortened(names, max(room - len(accepted), 20)) or "none"
-    return DataError(path, f"no column {column!r}; found {found_names}{accepted}{which}", line=line)
+    return DataError(path, f"no column {column!r}; found {found_names}{accepted}{advice}", line=line)
 
 
 _ROOM: Final = 108
-"""Characters of two lines of 80 for names, without what else an error about a column says."""
+"""Characters for column names in an error message of two lines of 80."""
 
 
 def how_to_name(column: str, theirs: str = "NAME") -> str:
-    """How a user says which column of the tables is one of ours: in the YAML file, or on the command line."""
+    """How the user chooses the column for a canonical name: in the YAML file, or on the command line."""
     return f"columns: {{{column}: {theirs}}}, or --column {column}={theirs.replace('null', '')}"

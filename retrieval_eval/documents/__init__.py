@@ -1,1 +1,1 @@
-"""A folder of documents of a company -> texts with titles and page numbers -> passages with ids that last."""
+"""From folders of documents to passages: extraction of texts, titles and page numbers; passages with stable ids."""

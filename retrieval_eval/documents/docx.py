@@ -1,4 +1,4 @@
-"""DOCX: the text of a document with all tracked changes accepted, its notes, text boxes, headers and footers."""
+"""Text of DOCX files with all tracked changes accepted: body, notes, text boxes, headers and footers."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _SYMBOL_FONT = {
     0xBF: "↵ℵℑℜ℘⊗⊕∅∩∪⊃⊇⊄⊂⊆∈∉∠∇®©™∏√⋅¬∧∨⇔⇐⇑⇒⇓◊〈®©™∑",  # noqa: RUF001
     0xF1: "〉∫",
 }
-"""Characters of the font Symbol from a code on (Adobe's encoding of it, with Greek letters for its Greek)."""
+"""Characters of the font Symbol, by the code of the first one in each row (Adobe's encoding, with Unicode's Greek)."""
 _WINGDINGS = dict(
     zip(b"\x4a\x6c\x6e\x6f\x71\xa7\xa8\xd8\xdf\xe0\xe8\xf0\xfb\xfc\xfd\xfe", "☺●■□❑▪◻➢←→➔⇨✗✓☒☑", strict=True)
 )
-"""Those that stand for something: check marks, boxes and arrows."""
+"""Characters of the font Wingdings that have a meaning: check marks, boxes and arrows."""
 _PRIVATE = range(0xF000, 0xF100)
-"""Where Word puts the characters of symbol fonts."""
+"""Private code points where Word puts the characters of symbol fonts."""
 _FORMS = {
     "f": "{num}/{den}",
     "sSup": "{e}^{sup}",
@@ -37,7 +37,7 @@ _FORMS = {
 
 
 def symbol(font: str, code: str) -> str | None:
-    """The character of a ``w:sym``; ``None`` where only its font knows what it looks like."""
+    """The character of a ``w:sym`` element; ``None`` if only its font defines what it looks like."""
     try:
         number = int(code, 16)
     except ValueError:
@@ -51,24 +51,26 @@ def symbol(font: str, code: str) -> str | None:
 
 
 def formula(element: Any) -> str:
-    """A formula of Office Math on one line: fractions with ``/``, raised and lowered parts with ``^`` and ``_``."""
-    inner = [
+    """An Office Math formula on one line: ``/`` for fractions, ``^`` and ``_`` for superscripts and subscripts."""
+    children = [
         (child.tag.rpartition("}")[2], formula(child))
         for child in element
         if isinstance(child.tag, str) and not child.tag.endswith(("Pr", "}del", "}moveFrom"))
     ]
-    of = {name: _in_brackets(text) for name, text in inner}
-    kind = element.tag.rpartition("}")[2]
-    if kind == "t":
+    bracketed = {child_name: _in_brackets(text) for child_name, text in children}
+    name = element.tag.rpartition("}")[2]
+    if name == "t":
         return element.text or ""
-    if kind == "d":
-        return f"({', '.join(text for _, text in inner)})"
-    if kind == "nary":
-        low, high = (f"{mark}{of[name]}" if of.get(name) else "" for mark, name in (("_", "sub"), ("^", "sup")))
-        return f"{_sign(element)}{low}{high} {dict(inner).get('e', '')}"
-    if kind in _FORMS:
-        return _FORMS[kind].format_map({"num": "", "den": "", "e": "", "sub": "", "sup": "", "deg": ""} | of)
-    return "".join(text for _, text in inner)
+    if name == "d":
+        return f"({', '.join(text for _, text in children)})"
+    if name == "nary":
+        low, high = (
+            f"{mark}{bracketed[part]}" if bracketed.get(part) else "" for mark, part in (("_", "sub"), ("^", "sup"))
+        )
+        return f"{_sign(element)}{low}{high} {dict(children).get('e', '')}"
+    if name in _FORMS:
+        return _FORMS[name].format_map({"num": "", "den": "", "e": "", "sub": "", "sup": "", "deg": ""} | bracketed)
+    return "".join(text for _, text in children)
 
 
 def _in_brackets(text: str) -> str:
@@ -76,13 +78,13 @@ def _in_brackets(text: str) -> str:
 
 
 def _sign(element: Any) -> str:
-    """Of a sum, product or integral; Word leaves out the integral's."""
+    """The sign of a sum, product or integral; Word omits the integral's."""
     chosen = next((child for child in element.iter() if str(child.tag).endswith("}chr")), None)
     return "∫" if chosen is None else next(iter(chosen.attrib.values()), "")
 
 
 Element: TypeAlias = Any
-"""Of lxml, which has no types."""
+"""An lxml element; lxml has no type hints."""
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
@@ -97,7 +99,7 @@ _TEXT_BOX, _SHAPE_TEXT, _WORD_ART = f"{W}txbxContent", f"{_A}p", "{urn:schemas-m
 _SIGNS = {f"{W}tab": "\t", f"{W}ptab": "\t", f"{W}br": "\n", f"{W}cr": "\n", f"{W}noBreakHyphen": "-"}
 _NOTES = {f"{W}footnoteReference": "footnote", f"{W}endnoteReference": "endnote"}
 _NO_TEXT = frozenset(W + name for name in ("del", "moveFrom", "pPr", "rPr", "sdtPr", "instrText", "delText", "sectPr"))
-"""What was deleted or moved away, properties, and the codes of fields."""
+"""Elements without text to read: deleted or moved text, properties, field codes."""
 _NOT_READ = {
     f"{W}object": "embedded object",
     f"{W}altChunk": "imported file",
@@ -111,7 +113,7 @@ _HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
 
 
 class BlockPlace(Enum):
-    """Where a block stands: in the running text, in a list, or beside the text as notes and text boxes do."""
+    """Position of a block: in the running text, in a list, or outside the text, like notes and text boxes."""
 
     TEXT = 0
     ITEM = 1
@@ -119,13 +121,13 @@ class BlockPlace(Enum):
 
 
 class WordText:
-    """The blocks of one document's parts; counts what it does not read.
+    """Extracts the blocks of a document's parts, and counts elements that it does not read.
 
-    Text boxes and notes follow the paragraph or table that they belong to. A box is stored twice, for new and for old
-    versions of Word, and read once. A table of contents made by Word is left out: it repeats the headings.
+    Text boxes and notes follow the paragraph or table that they belong to. Word stores each box twice, for new and for
+    old versions; it is read once. Word's table of contents is skipped, since it repeats the headings.
 
     Args:
-        style: the name of a paragraph's style by its id.
+        style: returns the name of a paragraph style by its id.
         notes: elements of footnotes and endnotes, by kind and id.
     """
 
@@ -135,7 +137,7 @@ class WordText:
         self.comments = 0
 
     def blocks(self, container: Element) -> Iterator[tuple[TextBlock, BlockPlace]]:
-        """The blocks of a body, a header, a note or a text box."""
+        """The blocks of a body, header, note or text box."""
         for child in self._children(container):
             beside: list[Element | TextBlock] = []
             level, place = 0, BlockPlace.TEXT
@@ -150,12 +152,12 @@ class WordText:
                 place = BlockPlace.ITEM if not level and style.startswith("List") else BlockPlace.TEXT
             if text:
                 yield TextBlock(level, text), place
-            for each in beside:
-                aside = (each,) if isinstance(each, TextBlock) else (block for block, _ in self.blocks(each))
+            for element in beside:
+                aside = (element,) if isinstance(element, TextBlock) else (block for block, _ in self.blocks(element))
                 yield from ((block, BlockPlace.ASIDE) for block in aside)
 
     def _children(self, container: Element) -> Iterator[Element]:
-        """Paragraphs, tables, rows or cells, whatever is wrapped around them."""
+        """The paragraphs, tables, rows or cells in a container, at any depth of wrapping elements."""
         for child in container:
             tag = child.tag
             if tag in _NO_TEXT or not isinstance(tag, str) or _is_deleted(child) or _is_contents(child):
@@ -168,30 +170,32 @@ class WordText:
                 yield from self._children(_branch(child) if tag == _ALTERNATIVES else child)
 
     def _rows(self, table: Element, beside: list[Element | TextBlock]) -> Iterator[list[str]]:
-        """The texts of each row's cells: once where a cell spans columns, in each row where it spans rows."""
+        """The cell texts of each row; a cell that spans columns appears once, one that spans rows in each of them."""
         above: dict[int, tuple[Element, str]] = {}
         for row in self._children(table):
-            at = int(_value(row, "trPr/gridBefore") or 0)
-            here: dict[int, tuple[Element, str]] = {}
+            column = int(_value(row, "trPr/gridBefore") or 0)
+            row_cells: dict[int, tuple[Element, str]] = {}
             for cell in self._children(row):
                 merged = cell.find(f"{W}tcPr/{W}vMerge")
-                goes_on = merged is not None and merged.get(f"{W}val", "continue") == "continue" and at in above
-                here[at] = above[at] if goes_on else (cell, self._flat(cell, beside))
-                at += int(_value(cell, "tcPr/gridSpan") or 1)
-            above = here
-            cells = list(here.values())
+                continues_above = (
+                    merged is not None and merged.get(f"{W}val", "continue") == "continue" and column in above
+                )
+                row_cells[column] = above[column] if continues_above else (cell, self._cell_text(cell, beside))
+                column += int(_value(cell, "tcPr/gridSpan") or 1)
+            above = row_cells
+            cells = list(row_cells.values())
             yield [text for number, (cell, text) in enumerate(cells) if not number or cells[number - 1][0] is not cell]
 
-    def _flat(self, cell: Element, beside: list[Element | TextBlock]) -> str:
-        """A cell's text on one line; of a table in it, commas divide the cells and semicolons the rows."""
-        texts = []
+    def _cell_text(self, cell: Element, beside: list[Element | TextBlock]) -> str:
+        """A cell's text on one line; in a nested table, commas separate cells and semicolons separate rows."""
+        paragraphs = []
         for child in self._children(cell):
             if child.tag == _TABLE:
                 rows = (", ".join(filter(None, cells)) for cells in self._rows(child, beside))
-                texts.append("; ".join(filter(None, rows)))
+                paragraphs.append("; ".join(filter(None, rows)))
             else:
-                texts.append(self._line(child, beside))
-        return " ".join(filter(None, texts))
+                paragraphs.append(self._line(child, beside))
+        return " ".join(filter(None, paragraphs))
 
     def _line(self, element: Element, beside: list[Element | TextBlock]) -> str:
         return self._joined(element if element.tag == _PARAGRAPH else [element], beside)
@@ -202,7 +206,7 @@ class WordText:
         return " ".join("".join(pieces).split())
 
     def _gather(self, elements: Iterable[Element], pieces: list[str], beside: list[Element | TextBlock]) -> None:
-        """Take the pieces of running text, and what stands beside it."""
+        """Append the running text of elements to ``pieces``, and notes and text boxes to ``beside``."""
         for child in elements:
             tag = child.tag
             if tag in _NO_TEXT or not isinstance(tag, str):
@@ -215,9 +219,9 @@ class WordText:
                 self._gather(_branch(child) if tag == _ALTERNATIVES else child, pieces, beside)
 
     def _inline(self, element: Element, beside: list[Element | TextBlock]) -> str | None:
-        """The text of an element that is a piece of its line; ``None`` of any other."""
+        """The text of an inline element; ``None`` for other elements."""
         tag = element.tag
-        if tag == _TEXT:  # a comment or an entity in it does not end it
+        if tag == _TEXT:  # a comment or an entity may divide its text
             return "".join([element.text or "", *(inner.tail or "" for inner in element)])
         if tag == _SYMBOL:
             sign = symbol(element.get(f"{W}font", ""), element.get(f"{W}char", ""))
@@ -225,12 +229,12 @@ class WordText:
             return sign or ""
         if tag == _FORMULA:
             return f" {formula(element)} "
-        if tag == f"{W}rt":  # how the word before it is pronounced
+        if tag == f"{W}rt":  # pronunciation of the word before it (ruby text)
             return f" ({self._joined(element, beside)}) "
         return _SIGNS.get(tag)
 
     def _aside(self, element: Element) -> list[Element | TextBlock] | None:
-        """What stands beside the line: nothing of what is only counted; ``None`` of elements that are of the line."""
+        """Notes and boxes in an element, ``[]`` if it is only counted; ``None`` if it belongs to the running text."""
         tag = element.tag
         if tag in _NOTES:
             note = self._notes.pop((_NOTES[tag], element.get(f"{W}id")), None)
@@ -263,7 +267,7 @@ def _is_contents(element: Element) -> bool:
 
 
 def _branch(alternatives: Element) -> Element:
-    """Of the forms of one thing the first that has text; the one for old versions of Word comes last."""
+    """The first of several alternative forms that has text; the last one is for old versions of Word."""
     forms = list(alternatives.iterchildren(f"{_MC}Choice", f"{_MC}Fallback"))
     with_text = (form for form in forms if next(form.iter(_TEXT, f"{_A}t", _WORD_ART), None) is not None)
     return next(with_text, forms[0] if forms else [])
@@ -275,18 +279,19 @@ def _block(text: str) -> list[Element | TextBlock]:
 
 
 _UNPACKED = 4
-"""How many times the limit on the file's size its content may have."""
+"""Limit on the unpacked size, as a multiple of the limit on the file's size."""
 _MARGINS = TextBlock(2, "Headers and footers")
 
 
 def read_docx(path: Path, limits: Limits) -> Extract:
-    """The text, and what is left out of it. Pages are made where a document is printed, so there are none.
+    """The document's text, and what was left out. DOCX has no page numbers: pages exist only when it is printed.
 
-    Headers and footers come last, each paragraph of them once, but for those without a letter, as page numbers are.
+    Headers and footers come last. Each of their paragraphs appears once; those without a letter, such as page numbers,
+    are skipped.
 
     Raises:
-        UnreadableError: it is no DOCX, or its content is far larger than itself, as in files made to fill a memory.
-        Exception: whatever else python-docx makes of a broken file.
+        UnreadableError: the file is not a DOCX, or unpacks to far more than its size, like a zip bomb.
+        Exception: python-docx may raise others on a broken file.
     """
     from docx import Document
     from docx.enum.style import WD_STYLE_TYPE
@@ -302,7 +307,7 @@ def read_docx(path: Path, limits: Limits) -> Extract:
     body, notes = document.element.body, dict(_notes(document.part))
     margins = list(_margins(document.part))
     word = WordText(style, notes)
-    title, parts = titled_parts([*_grouped_items(word.blocks(body)), *_once(word, margins)])
+    title, parts = titled_parts([*_grouped_items(word.blocks(body)), *_margin_blocks(word, margins)])
     title = title or " ".join((document.core_properties.title or "").split())
     entities = sum(_entities(root) for root in (body, *margins, *notes.values()))
     not_read = amounts({**word.not_read, "entity reference": entities})
@@ -315,9 +320,11 @@ def read_docx(path: Path, limits: Limits) -> Extract:
 def _check_size(path: Path, limits: Limits) -> None:
     try:
         with zipfile.ZipFile(path) as packed:
-            unpacked = sum(entry.file_size for entry in packed.infolist())  # reading stops there, whatever comes
+            unpacked = sum(
+                entry.file_size for entry in packed.infolist()
+            )  # zipfile never unpacks more than the declared sizes
     except zipfile.BadZipFile as error:
-        raise UnreadableError("is not a DOCX file, or damaged; an old .doc or an encrypted file is none") from error
+        raise UnreadableError("is not a DOCX file, or is damaged; save .doc and encrypted files as DOCX") from error
     if unpacked > _UNPACKED * limits.megabytes * 1_000_000:
         raise UnreadableError(f"unpacks to {unpacked // 1_000_000} MB")
 
@@ -340,15 +347,17 @@ def _margins(part: Any) -> Iterator[Any]:
 
 def _related(part: Any, kind: str) -> Iterator[Any]:
     return (
-        each.target_part for each in part.rels.values() if each.reltype.endswith(f"/{kind}") and not each.is_external
+        relation.target_part
+        for relation in part.rels.values()
+        if relation.reltype.endswith(f"/{kind}") and not relation.is_external
     )
 
 
-def _once(word: WordText, margins: Iterable[Any]) -> Iterator[TextBlock]:
+def _margin_blocks(word: WordText, margins: Iterable[Any]) -> Iterator[TextBlock]:
     texts = dict.fromkeys(block.text for margin in margins for block, _ in word.blocks(margin))
-    lettered = [text for text in texts if any(map(str.isalpha, text))]
-    yield from ([_MARGINS] if lettered else [])
-    yield from (TextBlock(0, text) for text in lettered)
+    texts_with_letters = [text for text in texts if any(map(str.isalpha, text))]
+    yield from ([_MARGINS] if texts_with_letters else [])
+    yield from (TextBlock(0, text) for text in texts_with_letters)
 
 
 def _entities(root: Any) -> int:
@@ -358,7 +367,7 @@ def _entities(root: Any) -> int:
 
 
 def _grouped_items(blocks: Iterable[tuple[TextBlock, BlockPlace]]) -> Iterator[TextBlock]:
-    """Items of a list that follow each other are one block; what stands beside them comes behind it."""
+    """Join consecutive list items into one block, followed by their notes and boxes."""
     items: list[str] = []
     beside: list[TextBlock] = []
     for block, place in (*blocks, (None, BlockPlace.TEXT)):

@@ -1,4 +1,4 @@
-"""Documents -> passages: short ones to be retrieved, long ones to ask questions about."""
+"""Cutting documents into passages: short ones for retrieval, long ones for writing questions; near-duplicates."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ _ABBREVIATION = re.compile(r"(?:\b(?:al|cf|eq|fig|sec|vs)|\b[A-Za-z]|\be\.g|\bi\
 
 
 def sentences(text: str) -> list[str]:
-    """Sentences in the order of the text; a line break always ends one, an abbreviation never does."""
-    found: list[str] = []
+    """The sentences of a text in order; a line break always ends one, an abbreviation never does."""
+    parts: list[str] = []
     for line in text.splitlines():
         pieces = _pieces(line)
         start = 0
         for position, piece in enumerate(pieces):
             last = position == len(pieces) - 1
             if last or not _ABBREVIATION.search(piece.rstrip()):
-                found.append("".join(pieces[start : position + 1]).strip())
+                parts.append("".join(pieces[start : position + 1]).strip())
                 start = position + 1
-    return [sentence for sentence in found if sentence]
+    return [sentence for sentence in parts if sentence]
 
 
 def _pieces(line: str) -> list[str]:
-    """The line cut behind everything that may be the end of a sentence; nothing is lost."""
+    """The line split after every possible end of a sentence; the pieces joined give the line."""
     ends = [match.end() for match in _SENTENCE_BREAK.finditer(line)]
     return [line[start:end] for start, end in zip([0, *ends], [*ends, len(line)], strict=True)]
 
@@ -51,13 +51,13 @@ _SENTENCE_END = re.compile(f"[.!?{SENTENCE_STOPS}][\"'\u201d\u2019\u300d\u300f\u
 
 
 def cut(text: str, units: Sequence[Span], most: int, overlap: int = 0) -> Iterator[Span]:
-    """Spans of at most ``most`` units, which follow each other or share ``overlap`` units.
+    """Spans of at most ``most`` units; neighbours share ``overlap`` units.
 
     Raises:
-        ValueError: there is no room for one unit, or the overlap leaves no way forward.
+        ValueError: ``most`` is below 1, or ``overlap`` is not between 0 and ``most`` - 1.
     """
     if most < 1 or not 0 <= overlap < most:
-        raise ValueError(f"a passage has one unit at least and fewer in common with the next, not {most} and {overlap}")
+        raise ValueError(f"the size must be at least 1 and the overlap from 0 to size - 1, not {most} and {overlap}")
     first = 0
     while first < len(units):
         last = _last_unit(text, units, first, most, overlap)
@@ -66,27 +66,27 @@ def cut(text: str, units: Sequence[Span], most: int, overlap: int = 0) -> Iterat
 
 
 def _last_unit(text: str, units: Sequence[Span], first: int, most: int, overlap: int) -> int:
-    """Number of the span's last unit: the rest, or the last place to cut that leaves at most ``most``.
+    """Index of the span's last unit: the last possible cut within ``most`` units, or the end of the text.
 
-    Best between paragraphs, else behind a sentence, else between words.
+    Prefers a cut between paragraphs, then after a sentence, then between words.
     """
-    full = first + most - 1
-    if full >= len(units) - 1:
+    latest = first + most - 1
+    if latest >= len(units) - 1:
         return len(units) - 1
-    window = range(full, first + overlap - 1, -1)
-    between = (place for place in window if _PARAGRAPH.search(text, units[place][1], units[place + 1][0]))
-    behind = (place for place in window if _SENTENCE_END.search(text, *units[place]))
-    apart = (place for place in window if units[place][1] < units[place + 1][0])
-    return next(chain(between, behind, apart), full)
+    candidates = range(latest, first + overlap - 1, -1)
+    between_paragraphs = (unit for unit in candidates if _PARAGRAPH.search(text, units[unit][1], units[unit + 1][0]))
+    after_sentence = (unit for unit in candidates if _SENTENCE_END.search(text, *units[unit]))
+    between_words = (unit for unit in candidates if units[unit][1] < units[unit + 1][0])
+    return next(chain(between_paragraphs, after_sentence, between_words), latest)
 
 
 CutBy: TypeAlias = Literal["paragraph", "tokens", "sentences", "pages"]
 SIZES: dict[CutBy, int] = {"paragraph": 400, "tokens": 256, "sentences": 10, "pages": 2000}
-"""Words, tokens, sentences (002, section 2.2) and tokens (004, section 4) of a passage at most."""
+"""Default of a passage's greatest size in words, tokens, sentences (002, section 2.2), and tokens (004, section 4)."""
 OVERLAPS: dict[CutBy, int] = {"sentences": 5}
-"""Windows of 10 sentences with a stride of 5."""
+"""Default overlaps: windows of 10 sentences have a stride of 5."""
 
-_BETWEEN = "\n\n"
+_SEPARATOR = "\n\n"
 
 
 class PassagesSection(Section):
@@ -97,7 +97,7 @@ class PassagesSection(Section):
     size: Whole | None = None
     """Most words of a paragraph (400), tokens (256), sentences (10), or tokens by pages (2000)."""
     overlap: Annotated[int, Field(ge=0)] | None = None
-    """``tokens``, ``sentences``: what two neighbours share; 0 and 5 when left out."""
+    """``tokens``, ``sentences``: units that two neighbours share; 0 and 5 when left out."""
     pages: Whole = 10
     """``pages``: how many pages of a PDF a passage may span."""
     near_duplicates: Annotated[float, Field(gt=0, le=1)] | None = 0.8
@@ -115,44 +115,46 @@ class PassagesSection(Section):
 
     @property
     def most(self) -> int:
-        """The size, given or usual."""
+        """The greatest size: ``size`` or its default."""
         return self.size or SIZES[self.by]
 
     @property
     def most_shared(self) -> int:
-        """The overlap, given or usual; half the size where a usual one would not fit."""
+        """The overlap: ``overlap`` or its default, which is at most half the size."""
         usual = min(OVERLAPS.get(self.by, 0), self.most // 2)
         return usual if self.overlap is None else self.overlap
 
 
 def passages_of(document: SourceDocument, how: PassagesSection) -> Iterator[Document]:
-    """The passages of a document, in its order.
+    """The passages of a document, in order.
 
-    Metadata: ``title`` ("Document: Section", or "Document" of a passage out of several), ``source`` (the file) and, of
-    a PDF, ``page`` ("3", or "3-5").
+    Metadata: ``title`` ("Document: Section", or "Document" if the passage has several sections), ``source`` (the file),
+    and for a PDF ``page`` ("3", or "3-5").
 
-    Ids tell the file and the place in it, have no white space, and do not change when another file is added:
+    Ids contain the file and the position in it, have no white space, and do not change when another file is added:
 
-    - by paragraph ``FILE#section-2``, or ``FILE#p7-2`` on page 7: counted within the section or page, so that an edit
-      in one leaves the ids of the others alone;
-    - ``FILE#t2`` by tokens, ``FILE#s6-15`` by sentences (the sixth to the fifteenth), ``FILE#l2`` by pages: counted
-      from the beginning of the file.
+    - by paragraph ``FILE#section-2``, or ``FILE#p7-2`` on page 7: numbered within the section or page, so that an edit
+    in
+      one leaves the ids of the others unchanged;
+    - ``FILE#t2`` by tokens, ``FILE#s6-15`` by sentences (the sixth to the fifteenth), ``FILE#l2`` by pages: numbered
+    from
+      the beginning of the file.
     """
     if how.by == "paragraph":
         return _by_paragraph(document, how.most)
-    whole = _Whole(document, with_headings=how.by == "pages")
+    whole = _DocumentText(document, with_headings=how.by == "pages")
     if how.by == "tokens":
         spans = cut(whole.text, token_spans(whole.text), how.most, how.most_shared)
         return (whole.passage(f"t{number}", span) for number, span in enumerate(spans, start=1))
     if how.by == "sentences":
         return _windows(whole, how.most, how.most - how.most_shared)
-    return (whole.passage(f"l{number}", span) for number, span in enumerate(_long(whole, how), start=1))
+    return (whole.passage(f"l{number}", span) for number, span in enumerate(_long_spans(whole, how), start=1))
 
 
 def passage_id(source: str, place: str) -> str:
-    """An id without white space, which TREC files do not allow, and never the same for two passages."""
-    page = re.sub(r"[\s%#]", lambda match: quote(match[0]), source)
-    return f"{page}#{place}"
+    """A unique passage id; white space is percent-encoded, since TREC files do not allow it."""
+    file = re.sub(r"[\s%#]", lambda match: quote(match[0]), source)
+    return f"{file}#{place}"
 
 
 def _by_paragraph(document: SourceDocument, most: int) -> Iterator[Document]:
@@ -162,8 +164,8 @@ def _by_paragraph(document: SourceDocument, most: int) -> Iterator[Document]:
         for paragraph in part.paragraphs:
             for start, end in cut(paragraph, word_spans(paragraph), most):
                 numbers[place] += 1
-                numbered = f"{place}-{numbers[place]}" if place else str(numbers[place])
-                yield _document(document, numbered, paragraph[start:end], (part,))
+                place_and_number = f"{place}-{numbers[place]}" if place else str(numbers[place])
+                yield _document(document, place_and_number, paragraph[start:end], (part,))
 
 
 def _slug(heading: str) -> str:
@@ -179,8 +181,8 @@ def _document(document: SourceDocument, place: str, text: str, parts: Sequence[D
     return Document(passage_id(document.source, place), text, metadata)
 
 
-class _Whole:
-    """A document as one text that remembers which part each place is of; a heading is of the paragraph behind it."""
+class _DocumentText:
+    """A document as one text, with the part at each position; a heading belongs to the paragraph after it."""
 
     def __init__(self, document: SourceDocument, *, with_headings: bool) -> None:
         self._document = document
@@ -190,48 +192,49 @@ class _Whole:
         at = 0
         for part in document.parts:
             self._starts.append(at)
-            heading = f"{part.heading}{_BETWEEN}" if with_headings and part.heading else ""
+            heading = f"{part.heading}{_SEPARATOR}" if with_headings and part.heading else ""
             for paragraph in (heading + part.paragraphs[0], *part.paragraphs[1:]):
                 self.paragraphs.append((part, (at, at + len(paragraph))))
                 pieces.append(paragraph)
-                at += len(paragraph) + len(_BETWEEN)
-        self.text = _BETWEEN.join(pieces)
+                at += len(paragraph) + len(_SEPARATOR)
+        self.text = _SEPARATOR.join(pieces)
 
     def passage(self, place: str, span: Span) -> Document:
-        """The passage of a span."""
         first, last = (bisect_right(self._starts, at) - 1 for at in (span[0], span[1] - 1))
         return _document(self._document, place, self.text[slice(*span)], self._document.parts[first : last + 1])
 
 
-def _windows(whole: _Whole, size: int, stride: int) -> Iterator[Document]:
-    found: list[Span] = []
+def _windows(whole: _DocumentText, size: int, stride: int) -> Iterator[Document]:
+    spans: list[Span] = []
     for _, (start, end) in whole.paragraphs:
-        at = start
+        position = start
         for sentence in sentences(whole.text[start:end]):
-            at = whole.text.index(sentence, at)
-            found.append((at, at + len(sentence)))
-            at += len(sentence)
-    for first in range(0, len(found), stride):
-        last = min(first + size, len(found))
-        yield whole.passage(f"s{first + 1}-{last}", (found[first][0], found[last - 1][1]))
-        if last == len(found):
+            position = whole.text.index(sentence, position)
+            spans.append((position, position + len(sentence)))
+            position += len(sentence)
+    for first_sentence in range(0, len(spans), stride):
+        last_sentence = min(first_sentence + size, len(spans))
+        yield whole.passage(
+            f"s{first_sentence + 1}-{last_sentence}", (spans[first_sentence][0], spans[last_sentence - 1][1])
+        )
+        if last_sentence == len(spans):
             return
 
 
-def _long(whole: _Whole, how: PassagesSection) -> Iterator[Span]:
-    """Whole paragraphs, as many as fit; one that does not fit by itself is cut."""
+def _long_spans(whole: _DocumentText, how: PassagesSection) -> Iterator[Span]:
+    """Spans of as many whole paragraphs as fit; a paragraph that is too long itself is cut."""
     start, end, used, page = 0, 0, 0, 0
     for part, (first, last) in whole.paragraphs:
         text = whole.text[first:last]
-        for a, b in cut(text, token_spans(text), how.most):
-            length = len(token_spans(text[a:b]))
-            here = part.page or 0
-            if used and (used + length > how.most or here - page >= how.pages):
+        for start_in_text, end_in_text in cut(text, token_spans(text), how.most):
+            length = len(token_spans(text[start_in_text:end_in_text]))
+            page_here = part.page or 0
+            if used and (used + length > how.most or page_here - page >= how.pages):
                 yield start, end
                 used = 0
             if not used:
-                start, page = first + a, here
-            used, end = used + length, first + b
+                start, page = first + start_in_text, page_here
+            used, end = used + length, first + end_in_text
     if used:
         yield start, end
 
@@ -241,7 +244,7 @@ _DIGIT = re.compile(r"\d")
 
 
 class Twin(Struct, frozen=True):
-    """A text and an earlier one that is nearly the same; ``similarity`` is the Jaccard index of their shingles."""
+    """A text and an earlier, nearly identical one (``kept``); ``similarity`` is the Jaccard index of their shingles."""
 
     ident: str
     kept: str
@@ -249,75 +252,75 @@ class Twin(Struct, frozen=True):
 
 
 class NearDuplicates:
-    """Takes texts one by one and says which of the earlier ones each repeats.
+    """Detects near-duplicates in a stream of texts: for each text, the most similar earlier one.
 
-    MinHash proposes pairs and the Jaccard index of the shingles themselves decides, so that no pair is reported that is
-    not as alike as asked; with 128 permutations a pair at the threshold may be missed. A text without a word is no
-    twin of any, a text shorter than a shingle is one shingle.
+    MinHash proposes pairs, and the exact Jaccard index of their shingles decides. So every reported pair reaches the
+    threshold, but with 128 permutations a pair near the threshold may be missed. A text without words has no twin; a
+    text shorter than a shingle is one shingle.
 
     Args:
         threshold: the least Jaccard index of twins, above 0 and at most 1.
-        shingle: words of a shingle, lower-case; with 1 the order of words does not matter.
-        same_numbers: whether twins have the same words with a digit: "TLE4971" is not "TLE4972".
+        shingle: words per shingle, lower-case; with 1 the order of words does not matter.
+        same_numbers: whether twins must have the same words with digits, so that "TLE4971" is not "TLE4972".
     """
 
     def __init__(self, threshold: float, shingle: int = 5, *, same_numbers: bool = False) -> None:
         from datasketch import MinHash, MinHashLSH
 
-        self._empty = MinHash(num_perm=PERMUTATIONS, seed=1, hashfunc=_same)
+        self._empty = MinHash(num_perm=PERMUTATIONS, seed=1, hashfunc=_identity)
         self._threshold, self._shingle, self._same_numbers = threshold, shingle, same_numbers
-        # MinHash estimates; a little below the threshold fewer pairs are missed.
+        # MinHash only estimates: a slightly lower threshold misses fewer pairs.
         self._index = MinHashLSH(threshold=max(0.05, threshold - 0.1), num_perm=PERMUTATIONS)
-        self._kept: dict[str, tuple[frozenset[int], frozenset[str]]] = {}
+        self._indexed: dict[str, tuple[frozenset[int], frozenset[str]]] = {}
 
     def twin(self, ident: str, text: str) -> Twin | None:
-        """The earlier text most like this one, of those that were kept; without one, this one is kept."""
+        """The most similar indexed text, if it reaches the threshold; else ``None``, and the text is indexed."""
         words = words_of(text)
         if not words:
             return None
         shingles = self._shingles(words)
         numbers = frozenset(filter(_DIGIT.search, words)) if self._same_numbers else frozenset()
         sketch = self._sketch(shingles)
-        alike = [
-            (_jaccard(shingles, self._kept[other][0]), other)
+        candidates = [
+            (_jaccard(shingles, self._indexed[other][0]), other)
             for other in sorted(self._index.query(sketch))
-            if self._kept[other][1] == numbers
+            if self._indexed[other][1] == numbers
         ]
-        found = max(alike, key=lambda pair: pair[0], default=(0.0, ""))
-        if found[0] >= self._threshold:
-            return Twin(ident, found[1], found[0])
+        best = max(candidates, key=lambda pair: pair[0], default=(0.0, ""))
+        if best[0] >= self._threshold:
+            return Twin(ident, best[1], best[0])
         self._index.insert(ident, sketch)
-        self._kept[ident] = shingles, numbers
+        self._indexed[ident] = shingles, numbers
         return None
 
     def _shingles(self, words: Sequence[str]) -> frozenset[int]:
-        """Hashes of 32 bits: of the words' own, as a polynomial."""
+        """32-bit hashes of the shingles: a polynomial of the words' hashes."""
         import numpy as np
 
         hashes = np.fromiter(map(_hash, words), np.uint64, len(words))
         size = min(self._shingle, len(words))
-        found = np.zeros(len(words) - size + 1, np.uint64)
-        for at in range(size):
-            found = found * np.uint64(_FACTOR) + hashes[at : at + len(found)]  # modulo 2**64
-        return frozenset((found >> np.uint64(32)).tolist())
+        values = np.zeros(len(words) - size + 1, np.uint64)
+        for shift in range(size):
+            values = values * np.uint64(_FACTOR) + hashes[shift : shift + len(values)]  # modulo 2**64
+        return frozenset((values >> np.uint64(32)).tolist())
 
     def _sketch(self, shingles: frozenset[int]) -> Any:
-        sketch = self._empty.copy()  # which draws no permutations of its own
+        sketch = self._empty.copy()  # a copy, since a new MinHash would draw its permutations again
         sketch.update_batch(sorted(shingles))
         return sketch
 
 
 _FACTOR: Final = 0x9E3779B97F4A7C15
-"""Odd, so that no word's hash loses a bit by it."""
+"""Odd, so that multiplying modulo 2**64 loses no bits of a hash."""
 
 
 @lru_cache(2**16)
 def _hash(word: str) -> int:
-    """The same in every process and on every machine."""
+    """64-bit hash of a word, the same in every process and on every machine."""
     return int.from_bytes(hashlib.blake2b(word.encode("utf-8", "replace"), digest_size=8).digest())
 
 
-def _same(value: int) -> int:
+def _identity(value: int) -> int:
     return value
 
 

@@ -1,4 +1,4 @@
-"""PDF: a part for each page that has text."""
+"""Text of PDF files: one part per page with text."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ if TYPE_CHECKING:
 _BLANK_LINE = re.compile(r"\n\s*\n")
 _ENCRYPTED = "is encrypted; save it without a password"
 _PAINTS = frozenset({b"Do", b"INLINE IMAGE", b"sh", b"f", b"F", b"f*", b"B", b"B*", b"b", b"b*"})
-"""Operators that put a picture or an area of colour on a page."""
+"""PDF operators that paint a picture or a filled area."""
 _OFFSETS = re.compile(r"xref|Object Streams|Object .* found|wrong pointing object|ref repaired", re.IGNORECASE)
-"""Words of pypdf about the table that says where in the file each object begins."""
+"""pypdf's messages about wrong offsets in the cross-reference table."""
 _LOST = re.compile(
     "object not found|ignoring the stream|skipping the entry|page tree entry|broken line|content is skipped"
     "|Impossible to decode|may be missing|might not be read|Invalid stream|contents are not|[rR]esources are not"
 )
-"""Words of pypdf about something that it gave up."""
+"""pypdf's messages about content that it could not read."""
 _NUMBER = re.compile(r"\d+")
-_MOST_SAID = 10
+_MOST_MESSAGES = 10
 
 
 def read_pdf(path: Path, limits: Limits) -> Extract:
-    """The pages with text, and what is missing: pages that cannot be read or are scanned, filled forms, attachments.
+    """The pages with text, and what is missing: pages that are unreadable or scanned, filled forms, attachments.
 
-    A file is opened with the empty password where it wants one, as viewers do. Where its table of objects is wrong,
-    pypdf searches the file for them; that, and whatever else it mends, is said.
+    Encrypted files are opened with the empty password, like in viewers. If the cross-reference table is wrong, pypdf
+    searches the file for the objects; this and other repairs are listed in the notes.
 
     Raises:
         UnreadableError: the file is encrypted, or has too many pages or too much text.
-        Exception: whatever else pypdf makes of a broken file.
+        Exception: pypdf may raise others on a broken file.
     """
     from pypdf import PdfReader
     from pypdf.errors import DependencyError, FileNotDecryptedError
 
-    with _said_by_pypdf() as said:
+    with _pypdf_messages() as messages:
         reader = PdfReader(path)
         try:
             if reader.is_encrypted and not reader.decrypt(""):
@@ -55,16 +55,16 @@ def read_pdf(path: Path, limits: Limits) -> Extract:
             raise UnreadableError(f"has {number} pages, more than {limits.pages}")
         parts, problems = _pages(reader, number, limits)
         title = _title(reader)
-        problems += _beside_the_pages(reader)
-    lost = [words for words in said if _LOST.search(words)]
-    rest = [words for words in said if words not in lost]
-    mended = ["wrong cross-reference offsets"] if any(map(_OFFSETS.search, rest)) else []
-    mended += [words for words in rest if not _OFFSETS.search(words)]
+        problems += _unread_texts(reader)
+    lost = [message for message in messages if _LOST.search(message)]
+    other = [message for message in messages if message not in lost]
+    mended = ["wrong cross-reference offsets"] if any(map(_OFFSETS.search, other)) else []
+    mended += [message for message in other if not _OFFSETS.search(message)]
     return Extract(
         title,
         tuple(parts),
-        (*problems, *(f"is damaged: {words}" for words in lost)),
-        tuple(f"recovered: {words}" for words in mended),
+        (*problems, *(f"is damaged: {message}" for message in lost)),
+        tuple(f"recovered: {message}" for message in mended),
     )
 
 
@@ -72,60 +72,60 @@ def _pages(reader: PdfReader, number: int, limits: Limits) -> tuple[list[Documen
     parts: list[DocumentPart] = []
     problems: list[str] = []
     pictures: list[int] = []
-    left = limits.characters
-    for place in range(number):
+    remaining = limits.characters
+    for index in range(number):
         try:
-            page = reader.pages[place]
+            page = reader.pages[index]
             text = page.extract_text()
-            if not text.strip() and _shows_something(page):
-                pictures.append(place + 1)
-        except Exception as error:  # a broken page may raise anything, and the others may be whole
-            problems.append(f"page {place + 1} cannot be read: {type(error).__name__}: {error}")
+            if not text.strip() and _paints(page):
+                pictures.append(index + 1)
+        except Exception as error:  # a broken page may raise anything, and the others may be fine
+            problems.append(f"page {index + 1} cannot be read: {type(error).__name__}: {error}")
             continue
-        left -= len(text)
-        if left < 0:
+        remaining -= len(text)
+        if remaining < 0:
             raise UnreadableError(f"has more than {limits.characters} characters of text")
         if paragraphs := page_paragraphs(text):
-            parts.append(DocumentPart("", place + 1, paragraphs))
+            parts.append(DocumentPart("", index + 1, paragraphs))
     if pictures and parts:
         which = f"page {pictures[0]} shows" if len(pictures) == 1 else f"pages {_ranges(pictures)} show"
         problems.append(f"{which} pictures and no text; scanned?")
     return parts, problems
 
 
-def _shows_something(page: PageObject) -> bool:
-    """Whether a page without text has anything on it, as a scanned one has and a blank one has not."""
+def _paints(page: PageObject) -> bool:
+    """Whether a page without text paints a picture or an area, like a scanned page and unlike a blank one."""
     content = page.get_contents()
     return content is not None and any(operator in _PAINTS for _, operator in content.operations)
 
 
 def _ranges(pages: Sequence[int]) -> str:
-    runs: list[list[int]] = []
+    page_ranges: list[list[int]] = []
     for page in pages:
-        if runs and runs[-1][-1] == page - 1:
-            runs[-1] = [runs[-1][0], page]
+        if page_ranges and page_ranges[-1][-1] == page - 1:
+            page_ranges[-1] = [page_ranges[-1][0], page]
         else:
-            runs.append([page])
-    return ", ".join("-".join(map(str, run)) for run in runs)
+            page_ranges.append([page])
+    return ", ".join("-".join(map(str, page_range)) for page_range in page_ranges)
 
 
-def _beside_the_pages(reader: PdfReader) -> list[str]:
-    """Texts that are no part of a page's own content."""
+def _unread_texts(reader: PdfReader) -> list[str]:
+    """Problems for texts outside the page contents: form fields, annotations and attachments."""
     counts = Counter[str]()
     try:
         counts["filled form field"] = sum(bool(_value(field)) for field in (reader.get_fields() or {}).values())
         for page in reader.pages:
-            notes = (each.get_object() for each in page.get("/Annots") or ())
-            counts["text annotation"] += sum(each.get("/Subtype") == "/FreeText" for each in notes)
+            annotations = (note.get_object() for note in page.get("/Annots") or ())
+            counts["text annotation"] += sum(note.get("/Subtype") == "/FreeText" for note in annotations)
         counts["attached file"] = len(reader.attachments)
-    except Exception as error:  # as of a page
+    except Exception as error:  # a broken file may raise anything
         return [f"its forms and attachments cannot be read: {type(error).__name__}: {error}"]
-    counted = amounts(counts)
-    return [f"{counted} not read"] if counted else []
+    unread = amounts(counts)
+    return [f"{unread} not read"] if unread else []
 
 
 def _value(field: Any) -> str:
-    """What somebody wrote into a field; names, as of boxes that are ticked, are no text."""
+    """The text entered into a form field; PDF names, such as those of ticked boxes, are not text."""
     from pypdf.generic import TextStringObject
 
     value = field.get("/V")
@@ -133,15 +133,15 @@ def _value(field: Any) -> str:
 
 
 @contextmanager
-def _said_by_pypdf() -> Iterator[list[str]]:
-    """What pypdf says in its log meanwhile, each once whatever the numbers in it are."""
-    said: dict[str, str] = {}
+def _pypdf_messages() -> Iterator[list[str]]:
+    """Collect pypdf's log messages within the block; messages that differ only in numbers are listed once."""
+    messages: dict[str, str] = {}
 
     class Listener(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            if len(said) < _MOST_SAID:
+            if len(messages) < _MOST_MESSAGES:
                 message = record.getMessage()
-                said.setdefault(_NUMBER.sub("0", message), message)
+                messages.setdefault(_NUMBER.sub("0", message), message)
 
     log, listener = logging.getLogger("pypdf"), Listener()
     log.addHandler(listener)
@@ -150,13 +150,13 @@ def _said_by_pypdf() -> Iterator[list[str]]:
         yield texts
     finally:
         log.removeHandler(listener)
-        texts += said.values()
+        texts += messages.values()
 
 
 def page_paragraphs(text: str) -> tuple[str, ...]:
-    """Paragraphs between blank lines, each on one line: lines of a page end where its margin is.
+    """The paragraphs of a page, separated by blank lines, each joined into one line.
 
-    A word that is divided between lines keeps its hyphen, since it may have one by itself.
+    A word divided at a line break keeps its hyphen, since the hyphen may be part of the word.
     """
     joined = (re.sub(r"(?<=\w-)\n(?=\w)", "", block.strip()) for block in _BLANK_LINE.split(text))
     return tuple(filter(None, (" ".join(block.split()) for block in joined)))
@@ -165,6 +165,6 @@ def page_paragraphs(text: str) -> tuple[str, ...]:
 def _title(reader: object) -> str:
     try:
         title = getattr(getattr(reader, "metadata", None), "title", None)
-    except Exception:  # of a page that is read without it, the title is the least
+    except Exception:  # the document is readable without a title
         return ""
     return " ".join(title.split()) if isinstance(title, str) else ""

@@ -1,8 +1,8 @@
-"""Folders and files -> documents, one at a time; what cannot be read is said and passed over.
+"""Reading folders and files into documents, one at a time; unreadable files are reported and skipped.
 
-Files come from anywhere, so they are read in a process of their own, whose memory and time are bounded:
-``python -m retrieval_eval.documents.read`` reads a JSON object per line, ``{"path", "kind", "limits"}``, and writes one
-for each: ``{"title", "parts", "problems", "notes"}``, or ``{"problems"}`` where nothing could be read.
+Files may come from strangers, so a separate process with limited memory and time reads them: ``python -m
+retrieval_eval.documents.read`` reads one JSON object per line, ``{"path", "kind", "limits"}``, and answers each with a
+line ``{"title", "parts", "problems", "notes"}``, or ``{"problems"}`` if the file cannot be read.
 """
 
 from __future__ import annotations
@@ -45,22 +45,22 @@ KINDS = {
 }
 _LIBRARIES = {"pdf": "pypdf", "html": "lxml", "docx": "docx"}
 _HIDDEN = (".", "~$")
-"""How names begin of what is no document: settings, version control, locks of word processors."""
+"""Prefixes of names that are not documents: settings, version control, lock files of word processors."""
 
 _ENVIRONMENT = frozenset(
     {"PATH", "LANG", "LC_ALL", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"}
 )
-"""What the process that reads gets of the environment: no keys."""
+"""Environment variables that the reading process gets: no keys."""
 
 
 class File(Struct, frozen=True):
-    """A file or a folder.
+    """A file, or a folder that is not entered.
 
     Attributes:
-        path: where it is.
-        source: what its document is called.
-        folder: that it was found in; ``None`` where it was named itself.
-        unread: why it is not read, whatever its format; of a folder always.
+        path: its path.
+        source: name of its document, see ``SourceDocument``.
+        folder: the top folder that contains it; ``None`` if the user named the file itself.
+        unread: why it is not read, regardless of its format; always set for a folder.
     """
 
     path: Path
@@ -70,19 +70,19 @@ class File(Struct, frozen=True):
 
     @property
     def kind(self) -> str | None:
-        """The format by the name's ending; ``None`` for one that is not read."""
+        """The format by the extension; ``None`` if the file is not read."""
         return None if self.unread is not None else KINDS.get(self.path.suffix.lower())
 
 
 def read_documents(paths: Sequence[Path], limits: Limits | None = None) -> Iterator[SourceDocument | FileNote]:
-    """Read all documents of folders, at any depth and in the order of their paths, and of files.
+    """Read all documents in folders, at any depth and sorted by path, and single files.
 
-    Files of other formats are passed over (``files_of`` lists them). Hidden files and folders, and links to folders,
-    are not read but named. What is said of a file follows its document. Reading happens in a process of its own, which
-    is ended where a file takes too long.
+    Files in folders with other formats are skipped (``files_of`` lists them). Hidden files and folders, and links to
+    folders, are not read but reported. Notes on a file follow its document. A separate process does the reading; it is
+    killed if a file takes too long.
 
     Raises:
-        InputError: a path does not exist, a file that is named is of no known format, or two have one name.
+        InputError: a path does not exist, a single file has an unknown format, or two documents have the same name.
         MissingExtraError: the libraries are not installed.
     """
     limits = limits or Limits()
@@ -96,24 +96,24 @@ def read_documents(paths: Sequence[Path], limits: Limits | None = None) -> Itera
 
 
 def files_of(paths: Sequence[Path]) -> list[File]:
-    """Every file of folders and every file named, with what its document is called, and folders that are not entered.
+    """All files in folders and all single files, then hidden or unreadable files and folders.
 
     Raises:
         InputError: see ``read_documents``.
     """
-    found: dict[str, File] = {}
+    files_by_source: dict[str, File] = {}
     unread: list[File] = []
     for path in paths:
         for file in _below(path):
             if file.unread is not None:
                 unread.append(file)
                 continue
-            if file.source in found:
+            if file.source in files_by_source:
                 raise InputError(
                     f"{file.path}: another document is called {file.source!r} too; name one folder above both"
                 )
-            found[file.source] = file
-    return [*found.values(), *unread]
+            files_by_source[file.source] = file
+    return [*files_by_source.values(), *unread]
 
 
 def _below(path: Path) -> Iterator[File]:
@@ -129,9 +129,9 @@ def _below(path: Path) -> Iterator[File]:
 
 
 def _walked(top: Path) -> Iterator[File]:
-    """All of a folder, in no order."""
-    closed: list[OSError] = []
-    for folder, folders, names in os.walk(top, onerror=closed.append):
+    """All files below a folder, unsorted, and the folders that are not entered."""
+    errors: list[OSError] = []
+    for folder, folders, names in os.walk(top, onerror=errors.append):
         for name in (*folders, *names):
             path = Path(folder, name)
             source = path.relative_to(top).as_posix()
@@ -139,7 +139,7 @@ def _walked(top: Path) -> Iterator[File]:
             if unread is not None or name in names:
                 yield File(path, source, top, unread)
         folders[:] = [name for name in folders if not name.startswith(_HIDDEN)]
-    for error in closed:
+    for error in errors:
         path = Path(error.filename)
         source = path.relative_to(top).as_posix()
         yield File(path, source, top, FileNote(storable(source), f"cannot be read: {error.strerror}"))
@@ -153,8 +153,8 @@ def _not_entered(path: Path, name: str, source: str) -> FileNote | None:
     return None
 
 
-class _Remembered:
-    """What the files held that were read first, up to a number of bytes."""
+class _AnswerCache:
+    """Cache of the reading process's answers, up to a total number of bytes; it never evicts."""
 
     def __init__(self, most: int) -> None:
         self._answers: dict[str, bytes] = {}
@@ -169,30 +169,32 @@ class _Remembered:
             self._left -= len(answer)
 
 
-_READ: Final = _Remembered(2**26)
-"""One command often reads a folder for queries and again for agents to search."""
+_ANSWERS: Final = _AnswerCache(2**26)
+"""Cache, since one command often reads a folder twice: for queries, and for agents to search."""
 _LATE: Final = b"late"
 
 
 class _Reader:
-    """Asks the process that reads, and begins a new one where it had to be ended."""
+    """Client of the reading process; starts a new one after it was killed."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._process: subprocess.Popen[bytes] | None = None
 
     def read(self, file: File) -> Iterator[SourceDocument | FileNote]:
-        """The document, and what is to be said of it."""
-        problem = self._refused(file)
-        said: dict[str, Any] = {"problems": [problem]} if problem is not None else self._asked(file)
-        if parts := tuple(DocumentPart(heading, page, tuple(texts)) for heading, page, texts in said.get("parts", ())):
-            yield SourceDocument(file.source, said["title"] or file.path.stem, parts)
-        for problem in said["problems"]:
+        """Yields the file's document, then its problems and notes."""
+        problem = self._problem(file)
+        answer: dict[str, Any] = {"problems": [problem]} if problem is not None else self._reply(file)
+        if parts := tuple(
+            DocumentPart(heading, page, tuple(texts)) for heading, page, texts in answer.get("parts", ())
+        ):
+            yield SourceDocument(file.source, answer["title"] or file.path.stem, parts)
+        for problem in answer["problems"]:
             yield FileNote(storable(file.source), problem, "partly read" if parts else "skipped")
-        for note in said.get("notes", ()):
+        for note in answer.get("notes", ()):
             yield FileNote(storable(file.source), note, "note")
 
-    def _refused(self, file: File) -> str | None:
+    def _problem(self, file: File) -> str | None:
         if file.folder is not None and not file.path.resolve().is_relative_to(file.folder.resolve()):
             return "is a link that leads out of the folder"
         if not file.path.is_file():
@@ -206,47 +208,46 @@ class _Reader:
             return f"has {size // 1_000_000} MB, more than {self._limits.megabytes}"
         return None
 
-    def _asked(self, file: File) -> dict[str, Any]:
-        facts = file.path.stat()
-        asked = {"path": str(file.path.resolve()), "kind": file.kind, "limits": self._limits.model_dump()}
-        key = json.dumps([asked, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns])
-        answer = _READ.get(key) or self._answer(asked)
+    def _reply(self, file: File) -> dict[str, Any]:
+        file_stat = file.path.stat()
+        request = {"path": str(file.path.resolve()), "kind": file.kind, "limits": self._limits.model_dump()}
+        key = json.dumps([request, file_stat.st_ino, file_stat.st_size, file_stat.st_mtime_ns, file_stat.st_ctime_ns])
+        answer = _ANSWERS.get(key) or self._answer(request)
         if answer.endswith(b"\n"):
-            _READ.keep(key, answer)
-            said: dict[str, Any] = json.loads(answer)
-            return said
+            _ANSWERS.keep(key, answer)
+            parsed: dict[str, Any] = json.loads(answer)
+            return parsed
         if answer:
             return {"problems": [f"took longer than {self._limits.seconds:g} s"]}
-        return {"problems": ["brought down the process that read it"]}
+        return {"problems": ["crashed the process that read it"]}
 
-    def _answer(self, asked: dict[str, Any]) -> bytes:
-        """What the process says of a file, on a line; ``_LATE`` where it took too long, nothing where it ended."""
+    def _answer(self, request: dict[str, Any]) -> bytes:
+        """The process's answer to a request, one line; ``_LATE`` if it took too long, ``b""`` if it died."""
         process = self._process = self._process or _started()
-        late = threading.Event()
+        timed_out = threading.Event()
 
-        def end() -> None:
-            late.set()
+        def kill() -> None:
+            timed_out.set()
             process.kill()
 
-        clock = threading.Timer(self._limits.seconds, end)
+        timer = threading.Timer(self._limits.seconds, kill)
         assert process.stdin is not None
         assert process.stdout is not None
-        clock.start()
+        timer.start()
         try:
-            process.stdin.write(json.dumps(asked).encode() + b"\n")
+            process.stdin.write(json.dumps(request).encode() + b"\n")
             process.stdin.flush()
             answer = process.stdout.readline()
-        except OSError:  # it has ended
+        except OSError:  # the process died
             answer = b""
         finally:
-            clock.cancel()
+            timer.cancel()
         if answer.endswith(b"\n"):
             return answer
         self.close()
-        return _LATE if late.is_set() else b""
+        return _LATE if timed_out.is_set() else b""
 
     def close(self) -> None:
-        """End the process."""
         if self._process is not None:
             self._process.kill()
             with self._process:  # closes its pipes and waits for it
@@ -255,29 +256,29 @@ class _Reader:
 
 def _started() -> subprocess.Popen[bytes]:
     root = str(Path(__file__).resolve().parents[2])
-    kept = {name: value for name, value in os.environ.items() if name in _ENVIRONMENT}
+    environment = {name: value for name, value in os.environ.items() if name in _ENVIRONMENT}
     paths = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     return subprocess.Popen(
         [sys.executable, "-m", "retrieval_eval.documents.read"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={**kept, "PYTHONPATH": paths},
+        env={**environment, "PYTHONPATH": paths},
     )
 
 
 _REPLACEMENT = "\ufffd"
-"""In place of a character that a program could not read, this one or an earlier one."""
+"""Stands for a character that this or an earlier program could not decode."""
 
 
 def read_file(path: Path, kind: str, limits: Limits) -> dict[str, Any]:
-    """What one file holds, or why it cannot be read, as JSON."""
+    """The content of one file, or why it cannot be read, as JSON for the calling process."""
     try:
-        read = _read(path, kind, limits)
-        texts = [text for part in read.parts for text in (part.heading, *part.paragraphs)]
+        extract = _read(path, kind, limits)
+        texts = [text for part in extract.parts for text in (part.heading, *part.paragraphs)]
         if sum(map(len, texts)) > limits.characters:
             raise UnreadableError(f"has more than {limits.characters} characters of text")
-        if not read.parts and not read.problems:
+        if not extract.parts and not extract.problems:
             raise UnreadableError("has no text; is it scanned?" if kind == "pdf" else "has no text")
     except UnreadableError as error:
         return {"problems": [str(error)]}
@@ -288,12 +289,12 @@ def read_file(path: Path, kind: str, limits: Limits) -> dict[str, Any]:
     except Exception as error:  # a broken file may raise anything
         return {"problems": [one_line(f"is broken: {type(error).__name__}: {error}")]}
     replaced = amounts({"character": sum(text.count(_REPLACEMENT) for text in texts)})
-    said = [[storable(part.heading), part.page, list(map(storable, part.paragraphs))] for part in read.parts]
+    parts = [[storable(part.heading), part.page, list(map(storable, part.paragraphs))] for part in extract.parts]
     return {
-        "title": storable(read.title),
-        "parts": said,
-        "problems": [*map(one_line, read.problems), *([f"{replaced} lost in it (U+FFFD)"] if replaced else [])],
-        "notes": list(map(one_line, read.notes)),
+        "title": storable(extract.title),
+        "parts": parts,
+        "problems": [*map(one_line, extract.problems), *([f"{replaced} lost in it (U+FFFD)"] if replaced else [])],
+        "notes": list(map(one_line, extract.notes)),
     }
 
 
@@ -321,24 +322,24 @@ def _read(path: Path, kind: str, limits: Limits) -> Extract:
 
 
 def _bound_memory(megabytes: int) -> None:
-    with suppress(ImportError, ValueError, OSError):  # Windows has no such limits, and a lower one may be set
+    with suppress(ImportError, ValueError, OSError):  # Windows has no such limit, and a lower limit may be set already
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (megabytes * 1_000_000,) * 2)
 
 
 def main() -> None:
-    """Answer until there is nothing more to read."""
+    """Answer the requests on standard input until it ends."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # a library that prints must not answer
-    bounded = False
+    os.dup2(2, 1)  # prints of libraries must not mix with the answers
+    memory_limited = False
     for line in sys.stdin:
-        asked = json.loads(line)
-        limits = Limits.model_validate(asked["limits"])
-        if not bounded:
+        request = json.loads(line)
+        limits = Limits.model_validate(request["limits"])
+        if not memory_limited:
             _bound_memory(limits.memory_megabytes)
-            bounded = True
-        answers.write(json.dumps(read_file(Path(asked["path"]), asked["kind"], limits)) + "\n")
+            memory_limited = True
+        answers.write(json.dumps(read_file(Path(request["path"]), request["kind"], limits)) + "\n")
         answers.flush()
 
 

@@ -1,4 +1,4 @@
-"""Plain text, HTML as a reader sees it (without menus and scripts), and Markdown (CommonMark with tables)."""
+"""Text of plain files, HTML (the visible text, without menus and scripts) and Markdown (CommonMark with tables)."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _BLANK_LINE = re.compile(r"\n\s*\n|\f")
 
 
 def decoded(content: bytes) -> str:
-    """UTF-8, or UTF-16 that begins with its mark.
+    """The text of UTF-8 bytes, or of UTF-16 with a byte order mark; line breaks become LF.
 
     Raises:
-        UnreadableError: it is neither, or holds NUL, which no text does.
+        UnreadableError: the bytes are neither, or contain NUL, so this is not text.
     """
     wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
@@ -33,10 +33,10 @@ def decoded(content: bytes) -> str:
 
 
 def without_nul(text: str) -> str:
-    """The text, which holds no NUL.
+    """Return the text unchanged if it contains no NUL.
 
     Raises:
-        UnreadableError: it does.
+        UnreadableError: the text contains NUL.
     """
     if "\0" in text:
         raise UnreadableError("holds NUL bytes; is it a text file?")
@@ -44,17 +44,17 @@ def without_nul(text: str) -> str:
 
 
 def read_plain(text: str) -> Extract:
-    """No title, and one part with a paragraph for each run of lines without a blank one."""
-    found = ("\n".join(line.strip() for line in block.split("\n")) for block in _BLANK_LINE.split(text))
-    paragraphs = tuple(filter(None, (paragraph.strip() for paragraph in found)))
+    """The text as one part without a title; blank lines separate paragraphs."""
+    blocks = ("\n".join(line.strip() for line in block.split("\n")) for block in _BLANK_LINE.split(text))
+    paragraphs = tuple(filter(None, (paragraph.strip() for paragraph in blocks)))
     return Extract("", (DocumentPart("", None, paragraphs),) if paragraphs else ())
 
 
 _DECLARED = re.compile(rb"""charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 _DECLARED_WITHIN = 1024
-"""Bytes in which a page must say its encoding, by the HTML standard."""
+"""Bytes within which a page must declare its encoding (HTML standard)."""
 _LATIN = frozenset({"iso8859-1", "ascii"})
-"""What browsers read as Windows-1252, by the Encoding standard."""
+"""Encodings that browsers read as Windows-1252 (Encoding standard)."""
 
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _UNSEEN = frozenset(
@@ -63,7 +63,7 @@ _UNSEEN = frozenset(
 _NOT_READ = {"math": "MathML formula", "svg": "SVG text"}
 _LEFT_OUT = {"noscript": "<noscript> element", "template": "<template> element"}
 _GROUPS = frozenset({"ul", "ol", "dl", "table", "pre"})
-"""Whatever is in one of these stays together, a line for each of its own blocks."""
+"""Elements whose content stays one block, with a line for each block in it."""
 _INLINE = frozenset(
     """a abbr b bdi bdo big cite code data del dfn em font i img ins kbd label mark q s samp small span strike strong
     sub sup time tt u var wbr""".split()  # noqa: SIM905 - easier to read than a list
@@ -76,8 +76,8 @@ def read_html(content: bytes) -> Extract:
     """The title and the parts of a page, without its menus and scripts.
 
     Raises:
-        UnreadableError: its bytes are not of the encoding that it declares (UTF-8 where it declares none), or its
-            elements are nested so deeply that the parser gives up.
+        UnreadableError: the bytes do not match the declared encoding (default UTF-8), or the elements are nested too
+            deeply for the parser.
     """
     root = _parsed(_decoded_html(content))
     if root is None:
@@ -90,17 +90,17 @@ def read_html(content: bytes) -> Extract:
 
 
 def html_blocks(text: str, unseen: Counter[str]) -> list[TextBlock]:
-    """The blocks of a piece of HTML; ``unseen`` counts what is not among them, for ``unseen_text``.
+    """The blocks of a piece of HTML; ``unseen`` counts skipped elements, for ``unseen_text``.
 
     Raises:
-        UnreadableError: as of ``read_html``.
+        UnreadableError: see ``read_html``.
     """
     root = _parsed(text)
     return [] if root is None else list(_html_blocks(root, unseen))
 
 
 def unseen_text(unseen: Counter[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The problems and the notes of an extract."""
+    """The problems and notes of an extract, from counts of skipped elements by tag."""
     problems, notes = (amounts({noun: unseen[tag] for tag, noun in nouns.items()}) for nouns in (_NOT_READ, _LEFT_OUT))
     return (f"{problems} not read",) * bool(problems), (f"{notes} left out",) * bool(notes)
 
@@ -124,7 +124,7 @@ def _decoded_html(content: bytes) -> str:
     name = declared[1].decode("ascii", "replace")
     try:
         encoding = codecs.lookup(name).name
-        if encoding.startswith("utf-16"):  # or the declaration could not be read; browsers take it for UTF-8
+        if encoding.startswith("utf-16"):  # then the declaration would be unreadable; browsers assume UTF-8
             return decoded(content)
         return without_nul(content.decode("cp1252" if encoding in _LATIN else encoding))
     except LookupError as error:
@@ -134,9 +134,9 @@ def _decoded_html(content: bytes) -> str:
 
 
 def _html_blocks(root: Any, unseen: Counter[str]) -> Iterator[TextBlock]:
-    """Go through the elements without recursion: a page may be nested as deeply as it likes.
+    """The blocks of a tree of elements, without recursion, since pages may be nested very deeply.
 
-    What follows the end of the page is read too; libxml2 puts it beside the root.
+    Text after the end of the page is read too: libxml2 makes it siblings of the root.
     """
     from lxml import etree
 
@@ -155,12 +155,12 @@ def _html_blocks(root: Any, unseen: Counter[str]) -> Iterator[TextBlock]:
 
 
 def _has_text(element: Any) -> bool:
-    inner = element.iter("text") if element.tag == "svg" else (element,)
-    return any(text.strip() for each in inner for text in each.itertext())
+    parts = element.iter("text") if element.tag == "svg" else (element,)
+    return any(text.strip() for part in parts for text in part.itertext())
 
 
 class _Gathered:
-    """Text on its way to be a block: what stands between the beginnings and ends of elements."""
+    """Collects text between the tags of block elements, and turns it into blocks."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
@@ -170,11 +170,11 @@ class _Gathered:
         self._verbatim = 0
 
     def add(self, text: str) -> None:
-        """Text of an element; its line breaks count in ``pre`` only."""
+        """Add the text of an element; its line breaks count only within ``pre``."""
         self._pieces.append(text if self._verbatim else _SPACE.sub(" ", text))
 
     def boundary(self, tag: str, *, begins: bool) -> Iterator[TextBlock]:
-        """An element that is no part of running text begins or ends; outside of groups that ends a block."""
+        """Handle a start or end tag of a block element; outside of groups it ends a block."""
         if tag == "br":
             self._pieces.append("\n" if self._groups else " ")
         elif tag in _CELLS:
@@ -195,7 +195,7 @@ class _Gathered:
             self._level = _HEADINGS.get(tag, 0) if begins else 0
 
     def taken(self) -> Iterator[TextBlock]:
-        """What has been gathered, a line at a time without needless white space; nothing is left behind."""
+        """The collected text as a block, with white space collapsed in each line; starts a new block."""
         lines = (" ".join(line.split()).removesuffix(" |") for line in "".join(self._pieces).split("\n"))
         block = "\n".join(line for line in lines if line)
         self._pieces.clear()
@@ -204,7 +204,7 @@ class _Gathered:
 
 
 _DEEPEST = 200
-"""Levels of quotes and lists that are read; the preset's 20 would lose text of long outlines without a word."""
+"""Most nested levels of quotes and lists; markdown-it's default of 20 would silently lose text of long outlines."""
 
 
 _CONTAINERS = frozenset({"blockquote_open", "bullet_list_open", "ordered_list_open", "list_item_open"})
@@ -213,7 +213,7 @@ _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 
 
 def read_markdown(text: str) -> Extract:
-    """The title and the parts; a list, a table or a block of code is one paragraph. HTML in it is read as HTML."""
+    """The title and the parts; a list, table or code block is one paragraph. HTML in it is read as HTML."""
     from markdown_it import MarkdownIt
     from markdown_it.tree import SyntaxTreeNode
 
@@ -227,7 +227,7 @@ def read_markdown(text: str) -> Extract:
 
 
 class _InnerHtml:
-    """Reads the HTML in Markdown where the library for it is there, and counts what is not read."""
+    """Reads HTML within Markdown if lxml is installed, and counts what is not read."""
 
     def __init__(self) -> None:
         self._readable = importlib.util.find_spec("lxml") is not None
@@ -241,7 +241,7 @@ class _InnerHtml:
         return []
 
     def unseen(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The problems and the notes of an extract."""
+        """The problems and notes for an extract."""
         if self._readable:
             return unseen_text(self._unseen)
         unread = amounts({"HTML block": self._unread})
@@ -261,7 +261,7 @@ def _markdown_blocks(root: SyntaxTreeNode, html: _InnerHtml) -> Iterator[TextBlo
 
 
 def _markdown_lines(node: SyntaxTreeNode, html: _InnerHtml) -> Iterator[str]:
-    """The plain text of a block, one line for each paragraph, list item, table row or line of code in it."""
+    """The plain text of a block, one line per paragraph, list item, table row or line of code."""
     if node.type in {"fence", "code_block"}:
         yield from node.content.rstrip().splitlines()
     elif node.type == "html_block":

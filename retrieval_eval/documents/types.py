@@ -1,4 +1,4 @@
-"""What is read of a document, how much of it at most, and its headings and texts as titled parts."""
+"""Types of documents: extracted parts, limits, notes on files; and the grouping of blocks into titled parts."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Whole = Annotated[int, Field(ge=1)]
 
 
 class DocumentPart(Struct, frozen=True):
-    """Paragraphs that belong together: a section by its heading, or a page of a PDF.
+    """Paragraphs that belong together: a section with its heading, or a page of a PDF.
 
     Attributes:
-        heading: empty where there is none.
-        page: counts from 1; ``None`` in formats that know no pages.
-        paragraphs: running texts, lists, tables and blocks of code, each without blank lines.
+        heading: empty if there is none.
+        page: number from 1; ``None`` in formats without pages.
+        paragraphs: running texts, lists, tables and code blocks, each without blank lines.
     """
 
     heading: str
@@ -28,12 +28,12 @@ class DocumentPart(Struct, frozen=True):
 
 
 class SourceDocument(Struct, frozen=True):
-    """A file's text.
+    """The text of a file.
 
     Attributes:
-        source: the path below the folder that was named, with ``/``. Passages are named by it, so another file that is
-            added changes no passage's id.
-        title: of the document itself, else its file's name.
+        source: the path relative to the named folder, with ``/``. Passage ids contain it, so adding another file
+            changes no id.
+        title: the document's title, or the file's name.
         parts: in reading order, none of them empty.
     """
 
@@ -43,13 +43,13 @@ class SourceDocument(Struct, frozen=True):
 
 
 class Extract(Struct, frozen=True):
-    """What one file holds.
+    """The content of one file.
 
     Attributes:
-        title: empty where the document has none.
+        title: empty if the document has none.
         parts: in reading order.
-        problems: what text of the file is not in the parts, each in words that follow the file's name.
-        notes: what else to know of it: how it was read, and what is left out of every file of its kind.
+        problems: text that is missing from the parts, as phrases that follow the file's name.
+        notes: other remarks: how the file was read, and what is skipped in every file of its format.
     """
 
     title: str
@@ -62,13 +62,13 @@ ReadOutcome: TypeAlias = Literal["skipped", "partly read", "note"]
 
 
 class FileNote(Struct, frozen=True):
-    """What to know of a file or a folder.
+    """A remark on a file or a folder.
 
     Attributes:
-        source: as of ``SourceDocument``.
-        reason: in words that follow the name.
-        outcome: ``skipped`` where nothing was read, ``partly read`` where text is missing, and ``note`` where none is
-            or none was wanted, as of hidden files.
+        source: see ``SourceDocument``.
+        reason: a phrase that follows the name.
+        outcome: ``skipped`` if nothing was read, ``partly read`` if text is missing, ``note`` if no text is missing or
+            none was wanted, such as for hidden files.
     """
 
     source: str
@@ -77,7 +77,7 @@ class FileNote(Struct, frozen=True):
 
 
 class Limits(Section):
-    """How much one file may be and take: files come from anywhere, and some are made to use up a machine."""
+    """Limits on size, time and memory for reading one file: files from strangers may be made to exhaust a machine."""
 
     megabytes: Whole = 100
     """Largest file; a DOCX may unpack to four times as much."""
@@ -90,16 +90,16 @@ class Limits(Section):
 
     @property
     def characters(self) -> int:
-        """Text of one document: a tenth of what its file may have."""
+        """Most characters of one document: a tenth of the file's limit in bytes."""
         return self.megabytes * 100_000
 
 
 class UnreadableError(Exception):
-    """A file has no text to give; the message says why, in words that follow its name."""
+    """A file has no readable text; the message is a phrase that follows the file's name."""
 
 
 def amounts(counts: Mapping[str, int]) -> str:
-    """``2 charts, 1 embedded object``; nothing of what there is none."""
+    """Counts in words, such as ``2 charts, 1 embedded object``; zeros are omitted."""
     return ", ".join(f"{number} {noun}{'s' * (number > 1)}" for noun, number in counts.items() if number)
 
 
@@ -111,9 +111,9 @@ class TextBlock(Struct, frozen=True):
 
 
 def titled_parts(blocks: Iterable[TextBlock]) -> tuple[str, tuple[DocumentPart, ...]]:
-    """The document's title, which is its first heading of level 1, and a part for each heading that has text below it.
+    """The document's title (its first heading of level 1), and one part per heading with text below it.
 
-    A paragraph that ends in a colon stays together with the list, table or code that it introduces.
+    A paragraph that ends in a colon stays together with the list, table or code after it.
     """
     title, heading = "", ""
     parts: list[DocumentPart] = []
@@ -135,7 +135,7 @@ def titled_parts(blocks: Iterable[TextBlock]) -> tuple[str, tuple[DocumentPart, 
 
 
 def _with_introductions(blocks: Iterable[TextBlock]) -> Iterator[TextBlock]:
-    """Join a paragraph ending in a colon to the text behind it."""
+    """Join a paragraph that ends in a colon to the block after it."""
     introduction = ""
     for block in blocks:
         if introduction and block.level:

@@ -1,12 +1,11 @@
-"""Test banks in files: the workbench's JSON lines, YAML, and tables made by hand (CSV, TSV, JSONL, Parquet).
+"""Reads and writes test banks: the workbench's JSON lines, YAML, and tables (CSV, TSV, JSONL, Parquet).
 
-A record is one item (``qid, question`` or ``qid, nugget``, and what else the columns below say) or one query with its
-``items``, as in the workbench's bank files (001, Figures 2 and 3) and in YAML. Unknown columns become metadata. Reading
-is strict: what is wrong is an error.
+A record is one item (``qid, question`` or ``qid, nugget``, and optional columns of ``COLUMNS``) or one query with its
+``items``, as in the workbench's bank files (001, Figures 2 and 3) and in YAML. Unknown columns become metadata. Invalid
+values raise an error.
 
-Writing is by query, in the workbench's own shape, for ``.jsonl`` and YAML; the workbench reads such a file back and
-passes over the keys that are ours. Tables have one row an item and no place for what a file said of a query besides its
-text.
+``.jsonl`` and YAML files are written by query in the workbench's format; the workbench can read them and ignores the
+keys that it does not know. Tables have one row per item and do not store the metadata of queries.
 """
 
 from __future__ import annotations
@@ -49,12 +48,12 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "nugget": ("nugget_text",),
     "answers": ("gold_answers", "answer", "gold", "gold_answer"),
 }
-"""Other spellings of the columns; the second ones are the workbench's."""
+"""Other names of the columns; the second of several is the workbench's."""
 COLUMNS = (
     *("qid", "query", "facet", "item", "type", "text", "kind", "answers", "choices"),
     *("weight", "secret", "retired", "replaces", "metadata"),
 )
-"""Of a bank as a table."""
+"""The columns of a bank written as a table."""
 _OF_QUERY = frozenset({"qid", "query", "facet", "items", "type"})
 _OF_ITEM = frozenset({*COLUMNS, "question", "nugget"})
 _TRUE, _FALSE = frozenset({"true", "yes", "1"}), frozenset({"", "false", "no", "0"})
@@ -63,24 +62,24 @@ _TRUE, _FALSE = frozenset({"true", "yes", "1"}), frozenset({"", "false", "no", "
 def read_bank(path: Path | str) -> Bank:
     """Read a test bank.
 
-    An item whose id is the hash of another text was edited in place: it gets the id of its own text and ``replaces``
-    the old one. Gold answers stand in a list, or in one cell with ``|`` between them; choices likewise, lettered from
-    A, or as a mapping from letter to text. Items with choices are multiple choice, and questions whose gold answers are
-    true, false, yes or no are true/false, unless ``kind`` says otherwise.
+    An item whose id is the hash of another text was edited in place: it gets a new id by its text, and ``replaces``
+    holds the old one. Gold answers are a list, or one cell separated by ``|``. So are choices, lettered from A; or they
+    are a mapping from letter to text. Items with choices are multiple choice, and questions whose gold answers are
+    true, false, yes or no are true/false, unless the column ``kind`` is set.
 
     Raises:
-        DataError: the file cannot be read, or an item is wrong; names the file, the line and the value.
+        DataError: the file cannot be read, or an item is invalid; names the file, line and value.
     """
     path = Path(path)
     items: dict[str, Item] = {}
     queries: Queries = {}
     reading = ColumnsRead(_OF_ITEM | _OF_QUERY, kept=KEPT)
-    for given in _yaml_rows(path) if _is_yaml(path) else read_rows(path):
-        row = _canonical(given, given.values)
+    for record in _yaml_rows(path) if _is_yaml(path) else read_rows(path):
+        row = _canonical(record, record.values)
         reading.add(row)
         for item, entry in _items(row, queries):
             if item.item_id in items:
-                raise entry.error("an item with this id stands earlier in the bank", item.item_id)
+                raise entry.error("another item earlier in the bank has this id", item.item_id)
             items[item.item_id] = item
     reading.say(f"items: {len(items):,}, queries: {len({query_id for query_id, _ in queries}):,}")
     return Bank(tuple(items.values()), queries)
@@ -96,10 +95,10 @@ def new_item(
     weight: float = 1.0,
     secret: bool = False,
 ) -> Item:
-    """An item as ``read_bank`` reads one: its kind follows from its gold answers.
+    """Make an item the way ``read_bank`` does, with its kind inferred from its gold answers.
 
     Raises:
-        DataError: it has no text, or cannot be an item.
+        DataError: the text is empty, or the item is invalid.
     """
     values: dict[str, Any] = {"qid": query_id, "facet": facet_id, "type": item_type, "text": text}
     values |= {"answers": list(answers), "weight": weight, "secret": str(secret).lower()}
@@ -111,15 +110,15 @@ def new_item(
 
 
 def write_bank(path: Path | str, bank: Bank, *, secret: bool = False) -> int:
-    """Write a bank in the form that the file's extension names; ``read_bank`` gives it back equal.
+    """Write a bank in the format of the file's extension; ``read_bank`` reads an equal bank back.
 
     Args:
         path: ``.jsonl`` (the workbench reads ``.jsonl.gz``), ``.yaml``, or a table.
-        bank: what to write, retired items included.
-        secret: also write the secret items; without it they are left out.
+        bank: the bank to write, retired items included.
+        secret: whether to write secret items too; by default they are left out.
 
     Returns:
-        How many secret items were left out.
+        The number of secret items left out.
 
     Raises:
         DataError: the file cannot be written.
@@ -141,7 +140,7 @@ def _is_yaml(path: Path) -> bool:
 
 
 class _TextDates(UniqueKeys):
-    """Reads dates as the text they are written in."""
+    """A YAML loader that reads dates as text."""
 
 
 _TextDates.yaml_implicit_resolvers = {
@@ -172,10 +171,10 @@ def _yaml_rows(path: Path) -> Iterator[Row]:
 
 
 def _canonical(row: Row, values: Mapping[str, Any]) -> Row:
-    """Values that stand in a row, by canonical names."""
+    """The row with its values by canonical column names."""
     names = {alias: name for name, spellings in ALIASES.items() for alias in spellings if name not in values}
-    called = {key: names.get(key, key) for key in values}
-    return replace(row, values={called[key]: value for key, value in values.items()}, called=called)
+    canonical = {key: names.get(key, key) for key in values}
+    return replace(row, values={canonical[key]: value for key, value in values.items()}, called=canonical)
 
 
 def _text(row: Row, name: str) -> str:
@@ -198,7 +197,7 @@ def _items(row: Row, queries: Queries) -> Iterator[tuple[Item, Row]]:
         inner = _canonical(row, entry if isinstance(entry, Mapping) else {"text": entry})
         inner = replace(inner, values={"type": _text(row, "type"), **inner.values})
         if (other := _text(inner, "qid") or query_id) != query_id:
-            raise row.error(f"an item of query {query_id!r} says that it belongs to another one", other)
+            raise row.error(f"an item listed under query {query_id!r} names another query", other)
         item = _item(inner, query_id, _text(inner, "facet") or facet)
         _add_query(queries, (query_id, item.facet_id), text)
         yield item, inner
@@ -241,24 +240,24 @@ def _type_and_text(row: Row) -> tuple[ItemType, str]:
     named = [name for name in ITEM_TYPES if _text(row, name)]
     if len(named) > 1:
         raise row.error("an item is a question or a nugget, not both", _text(row, "nugget"))
-    given = _text(row, "type") or (named[0] if named else "question")
-    if given not in ITEM_TYPES:
-        raise row.error("the type of an item is question or nugget", given)
+    item_type = _text(row, "type") or (named[0] if named else "question")
+    if item_type not in ITEM_TYPES:
+        raise row.error("the type of an item must be question or nugget", item_type)
     text = _text(row, named[0] if named else "text")
     if not text:
         raise row.error("the item has no text: give it a 'question' or a 'nugget'")
-    return given, text
+    return item_type, text
 
 
 def _kind(row: Row, item_type: ItemType, choices: Mapping[str, str], answers: tuple[str, ...]) -> ItemKind:
-    given = _text(row, "kind")
-    if given and given not in KINDS:
-        raise row.error(f"the kind of an item is one of {', '.join(KINDS)}", given)
-    return given or _inferred_kind(item_type, choices, answers)
+    kind = _text(row, "kind")
+    if kind and kind not in KINDS:
+        raise row.error(f"the kind of an item must be one of {', '.join(KINDS)}", kind)
+    return kind or _inferred_kind(item_type, choices, answers)
 
 
 def _inferred_kind(item_type: ItemType, choices: Mapping[str, str], answers: tuple[str, ...]) -> ItemKind:
-    """The kind of an item whose file does not say it."""
+    """The kind of an item without a ``kind`` in its file."""
     if choices:
         return "multiple_choice"
     yes_or_no = bool(answers) and {answer.casefold() for answer in answers} <= {"true", "false", "yes", "no"}
@@ -266,13 +265,13 @@ def _inferred_kind(item_type: ItemType, choices: Mapping[str, str], answers: tup
 
 
 def _metadata(row: Row, used: frozenset[str]) -> dict[str, Any]:
-    """All else that the record says; the workbench's keys that say nothing are written again anyway."""
+    """The record's other values; leaves out empty keys of the workbench, which every written file has."""
     silent: Any = {"info": None, "test_collection": ""}.items()
     return {key: value for key, value in row.values.items() if key not in used and (key, value) not in silent}
 
 
 def _fitting(kind: ItemKind, answer: str, choices: Mapping[str, str]) -> str:
-    """A gold answer in the form that its kind keeps: true or false; the letter of a choice."""
+    """A gold answer in canonical form: true or false for true/false items, the letter for multiple choice."""
     word = answer.casefold()
     if kind == "true_false":
         return "true" if word in TRUE_WORDS else "false" if word in FALSE_WORDS else answer
@@ -299,31 +298,31 @@ def _mapping(row: Row, name: str) -> Mapping[str, Any]:
     value: Any = row.values.get(name)
     if value is None or value == "":
         return {}
-    found = value
+    mapping = value
     if isinstance(value, str):
-        found = (row.listed(name) or [None])[0] if value.lstrip().startswith("{") else None
-    if not isinstance(found, Mapping):
+        mapping = (row.listed(name) or [None])[0] if value.lstrip().startswith("{") else None
+    if not isinstance(mapping, Mapping):
         raise row.error(f"{name!r} is not a JSON object", cell_text(value))
-    return found
+    return mapping
 
 
 def _weight(row: Row) -> float:
-    given = _text(row, "weight")
+    text = _text(row, "weight")
     try:
-        return float(given) if given else 1.0
+        return float(text) if text else 1.0
     except ValueError as error:
-        raise row.error("the weight is not a number", given) from error
+        raise row.error("the weight is not a number", text) from error
 
 
 def _flag(row: Row, name: str) -> bool:
-    given = _text(row, name).casefold()
-    if given not in _TRUE | _FALSE:
-        raise row.error(f"{name!r} is true or false", given)
-    return given in _TRUE
+    text = _text(row, name).casefold()
+    if text not in _TRUE | _FALSE:
+        raise row.error(f"{name!r} must be true or false", text)
+    return text in _TRUE
 
 
 def _by_query(bank: Bank) -> Iterator[dict[str, Any]]:
-    """The workbench's records, one a query or subtopic."""
+    """Yield records in the workbench's format, one per query or subtopic."""
     grouped: dict[tuple[str, str | None], list[Item]] = {key: [] for key in bank.queries}
     for item in bank.items:
         grouped[item.query_id, item.facet_id].append(item)
@@ -343,7 +342,7 @@ def _by_query(bank: Bank) -> Iterator[dict[str, Any]]:
 def _entry(item: Item) -> dict[str, Any]:
     name = item.item_type
     inferred = _inferred_kind(name, item.choices, item.answers)
-    ours: dict[str, tuple[Any, Any]] = {
+    optional: dict[str, tuple[Any, Any]] = {
         "kind": (item.kind, inferred),
         "choices": (dict(item.choices), {}),
         "weight": (item.weight, 1.0),
@@ -359,7 +358,7 @@ def _entry(item: Item) -> dict[str, Any]:
         f"{name}_id": item.item_id,
         f"{name}_text": item.text,
         "gold_answers": [item.choices.get(answer, answer) for answer in item.answers] or None,
-        **{key: value for key, (value, implied) in ours.items() if value != implied},
+        **{key: value for key, (value, default) in optional.items() if value != default},
     }
 
 

@@ -1,8 +1,8 @@
-"""Grades in files: tables ``qid, did, item, grade[, answer, llm, prompt]``, or the workbench's graded paragraphs.
+"""Reads and writes grades: tables ``qid, did, item, grade[, answer, llm, prompt]``, or the workbench's files.
 
-The workbench has a line a query, ``[query_id, [paragraph, ...]]`` (001, Figure 4), often ``.gz``. What is read can be
-written again byte for byte, and grades can be added while every other value keeps the text it was written in: numbers,
-spacing inside values, and fields that nobody here knows.
+The workbench's files have one line per query, ``[query_id, [paragraph, ...]]`` (001, Figure 4), and are often ``.gz``.
+A file that was read can be written again byte for byte. Adding grades leaves the text of all other values unchanged:
+numbers, spacing inside values, and unknown fields.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _DECODER = json.JSONDecoder()
 
 
 class GradedQuery(Struct, frozen=True):
-    """One query of a file.
+    """One query of a workbench file.
 
     Attributes:
         path: the file.
-        line: on which it stands, from 1.
+        line: line number, from 1.
         query_id: the query.
-        paragraphs: the passages, each with ``paragraph_id`` and ``text``, and what else the file says.
-        raw: the JSON text of it all.
+        paragraphs: the passages, each with ``paragraph_id``, ``text`` and the file's other fields.
+        raw: the JSON text of the record.
     """
 
     path: Path
@@ -45,12 +45,12 @@ class GradedQuery(Struct, frozen=True):
     raw: str
 
     def error(self, problem: str, value: object = None) -> DataError:
-        """The error that says what is wrong here, for the caller to raise."""
+        """An error that names the file, line and query, for the caller to raise."""
         shown = None if value is None else value if isinstance(value, str) else json.dumps(value)
         return DataError(self.path, f"query {self.query_id!r}: {problem}", line=self.line, value=shown)
 
     def with_grades(self, entries: Mapping[str, Mapping[str, Any]]) -> GradedQuery:
-        """The same query with one more entry in the ``exam_grades`` of some paragraphs, by paragraph_id."""
+        """The query with entries (by paragraph_id) appended to the ``exam_grades`` of its paragraphs."""
         texts = [
             _appended(text, "exam_grades", json.dumps(entries[paragraph["paragraph_id"]], ensure_ascii=False))
             if paragraph["paragraph_id"] in entries
@@ -62,16 +62,16 @@ class GradedQuery(Struct, frozen=True):
 
 
 def new_query(query_id: str, paragraphs: Sequence[Mapping[str, Any]]) -> GradedQuery:
-    """A query that no file had yet."""
+    """A query that does not come from a file."""
     return GradedQuery(Path(), 0, query_id, paragraphs, json.dumps([query_id, paragraphs], ensure_ascii=False))
 
 
 def read_workbench(path: Path | str) -> Iterator[GradedQuery]:
-    """Stream the queries of a file, plain or ``.gz``. Old files may have several on a line.
+    """Stream the queries of a file, plain or ``.gz``. Old files may have several queries on a line.
 
     Raises:
         DataError: the file cannot be read, a line is not ``[query_id, [paragraph, ...]]``, or a paragraph has no id or
-            no text. Raised while iterating.
+            no text; raised during iteration.
     """
     path, count = Path(path), 0
     for number, line in read_lines(path):
@@ -83,20 +83,20 @@ def read_workbench(path: Path | str) -> Iterator[GradedQuery]:
 
 
 def write_workbench(path: Path | str, queries: Iterable[GradedQuery]) -> int:
-    """Write queries, one a line; the name must end in ``.gz`` for the workbench to read it. Returns how many.
+    """Write one query per line and return their number; the workbench reads only files that end in ``.gz``.
 
     Raises:
         DataError: the file cannot be written.
     """
     count = 0
     with open_replacing(path) as file:
-        for count, query in enumerate(queries, start=1):  # noqa: B007 - the last number is the answer
+        for count, query in enumerate(queries, start=1):  # noqa: B007 - the last number is returned
             file.write(query.raw.encode() + b"\n")
     return count
 
 
 def is_workbench(path: Path | str) -> bool:
-    """Whether the first line that says something begins like a query of these files, with a ``[``."""
+    """Whether the first line that is not blank begins with ``[``, as in the workbench's files."""
     first = next((line for _, line in read_lines(path) if not line.isspace()), "")
     return first.lstrip().startswith("[")
 
@@ -129,17 +129,17 @@ def _query(path: Path, line: int, value: Any, raw: str) -> GradedQuery:
 
 
 def _elements(raw: str) -> list[str]:
-    found, at = [], _skip(raw, 1)
+    elements, at = [], _skip(raw, 1)
     while raw[at] != "]":
         _, end = _DECODER.raw_decode(raw, at)
-        found.append(raw[at:end])
+        elements.append(raw[at:end])
         at = _skip(raw, end)
         at = _skip(raw, at + 1) if raw[at] == "," else at
-    return found
+    return elements
 
 
 def _appended(raw: str, key: str, element: str) -> str:
-    """A JSON object's text with one more element in the array ``key``, which is made where it is absent or null."""
+    """The text of a JSON object with an element appended to the array ``key``, which is created if absent or null."""
     at = _skip(raw, 1)
     while raw[at] != "}":
         name, end = _DECODER.raw_decode(raw, at)
@@ -159,10 +159,10 @@ def _skip(text: str, start: int) -> int:
 
 
 def read_workbench_grades(path: Path) -> Graded:
-    """What a workbench file says: grades, passages, rankings and labels.
+    """Read the grades, passages, rankings and labels of a workbench file.
 
     Raises:
-        DataError: the file cannot be read, or a grade is wrong or stands there twice; names file, line and value.
+        DataError: the file cannot be read, or a grade is invalid or repeated; names the file, line and value.
     """
     reader = _Reader()
     for query in read_workbench(path):
@@ -178,13 +178,13 @@ def read_workbench_grades(path: Path) -> Graded:
 def workbench_entries(
     graded: Graded, grader: Grader, grades: Iterable[Grade], *, tau: int
 ) -> dict[str, dict[str, Any]]:
-    """Some grades of one query as entries of ``exam_grades`` by passage_id.
+    """Grades of one query as entries of ``exam_grades``, by passage_id.
 
     Args:
-        graded: says whether the grader rates, or gives 1 for right and 0 for wrong, and which items are nuggets.
-        grader: who gave the grades.
-        grades: of one query.
-        tau: the lowest rating that counts as correctly answered.
+        graded: the file; tells whether the grader rates on a scale or only checks answers, and which items are nuggets.
+        grader: the grader of these grades.
+        grades: grades of one query.
+        tau: the lowest rating that counts as a correct answer.
     """
     by_passage: dict[str, list[Grade]] = {}
     for entry in grades:
@@ -193,7 +193,7 @@ def workbench_entries(
 
 
 def to_workbench(graded: Graded, *, tau: int) -> Iterator[GradedQuery]:
-    """Everything as the workbench's queries: passages, rankings, labels and all grades."""
+    """Yield the passages, rankings, labels and grades as the workbench's queries."""
     ranked: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for (query_id, agent), passages in graded.rankings.items():
         for rank, passage in enumerate(passages, start=1):
@@ -201,13 +201,13 @@ def to_workbench(graded: Graded, *, tau: int) -> Iterator[GradedQuery]:
             ranked.setdefault((query_id, passage), []).append(entry)
     by_query: dict[str, list[tuple[Grader, list[Grade]]]] = {}
     for grader, entries in graded.grades.items():
-        own: dict[str, list[Grade]] = {}
+        grader_queries: dict[str, list[Grade]] = {}
         for grade in entries:
-            own.setdefault(grade.query_id, []).append(grade)
-        for query_id, some in own.items():
-            by_query.setdefault(query_id, []).append((grader, some))
-    for query_id, passages_ in graded.passages.items():
-        query = new_query(query_id, [_new_paragraph(graded, ranked, query_id, *named) for named in passages_.items()])
+            grader_queries.setdefault(grade.query_id, []).append(grade)
+        for query_id, query_grades in grader_queries.items():
+            by_query.setdefault(query_id, []).append((grader, query_grades))
+    for query_id, texts in graded.passages.items():
+        query = new_query(query_id, [_new_paragraph(graded, ranked, query_id, *passage) for passage in texts.items()])
         for grader, entries in by_query.get(query_id, []):
             query = query.with_grades(workbench_entries(graded, grader, entries, tau=tau))
         yield query
@@ -233,13 +233,13 @@ def _new_paragraph(
 
 def _entry(graded: Graded, grader: Grader, entries: Sequence[Grade], tau: int) -> dict[str, Any]:
     rated = grader in graded.rated
-    least = tau if rated else 1
-    known = [entry for entry in entries if entry.grade is not None]
-    right = [entry.item_id for entry in known if entry.grade is not None and entry.grade >= least]
-    wrong = [entry.item_id for entry in known if entry.grade is not None and entry.grade < least]
+    threshold = tau if rated else 1
+    graded_entries = [entry for entry in entries if entry.grade is not None]
+    right = [entry.item_id for entry in graded_entries if entry.grade is not None and entry.grade >= threshold]
+    wrong = [entry.item_id for entry in graded_entries if entry.grade is not None and entry.grade < threshold]
     ratings = [
         {("nugget_id" if entry.item_id in graded.nuggets else "question_id"): entry.item_id, "self_rating": entry.grade}
-        for entry in known
+        for entry in graded_entries
     ]
     return {
         "correctAnswered": right,
@@ -247,14 +247,14 @@ def _entry(graded: Graded, grader: Grader, entries: Sequence[Grade], tau: int) -
         "answers": [[entry.item_id, entry.answer] for entry in entries],
         "llm": grader.llm,
         "llm_options": {},
-        "exam_ratio": len(right) / len(known) if known else 0.0,
+        "exam_ratio": len(right) / len(graded_entries) if graded_entries else 0.0,
         "prompt_info": {"prompt_class": grader.prompt, "is_self_rated": rated},
         "self_ratings": ratings if rated else None,
     }
 
 
 class _Reader:
-    """Gathers what the queries of a workbench file say."""
+    """Collects grades, passages, rankings and labels from the queries of a workbench file."""
 
     def __init__(self) -> None:
         self.grades: dict[Grader, dict[tuple[str, str, str], Grade]] = {}
@@ -270,7 +270,7 @@ class _Reader:
         for paragraph in query.paragraphs:
             passage_id = paragraph["paragraph_id"]
             if texts.setdefault(passage_id, paragraph["text"]) != paragraph["text"]:
-                raise query.error("a paragraph stands there twice, with different texts", passage_id)
+                raise query.error("a paragraph occurs twice with different texts", passage_id)
             data = paragraph.get("paragraph_data") or {}
             for ranking in data.get("rankings") or ():
                 agent, rank = _text(query, ranking, "method"), _number(query, ranking, "rank")
@@ -289,22 +289,22 @@ class _Reader:
     def _add_grades(self, query: GradedQuery, passage_id: str, entry: Mapping[str, Any]) -> None:
         grader = _grader(entry)
         ratings = entry.get("self_ratings")
-        found: dict[str, int | None] = {}
+        item_grades: dict[str, int | None] = {}
         if ratings is not None:
             self.rated.add(grader)
             for rating in ratings:
                 name = "question_id" if rating.get("question_id") is not None else "nugget_id"
                 if name == "nugget_id":
                     self.nuggets.add(_text(query, rating, name))
-                found[_text(query, rating, name)] = _whole(query, rating.get("self_rating"))
+                item_grades[_text(query, rating, name)] = _whole(query, rating.get("self_rating"))
         else:
-            found |= dict.fromkeys(entry.get("wrongAnswered") or (), 0)
-            found |= dict.fromkeys(entry.get("correctAnswered") or (), 1)
+            item_grades |= dict.fromkeys(entry.get("wrongAnswered") or (), 0)
+            item_grades |= dict.fromkeys(entry.get("correctAnswered") or (), 1)
         answers = dict(entry.get("answers") or ())
-        known = self.grades.setdefault(grader, {})
-        for item_id in dict.fromkeys([*found, *answers]):
-            grade = Grade(query.query_id, passage_id, item_id, found.get(item_id), answers.get(item_id) or "")
-            if known.setdefault(grade[:3], grade).grade != grade.grade:
+        grader_grades = self.grades.setdefault(grader, {})
+        for item_id in dict.fromkeys([*item_grades, *answers]):
+            grade = Grade(query.query_id, passage_id, item_id, item_grades.get(item_id), answers.get(item_id) or "")
+            if grader_grades.setdefault(grade[:3], grade).grade != grade.grade:
                 raise query.error(f"{grader} graded paragraph {passage_id!r} twice", item_id)
 
     def result(self) -> Graded:
@@ -340,7 +340,7 @@ def _number(query: GradedQuery, record: Mapping[str, Any], name: str) -> int:
 
 def _whole(query: GradedQuery, value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= HIGHEST_GRADE:
-        raise query.error("a grade is a whole number from 0", value)
+        raise query.error(f"a grade must be a whole number from 0 to {HIGHEST_GRADE}", value)
     return value
 
 
@@ -348,10 +348,10 @@ GRADE_COLUMNS = ("qid", "did", "item", "grade", "answer", "llm", "prompt")
 
 
 def read_graded(path: Path | str) -> Graded:
-    """Read grades. A table's empty grade is a missing one, which is not a grade of 0.
+    """Read grades from a table or a workbench file; an empty cell of a table is a missing grade and not a 0.
 
     Raises:
-        DataError: the file cannot be read, or a grade is wrong or stands there twice; names file, line and value.
+        DataError: the file cannot be read, or a grade is invalid or repeated; names the file, line and value.
     """
     path = Path(path)
     if path.name.removesuffix(".gz").endswith((".jsonl", ".json")) and is_workbench(path):
@@ -393,19 +393,23 @@ def _read_table(path: Path) -> Graded:
             row.identifier("qid"), row.identifier("did"), row.identifier("item"), _cell_grade(row), row.text("answer")
         )
         if (other := seen.setdefault((*grader, *entry[:3]), row.line)) != row.line:
-            raise row.error(f"this pair was graded on line {other} already", " ".join(entry[:3]))
+            raise row.error(f"this passage and item already have a grade on line {other}", " ".join(entry[:3]))
         if entry.grade is not None and entry.grade > 1:
             rated.add(grader)
         grades.setdefault(grader, []).append(entry)
     reading.say(f"grades: {len(seen):,}, graders: {len(grades):,}")
-    gave = {grader: own for grader, own in grades.items() if any(one.grade is not None or one.answer for one in own)}
-    return Graded(gave, frozenset(rated))
+    nonempty = {
+        grader: entries
+        for grader, entries in grades.items()
+        if any(entry.grade is not None or entry.answer for entry in entries)
+    }
+    return Graded(nonempty, frozenset(rated))
 
 
 def _cell_grade(row: Row) -> int | None:
-    given = re.sub(r"(?<=[0-9])\.0$", "", row.text("grade").strip())  # as pandas writes a column that has gaps
-    if not given:
+    text = re.sub(r"(?<=[0-9])\.0$", "", row.text("grade").strip())  # pandas writes 3.0 for 3 in a column with gaps
+    if not text:
         return None
-    if not (given.isascii() and given.isdigit() and len(given) <= 3 and int(given) <= HIGHEST_GRADE):
-        raise row.error("a grade is a whole number from 0", given)
-    return int(given)
+    if not (text.isascii() and text.isdigit() and len(text) <= 3 and int(text) <= HIGHEST_GRADE):
+        raise row.error(f"a grade must be a whole number from 0 to {HIGHEST_GRADE}", text)
+    return int(text)

@@ -1,6 +1,6 @@
-"""Grades of passages against items: as records, as a grid a query, and by words without a model.
+"""Grades of passages for items: records, grids per query, and checking of answers without a model.
 
-An ungraded pair is never a grade.
+An ungraded pair never counts as a grade of 0.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from retrieval_eval.exam.items import FALSE_WORDS, TRUE_WORDS, Bank, Item
 from retrieval_eval.scores.metrics import Labels
 
 UNGRADED = -1
-"""In a grid: nobody graded this passage against this item."""
+"""Value in a grid for a pair of passage and item without a grade."""
 
 HIGHEST_GRADE = 100
 
 
 Rankings: TypeAlias = Mapping[tuple[str, str], tuple[str, ...]]
-"""For (query_id, agent) the passages of the response in their order, as ids."""
+"""The passage ids of each response in order, by (query_id, agent)."""
 
 
 class Grader(NamedTuple):
-    """Who graded: a model and the name of its prompt; either may be empty where a file does not say."""
+    """A grading model and the name of its prompt; both may be empty if a file does not name them."""
 
     llm: str = ""
     prompt: str = ""
@@ -42,9 +42,9 @@ class Grader(NamedTuple):
 
 
 class Grade(NamedTuple):
-    """How well a passage answers a question or covers a nugget, 0 (not at all) to 5; checked answers 0 or 1.
+    """How well a passage answers a question or covers a nugget: 0 (not at all) to 5, or 0 and 1 for checked answers.
 
-    ``grade`` is ``None`` where it was asked for and is missing, or where only an answer was extracted.
+    ``grade`` is ``None`` if it is missing, or if the grader only extracted an answer.
     """
 
     query_id: str
@@ -55,15 +55,15 @@ class Grade(NamedTuple):
 
 
 class Graded(Struct, frozen=True):
-    """All that a file of grades says.
+    """The content of a file of grades.
 
     Attributes:
-        grades: by grader, in the order of the file; each (query, passage, item) once per grader.
-        rated: the graders that rate on a scale, and do not only check or extract an answer.
-        passages: texts by query_id and passage_id, empty where the file has none.
-        rankings: which passages make up which agent's response.
-        labels: relevance by people.
-        direct: relevance labels that a model gave without items, by grader.
+        grades: grades by grader, in the order of the file; each (query, passage, item) at most once per grader.
+        rated: graders that rate on a scale; the others check or extract answers.
+        passages: texts by query_id and passage_id; empty if the file has none.
+        rankings: the passages of each agent's response.
+        labels: human relevance labels.
+        direct: relevance labels that a model gave without using items, by grader.
         nuggets: ids of the items that are known to be nuggets and not questions.
     """
 
@@ -76,46 +76,53 @@ class Graded(Struct, frozen=True):
     nuggets: frozenset[str] = frozenset()
 
     def chosen(self, llm: str | None = None, prompt: str | None = None) -> Grader:
-        """The one grader that fits; where several do, the only one of them that rates on a scale.
+        """The only grader with this model and prompt; of several, the only one that rates on a scale.
 
         Raises:
-            InputError: none fits, or several do.
+            InputError: no grader matches, or several do.
         """
-        fitting = [own for own in self.grades if (llm or own.llm) == own.llm and (prompt or own.prompt) == own.prompt]
-        rating = [own for own in fitting if own in self.rated]
+        fitting = _fitting(self.grades, llm, prompt)
+        rating = [grader for grader in fitting if grader in self.rated]
         if len(fitting) == 1 or len(rating) == 1:
             return (rating or fitting)[0]
-        named = "; ".join(f"--llm {own.llm!r} --prompt {own.prompt!r}" for own in self.labelling(llm, prompt))
+        named = _options(self.labelling(llm, prompt))
         if not fitting and named:
-            raise InputError(f"relevance labels without items go with --show labels and --show agreement: {named}")
+            raise InputError(f"this grader gave labels without items; use --show labels or --show agreement: {named}")
         if not self.grades:
             raise InputError("there are no grades to choose from; has this file been graded?")
-        there = "; ".join(f"--llm {own.llm!r} --prompt {own.prompt!r}" for own in fitting or self.grades)
         which = "several graders graded this; name one" if fitting else "no grader fits; there are"
-        raise InputError(f"{which}: {there}")
+        raise InputError(f"{which}: {_options(fitting or self.grades)}")
 
     def labelling(self, llm: str | None = None, prompt: str | None = None) -> list[Grader]:
-        """Those who labelled passages without items and fit."""
-        return [own for own in self.direct if (llm or own.llm) == own.llm and (prompt or own.prompt) == own.prompt]
+        """Graders with this model and prompt that labelled passages without items."""
+        return _fitting(self.direct, llm, prompt)
 
     def without(self, item_ids: Collection[str]) -> tuple[Graded, int]:
-        """The same without the grades of some items, and how many these are."""
-        left = {
+        """Drop the grades of some items; also returns the number of dropped grades."""
+        remaining = {
             grader: [entry for entry in entries if entry.item_id not in item_ids]
             for grader, entries in self.grades.items()
         }
-        return replace(self, grades=left), sum(map(len, self.grades.values())) - sum(map(len, left.values()))
+        return replace(self, grades=remaining), sum(map(len, self.grades.values())) - sum(map(len, remaining.values()))
 
     def answers(self, grader: Grader) -> dict[tuple[str, str, str], str]:
-        """Extracted answers by query, passage and item: the grader's own; where it gave none, those of the others."""
-        found: dict[tuple[str, str, str], str] = {}
-        for own in (grader, *(other for other in self.grades if other != grader)):
-            rates = own in self.rated  # its reply is the rating, or a text in place of one
-            for entry in self.grades[own]:
+        """Extracted answers by query, passage and item; those of other graders fill the gaps of this one."""
+        answers: dict[tuple[str, str, str], str] = {}
+        for source in (grader, *(other for other in self.grades if other != grader)):
+            rates = source in self.rated  # its answer is the rating, or a text without one
+            for entry in self.grades[source]:
                 if entry.answer and not (rates and entry.answer.strip().isdigit()):
                     key = (entry.query_id, entry.passage_id, entry.item_id)
-                    found[key] = entry.answer if own == grader and not rates else found.get(key, entry.answer)
-        return found
+                    answers[key] = entry.answer if source == grader and not rates else answers.get(key, entry.answer)
+        return answers
+
+
+def _fitting(graders: Iterable[Grader], llm: str | None, prompt: str | None) -> list[Grader]:
+    return [grader for grader in graders if llm in (None, "", grader.llm) and prompt in (None, "", grader.prompt)]
+
+
+def _options(graders: Iterable[Grader]) -> str:
+    return "; ".join(f"--llm {grader.llm!r} --prompt {grader.prompt!r}" for grader in graders)
 
 
 class Grid(Struct, frozen=True, dict=True):
@@ -123,12 +130,12 @@ class Grid(Struct, frozen=True, dict=True):
 
     Attributes:
         query_id: the query.
-        passages: ids, the rows.
-        items: ids, the columns.
-        grades: shape (passages, items); ``UNGRADED`` where there is none.
-        weights: of the items, shape (items,).
-        asked: passages for which grades were asked, shape (passages,). Where such a passage has none for an item, the
-            grade is missing. Others only stand in a ranking; they cover nothing, as unjudged documents do.
+        passages: passage ids, the rows.
+        items: item ids, the columns.
+        grades: grades, shape (passages, items); ``UNGRADED`` without a grade.
+        weights: weights of the items, shape (items,).
+        asked: whether a passage was graded at all, shape (passages,). An ungraded item of such a passage is missing.
+            Other passages only occur in a ranking; they cover nothing, like unjudged documents.
     """
 
     query_id: str
@@ -140,19 +147,19 @@ class Grid(Struct, frozen=True, dict=True):
 
     @cached_property
     def missing(self) -> NDArray[np.bool_]:
-        """Grades that were asked for and are not there, shape (passages, items)."""
+        """Whether a requested grade is missing, shape (passages, items)."""
         return np.asarray((self.grades == UNGRADED) & self.asked[:, np.newaxis], np.bool_)
 
     @property
     def ungraded(self) -> int:
-        """Pairs without a grade."""
+        """Number of pairs without a grade."""
         return int((self.grades == UNGRADED).sum())
 
     def rows(self, passages: Iterable[str]) -> NDArray[np.intp]:
-        """Places of some of the passages.
+        """Row numbers of some passages.
 
         Raises:
-            KeyError: a passage is not of this grid.
+            KeyError: a passage is not in the grid.
         """
         return np.array([self._places[passage] for passage in passages], np.intp)
 
@@ -162,11 +169,11 @@ class Grid(Struct, frozen=True, dict=True):
 
 
 class Grids(Struct, frozen=True):
-    """Grids of a topic set.
+    """The grids of a topic set.
 
     Attributes:
-        grids: by query_id; every query of the topic set, also one without items or passages.
-        unknown: grades that were left out since the bank has no such item, or has retired it.
+        grids: grids by query_id, for every query of the topic set, even without items or passages.
+        unknown: number of dropped grades whose item is retired or not in the bank.
     """
 
     grids: Mapping[str, Grid]
@@ -174,45 +181,45 @@ class Grids(Struct, frozen=True):
 
     @property
     def pairs(self) -> int:
-        """Pairs of passage and item there are."""
+        """Number of pairs of passage and item."""
         return sum(grid.grades.size for grid in self.grids.values())
 
     @property
     def ungraded(self) -> int:
-        """Pairs without a grade."""
+        """Number of pairs without a grade."""
         return sum(grid.ungraded for grid in self.grids.values())
 
 
 def make_grids(grades: Iterable[Grade], bank: Bank | None = None, rankings: Rankings | None = None) -> Grids:
-    """Sort grades into a grid for each query.
+    """Arrange grades in one grid per query.
 
-    Rows are all passages among the grades, also missing ones, or in a ranking; columns the active items of the bank, in
-    its order, or without a bank the items that have a grade, which is what the workbench counts.
+    Rows are all passages with a grade (even a missing one) or in a ranking. Columns are the bank's active items in
+    order; without a bank, the items with a grade, as the workbench counts.
 
     Raises:
-        ValueError: one passage has two grades for one item.
+        ValueError: a passage has two grades for one item.
     """
-    given: dict[str, list[Grade]] = {}
+    query_grades: dict[str, list[Grade]] = {}
     for entry in grades:
-        given.setdefault(entry.query_id, []).append(entry)
+        query_grades.setdefault(entry.query_id, []).append(entry)
     ranked: dict[str, dict[str, None]] = {}
     for (query_id, _), passages in (rankings or {}).items():
         ranked.setdefault(query_id, {}).update(dict.fromkeys(passages))
-    topics = bank.query_ids if bank is not None else tuple(dict.fromkeys([*given, *ranked]))
-    strange = given.keys() - set(topics)
-    unknown = sum(entry.grade is not None for query_id in strange for entry in given[query_id])
-    found: dict[str, Grid] = {}
+    topics = bank.query_ids if bank is not None else tuple(dict.fromkeys([*query_grades, *ranked]))
+    off_topic = query_grades.keys() - set(topics)
+    unknown = sum(entry.grade is not None for query_id in off_topic for entry in query_grades[query_id])
+    grids: dict[str, Grid] = {}
     for query_id in topics:
-        own = given.get(query_id, [])
+        entries = query_grades.get(query_id, [])
         if bank is None:
-            items = dict.fromkeys((entry.item_id for entry in own if entry.grade is not None), 1.0)
+            items = dict.fromkeys((entry.item_id for entry in entries if entry.grade is not None), 1.0)
         else:
             items = {item.item_id: item.weight for item in bank.active[query_id]}
-        known = [entry for entry in own if entry.item_id in items]
-        unknown += sum(entry.grade is not None for entry in own if entry.item_id not in items)
-        rows = dict.fromkeys([*(entry.passage_id for entry in own), *ranked.get(query_id, ())])
-        found[query_id] = _grid(query_id, tuple(rows), items, known)
-    return Grids(found, unknown)
+        known = [entry for entry in entries if entry.item_id in items]
+        unknown += sum(entry.grade is not None for entry in entries if entry.item_id not in items)
+        rows = dict.fromkeys([*(entry.passage_id for entry in entries), *ranked.get(query_id, ())])
+        grids[query_id] = _grid(query_id, tuple(rows), items, known)
+    return Grids(grids, unknown)
 
 
 def _grid(query_id: str, passages: tuple[str, ...], items: Mapping[str, float], entries: Sequence[Grade]) -> Grid:
@@ -232,27 +239,28 @@ def _grid(query_id: str, passages: tuple[str, ...], items: Mapping[str, float], 
 
 
 MOST_EDITS = 0.2
-"""Of the longer string's characters; as many are too many."""
+"""Answers match if their edit distance is below this share of the longer one's characters."""
 
 _CONTRACTED_NOT = re.compile("n['\u2019]t\\b")
 _NEGATIONS = frozenset({"no", "nor", "not"})
 _SPACES = str.maketrans(string.punctuation, " " * len(string.punctuation))
-_NOTHING = str.maketrans("", "", string.punctuation)
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def checked_grade(answer: str, item: Item, *, compat: Compat | None = None) -> int:
-    """Grade 1 if the answer is right, 0 if it is wrong, ill-formed, or says that there is none.
+    """1 for a right answer, 0 if it is wrong or malformed or states that there is no answer.
 
-    A true/false item accepts true, yes, correct and false, no, incorrect, wrong, alone. Multiple choice accepts the
-    letter of a right choice, bare or as ``(b)``, or its text; the text of another choice is wrong however close.
+    A true/false item accepts one of the words true, yes, correct, or false, no, incorrect, wrong. Multiple choice
+    accepts the letter of a right choice, with or without brackets, or its text; the text of another choice is wrong
+    even if it is similar.
 
     Args:
-        answer: as the grader extracted it from a passage.
-        item: with at least one gold answer.
-        compat: ``workbench`` compares by ``same_words(compat="workbench")``.
+        answer: the answer that the grader extracted from a passage.
+        item: an item with at least one gold answer.
+        compat: ``workbench`` compares with ``same_words(compat="workbench")``.
 
     Raises:
-        ValueError: the item has no gold answer; there is nothing to check against.
+        ValueError: the item has no gold answer.
     """
     if not item.answers:
         raise ValueError(f"item {item.item_id!r} has no gold answer to check against")
@@ -265,16 +273,16 @@ def checked_grade(answer: str, item: Item, *, compat: Compat | None = None) -> i
 
 
 def same_words(answer: str, gold: str, *, compat: Compat | None = None) -> bool:
-    """Whether two answers are the same but for case, punctuation, stopwords, endings and a few typing errors.
+    """Whether two answers match, ignoring case, punctuation, stopwords, endings and a few typing errors.
 
-    Both are lowered, freed of punctuation and English stopwords, and stemmed (Porter 1980). They match if they are
-    equal or if their edit distance is less than 20 % of the longer one's characters. Negations are not stopwords here,
-    since "rise" does not confirm "does not rise". What consists of stopwords alone must be equal word by word.
+    Both are converted to lower case, stripped of punctuation and English stopwords, and stemmed (Porter 1980). They
+    match if they are equal or if their edit distance is below 20 % of the longer one's characters. Negations are not
+    stopwords, because "rise" does not confirm "does not rise". Answers of stopwords only must be equal word by word.
 
     Args:
-        answer: the answer found.
-        gold: the right one.
-        compat: ``workbench`` drops negations too, and takes four characters or more with a ratio over 80 for a match.
+        answer: the extracted answer.
+        gold: the gold answer.
+        compat: ``workbench`` also drops negations, and matches at least four characters with a ratio over 80.
     """
     normal, right = normalised(answer, compat=compat), normalised(gold, compat=compat)
     if not normal or not right:
@@ -290,11 +298,11 @@ def same_words(answer: str, gold: str, *, compat: Compat | None = None) -> bool:
 
 
 def normalised(text: str, *, compat: Compat | None = None) -> str:
-    """Stems of the words that count, with single spaces between them."""
+    """The stems of all words but stopwords, separated by single spaces."""
     stem, stopwords = _english()
     ignored = stopwords if compat == "workbench" else stopwords - _NEGATIONS
     if compat == "workbench":
-        words = text.lower().translate(_NOTHING).split()
+        words = text.lower().translate(_NO_PUNCTUATION).split()
     else:
         words = _CONTRACTED_NOT.sub(" not", text.lower()).translate(_SPACES).split()
     return " ".join(stem([word for word in words if word not in ignored]))

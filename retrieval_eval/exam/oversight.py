@@ -1,4 +1,4 @@
-"""What a person looks at before trusting grades and a bank (001, section 4.4): answers, gaps, influence, edits."""
+"""Checks of grades and banks by a person (001, section 4.4): answers, gaps, influence of items, effects of edits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from retrieval_eval.stats.arrays import Floats
 
 
 class GradedAnswer(Struct, frozen=True):
-    """A grade beside the answer that was extracted; ``grade`` is ``None`` where there is none."""
+    """A grade and the extracted answer; ``grade`` is ``None`` if there is only an answer."""
 
     query_id: str
     item_id: str
@@ -26,12 +26,12 @@ class GradedAnswer(Struct, frozen=True):
 
 
 class Uncovered(Struct, frozen=True):
-    """A relevant passage that covers no item: the bank may lack one.
+    """A relevant passage that covers no item, so that the bank may lack an item.
 
     Attributes:
-        label: its relevance by people.
-        best_grade: its highest, ``None`` where it has none.
-        ungraded: items that it was not graded against; any of them may cover it.
+        label: the human relevance label.
+        best_grade: highest grade; ``None`` without grades.
+        ungraded: number of items without a grade for this passage; it may cover any of them.
     """
 
     query_id: str
@@ -42,13 +42,13 @@ class Uncovered(Struct, frozen=True):
 
 
 class Spurious(Struct, frozen=True):
-    """How often an item is covered by passages that people found not relevant, and by relevant ones.
+    """How often non-relevant and relevant passages (by human labels) cover an item.
 
     Attributes:
-        not_relevant: passages without relevance that cover it.
-        of: passages without relevance that were graded against it.
-        relevant: relevant passages that cover it.
-        of_relevant: relevant passages that were graded against it.
+        not_relevant: number of non-relevant passages that cover it.
+        of: number of non-relevant passages with a grade for it.
+        relevant: number of relevant passages that cover it.
+        of_relevant: number of relevant passages with a grade for it.
     """
 
     query_id: str
@@ -60,11 +60,11 @@ class Spurious(Struct, frozen=True):
 
 
 def graded_answers(grids: Grids, answers: Mapping[tuple[str, str, str], str]) -> Iterator[GradedAnswer]:
-    """All grades and extracted answers, item by item, the highest grade first, then in the order of the passages.
+    """Yield all grades and extracted answers by item, highest grade first, ties in the order of the passages.
 
     Args:
         grids: the grades.
-        answers: by query, passage and item.
+        answers: extracted answers by query, passage and item.
     """
     for query_id, grid in grids.grids.items():
         for column, item_id in enumerate(grid.items):
@@ -77,8 +77,8 @@ def graded_answers(grids: Grids, answers: Mapping[tuple[str, str, str], str]) ->
 
 
 def uncovered_passages(grids: Grids, labels: Labels, *, level: int, relevant: int) -> list[Uncovered]:
-    """Passages labelled ``relevant`` or more of which no grade reaches ``level``, the most relevant ones first."""
-    found = []
+    """Passages with a label of at least ``relevant`` and all grades below ``level``, most relevant first."""
+    uncovered = []
     for query_id, grid in grids.grids.items():
         best = grid.grades.max(axis=1, initial=UNGRADED)
         for row, passage in enumerate(grid.passages):
@@ -86,28 +86,30 @@ def uncovered_passages(grids: Grids, labels: Labels, *, level: int, relevant: in
             if label is not None and label >= relevant and best[row] < level:
                 missing = int((grid.grades[row] == UNGRADED).sum())
                 grade = None if best[row] == UNGRADED else int(best[row])
-                found.append(Uncovered(query_id, passage, label, grade, missing))
-    return sorted(found, key=lambda passage: -passage.label)
+                uncovered.append(Uncovered(query_id, passage, label, grade, missing))
+    return sorted(uncovered, key=lambda passage: -passage.label)
 
 
 def spurious_items(grids: Grids, labels: Labels, *, level: int, relevant: int) -> list[Spurious]:
-    """Items covered by passages labelled below ``relevant``, the most often so first. Only labelled passages count."""
-    found = []
+    """Items that passages labelled below ``relevant`` cover, most often covered first; ignores unlabelled passages."""
+    spurious = []
     for query_id, grid in grids.grids.items():
-        known = labels.get(query_id, {})
-        good = np.array([known.get(passage, relevant - 1) >= relevant for passage in grid.passages], np.bool_)
-        bad = np.array([passage in known for passage in grid.passages], np.bool_) & ~good
+        query_labels = labels.get(query_id, {})
+        is_relevant = np.array(
+            [query_labels.get(passage, relevant - 1) >= relevant for passage in grid.passages], np.bool_
+        )
+        not_relevant = np.array([passage in query_labels for passage in grid.passages], np.bool_) & ~is_relevant
         covers, graded = grid.grades >= level, grid.grades != UNGRADED
-        counts = [table[side].sum(axis=0) for side in (bad, good) for table in (covers, graded)]
+        counts = [table[side].sum(axis=0) for side in (not_relevant, is_relevant) for table in (covers, graded)]
         for column, item_id in enumerate(grid.items):
             item = Spurious(query_id, item_id, *(int(count[column]) for count in counts))
             if item.not_relevant:
-                found.append(item)
-    return sorted(found, key=lambda item: (-item.not_relevant, item.relevant))
+                spurious.append(item)
+    return sorted(spurious, key=lambda item: (-item.not_relevant, item.relevant))
 
 
 def grid_rows(grids: Grids, query_id: str) -> Iterator[tuple[str, Sequence[int | None]]]:
-    """The grid of one query, passages with the highest sum of grades first; ``None`` stands for an ungraded pair."""
+    """Yield a query's passages and their grades, highest sum of grades first; ``None`` for an ungraded pair."""
     grid = grids.grids[query_id]
     sums = np.where(grid.grades == UNGRADED, 0, grid.grades).sum(axis=1)
     for row in np.argsort(-sums, kind="stable").tolist():
@@ -115,13 +117,13 @@ def grid_rows(grids: Grids, query_id: str) -> Iterator[tuple[str, Sequence[int |
 
 
 class Influence(Struct, frozen=True):
-    """What the leaderboard would be without one item.
+    """Effect of leaving out one item on the leaderboard.
 
     Attributes:
-        kendall: tau-b of the leaderboards with and without it; ``None`` where one of them has only ties.
-        moved: agents whose place changes.
-        largest_move: of an agent, in places.
-        new_leader: whether another agent, or another set of tied agents, comes first.
+        kendall: tau-b of the leaderboards with and without the item; ``None`` if all agents of one are tied.
+        moved: number of agents whose place changes.
+        largest_move: largest change of an agent's place.
+        new_leader: whether another agent, or another set of tied agents, becomes first.
     """
 
     query_id: str
@@ -133,7 +135,7 @@ class Influence(Struct, frozen=True):
 
 
 class LabelChange(Struct, frozen=True):
-    """A passage whose EXAM-Qrels label an edit changes; ``None`` stands for no label."""
+    """A passage's EXAM-Qrels label before and after an edit; ``None`` without a label."""
 
     query_id: str
     passage_id: str
@@ -142,7 +144,7 @@ class LabelChange(Struct, frozen=True):
 
 
 class PlaceChange(Struct, frozen=True):
-    """An agent's cover and place before and after an edit; ``None`` where nothing is known of it."""
+    """An agent's cover and place before and after an edit; ``None`` if unknown."""
 
     agent: str
     before: float | None
@@ -152,14 +154,14 @@ class PlaceChange(Struct, frozen=True):
 
 
 class EditEffect(Struct, frozen=True):
-    """What a new version of a bank changes while only the old grades are known.
+    """Effect of a new version of a bank, computed from the existing grades.
 
     Attributes:
         labels: passages whose label changes.
-        places: of all agents, in the order of the new leaderboard.
+        places: covers and places of all agents, in the order of the new leaderboard.
         kendall: tau-b of the two leaderboards.
-        to_grade: pairs of passage and item that the new version needs graded. Until then labels and scores are over the
-            items that have grades.
+        to_grade: number of pairs of passage and item without a grade in the new version. Labels and scores use only
+            items with grades.
     """
 
     labels: tuple[LabelChange, ...]
@@ -169,12 +171,12 @@ class EditEffect(Struct, frozen=True):
 
 
 class Covers(Struct, frozen=True):
-    """Who covers which items of one query.
+    """The agents' covered items of one query.
 
     Attributes:
-        items: ids.
-        weights: shape (items,).
-        by_agent: 1 where an agent covers an item, 0 where it does not, NaN where nobody knows; shape (agents, items).
+        items: item ids.
+        weights: weights of the items, shape (items,).
+        by_agent: 1 if an agent covers an item, 0 if not, NaN if unknown; shape (agents, items).
     """
 
     items: tuple[str, ...]
@@ -185,60 +187,63 @@ class Covers(Struct, frozen=True):
 def exam_covers(
     grids: Grids, rankings: Rankings, *, level: int, k: int = DEFAULT_K
 ) -> tuple[tuple[str, ...], dict[str, Covers]]:
-    """The agents, and by query who covers which items of it; queries without items are left out."""
+    """The agents, and their covered items by query; leaves out queries without items."""
     agents = tuple(sorted({agent for _, agent in rankings}))
-    found = {}
+    covers = {}
     for query_id, grid in grids.grids.items():
         if grid.items:
             by_agent = np.zeros((len(agents), len(grid.items)))
             for number, agent in enumerate(agents):
-                seen = grid.grades[grid.rows(rankings.get((query_id, agent), ())[:k])]
-                covered, unknown = (seen >= level).any(axis=0), (seen == UNGRADED).any(axis=0)
+                response_grades = grid.grades[grid.rows(rankings.get((query_id, agent), ())[:k])]
+                covered, unknown = (response_grades >= level).any(axis=0), (response_grades == UNGRADED).any(axis=0)
                 by_agent[number] = np.where(covered, 1.0, np.where(unknown, np.nan, 0.0))
-            found[query_id] = Covers(grid.items, grid.weights, by_agent)
-    return agents, found
+            covers[query_id] = Covers(grid.items, grid.weights, by_agent)
+    return agents, covers
 
 
 def influences(grids: Grids, rankings: Rankings, *, level: int, k: int = DEFAULT_K) -> list[Influence]:
-    """Leave out each item in turn, those that move the leaderboard most first; see ``left_out``."""
+    """The influence of each item on the leaderboard, largest first; see ``left_out``."""
     return left_out(*exam_covers(grids, rankings, level=level, k=k))
 
 
 def left_out(agents: tuple[str, ...], covers: Mapping[str, Covers]) -> list[Influence]:
-    """Leave out each item in turn, those that move the leaderboard most first. A query's only item takes it along.
+    """Leave out each item in turn and compare leaderboards, largest influence first.
 
-    The leaderboard is that of the mean over queries of the share of weights that an agent covers, among the items of
-    which that is known. A query without any, or whose items weigh nothing, is in no mean.
+    The leaderboard ranks agents by their mean over queries of the covered share of weights, among items whose cover is
+    known. Queries without such items or with a total weight of 0 are left out. Without its only item a query is left
+    out too.
     """
-    counted = {query_id: own for query_id, own in covers.items() if own.weights.sum() > 0}
-    shares = {query_id: _shares(own.by_agent, own.weights) for query_id, own in counted.items()}
+    counted = {query_id: cover for query_id, cover in covers.items() if cover.weights.sum() > 0}
+    shares = {query_id: _shares(cover.by_agent, cover.weights) for query_id, cover in counted.items()}
     total = sum(map(_part, shares.values()), np.zeros((2, len(agents))))
-    whole = _places(agents, total)
-    unmoved = correlate(whole, whole).kendall
-    found = []
-    for query_id, own in counted.items():
+    all_places = _places(agents, total)
+    self_tau = correlate(all_places, all_places).kendall
+    item_influences = []
+    for query_id, cover in counted.items():
         rest = total - _part(shares[query_id])
-        for column, item_id in enumerate(own.items):
-            left = np.arange(len(own.items)) != column
-            ranks = _places(agents, rest + _part(_shares(own.by_agent[:, left], own.weights[left])))
-            moves = [abs(ranks[agent] - place) for agent, place in whole.items() if agent in ranks]
-            moved = sum(move > 0 for move in moves)
-            tau = correlate(whole, ranks).kendall if moved else unmoved
-            new_leader = _leaders(whole) != _leaders(ranks)
-            found.append(Influence(query_id, item_id, tau, moved, max(moves, default=0.0), new_leader))
-    return sorted(found, key=lambda item: (not item.new_leader, -item.moved, -item.largest_move))
+        for column, item_id in enumerate(cover.items):
+            remaining = np.arange(len(cover.items)) != column
+            new_places = _places(agents, rest + _part(_shares(cover.by_agent[:, remaining], cover.weights[remaining])))
+            moves = [abs(new_places[agent] - place) for agent, place in all_places.items() if agent in new_places]
+            moved_agents = sum(move > 0 for move in moves)
+            tau = correlate(all_places, new_places).kendall if moved_agents else self_tau
+            new_leader = _leaders(all_places) != _leaders(new_places)
+            item_influences.append(Influence(query_id, item_id, tau, moved_agents, max(moves, default=0.0), new_leader))
+    return sorted(item_influences, key=lambda item: (not item.new_leader, -item.moved, -item.largest_move))
 
 
 def _shares(by_agent: Floats, weights: Floats) -> Floats:
-    """Share of the weights that each agent covers among the items of which it is known; NaN without any."""
+    """Covered share of the weights, among items whose cover is known, by agent; NaN without such items."""
     known = ~np.isnan(by_agent)
-    covered, of = np.where(known, by_agent, 0.0) @ weights, known @ weights
-    shares: Floats = np.divide(covered, of, out=np.full(of.shape, np.nan), where=of > 0)
+    covered, known_weights = np.where(known, by_agent, 0.0) @ weights, known @ weights
+    shares: Floats = np.divide(
+        covered, known_weights, out=np.full(known_weights.shape, np.nan), where=known_weights > 0
+    )
     return shares
 
 
 def _part(shares: Floats) -> Floats:
-    """What one query adds to the sums of shares and to their number, shape (2, agents)."""
+    """One query's contribution to the sum and number of shares, shape (2, agents)."""
     known = ~np.isnan(shares)
     return np.array([np.where(known, shares, 0.0), known])
 
@@ -246,24 +251,24 @@ def _part(shares: Floats) -> Floats:
 def edit_effect(
     before: Bank, after: Bank, grades: Iterable[Grade], rankings: Rankings, *, level: int, k: int = DEFAULT_K
 ) -> EditEffect:
-    """Compare labels and places under two versions of a bank. Grades of an item whose question changed do not count."""
+    """Compare labels and places under two versions of a bank, ignoring grades of edited items."""
     grades = list(grades)
     changed = {new.item_id for old, new in diff(before, after).edited if new.item_id == old.item_id}
-    kept = [entry for entry in grades if entry.item_id not in changed]
-    there = {entry.item_id for entry in kept if entry.grade is not None}
-    known = replace(after, items=tuple(item for item in after.items if item.item_id in there))
-    grids, new_grids = make_grids(grades, before, rankings), make_grids(kept, known, rankings)
-    means = [_means(side, rankings, level, k) for side in (grids, new_grids)]
-    ranks = [places({agent: mean for agent, mean in side.items() if mean is not None}) for side in means]
+    valid = [entry for entry in grades if entry.item_id not in changed]
+    graded_ids = {entry.item_id for entry in valid if entry.grade is not None}
+    graded_bank = replace(after, items=tuple(item for item in after.items if item.item_id in graded_ids))
+    grids, new_grids = make_grids(grades, before, rankings), make_grids(valid, graded_bank, rankings)
+    both_means = [_means(side, rankings, level, k) for side in (grids, new_grids)]
+    both_places = [places({agent: mean for agent, mean in side.items() if mean is not None}) for side in both_means]
     moves = [
-        PlaceChange(agent, means[0].get(agent), mean, ranks[0].get(agent), ranks[1].get(agent))
-        for agent, mean in means[1].items()
+        PlaceChange(agent, both_means[0].get(agent), mean, both_places[0].get(agent), both_places[1].get(agent))
+        for agent, mean in both_means[1].items()
     ]
     return EditEffect(
         tuple(_label_changes(grids, new_grids)),
         tuple(sorted(moves, key=lambda move: (move.place_after is None, move.place_after or 0, move.agent))),
-        correlate(*ranks).kendall,
-        make_grids(kept, after, rankings).ungraded,
+        correlate(*both_places).kendall,
+        make_grids(valid, after, rankings).ungraded,
     )
 
 
@@ -283,7 +288,7 @@ def _label_changes(old: Grids, new: Grids) -> Iterable[LabelChange]:
 
 
 def _places(agents: tuple[str, ...], total: Floats) -> dict[str, float]:
-    """Places of the agents of whom anything is known, by their sums of shares and the number of these."""
+    """Places by mean share, from sums and numbers of shares; leaves out agents without any."""
     return places({agent: part / n for agent, part, n in zip(agents, *total.tolist(), strict=True) if n})
 
 

@@ -1,4 +1,7 @@
-"""Responses and documents cut into passages whose ids lead back (000, 4.2; 001, section 6), and grades by document."""
+"""Cuts responses and documents into passages (000, 4.2; 001, section 6), and merges grades of passages by document.
+
+A passage's id encodes its response or document.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +32,11 @@ class Passage(Struct, frozen=True):
 
 
 def passages_of(answer: Answer, *, most_words: int = MOST_WORDS) -> tuple[Passage, ...]:
-    """Cut a response into passages of whole paragraphs, at most ``most_words`` words each, in its order.
+    """Cut a response into passages of whole paragraphs with at most ``most_words`` words each, in order.
 
-    Short paragraphs share a passage, so that a list of one-liners does not use up the first k passages. A paragraph
-    that is too long is cut behind a sentence, a sentence that is too long between words. An empty response has none.
+    Short paragraphs share a passage, so that a list of short lines does not use up the first k passages. A paragraph
+    that is too long is cut after a sentence, and a sentence that is too long between words. An empty response has no
+    passages.
 
     Raises:
         ValueError: ``most_words`` is less than 1.
@@ -46,7 +50,7 @@ def passages_of(answer: Answer, *, most_words: int = MOST_WORDS) -> tuple[Passag
 
 
 def passages_of_document(document: Document, *, most_words: int = MOST_WORDS) -> tuple[Passage, ...]:
-    """Cut a document likewise. One that needs no cut keeps its id, and is the rule.
+    """Cut a document like ``passages_of``; a document that fits into one passage keeps its id.
 
     Raises:
         ValueError: ``most_words`` is less than 1.
@@ -59,26 +63,23 @@ def passages_of_document(document: Document, *, most_words: int = MOST_WORDS) ->
 
 
 def piece_id_of(doc_id: str, number: int, pieces: int) -> str:
-    """``doc_id#2of5``, or ``doc_id`` where it is whole and does not end like that itself, so that no two collide."""
+    """``doc_id#2of5``; just ``doc_id`` for a whole document, unless the doc_id itself looks like a piece's id."""
     return doc_id if pieces == 1 and not _PIECE.fullmatch(doc_id) else f"{doc_id}#{number}of{pieces}"
 
 
 def document_of(passage_id: str) -> tuple[str, int]:
-    """The doc_id that a passage's id leads back to, and into how many passages the document was cut.
-
-    Every other id is that of a whole document.
-    """
+    """The doc_id of a passage and the document's number of passages; an id of another form is a whole document."""
     piece = _PIECE.fullmatch(passage_id)
     return (piece[1], int(piece[3])) if piece else (passage_id, 1)
 
 
 def passage_id_of(query_id: str, agent: str, number: int) -> str:
-    """``query_id/agent#number``; what would be taken for a separator or a space is written %XX, so no two collide."""
+    """``query_id/agent#number``, percent-encoded so that different passages have different ids."""
     return f"{quote(query_id, safe='')}/{quote(agent, safe='')}#{number}"
 
 
 def origin_of(passage_id: str) -> tuple[str, str, int] | None:
-    """The query_id, the agent and the number, from 1, that a passage's id leads back to; ``None`` for another id."""
+    """The query_id, agent and passage number (from 1) of a passage's id; ``None`` for ids of another form."""
     names, _, number = passage_id.rpartition("#")
     query_id, separator, agent = names.partition("/")
     if not separator or not number.isascii() or not number.isdigit():
@@ -92,11 +93,11 @@ def _spans(text: str, most_words: int) -> list[Span]:
 
 
 _CHECKED, _RATED = 1, 5
-"""The highest grades: of a checked answer, and of a rating."""
+"""The highest grades of a checked answer and of a rating."""
 
 
 def by_document(graded: Graded) -> Graded:
-    """The same by document; it is ``graded`` itself where no id is that of a document's piece."""
+    """Merge the passages of each document; returns ``graded`` itself if no passage is a piece of a document."""
     origins = {entry.passage_id for entries in graded.grades.values() for entry in entries}
     cut = {passage_id: origin for passage_id in origins if (origin := document_of(passage_id))[0] != passage_id}
     if not cut:
@@ -118,43 +119,46 @@ def by_document(graded: Graded) -> Graded:
 
 
 def document_grades(entries: Iterable[Grade], cut: Mapping[str, tuple[str, int]], *, highest: int) -> list[Grade]:
-    """The grade of each document and item, with the answer of the passage that has it.
+    """The best passage's grade and answer for each document and item.
 
-    A document of which a passage lacks its grade is ungraded, unless another passage has the highest grade there is:
-    the missing one might be higher.
+    A document with an ungraded passage is ungraded, because the missing grade may be higher; unless another passage has
+    the highest possible grade.
 
     Args:
-        entries: of one grader.
-        cut: of passages that are pieces, the doc_id and how many pieces the document has.
-        highest: the highest grade that may be given.
+        entries: grades of one grader.
+        cut: doc_id and number of pieces by passage_id, for passages that are pieces of a document.
+        highest: the highest possible grade.
     """
-    found: dict[tuple[str, str, str], list[Grade]] = {}
-    pieces: dict[str, int] = {}
+    by_document_item: dict[tuple[str, str, str], list[Grade]] = {}
+    document_pieces: dict[str, int] = {}
     for entry in entries:
         doc_id, number = cut.get(entry.passage_id, (entry.passage_id, 1))
-        pieces[doc_id] = number
-        found.setdefault((entry.query_id, doc_id, entry.item_id), []).append(entry)
-    return [_whole(key, own, pieces[key[1]], highest) for key, own in found.items()]
+        document_pieces[doc_id] = number
+        by_document_item.setdefault((entry.query_id, doc_id, entry.item_id), []).append(entry)
+    return [
+        _document_grade(key, passage_grades, document_pieces[key[1]], highest)
+        for key, passage_grades in by_document_item.items()
+    ]
 
 
-def _whole(key: tuple[str, str, str], own: list[Grade], pieces: int, highest: int) -> Grade:
-    grades = [entry.grade for entry in own if entry.grade is not None]
+def _document_grade(key: tuple[str, str, str], entries: list[Grade], pieces: int, highest: int) -> Grade:
+    grades = [entry.grade for entry in entries if entry.grade is not None]
     best = max(grades, default=None)
-    said = (entry.answer for entry in sorted(own, key=lambda entry: entry.grade != best) if entry.answer)
+    answers = (entry.answer for entry in sorted(entries, key=lambda entry: entry.grade != best) if entry.answer)
     known = len(grades) == pieces or best == highest
-    return Grade(*key, best if known else None, next(said, ""))
+    return Grade(*key, best if known else None, next(answers, ""))
 
 
 def _joined(texts: Mapping[str, str]) -> dict[str, str]:
-    found: dict[str, list[str]] = {}
+    pieces: dict[str, list[str]] = {}
     for passage_id, text in texts.items():
-        found.setdefault(document_of(passage_id)[0], []).append(text)
-    return {doc_id: "\n\n".join(own) for doc_id, own in found.items()}
+        pieces.setdefault(document_of(passage_id)[0], []).append(text)
+    return {doc_id: "\n\n".join(document_texts) for doc_id, document_texts in pieces.items()}
 
 
 def _highest(labels: Mapping[str, int], names: Mapping[str, str]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    document_labels: dict[str, int] = {}
     for passage_id, label in labels.items():
         doc_id = names.get(passage_id, passage_id)
-        found[doc_id] = max(label, found.get(doc_id, label))
-    return found
+        document_labels[doc_id] = max(label, document_labels.get(doc_id, label))
+    return document_labels

@@ -1,4 +1,4 @@
-"""Scores of graded responses: EXAM-Cover, EXAM-Qrels labels, alpha-nDCG, and how far two leaderboards agree."""
+"""Scores of graded responses: EXAM-Cover, EXAM-Qrels labels, alpha-nDCG, and the agreement of two leaderboards."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from retrieval_eval.stats.rank import kendall_taus, mean_ranks, spearmans
 
 
 class Correlation(Struct, frozen=True):
-    """Agreement of two leaderboards on the agents that stand on both.
+    """Rank correlation of two leaderboards on their common agents.
 
     Attributes:
-        n: those agents.
-        spearman: correlation of the average ranks; ``None`` below two agents or where all are tied.
-        kendall: tau-b; likewise.
-        only_first: agents that the second leaderboard lacks.
-        only_second: agents that the first one lacks.
+        n: number of common agents.
+        spearman: correlation of the average ranks; ``None`` for fewer than two agents or if all are tied.
+        kendall: tau-b; ``None`` in the same cases.
+        only_first: agents missing from the second leaderboard.
+        only_second: agents missing from the first leaderboard.
     """
 
     n: int
@@ -40,18 +40,18 @@ class Correlation(Struct, frozen=True):
 
 
 def places(scores: Mapping[str, float]) -> dict[str, float]:
-    """Places from 1, the highest score first; agents with equal scores share the average of their places."""
+    """Places from 1, highest score first; agents with equal scores share their average place."""
     return dict(zip(scores, mean_ranks(np.array([*scores.values()], np.float64)).tolist(), strict=True))
 
 
 def correlate(first: Mapping[str, float], second: Mapping[str, float]) -> Correlation:
-    """Compare two leaderboards given as places, where 1 is best (see ``places`` for scores)."""
-    common = [agent for agent in first if agent in second]
-    ours, theirs = (np.array([side[agent] for agent in common], np.float64) for side in (first, second))
+    """Correlate two leaderboards given as places, where 1 is best; ``places`` converts scores."""
+    agents = [agent for agent in first if agent in second]
+    first_places, second_places = (np.array([side[agent] for agent in agents], np.float64) for side in (first, second))
     return Correlation(
-        len(common),
-        _defined(spearmans(ours, theirs)),
-        _defined(kendall_taus(ours, theirs)),
+        len(agents),
+        _defined(spearmans(first_places, second_places)),
+        _defined(kendall_taus(first_places, second_places)),
         tuple(sorted(first.keys() - second.keys())),
         tuple(sorted(second.keys() - first.keys())),
     )
@@ -67,30 +67,30 @@ RATED_LEVELS = (1, 2, 3, 4, 5)
 
 
 class CoverScores(Struct, frozen=True):
-    """Cover of every response at every level, shapes (agents, queries, levels) unless said otherwise.
+    """Cover of every response at every level; arrays have shape (agents, queries, levels) unless noted.
 
-    A grade that is missing is no grade of 0. An item that a grade covers is covered whatever else is missing; it is not
-    covered where all grades are there and none is enough; else nobody knows. A query whose items are all known has its
-    exact cover. Otherwise its cover is over the items of which no grade is missing (``missing.over_the_known`` says
-    why). Where every item lacks a grade, the query has no score and is in no mean.
+    A missing grade does not count as 0. An item with a sufficient grade is covered, whatever else is missing. It is not
+    covered if all grades exist and none suffices; otherwise its cover is unknown. A query with no unknown items has an
+    exact cover. Otherwise its cover is the share over items without missing grades (see ``missing.over_the_known`` for
+    the reason). A query where every item has a missing grade has no score and is left out of the mean.
 
     Attributes:
-        agents: whose responses they are.
-        queries: of the topic set that have items; a response that is missing scores 0.
+        agents: names of the rows.
+        queries: queries of the topic set that have items; a missing response scores 0.
         levels: the lowest grades that count as covered, ascending.
-        k: passages of a response that count.
-        cover: share of the items covered; NaN where nobody knows.
-        least: the same if no pair without a grade covered its item.
-        possible: the same if every pair without a grade covered its item; equal to ``cover`` where all is graded.
-        normalised: of the items that any graded passage of the query covers, the share that the response covers; over
-            the items of which no grade of the response is missing. 0 where none covers any.
+        k: number of passages of a response that count.
+        cover: share of covered items; NaN if unknown.
+        least: the share if no ungraded pair covered its item.
+        possible: the share if every ungraded pair covered its item; equals ``cover`` if all pairs are graded.
+        normalised: share of the items covered by any graded passage of the query that the response covers, over items
+            without missing grades of the response; 0 if no passage covers an item.
         present: whether the agent has a response to the query, shape (agents, queries).
-        pairs: pairs of passage and item that count, shape (agents, queries).
-        graded: those of them that have a grade, shape (agents, queries).
-        missing: those of them whose grade was asked for and is not there, shape (agents, queries).
+        pairs: number of pairs of passage and item that count, shape (agents, queries).
+        graded: number of these pairs with a grade, shape (agents, queries).
+        missing: number of these pairs whose requested grade is missing, shape (agents, queries).
         empty_queries: queries of the topic set without items, which are left out.
-        uncovered_queries: for each level, queries of which surely no passage covers an item, shape (levels,).
-        clusters: what queries depend on each other within.
+        uncovered_queries: number of queries where certainly no passage covers an item, shape (levels,).
+        clusters: groups of queries that depend on each other.
     """
 
     agents: tuple[str, ...]
@@ -111,16 +111,16 @@ class CoverScores(Struct, frozen=True):
 
     @property
     def gaps(self) -> Gaps:
-        """Grades that were asked for, and those that are not there."""
+        """Requested and missing grades."""
         return Gaps(self.agents, self.queries, self.graded + self.missing, self.missing)
 
 
 class ExamMean(Estimate, frozen=True):
-    """A mean over queries of shares, with the 95 % interval of ``ratio_estimate``.
+    """A mean share over queries, with the 95 % interval of ``ratio_estimate``.
 
     Attributes:
-        error: standard error; without conversations the sample standard deviation over the root of ``n``. ``None`` for
-            less than two clusters, and then without an interval.
+        error: standard error; without conversations the sample standard deviation divided by the root of ``n``.
+            ``None`` for fewer than two clusters, and then there is no interval either.
     """
 
     error: float | None = None
@@ -134,14 +134,14 @@ def cover_scores(
     k: int = DEFAULT_K,
     clusters: Clusters = ALONE,
 ) -> CoverScores:
-    """Score every agent in ``rankings``.
+    """Compute the cover of every agent in ``rankings``.
 
     Raises:
         ValueError: ``k`` or a level is less than 1.
         KeyError: a ranked passage is not in the grids.
     """
     if k < 1 or not levels or min(levels) < 1:
-        raise ValueError("k and the levels count from 1")
+        raise ValueError("k and the levels must be at least 1")
     levels = tuple(sorted(set(levels)))
     agents = tuple(sorted({agent for _, agent in rankings}))
     empty = tuple(query_id for query_id, grid in grids.grids.items() if not grid.items)
@@ -160,10 +160,12 @@ def cover_scores(
             if passages is None:
                 continue
             rows = grid.rows(passages[:k])
-            seen, missing = grid.grades[rows], grid.missing[rows]
+            response_grades, missing = grid.grades[rows], grid.missing[rows]
             present[number, at] = True
-            counts[:, number, at] = seen.size, (seen != UNGRADED).sum(), missing.sum()
-            scores[:, number, at] = _response_scores(grid, _covered(seen, levels), pool, seen == UNGRADED, missing)
+            counts[:, number, at] = response_grades.size, (response_grades != UNGRADED).sum(), missing.sum()
+            scores[:, number, at] = _response_scores(
+                grid, _covered(response_grades, levels), pool, response_grades == UNGRADED, missing
+            )
     return CoverScores(
         agents=agents,
         queries=queries,
@@ -193,31 +195,31 @@ def _response_scores(
     """``cover``, ``least``, ``possible`` and ``normalised`` of one response, shape (levels,) each.
 
     Args:
-        grid: of its query.
-        covered: which items it covers, shape (levels, items).
-        pool: which items any passage covers, shape (levels, items).
-        ungraded: pairs of its passages and items without a grade.
-        missing: those of them whose grade was asked for.
+        grid: the query's grid.
+        covered: whether the response covers an item, shape (levels, items).
+        pool: whether any passage of the query covers an item, shape (levels, items).
+        ungraded: whether a pair of passage and item has no grade, shape (passages, items).
+        missing: whether a requested grade is missing, shape (passages, items).
     """
     weights, incomplete = grid.weights, missing.any(axis=0)
     known = weights * ~incomplete
     counted = (covered, covered | incomplete, covered | ungraded.any(axis=0))
-    least, most, possible = (own @ weights / weights.sum() for own in counted)
-    found, of, all_known = covered @ known, pool @ known, known.sum()
-    share = found / all_known if all_known else np.full(found.shape, np.nan)
+    least, most, possible = (items @ weights / weights.sum() for items in counted)
+    weight, pool_weight, known_weight = covered @ known, pool @ known, known.sum()
+    share = weight / known_weight if known_weight else np.full(weight.shape, np.nan)
     unknown = np.nan if incomplete.any() else 0.0
-    normalised = np.divide(found, of, out=np.full(found.shape, unknown), where=of > 0)
+    normalised = np.divide(weight, pool_weight, out=np.full(weight.shape, unknown), where=pool_weight > 0)
     return over_the_known(share, least, most), least, possible, normalised
 
 
 def cover_means(scores: CoverScores, of: Floats, level: int, *, own_queries: bool = False) -> dict[str, ExamMean]:
-    """Mean over queries of one of the scores at a level, by agent; over those where it is known.
+    """Each agent's mean of one score at one level, over the queries where the score is known.
 
     Args:
-        scores: where ``of`` comes from.
-        of: shape (agents, queries, levels), NaN where it is not known.
+        scores: the scores that ``of`` is part of.
+        of: the score to average, such as ``scores.cover``, shape (agents, queries, levels); NaN if unknown.
         level: one of ``scores.levels``.
-        own_queries: average over the queries to which an agent has a response, as the workbench does, instead of all.
+        own_queries: whether to average only over queries with a response of the agent, as the workbench does.
     """
     place, unit = scores.levels.index(level), units_of(scores.queries, scores.clusters)
     chosen = ~np.isnan(of[:, :, place]) & (scores.present if own_queries else True)
@@ -228,7 +230,6 @@ def cover_means(scores: CoverScores, of: Floats, level: int, *, own_queries: boo
 
 
 def _mean(values: Floats, unit: NDArray[np.int64]) -> ExamMean:
-    """No value of nothing."""
     n, units = int(values.size), int(np.unique(unit).size)
     if not n:
         return ExamMean(None, n=0)
@@ -237,14 +238,14 @@ def _mean(values: Floats, unit: NDArray[np.int64]) -> ExamMean:
         return ExamMean(value, n=n)
     error = float(values.std(ddof=1) / np.sqrt(n))
     if units < n:
-        apart = np.bincount(unit, values - value)
-        error = float(np.sqrt((apart**2).sum() * units / (units - 1))) / n
-    (own,) = mean_estimates(values[np.newaxis], np.unique(unit, return_inverse=True)[1])
-    return ExamMean(value, own.low, own.high, n, own.method, error)
+        deviations = np.bincount(unit, values - value)
+        error = float(np.sqrt((deviations**2).sum() * units / (units - 1))) / n
+    (estimate,) = mean_estimates(values[np.newaxis], np.unique(unit, return_inverse=True)[1])
+    return ExamMean(value, estimate.low, estimate.high, n, estimate.method, error)
 
 
 def _covered(grades: NDArray[np.int8], levels: Sequence[int]) -> NDArray[np.bool_]:
-    """Which items the rows of ``grades`` cover, shape (levels, items)."""
+    """Whether any row of ``grades`` covers an item, shape (levels, items)."""
     return np.asarray(grades.max(axis=0, initial=UNGRADED) >= np.array(levels)[:, np.newaxis], np.bool_)
 
 
@@ -254,12 +255,12 @@ _STEP = re.compile(r"(\d{1,3})(?:-(\d{1,3}))?:(\d{1,3})")
 
 
 class ExamLabels(Struct, frozen=True):
-    """Labels and what they rest on.
+    """Relevance labels derived from grades (EXAM-Qrels).
 
     Attributes:
-        labels: by query_id and passage_id, of all passages whose label is known.
-        partly: passages with some grades, of which others are missing that could change the label; they have none.
-        ungraded: passages without any grade, which have no label.
+        labels: labels by query_id and passage_id, for all passages whose label is known.
+        partly: number of passages without a label because a missing grade could change it.
+        ungraded: number of passages without any grade; they have no label.
     """
 
     labels: Mapping[str, Mapping[str, int]]
@@ -278,17 +279,17 @@ def exam_labels(
     grade_to_label: Mapping[int, int] | None = None,
     highest: int = max(RATED_LEVELS),
 ) -> ExamLabels:
-    """Labels of graded passages: those that are the same whatever the grades that are missing would have been.
+    """Derive labels from grades, for passages whose label does not depend on missing grades.
 
     Args:
         grids: the grades.
-        by: ``highest``: the highest grade; ``count``: the number of items graded ``level`` or more.
-        level: used with ``count``.
-        grade_to_label: turns the highest grade, or the count, into a label.
-        highest: the highest grade that may be given.
+        by: ``highest``: the highest grade; ``count``: the number of items with a grade of at least ``level``.
+        level: the level for ``count``.
+        grade_to_label: maps the highest grade, or the count, to a label.
+        highest: the highest possible grade.
 
     Raises:
-        InputError: ``grade_to_label`` does not say what becomes of a grade that occurs.
+        InputError: ``grade_to_label`` has no label for a grade that occurs.
     """
     labels: dict[str, dict[str, int]] = {}
     partly = ungraded = 0
@@ -300,44 +301,46 @@ def exam_labels(
         else:
             low = (grid.grades >= level).sum(axis=1)
             high = low + gaps.sum(axis=1)
-        own = labels[query_id] = {}
+        query_labels = labels[query_id] = {}
         for row, passage in enumerate(grid.passages):
             if gaps[row].all():
                 ungraded += 1
                 continue
             label = _mapped(int(low[row]), grade_to_label)
             if low[row] == high[row] or label == (grade_to_label or {}).get(int(high[row])):
-                own[passage] = label
+                query_labels[passage] = label
             else:
                 partly += 1
     return ExamLabels(labels, partly, ungraded)
 
 
 def read_grade_map(text: str) -> dict[int, int]:
-    """``0:0,1-3:1,4:2,5:3`` as a mapping from grade to label.
+    """Parse a map from grade to label, such as ``0:0,1-3:1,4:2,5:3``.
 
     Raises:
-        InputError: it is not of this form, or maps a grade twice.
+        InputError: the text has another form, or maps a grade to two labels.
     """
-    found: dict[int, int] = {}
+    grade_map: dict[int, int] = {}
     for part in text.split(","):
         step = _STEP.fullmatch(part.strip())
         if step is None:
-            raise InputError(f"{part.strip()!r} in the map of grades is not like 4:2 or 1-3:1")
+            raise InputError(f"{part.strip()!r} in the map of grades is not of the form 4:2 or 1-3:1")
         low, high = int(step[1]), int(step[2] or step[1])
         for grade in range(low, high + 1):
-            if found.setdefault(grade, int(step[3])) != int(step[3]):
-                raise InputError(f"the map of grades gives {grade} two labels")
+            if grade_map.setdefault(grade, int(step[3])) != int(step[3]):
+                raise InputError(f"the map of grades has two labels for grade {grade}")
         if low > high:
-            raise InputError(f"{part.strip()!r} in the map of grades counts down")
-    return found
+            raise InputError(
+                f"{part.strip()!r} in the map of grades is a descending range; write the lower grade first"
+            )
+    return grade_map
 
 
 def _mapped(value: int, grade_to_label: Mapping[int, int] | None) -> int:
     if grade_to_label is None:
         return value
     if value not in grade_to_label:
-        raise InputError(f"the map of grades does not say what becomes of {value}")
+        raise InputError(f"the map of grades has no label for {value}")
     return grade_to_label[value]
 
 
@@ -347,27 +350,27 @@ DEFAULT_ALPHA = 0.5
 def alpha_ndcg(
     grid: Grid, rankings: Iterable[Sequence[str]], *, level: int, k: int, alpha: float = DEFAULT_ALPHA
 ) -> list[float]:
-    """The scores of some responses to one query, 0 to 1; 0 where no passage of the query covers an item.
+    """The alpha-nDCG of responses to one query, from 0 to 1; 0 if no passage of the query covers an item.
 
-    Where grades of a response are missing, the score is over the items of which none is; NaN without any.
+    For a response with missing grades the score uses only items without missing grades; NaN if there are none.
 
     Args:
         grid: the query's grades.
-        rankings: of each response the passages in their order; all must be in the grid.
+        rankings: the passages of each response in order; all must be in the grid.
         level: the lowest grade that counts as covered.
-        k: passages that count.
-        alpha: how little it is worth to cover an item once more, 0 to 1.
+        k: number of passages that count.
+        alpha: penalty for covering an item again, from 0 to 1.
     """
     covers = grid.grades >= level
-    best = _discounted(_ideal(covers, k, alpha))
-    found = []
+    full_ideal = _discounted(_ideal(covers, k, alpha))
+    scores = []
     for ranking in rankings:
         rows = grid.rows(dict.fromkeys(ranking))[:k]
         complete = ~grid.missing[rows].any(axis=0)
-        ideal = best if complete.all() else _discounted(_ideal(covers[:, complete], k, alpha))
-        none = 0.0 if complete.all() else math.nan
-        found.append(_discounted(_gains(covers[rows][:, complete], alpha)) / ideal if ideal else none)
-    return found
+        ideal = full_ideal if complete.all() else _discounted(_ideal(covers[:, complete], k, alpha))
+        default = 0.0 if complete.all() else math.nan
+        scores.append(_discounted(_gains(covers[rows][:, complete], alpha)) / ideal if ideal else default)
+    return scores
 
 
 def _gains(covers: NDArray[np.bool_], alpha: float) -> NDArray[np.float64]:
@@ -377,15 +380,15 @@ def _gains(covers: NDArray[np.bool_], alpha: float) -> NDArray[np.float64]:
 
 
 def _ideal(covers: NDArray[np.bool_], k: int, alpha: float) -> NDArray[np.float64]:
-    left = covers.astype(np.float64)
-    worth = np.ones(covers.shape[1])
+    remaining = covers.astype(np.float64)
+    item_worth = np.ones(covers.shape[1])
     gains = np.zeros(min(k, len(covers)))
     for place in range(gains.size):
-        offered = left @ worth
-        chosen = int(offered.argmax())
-        gains[place] = offered[chosen]
-        worth = np.where(left[chosen] > 0, worth * (1.0 - alpha), worth)
-        left[chosen] = 0.0
+        candidate_gains = remaining @ item_worth
+        chosen = int(candidate_gains.argmax())
+        gains[place] = candidate_gains[chosen]
+        item_worth = np.where(remaining[chosen] > 0, item_worth * (1.0 - alpha), item_worth)
+        remaining[chosen] = 0.0
     return gains
 
 

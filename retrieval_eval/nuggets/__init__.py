@@ -1,1 +1,1 @@
-"""Nugget evaluation of answers: banks of nuggets, their assignment to answers, six scores (Pradeep et al. 2024)."""
+"""Nugget evaluation of answers (Pradeep et al. 2024): nugget banks, assignments to answers, and six scores."""

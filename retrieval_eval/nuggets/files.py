@@ -1,7 +1,7 @@
-"""Nugget files and assignment files in nuggetizer's JSONL, the form of NIST's assignments of TREC RAG 2024 as well.
+"""Reads and writes nugget files and assignment files in nuggetizer's JSONL, which NIST used for TREC RAG 2024 as well.
 
 One line is one query's bank (``query, qid, nuggets [{text, importance}]``), or one run's answer to one query (also
-``run_id, answer_text, response_length``, each nugget with an ``assignment``). What a line says beyond that is kept.
+``run_id, answer_text, response_length``, each nugget with an ``assignment``). Other fields are kept as details.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from retrieval_eval.nuggets.types import Assignment, Importance, Nugget, NuggetB
 JsonObject: TypeAlias = Mapping[str, Any]
 
 FAILED = "failed"
-"""How nuggetizer writes a label that it did not get."""
+"""nuggetizer's value for a label that the judge failed to give."""
 
 _SUPPORT: Mapping[Any, Support | None] = {**{label.value: label for label in Support}, FAILED: None, None: None}
 _IMPORTANCE: Mapping[Any, Importance | None] = {
@@ -37,20 +37,20 @@ _OF_LABEL = _OF_NUGGET | {"assignment"}
 
 
 def read_banks(path: Path | str) -> list[NuggetBank]:
-    """The banks of a nugget file, in its order.
+    """Read the banks of a nugget file, in its order.
 
     Raises:
-        DataError: the file cannot be read, a query is named twice, or a nugget is malformed; names file, line, value.
+        DataError: the file cannot be read, a query is repeated, or a nugget is malformed; names file, line and value.
     """
     banks: dict[str, NuggetBank] = {}
     places: dict[str, str] = {}
     for row in _rows(path):
         query_id = row.identifier("qid")
         if query_id in banks:
-            raise row.error(f"this query has its nuggets in {places[query_id]} already", query_id)
-        given = _nugget_records(row)
-        details = [_rest(own, _OF_NUGGET) for own in given]
-        nuggets = make_nuggets(query_id, _texts(row, given), _importances(row, given), details)
+            raise row.error(f"the nuggets of this query are already in {places[query_id]}", query_id)
+        records = _nugget_records(row)
+        details = [_rest(record, _OF_NUGGET) for record in records]
+        nuggets = make_nuggets(query_id, _texts(row, records), _importances(row, records), details)
         banks[query_id] = NuggetBank(query_id, row.text("query"), nuggets, _rest(row.values, _OF_BANK))
         places[query_id] = row.place
     say_count([path], nuggets=sum(len(bank.nuggets) for bank in banks.values()), queries=len(banks))
@@ -78,75 +78,80 @@ def write_banks(path: Path | str, banks: Iterable[NuggetBank]) -> None:
 
 
 def read_assignments(paths: Sequence[Path | str]) -> list[Assignment]:
-    """The assignments of one or several files, in their order; runs are told apart by ``run_id``.
+    """Read the assignments of one or several files, in their order.
 
-    A file without ``run_id`` is one run named like the file. ``failed`` and an empty label are failures. An answer's
-    length is counted in its text, and ``response_length`` is believed where that is not there.
+    A file without ``run_id`` is one run with the file's name. ``failed`` and an empty label are failures. The length of
+    an answer is counted in its text, or is ``response_length`` if there is no text.
 
     Raises:
-        DataError: a file cannot be read, an answer stands there twice, or a nugget or label is malformed; names file,
-            line and value.
+        DataError: a file cannot be read, an answer is repeated, or a nugget or label is malformed; names file, line and
+            value.
     """
     nuggets: dict[tuple[Any, ...], tuple[Nugget, ...]] = {}
     places: dict[tuple[str, str], str] = {}
-    found = []
+    assignments = []
     for row in (row for path in paths for row in _rows(path)):
-        one = _assignment(row, nuggets)
-        key = one.run, one.query_id
+        assignment = _assignment(row, nuggets)
+        run, query_id = assignment.run, assignment.query_id
+        key = run, query_id
         if key in places:
-            raise row.error(f"run {one.run!r} has its answer to query {one.query_id!r} in {places[key]} already")
+            raise row.error(f"run {run!r} already has an answer to query {query_id!r} in {places[key]}")
         places[key] = row.place
-        found.append(one)
-    runs, queries = ({one[side] for one in places} for side in (0, 1))
-    say_count(paths, answers=len(found), runs=len(runs), queries=len(queries))
-    return found
+        assignments.append(assignment)
+    runs, queries = ({key[side] for key in places} for side in (0, 1))
+    say_count(paths, answers=len(assignments), runs=len(runs), queries=len(queries))
+    return assignments
 
 
 def write_assignments(path: Path | str, assignments: Iterable[Assignment]) -> None:
-    """Write an assignment file for ``read_assignments``; a label that failed is written ``failed``.
+    """Write an assignment file for ``read_assignments``, with ``failed`` for a failed label.
 
-    Everything comes back equal, but for a nugget's own details, which come back as its label's.
+    Assignments are read back equal, except that the details of a nugget become details of its label.
 
     Raises:
         DataError: the file cannot be written.
     """
-    write_json_lines(path, (_assignment_record(own) for own in assignments))
+    write_json_lines(path, map(_assignment_record, assignments))
 
 
 def write_passage_assignments(path: Path | str, assignments: Iterable[Assignment]) -> None:
-    """Write what passages state as nuggetizer does; their runs are document ids.
+    """Write assignments to passages in nuggetizer's format; their ``run`` is the document id.
 
     Raises:
         DataError: the file cannot be written.
     """
-    write_json_lines(path, (_passage_record(own) for own in assignments))
+    write_json_lines(path, map(_passage_record, assignments))
 
 
 def _assignment(row: Row, known: dict[tuple[Any, ...], tuple[Nugget, ...]]) -> Assignment:
     if "docid" in row.values and "run_id" not in row.values:
-        raise row.error("nuggets assigned to a passage; only answers of runs are scored", row.text("docid"))
+        raise row.error(
+            "these nuggets are assigned to a passage; only answers of runs can be scored", row.text("docid")
+        )
     query_id = row.identifier("qid")
     run = row.identifier("run_id") if "run_id" in row.values else file_stem(row.path)
-    given, answer = _nugget_records(row), _answer(row)
+    records, answer = _nugget_records(row), _answer(row)
     words = _words(row, answer)
     details = _rest(row.values, _OF_ASSIGNMENT)
     if details.get("response_length") == words:
-        del details["response_length"]  # only a length that the answer does not have is worth keeping
-    key = (query_id, *[(own.get("text"), own.get("importance")) for own in given])
+        del details["response_length"]  # keep only a length that differs from the counted one
+    key = (query_id, *[(record.get("text"), record.get("importance")) for record in records])
     try:
         nuggets = known[key]
-    except (KeyError, TypeError):  # not seen yet; or a list stands where a word should, which is an error
-        nuggets = known[key] = make_nuggets(query_id, _texts(row, given), _importances(row, given))
+    except (KeyError, TypeError):  # new; or a value is a list, which _texts or _importances reports
+        nuggets = known[key] = make_nuggets(query_id, _texts(row, records), _importances(row, records))
     return Assignment(
         query_id,
         run,
         nuggets,
-        _labels(row, given),
+        _labels(row, records),
         words,
         answer,
         row.text("query"),
         details,
-        () if all(own.keys() <= _OF_LABEL for own in given) else tuple(_rest(own, _OF_LABEL) for own in given),
+        ()
+        if all(record.keys() <= _OF_LABEL for record in records)
+        else tuple(_rest(record, _OF_LABEL) for record in records),
     )
 
 
@@ -158,47 +163,49 @@ def _rows(path: Path | str) -> Iterator[Row]:
 
 
 def _nugget_records(row: Row) -> list[dict[str, Any]]:
-    given = row.values["nuggets"]
-    if not isinstance(given, list):
+    records = row.values["nuggets"]
+    if not isinstance(records, list):
         raise row.error("'nuggets' must be a list", row.text("nuggets"))
-    for number, own in enumerate(given, start=1):
-        if not isinstance(own, dict):
-            raise row.error(f"nugget {number} must be an object with a text", str(own))
-    return given
+    for number, record in enumerate(records, start=1):
+        if not isinstance(record, dict):
+            raise row.error(f"nugget {number} must be an object with a text", str(record))
+    return records
 
 
-def _texts(row: Row, given: Sequence[JsonObject]) -> list[str]:
+def _texts(row: Row, records: Sequence[JsonObject]) -> list[str]:
     texts: list[str] = []
-    for own in given:
-        text = own.get("text")
+    for record in records:
+        text = record.get("text")
         if not isinstance(text, str) or not text or text.isspace():
             raise row.error(f"nugget {len(texts) + 1} has no text", None if text is None else str(text))
         texts.append(text)
     return texts
 
 
-def _importances(row: Row, given: Sequence[JsonObject]) -> list[Importance | None]:
-    found: list[Importance | None] = []
-    for own in given:
-        importance = own.get("importance")
+def _importances(row: Row, records: Sequence[JsonObject]) -> list[Importance | None]:
+    importances: list[Importance | None] = []
+    for record in records:
+        importance = record.get("importance")
         try:
-            found.append(_IMPORTANCE[importance])
+            importances.append(_IMPORTANCE[importance])
         except (KeyError, TypeError):
-            raise row.error(f"nugget {len(found) + 1}: importance is vital or okay", str(importance)) from None
-    return found
+            raise row.error(
+                f"nugget {len(importances) + 1}: importance must be vital or okay", str(importance)
+            ) from None
+    return importances
 
 
-def _labels(row: Row, given: Sequence[JsonObject]) -> tuple[Support | None, ...]:
+def _labels(row: Row, records: Sequence[JsonObject]) -> tuple[Support | None, ...]:
     labels: list[Support | None] = []
-    for own in given:
-        if "assignment" not in own:
+    for record in records:
+        if "assignment" not in record:
             raise row.error(f"nugget {len(labels) + 1} has no 'assignment'; is this a file of nuggets only?")
         try:
-            labels.append(_SUPPORT[own["assignment"]])
+            labels.append(_SUPPORT[record["assignment"]])
         except (KeyError, TypeError):
             expected = ", ".join([*Support, FAILED])
-            problem = f"nugget {len(labels) + 1}: assignment is one of {expected}"
-            raise row.error(problem, str(own["assignment"])) from None
+            problem = f"nugget {len(labels) + 1}: assignment must be one of {expected}"
+            raise row.error(problem, str(record["assignment"])) from None
     return tuple(labels)
 
 
@@ -210,7 +217,7 @@ def _answer(row: Row) -> str | None:
 
 
 def _words(row: Row, answer: str | None) -> int:
-    """The answer's length, counted where the text is there and believed where it is not."""
+    """The answer's length: counted in its text, or ``response_length`` without a text."""
     stated = row.values.get("response_length")
     if stated is not None and (not isinstance(stated, int) or isinstance(stated, bool) or stated < 0):
         raise row.error("'response_length' must be a number of words", row.text("response_length"))
@@ -221,28 +228,34 @@ def _words(row: Row, answer: str | None) -> int:
     return stated
 
 
-def _rest(given: JsonObject, known: frozenset[str]) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if name not in known}
+def _rest(record: JsonObject, known: frozenset[str]) -> dict[str, Any]:
+    return {name: value for name, value in record.items() if name not in known}
 
 
 def _nugget_record(nugget: Nugget) -> dict[str, Any]:
     return {"text": nugget.text, "importance": nugget.importance, **nugget.details}
 
 
-def _assignment_record(own: Assignment) -> dict[str, Any]:
+def _assignment_record(assignment: Assignment) -> dict[str, Any]:
     nuggets = [
         {**_nugget_record(nugget), "assignment": label or FAILED, **details}
         for nugget, label, details in zip(
-            own.nuggets, own.labels, own.label_details or [{}] * len(own.nuggets), strict=True
+            assignment.nuggets,
+            assignment.labels,
+            assignment.label_details or [{}] * len(assignment.nuggets),
+            strict=True,
         )
     ]
-    answer = {} if own.answer is None else {"answer_text": own.answer}
-    record = {"query": own.query, "qid": own.query_id, "nuggets": nuggets, "run_id": own.run}
-    return {**record, **answer, "response_length": own.words, **own.details}
+    answer = {} if assignment.answer is None else {"answer_text": assignment.answer}
+    record = {"query": assignment.query, "qid": assignment.query_id, "nuggets": nuggets, "run_id": assignment.run}
+    return {**record, **answer, "response_length": assignment.words, **assignment.details}
 
 
-def _passage_record(own: Assignment) -> dict[str, Any]:
-    record = _assignment_record(own)
-    return {"text": own.query, "qid": own.query_id, "candidate_text": own.answer, "docid": own.run} | {
-        "nuggets": record["nuggets"]
-    }
+def _passage_record(assignment: Assignment) -> dict[str, Any]:
+    record = _assignment_record(assignment)
+    return {
+        "text": assignment.query,
+        "qid": assignment.query_id,
+        "candidate_text": assignment.answer,
+        "docid": assignment.run,
+    } | {"nuggets": record["nuggets"]}

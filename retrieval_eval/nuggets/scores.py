@@ -1,16 +1,16 @@
-"""Six scores of an answer and of a run (Pradeep et al. 2024, section 3.5).
+"""The six nugget scores of an answer and of a run (Pradeep et al. 2024, section 3.5).
 
-With s = 1 for support, 0.5 for partial_support and 0 else, strictly only 1 for support:
+A label scores s = 1 for support, 0.5 for partial_support and 0 otherwise; strict scores use only 1 for support:
 
     All = mean of s,   Vital = mean of s over vital nuggets,
     Weighted = (sum of s over vital + 0.5 * sum of s over okay) / (vital + 0.5 * okay)
 
-A run's score is the mean over the topic set, where a topic that the run did not answer counts 0. A score that is not
-defined is NaN and the topic is left out of the run's mean: every score where a label failed or there are no nuggets,
-Vital where no nugget is vital, Vital and Weighted where a nugget has no importance.
+A run's score is the mean over the topic set; a topic without an answer counts 0. An undefined score is NaN, and its
+topic is left out of the run's mean. Every score is undefined if a label failed or there are no nuggets, Vital if no
+nugget is vital, and Vital and Weighted if a nugget has no importance.
 
-Everything is counted in arrays of shape (..., 3, 4): importance (vital, okay, none) by label (support,
-partial_support, not_support, failed).
+Scores are computed from counts of nuggets, arrays of shape (..., 3, 4): importance (vital, okay, none) by label
+(support, partial_support, not_support, failed).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from retrieval_eval.stats.means import mean_estimates
 from retrieval_eval.stats.missing import Gaps
 
 COLUMNS: Final = ("v_strict", "v", "w_strict", "w", "a_strict", "a")
-"""The scores, the primary one first, in the order of the report's tables."""
+"""Names of the scores in the order of the report's tables, the primary score first."""
 NUGGETIZER: Final = {
     "v_strict": "strict_vital_score",
     "v": "vital_score",
@@ -41,7 +41,7 @@ NUGGETIZER: Final = {
     "a_strict": "strict_all_score",
     "a": "all_score",
 }
-"""nuggetizer's names of them; it writes neither of the weighted scores."""
+"""nuggetizer's names of the scores; it does not write the weighted ones."""
 
 _IMPORTANCES: Final = {Importance.VITAL: 0, Importance.OKAY: 1, None: 2}
 _LABELS: Final = {Support.FULL: 0, Support.PARTIAL: 1, Support.NONE: 2, None: 3}
@@ -51,14 +51,14 @@ _CELLS: Final = {
     for label, column in _LABELS.items()
 }
 _WEIGHTS: Final = np.array([[1, 0, 0], [1, 0, 0], [1, 0.5, 0], [1, 0.5, 0], [1, 1, 1], [1, 1, 1]])
-"""Of vital, okay and unlabelled nuggets in each score."""
+"""Weights of vital, okay and unlabelled nuggets in each score."""
 _CREDIT: Final = np.array([[1, 0, 0], [1, 0.5, 0]] * 3)
-"""For support, partial_support and not_support in each score."""
+"""Credit for support, partial_support and not_support in each score."""
 _NEEDS_IMPORTANCE: Final = np.array([True, True, True, True, False, False])
 
 
 class QueryScores(Struct, frozen=True):
-    """The scores of one answer; ``None`` where a score is not defined."""
+    """The scores of one answer; ``None`` if undefined."""
 
     v_strict: float | None
     v: float | None
@@ -69,27 +69,27 @@ class QueryScores(Struct, frozen=True):
 
 
 def query_scores(importances: Sequence[Importance | None], labels: Sequence[Support | None]) -> QueryScores:
-    """The scores of one answer.
+    """Score one answer.
 
     Args:
-        importances: of the query's nuggets.
-        labels: what the answer states of each; ``None`` for a label that failed.
+        importances: importance of each nugget of the query.
+        labels: the answer's support of each nugget; ``None`` for a failed label.
     """
     values = scores_of_counts(_counts(importances, labels).reshape(3, 4))
     return QueryScores(*(None if np.isnan(value) else float(value) for value in values))
 
 
 def scores_of_counts(counts: Ints, *, failed: float | None = None) -> Floats:
-    """The six scores in the order of ``COLUMNS``, shape (..., 6), of counts of nuggets, shape (..., 3, 4).
+    """Compute the six scores in the order of ``COLUMNS``; counts of shape (..., 3, 4) give (..., 6).
 
     Args:
-        counts: nuggets by importance and label.
-        failed: credit for a label that failed, 0 for the lowest and 1 for the highest score there can be; ``None``
-            leaves the answer without scores.
+        counts: number of nuggets by importance and label.
+        failed: credit for a failed label, 0 for the lowest and 1 for the highest possible score; with ``None`` an
+            answer with failed labels has no scores.
     """
-    given = counts[..., :3].astype(np.float64)
+    valid = counts[..., :3].astype(np.float64)
     failures = counts[..., 3].astype(np.float64)
-    gained = np.einsum("cw,cs,...ws->...c", _WEIGHTS, _CREDIT, given)
+    gained = np.einsum("cw,cs,...ws->...c", _WEIGHTS, _CREDIT, valid)
     gained += (failed or 0.0) * np.einsum("cw,...w->...c", _WEIGHTS, failures)
     possible = np.einsum("cw,...w->...c", _WEIGHTS, counts.sum(axis=-1))
     defined = (possible > 0) & ~(_NEEDS_IMPORTANCE & (counts[..., 2, :].sum(axis=-1) > 0)[..., np.newaxis])
@@ -99,15 +99,15 @@ def scores_of_counts(counts: Ints, *, failed: float | None = None) -> Floats:
 
 
 class ScoreTable(Struct, frozen=True, eq=False, dict=True):
-    """Counts of every run and topic, from which all scores follow.
+    """Counts of nuggets by run and topic, and the scores computed from them.
 
     Attributes:
         runs: names, sorted.
         topics: query ids of the topic set, sorted.
-        counts: nuggets by importance and label, shape (runs, topics, 3, 4).
+        counts: number of nuggets by importance and label, shape (runs, topics, 3, 4).
         answered: whether there is an assignment, shape (runs, topics).
-        words: lengths of the answers, 0 where there is none, shape (runs, topics).
-        left_out: assignments on queries outside the topic set.
+        words: lengths of the answers, 0 without an answer, shape (runs, topics).
+        left_out: number of assignments for queries outside the topic set.
     """
 
     runs: tuple[str, ...]
@@ -119,33 +119,33 @@ class ScoreTable(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def values(self) -> Floats:
-        """Scores, shape (runs, topics, 6), NaN where not defined."""
+        """Scores, shape (runs, topics, 6); NaN if undefined."""
         return self._with_missing(scores_of_counts(self.counts))
 
     @cached_property
     def bounds(self) -> tuple[Floats, Floats]:
-        """Lowest and highest scores there can be, whatever the labels that failed should have been; shape as values."""
+        """Lowest and highest possible scores, given the failed labels; each has the shape of ``values``."""
         low, high = (self._with_missing(scores_of_counts(self.counts, failed=credit)) for credit in (0.0, 1.0))
         return low, high
 
     @property
     def gaps(self) -> Gaps:
-        """Labels wanted of the answers there are, and those that failed."""
+        """Requested and failed labels of the existing answers."""
         return Gaps(self.runs, self.topics, self.counts.sum(axis=(-2, -1)), self.counts[..., 3].sum(axis=-1))
 
     @cached_property
     def failed(self) -> NDArray[np.bool_]:
-        """Whether a label of the answer failed, shape (runs, topics)."""
+        """Whether any label of the answer failed, shape (runs, topics)."""
         return np.asarray(self.counts[..., 3].sum(axis=-1) > 0)
 
     @cached_property
     def unjudged_topics(self) -> tuple[str, ...]:
-        """Topics without an assignment of any run; they count 0 for every run."""
+        """Topics without an assignment for any run; they count 0 for every run."""
         return self._topics_where(~self.answered.any(axis=0))
 
     @cached_property
     def differing_topics(self) -> tuple[str, ...]:
-        """Topics whose runs were held against different numbers of nuggets."""
+        """Topics where the runs have different numbers of nuggets."""
         nuggets = self.counts.sum(axis=-1)
         differs = self.answered[..., np.newaxis] & (nuggets != nuggets.max(axis=0, initial=0))
         return self._topics_where(differs.any(axis=(0, 2)))
@@ -154,7 +154,7 @@ class ScoreTable(Struct, frozen=True, eq=False, dict=True):
         return tuple(self.topics[at] for at in np.flatnonzero(chosen))
 
     def _with_missing(self, scores: Floats) -> Floats:
-        """Scores with 0 for answers that are missing, but for scores that the topic's nuggets leave undefined."""
+        """Scores with 0 for missing answers, except scores that are undefined for the topic's nuggets."""
         bank = np.zeros((len(self.topics), 3, 4), np.int64)
         bank[..., 2] = self.counts.sum(axis=-1).max(axis=0, initial=0)
         judged = np.asarray(self.answered.any(axis=0))
@@ -163,31 +163,31 @@ class ScoreTable(Struct, frozen=True, eq=False, dict=True):
 
 
 def score_table(assignments: Sequence[Assignment], topics: Sequence[str] | None = None) -> ScoreTable:
-    """Gather assignments by run and topic.
+    """Count the assignments by run and topic.
 
     Args:
         assignments: at most one for each run and query.
-        topics: the topic set; without it the queries that any run answered.
+        topics: the topic set; by default all queries with an assignment.
 
     Raises:
-        ValueError: two assignments are of the same run and query.
+        ValueError: two assignments have the same run and query.
     """
-    runs = tuple(sorted({own.run for own in assignments}))
-    chosen = tuple(sorted(set(topics) if topics is not None else {own.query_id for own in assignments}))
+    runs = tuple(sorted({assignment.run for assignment in assignments}))
+    chosen = tuple(sorted(set(topics) if topics is not None else {assignment.query_id for assignment in assignments}))
     run_at, topic_at = ({name: at for at, name in enumerate(names)} for names in (runs, chosen))
     shape = (len(runs), len(chosen))
     counts, words = np.zeros((*shape, 12), np.int64), np.zeros(shape, np.int64)
     answered = np.zeros(shape, np.bool_)
     left_out = 0
-    for own in assignments:
-        if own.query_id not in topic_at:
+    for assignment in assignments:
+        if assignment.query_id not in topic_at:
             left_out += 1
             continue
-        at = run_at[own.run], topic_at[own.query_id]
+        at = run_at[assignment.run], topic_at[assignment.query_id]
         if answered[at]:
-            raise ValueError(f"run {own.run!r} has two assignments on query {own.query_id!r}")
-        importances = [nugget.importance for nugget in own.nuggets]
-        counts[at], answered[at], words[at] = _counts(importances, own.labels), True, own.words
+            raise ValueError(f"run {assignment.run!r} has two assignments for query {assignment.query_id!r}")
+        importances = [nugget.importance for nugget in assignment.nuggets]
+        counts[at], answered[at], words[at] = _counts(importances, assignment.labels), True, assignment.words
     return ScoreTable(runs, chosen, counts.reshape(*shape, 3, 4), answered, words, left_out)
 
 
@@ -197,11 +197,11 @@ def _counts(importances: Sequence[Importance | None], labels: Sequence[Support |
 
 
 class NuggetMean(Estimate, frozen=True):
-    """One score of a run, a mean over ``n`` of the topics in the topic set; ``None`` where there is none.
+    """A run's mean of one score over ``n`` topics; ``None`` if the score is undefined on all topics.
 
     Attributes:
-        lowest: the mean if every label that failed were not_support.
-        highest: the mean if every label that failed were support.
+        lowest: the mean if every failed label were not_support.
+        highest: the mean if every failed label were support.
     """
 
     lowest: float | None = None
@@ -212,14 +212,14 @@ class RunScores(Struct, frozen=True):
     """A run's scores and their coverage.
 
     Attributes:
-        run: its name.
-        means: by column, see ``scores.COLUMNS``.
-        length: mean words of an answer over the topic set; a missing answer has none.
-        topics: topics in the topic set.
-        missing: topics without an assignment of this run; they count 0.
-        failed: topics with a label that failed; they are in no mean.
-        empty: topics whose assignment has no nuggets; they are in no mean.
-        labels: labels wanted, over the topics answered.
+        run: name of the run.
+        means: mean scores by column, see ``COLUMNS``.
+        length: mean number of words of an answer over the topic set; a missing answer counts 0.
+        topics: number of topics in the topic set.
+        missing: topics without an assignment for this run; they count 0.
+        failed: topics with a failed label; they are left out of the means.
+        empty: topics whose assignment has no nuggets; they are left out of the means.
+        labels: requested labels over the answered topics.
         assigned: labels that did not fail.
     """
 
@@ -235,33 +235,36 @@ class RunScores(Struct, frozen=True):
 
     @property
     def coverage(self) -> float:
-        """Share of the labels wanted that did not fail."""
+        """Share of the requested labels that did not fail."""
         return self.assigned / self.labels if self.labels else 1.0
 
 
 def score_runs(table: ScoreTable, clusters: Clusters = ALONE) -> list[RunScores]:
-    """Score every run, best Vital strict first; runs without one come last.
+    """Score every run, highest Vital strict first; runs without this score come last.
 
-    Intervals are those of other topics of the same kind, see ``mean_estimates``.
+    Intervals are over topics, see ``mean_estimates``.
 
     Args:
-        table: counts of runs and topics.
-        clusters: of topics that depend on each other.
+        table: counts by run and topic.
+        clusters: groups of topics that depend on each other.
     """
     values, unit = table.values, units_of(table.topics, clusters)
     lowest, highest = (_means(bound) for bound in table.bounds)
     scored = []
     for at, run in enumerate(table.runs):
         topics = (~np.isnan(values[at])).sum(axis=0).tolist()
-        found = [replace(own, n=n) for own, n in zip(mean_estimates(values[at].T, unit), topics, strict=True)]
-        own = {
-            column: _mean(found[place], lowest[at, place], highest[at, place]) for place, column in enumerate(COLUMNS)
+        estimates = [
+            replace(estimate, n=n) for estimate, n in zip(mean_estimates(values[at].T, unit), topics, strict=True)
+        ]
+        means = {
+            column: _mean(estimates[place], lowest[at, place], highest[at, place])
+            for place, column in enumerate(COLUMNS)
         }
         counts, answered = table.counts[at], table.answered[at]
         scored.append(
             RunScores(
                 run,
-                own,
+                means,
                 float(table.words[at].mean()) if table.topics else None,
                 topics=len(table.topics),
                 missing=int((~answered).sum()),
@@ -274,18 +277,20 @@ def score_runs(table: ScoreTable, clusters: Clusters = ALONE) -> list[RunScores]
     return sorted(scored, key=_best_first)
 
 
-def _best_first(own: RunScores) -> tuple[bool, float, str]:
-    value = own.means["v_strict"].value
-    return value is None, -(value or 0.0), own.run
+def _best_first(scores: RunScores) -> tuple[bool, float, str]:
+    value = scores.means["v_strict"].value
+    return value is None, -(value or 0.0), scores.run
 
 
 def _means(values: Floats) -> Floats:
-    """Means over topics of what is defined, shape (runs, topics, 6) to (runs, 6)."""
-    return np.array([weighted_means(own.T, np.ones((1, own.shape[0])))[0] for own in values])
+    """Means over topics, ignoring NaN, shape (runs, topics, 6) to (runs, 6)."""
+    return np.array([weighted_means(run_values.T, np.ones((1, run_values.shape[0])))[0] for run_values in values])
 
 
-def _mean(own: Estimate, lowest: float, highest: float) -> NuggetMean:
-    return NuggetMean(own.value, own.low, own.high, own.n, own.method, _or_none(lowest), _or_none(highest))
+def _mean(estimate: Estimate, lowest: float, highest: float) -> NuggetMean:
+    return NuggetMean(
+        estimate.value, estimate.low, estimate.high, estimate.n, estimate.method, _or_none(lowest), _or_none(highest)
+    )
 
 
 def _or_none(value: float) -> float | None:

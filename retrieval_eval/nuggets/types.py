@@ -1,4 +1,4 @@
-"""What nuggets are, how a list of them grows, and what an answer says of them (Pradeep et al. 2024, section 3)."""
+"""Nuggets, banks and assignments, and the steps that build a list of nuggets (Pradeep et al. 2024, section 3)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from msgspec import Struct, field
 
 
 class Importance(StrEnum):
-    """Whether a good answer must state the nugget, or is merely better for it."""
+    """Whether a good answer must state the nugget (vital), or is only better with it (okay)."""
 
     VITAL = "vital"
     OKAY = "okay"
 
 
 class Support(StrEnum):
-    """How much of a nugget an answer states. With two grades there is no ``PARTIAL``."""
+    """How much of a nugget an answer states; a judge with two grades does not use ``PARTIAL``."""
 
     FULL = "support"
     PARTIAL = "partial_support"
@@ -31,8 +31,8 @@ class Nugget(Struct, frozen=True):
 
     Attributes:
         nugget_id: ``query_id/md5 of the stripped text``, with ``#2`` where a bank repeats a text.
-        importance: ``None`` where nobody has said.
-        details: whatever else a file says of it.
+        importance: ``None`` if unknown.
+        details: other fields of the nugget in its file.
     """
 
     nugget_id: str
@@ -47,7 +47,7 @@ class NuggetBank(Struct, frozen=True):
 
     Attributes:
         query: the query's text.
-        details: whatever else a file says of it.
+        details: other fields of the bank in its file.
     """
 
     query_id: str
@@ -57,15 +57,15 @@ class NuggetBank(Struct, frozen=True):
 
 
 class Assignment(Struct, frozen=True):
-    """What one run's answer to one query states of the query's nuggets.
+    """Support of a query's nuggets by one run's answer.
 
     Attributes:
-        labels: one per nugget, in the same order; ``None`` where the judge failed, which is not ``Support.NONE``.
-        words: length of the answer in words between white space.
-        answer: its text, ``None`` where it is not recorded.
+        labels: one per nugget, in the same order; ``None`` if the judge failed, which differs from ``Support.NONE``.
+        words: number of words of the answer, separated by white space.
+        answer: the answer's text; ``None`` if the file has none.
         query: the query's text.
-        details: whatever else a file says of the answer.
-        label_details: whatever else a file says of each label, one per nugget; empty where it says nothing.
+        details: other fields of the answer in its file.
+        label_details: other fields of each label in the file, one per nugget; empty if there are none.
     """
 
     query_id: str
@@ -89,26 +89,26 @@ def make_nuggets(
     importances: Sequence[Importance | None],
     details: Sequence[Mapping[str, Any]] = (),
 ) -> tuple[Nugget, ...]:
-    """Nuggets of one query with their ids.
+    """Make the nuggets of one query, with ids.
 
     Args:
         query_id: the query.
         texts: one per nugget.
         importances: one per nugget.
-        details: one per nugget, or none at all.
+        details: one per nugget, or empty.
     """
     seen: Counter[str] = Counter()
     nuggets = []
-    for text, importance, own in zip(texts, importances, details or [{}] * len(texts), strict=True):
+    for text, importance, nugget_details in zip(texts, importances, details or [{}] * len(texts), strict=True):
         digest = hashlib.md5(text.strip().encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
         seen[digest] += 1
         repeated = f"#{seen[digest]}" if seen[digest] > 1 else ""
-        nuggets.append(Nugget(f"{query_id}/{digest}{repeated}", query_id, text, importance, own))
+        nuggets.append(Nugget(f"{query_id}/{digest}{repeated}", query_id, text, importance, nugget_details))
     return tuple(nuggets)
 
 
 def of_empty_answer(bank: NuggetBank, run: str) -> Assignment:
-    """An empty answer states nothing, and no judge need be asked."""
+    """The assignment of an empty answer, which supports no nugget; needs no judge."""
     labels = (Support.NONE,) * len(bank.nuggets)
     return Assignment(bank.query_id, run, bank.nuggets, labels, words=0, answer="", query=bank.query)
 
@@ -116,23 +116,23 @@ def of_empty_answer(bank: NuggetBank, run: str) -> Assignment:
 Item = TypeVar("Item")
 
 WINDOW = 10
-"""Documents that a judge reads at a time."""
+"""Number of documents that a judge reads at once."""
 MOST = 30
-"""Nuggets that a list holds at most while it grows; what a person is given to edit."""
+"""Largest length of a list while the judge extends it; also the list that a person edits."""
 KEPT = 20
-"""Nuggets that are kept once their importance is known."""
+"""Number of nuggets kept after the judge has rated their importance."""
 BATCH = 10
-"""Nuggets that a judge labels at a time."""
+"""Number of nuggets that a judge labels at once."""
 
 
 def windows(
     ranked: Iterable[str], labels: Mapping[str, int], *, from_label: int = 1, size: int = WINDOW
 ) -> list[tuple[str, ...]]:
-    """The relevant documents in the order they are read, cut into windows; the last one may be shorter.
+    """The relevant documents in reading order, divided into windows; the last window may be shorter.
 
     Args:
-        ranked: document ids, best first; one that comes again is read once.
-        labels: relevance of documents; one without a label is not read.
+        ranked: document ids, best first; repeated ids are ignored.
+        labels: relevance labels; documents without a label are left out.
         from_label: the lowest label that counts as relevant.
         size: documents in a window.
     """
@@ -141,7 +141,7 @@ def windows(
 
 
 def updated_list(reply: Iterable[str], *, most: int = MOST) -> tuple[str, ...]:
-    """The list of nuggets after a turn: the judge's list without empty texts and repetitions, its first ``most``.
+    """The list of nuggets after a judge's reply: its first ``most`` texts without empty and repeated ones.
 
     Texts are the same if they differ only in case and white space.
     """
@@ -156,17 +156,17 @@ def updated_list(reply: Iterable[str], *, most: int = MOST) -> tuple[str, ...]:
 def kept_nuggets(
     texts: Sequence[str], importances: Sequence[Importance], *, keep: int = KEPT
 ) -> list[tuple[str, Importance]]:
-    """The first ``keep`` nuggets, vital ones before okay ones, otherwise in the judge's order of importance.
+    """The first ``keep`` nuggets, vital before okay, each group in the judge's order.
 
     Raises:
-        ValueError: there are more texts than importances, or fewer.
+        ValueError: the numbers of texts and importances differ.
     """
     labelled = list(zip(texts, importances, strict=True))
     return sorted(labelled, key=lambda entry: entry[1] is not Importance.VITAL)[:keep]
 
 
 def batches(items: Sequence[Item], size: int = BATCH) -> list[tuple[Item, ...]]:
-    """The items in order, ``size`` at a time; the last batch may be smaller.
+    """Divide the items into batches of ``size``, in order; the last batch may be smaller.
 
     Raises:
         ValueError: ``size`` is less than 1.

@@ -1,1 +1,1 @@
-"""Scores of rankings and of answers: measures against labels, citations, support; runs side by side."""
+"""Scores of rankings and answers: measures by relevance labels, citation precision, support, run comparisons."""

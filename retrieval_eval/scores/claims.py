@@ -1,8 +1,8 @@
-"""What an answer claims: its sentences, without headings, list markers, code and lists of references.
+"""Splits an answer into its claims: sentences without headings, list markers, code and lists of references.
 
-A splitter made for answers as people and models write them. What an answer writes besides its claims makes no
-difference to them: headings, numbers and bullets of lists, the head of a table, introductions that end with a colon,
-blocks of code, and references at the end. A sentence that cites something is always kept.
+The splitter is made for answers as people and models write them. It drops everything that claims nothing: headings,
+numbers and bullets of lists, the head of a table, introductions that end with a colon, code blocks, and references at
+the end. It never drops a sentence with a citation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from judges.writing import SENTENCE_STOPS
 
 INSIDE: Final = r"[^\[\]\n]{1,5000}"
 MARK: Final = rf"\[{INSIDE}\]"
-"""A citation in square brackets, and what stands in them."""
+"""A citation in square brackets; ``INSIDE`` matches the text between the brackets."""
 
 _CODE = re.compile(r"^\s*(`{3,}|~{3,})")
 _RULE = re.compile(r"^\s{0,3}(?:={3,}|-{3,})\s*$")
@@ -28,7 +28,7 @@ _MARKER = re.compile(
     r"\s*(?:>\s?)*\s*(?:(?:[-*+\u2022\u2023\u25e6\u25aa\u25cf\u2013\u2014]|\(?\d{1,3}[.)\u3001\uff0e]|\(?[a-z]\)|\(?[ivx]{1,5}\))"
     r"(?:\s+|(?<=[\u3001\uff0e])))?(?:\[[ xX]\]\s+)?"
 )
-"""Before the words of a line: marks of a quotation, of a list and of a task."""
+"""Markers at the start of a line: of a quotation, a list item or a task."""
 _WORDS_OF_REFERENCES = (
     r"references?|sources?|citations?|bibliography|works cited|further reading|quellen|quellenangaben|"
     "literaturverzeichnis|r\u00e9f\u00e9rences|referencias|fuentes|\u53c2\u8003\u6587\u732e|\u53c2\u8003\u8d44\u6599|\u53c2\u8003\u6765\u6e90"
@@ -40,48 +40,48 @@ _REFERENCES_BEFORE = re.compile(rf"[^\w\[\n]*(?:{_WORDS_OF_REFERENCES})[*_\s]*[:
 _ENTRY = re.compile(
     r"\s*(?:[-*+\u2022]\s|[-*+\u2022]?\s*(?:\(?\d{1,3}[.):\]]\s|https?://|www\.|[^\w\s\[]{0,3}\[[^\]\n]+\])|\s{2,}\S)"
 )
-"""How an entry of a list of references begins."""
+"""The start of an entry in a list of references."""
 _NUMBERED = re.compile(r"\[\W{0,3}\d")
 _PUBLISHED = re.compile(r"\b(?:19|20)\d\d\b|https?://|www\.")
 _DEFINITION = re.compile(r"\s*\[[^\]\n]+\]:?\s*<?(?:https?://|www\.)\S*\s*(?:[\"'(].*)?$")
-"""What a mark or a link of Markdown stands for."""
+"""The definition of a mark or of a Markdown link."""
 _ENDS = re.compile(rf"[.!?\u2026{SENTENCE_STOPS}][\"'\u201d\u2019)\]*_]*$")
 
 _STOP = re.compile(rf"[.!?\u2026\u203d{SENTENCE_STOPS}]+[\"'\u201d\u2019\u00bb)\]*_]*(?=\s)")
 _OPENING = re.compile(r"[\s\"'\u201c\u2018\u00ab\u201e(\[*_]*")
 _WIDE_STOP = re.compile(rf"[{SENTENCE_STOPS}]+(?=[^\s\[{SENTENCE_STOPS}\u201d\u2019\u300d\u300f\uff09])")
-"""Where a sentence ends that no blank follows, as in Chinese, Japanese, Khmer and Burmese."""
+"""The end of a sentence without a space after it, as in Chinese, Japanese, Khmer and Burmese."""
 _NEVER_LAST = re.compile(
     r"(?:\b(?:al|cf|vs|approx|e\.g|i\.e|bzw|dr|prof|mr|mrs|ms|mx|st|messrs|gen|sen|rep|gov|lt|col|sgt|capt|rev|hon|mt|"
     r"dipl|ing|viz)|(?<![^\s.(\[\"'\u201c\u2018*_-])[^\W\d_])\.$",
     re.IGNORECASE,
 )
-"""Abbreviations and initials that a word follows."""
+"""Abbreviations and initials that never end a sentence."""
 _LAST_BEFORE = re.compile(r"\b(?:co|inc|ltd|corp|bros|jr|sr|etc|dept|univ|ft|oz|lb|lbs)\.$", re.IGNORECASE)
 _STARTERS = re.compile(
     r"(?:The|An?|It|Its|This|That|Th[eo]se|They|Their|He|His|She|Her|We|Our|You|Your|In|On|At|As|For|From|By|With|Of|To|"
     r"But|And|Or|So|If|When|While|After|Before|Since|However|Also|Both|Each|Some|Many|Most|Other|There|Then)\b"
 )
-"""Words that often begin a sentence: only before one of these does an abbreviation of ``_LAST_BEFORE`` end one."""
+"""Words that often begin a sentence; an abbreviation in ``_LAST_BEFORE`` ends a sentence only before one of these."""
 _BEFORE_NUMBERS = re.compile(
     r"\b(?:no|nos|nr|fig|figs|eq|eqs|sec|secs|ch|chap|vol|vols|p|pp|art|arts|para|ref|refs|tab|app|pt|ed|est|c|"
     r"jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec)\.$",
     re.IGNORECASE,
 )
-"""Abbreviations only before a number: "No. 5", and "The answer is No."."""
+"""Words that are abbreviations only before a number: "No. 5", but "The answer is No."."""
 _LONGEST = 20
-"""Characters before a full stop that are read to decide whether it ends a sentence."""
+"""Number of characters before a full stop that decide whether it ends a sentence."""
 _ELLIPSIS_APART = re.compile(r"\s(?:\.{3,}|\u2026|\. \. \.)$")
-"""Something left out, in the middle of a sentence."""
+"""An ellipsis in the middle of a sentence."""
 _NUMBER_ALONE = re.compile(r"\(?\d{1,3}[.)]?")
 
 
 class Parts(Struct, frozen=True):
-    """Lines of an answer.
+    """The lines of an answer.
 
     Attributes:
-        body: of its claims, without code.
-        references: of its list of references at the end.
+        body: all lines but code and references.
+        references: the list of references at the end.
     """
 
     body: tuple[str, ...]
@@ -89,15 +89,18 @@ class Parts(Struct, frozen=True):
 
 
 def parts_of(text: str) -> Parts:
-    """The lines of an answer without its code; its list of references apart."""
+    """Split an answer into its body, without code, and its list of references."""
     lines = _without_code(text.splitlines())
     start = _start_of_references(lines)
     return Parts(tuple(line for line in lines[:start] if not _DEFINITION.match(line)), tuple(lines[start:]))
 
 
 def code_lines(lines: Sequence[str]) -> list[bool]:
-    """Of each line whether it is code. A block that does not end is none, nor is one that is the whole answer."""
-    found = [False] * len(lines)
+    """For each line, whether it is code.
+
+    A block without an end is not code. If the whole answer is code, only the fences count as code.
+    """
+    in_block = [False] * len(lines)
     start, opened = 0, ""
     for place, line in enumerate(lines):
         fence = _CODE.match(line)
@@ -106,10 +109,10 @@ def code_lines(lines: Sequence[str]) -> list[bool]:
         if not opened:
             start, opened = place, fence[1]
         elif fence[1].startswith(opened) and not line.strip().strip(opened[0]):
-            found[start : place + 1] = [True] * (place + 1 - start)
+            in_block[start : place + 1] = [True] * (place + 1 - start)
             opened = ""
-    outside = (line for line, is_code in zip(lines, found, strict=True) if not is_code)
-    return found if any(map(_has_words, outside)) else [_CODE.match(line) is not None for line in lines]
+    outside = (line for line, is_code in zip(lines, in_block, strict=True) if not is_code)
+    return in_block if any(map(_has_words, outside)) else [_CODE.match(line) is not None for line in lines]
 
 
 def _without_code(lines: Sequence[str]) -> list[str]:
@@ -117,7 +120,7 @@ def _without_code(lines: Sequence[str]) -> list[str]:
 
 
 def _start_of_references(lines: list[str]) -> int:
-    """The line of the heading that only references stand behind; else the end."""
+    """Index of the heading of the list of references at the end; the number of lines if there is none."""
     entries = 0
     for place in range(len(lines) - 1, 0, -1):
         line = lines[place]
@@ -131,7 +134,7 @@ def _start_of_references(lines: list[str]) -> int:
 
 
 def _is_entry(line: str) -> bool:
-    """Whether a line may be one of a list of references: behind words a mark would say that they are a claim."""
+    """Whether a line can belong to a list of references; a mark after words makes them a claim instead."""
     mark = _NUMBERED.search(line)
     if mark is not None and _has_words(_without_marker(line[: mark.start()])):
         return False
@@ -143,13 +146,13 @@ def _has_words(line: str) -> bool:
 
 
 def claim_lines(body: Sequence[str], cites: Callable[[str], bool]) -> Iterator[tuple[str, bool]]:
-    """Lines of an answer's body that claim something, and whether each is one sentence whatever stands in it.
+    """Lines of an answer's body that claim something; each with whether to treat it as one sentence, like a table row.
 
-    Without headings, the head of a table, and markers of lists. A line that cites is always among them.
+    Drops headings, the head of a table and list markers, but never a line with a citation.
 
     Args:
-        body: see ``parts_of``; citations stand in square brackets.
-        cites: whether a text cites anything.
+        body: see ``parts_of``; citations are in square brackets.
+        cites: whether a text contains a citation.
     """
     for line, following in zip(body, [*body[1:], ""], strict=True):
         if _RULE.match(line) or _TABLE_RULE.match(line):
@@ -167,8 +170,8 @@ def claim_lines(body: Sequence[str], cites: Callable[[str], bool]) -> Iterator[t
 
 
 def _without_marker(line: str) -> str:
-    found = _MARKER.match(line)
-    return line if found is None else line[found.end() :]
+    marker = _MARKER.match(line)
+    return line if marker is None else line[marker.end() :]
 
 
 def _is_heading(line: str, following: str) -> bool:
@@ -181,21 +184,21 @@ def _is_heading(line: str, following: str) -> bool:
 
 
 def is_introduction(sentence: str) -> bool:
-    """Whether a sentence only says what follows it: it ends with a colon."""
+    """Whether a sentence only introduces the next one: it ends with a colon."""
     return sentence.rstrip(" *_").endswith((":", "\uff1a"))
 
 
 def sentences(line: str) -> list[str]:
-    """The sentences of a line; abbreviations, initials, decimals and numbers of a list end none."""
-    found: list[str] = []
+    """The sentences of a line; abbreviations, initials, decimals and list numbers do not end a sentence."""
+    pieces: list[str] = []
     for part in _WIDE_STOP.sub(r"\g<0>\n", line).split("\n"):
         start = 0
         for stop in _STOP.finditer(part):
             if _ends_sentence(part[start : stop.end()], part[stop.end() :]):
-                found.append(part[start : stop.end()].strip())
+                pieces.append(part[start : stop.end()].strip())
                 start = stop.end()
-        found.append(part[start:].strip())
-    return [sentence for sentence in found if sentence and not _NUMBER_ALONE.fullmatch(sentence)]
+        pieces.append(part[start:].strip())
+    return [sentence for sentence in pieces if sentence and not _NUMBER_ALONE.fullmatch(sentence)]
 
 
 def _ends_sentence(before: str, behind: str) -> bool:

@@ -1,16 +1,17 @@
-"""Runs against qrels: measures per query and over a topic set, thin over ir_measures.
+"""Scores runs by qrels with ir_measures: values per query and over a topic set.
 
-Measures have the names that ir_measures gives them, such as ``nDCG@10`` or ``RR(rel=2)@5``.
+Measures have the names of ir_measures, such as ``nDCG@10`` or ``RR(rel=2)@5``.
 
-A document that nobody meant to judge is unjudged: it counts as not relevant, and Judged@k shows how many there are. A
-label that was asked for and is not there is *missing*. A query where one of the first k documents of a run lacks its
-label so has no value for this run, by any measure, and bounds of 0 and 1. To count the document as not relevant would
-score the run too low. To leave it out of the ranking (condensed lists: Sakai 2007, SIGIR, "Alternatives to bpref")
-scores it by ideal rankings to which its own lost documents do not belong, and the two err in opposite directions where
-the labels of one run are missing and those of another are not (Sakai 2008, CIKM, "Comparing metrics across TREC and
-NTCIR: the robustness to system bias"). Which queries are left out does not depend on what their labels say. Other
-runs, none of whose first k documents lacks a label, have the value by the labels there are, which is the most that it
-can be; their lower bound counts the missing documents as relevant ones that they did not find.
+A document that nobody asked a judge about is *unjudged*: it counts as not relevant, and Judged@k shows how many there
+are. A label that was requested but failed is *missing*. If one of a run's first k documents has a missing label, the
+run has no value on this query, and its bounds are 0 and 1. To count the document as not relevant would score the run
+too low. To drop it from the ranking (condensed lists: Sakai 2007, SIGIR, "Alternatives to bpref") would score the run
+against ideal rankings without its missing documents. These two errors have opposite signs if the missing labels belong
+to one run only (Sakai 2008, CIKM, "Comparing metrics across TREC and NTCIR: the robustness to system bias"). Which
+queries are left out does not depend on the values of their labels.
+
+A run without missing labels among its first k documents has the value by the available labels, which is its upper
+bound; its lower bound counts the missing documents as relevant documents that it did not retrieve.
 """
 
 from __future__ import annotations
@@ -51,15 +52,15 @@ Scores: TypeAlias = Mapping[str, Mapping[str, float]]
 
 
 class RunCoverage(Struct, frozen=True):
-    """What of a run could be scored.
+    """Coverage of a run: which of its queries have a score.
 
     Attributes:
         missing: queries of the topic set for which the run has no documents; they score 0.
-        unasked: those that nobody knows of, since its agent failed; they are in none of its scores.
-        unlabelled: queries of the run that have no labels; they are left out.
-        unknown: by measure, queries that have no value since labels are missing.
-        missing_labels: labels of its documents that were asked for and are not there.
-        judged: Judged@k by name, mean over the topics scored.
+        unasked: queries on which the run's agent failed; they are left out of its scores.
+        unlabelled: queries of the run without labels; they are left out.
+        unknown: queries without a value because labels are missing, by measure.
+        missing_labels: number of missing labels of the run's documents.
+        judged: Judged@k by name, mean over the scored topics.
     """
 
     missing: tuple[str, ...]
@@ -74,17 +75,17 @@ class Metrics(Struct, frozen=True, eq=False):
     """Scores of runs by one set of qrels.
 
     Attributes:
-        topics: the queries scored, which are those with a label or a missing one, in the order of the qrels.
-        unlabelled: how many of them have no label but missing ones; nobody has a value on these.
-        without_relevant: those of them with no label above 0 and none missing; every run scores 0 on them in most
+        topics: the scored queries, which have a label or a missing label, in the order of the qrels.
+        unlabelled: number of topics that have only missing labels; no run has a value on these.
+        without_relevant: topics with no label above 0 and no missing label; every run scores 0 on them in most
             measures.
-        runs, measures: names, in the order given.
-        values: per query, shape (runs, measures, topics); NaN where the run's agent failed, or labels are missing.
-        bounds: the least and the most that each value can be, whatever the missing labels, shape (2, ...) as values;
-            NaN where the run's agent failed.
-        gaps: labels that were asked for of each run's documents, and those that are not there.
-        counts: measures whose total over the topics is their value (NumRet, NumRel), where others have a mean.
-        coverage: by run.
+        runs, measures: names, in the order of the arguments.
+        values: per query, shape (runs, measures, topics); NaN if the run's agent failed or labels are missing.
+        bounds: lowest and highest possible value over all values of the missing labels, shape (2, runs, measures,
+            topics); NaN if the run's agent failed.
+        gaps: requested and missing labels of each run's documents.
+        counts: measures that are summed over topics (NumRet, NumRel); all others are averaged.
+        coverage: coverage by run.
     """
 
     topics: tuple[str, ...]
@@ -103,40 +104,42 @@ class Metrics(Struct, frozen=True, eq=False):
         return self.values[:, self.measures.index(measure)]
 
     def bounds_of(self, measure: str) -> Floats:
-        """The least and the most that these values can be, shape (2, runs, topics)."""
+        """Lowest and highest possible values of one measure, shape (2, runs, topics)."""
         return self.bounds[:, :, self.measures.index(measure)]
 
     def value(self, run: str, measure: str) -> float:
-        """Mean over the topics scored, or the total of what is counted; NaN without any."""
+        """Mean over the scored topics, or their sum for ``counts`` measures; NaN if no topic has a value."""
         place = self.runs.index(run)
         return float(self._over_topics(measure, np.ones((1, len(self.topics))))[0, place])
 
     def _over_topics(self, measure: str, weights: Floats) -> Floats:
-        """The value of each run on resampled topics, shape (samples, topics) to (samples, runs)."""
-        own = self.of_measure(measure)
-        means = weighted_means(own, weights)
-        return np.where(np.isnan(means), np.nan, weights @ np.nan_to_num(own).T) if measure in self.counts else means
+        """Each run's value on resampled topics; weights of shape (samples, topics) give (samples, runs)."""
+        values = self.of_measure(measure)
+        means = weighted_means(values, weights)
+        return np.where(np.isnan(means), np.nan, weights @ np.nan_to_num(values).T) if measure in self.counts else means
 
     def intervals(self, samples: int, seed: int, clusters: Clusters = ALONE) -> dict[str, dict[str, Estimate]]:
-        """Each run's value by measure with its 95 % interval over queries: of means as everywhere, of totals resampled.
+        """Each run's value with a 95 % interval over queries, by run and measure; intervals of sums are bootstrapped.
 
         Args:
-            samples: of the bootstrap, for totals alone.
-            seed: of the samples.
-            clusters: of queries that depend on each other.
+            samples: number of bootstrap samples, used for sums only.
+            seed: seed of the bootstrap.
+            clusters: groups of queries that depend on each other.
         """
         unit = units_of(self.topics, clusters)
-        found: dict[str, dict[str, Estimate]] = {run: {} for run in self.runs}
+        intervals: dict[str, dict[str, Estimate]] = {run: {} for run in self.runs}
         for measure in self.measures:
-            own = self.of_measure(measure)
+            values = self.of_measure(measure)
             if measure in self.counts:
-                values, drawn = [self.value(run, measure) for run in self.runs], unit_weights(unit, samples, seed)
-                of_runs = estimates(values, self._over_topics(measure, drawn), units_with(~np.isnan(own), unit))
+                sums, weights = [self.value(run, measure) for run in self.runs], unit_weights(unit, samples, seed)
+                run_estimates = estimates(
+                    sums, self._over_topics(measure, weights), units_with(~np.isnan(values), unit)
+                )
             else:
-                of_runs = mean_estimates(own, unit)
-            for run, estimate in zip(self.runs, of_runs, strict=True):
-                found[run][measure] = estimate
-        return found
+                run_estimates = mean_estimates(values, unit)
+            for run, estimate in zip(self.runs, run_estimates, strict=True):
+                intervals[run][measure] = estimate
+        return intervals
 
 
 def evaluate(
@@ -148,56 +151,75 @@ def evaluate(
 ) -> Metrics:
     """Score runs by qrels.
 
-    The topic set is the queries with labels: one that a run lacks scores 0 and is counted, a run's query without labels
-    is left out and counted. A document without a label counts as not relevant, which Judged@k shows.
+    The topic set is all queries with labels. A run scores 0 on topics for which it has no documents; its queries
+    outside the topic set are left out. The coverage counts both. A document without a label counts as not relevant,
+    which Judged@k shows.
 
     Args:
-        labels: relevance labels; a query without any is not of the topic set.
-        runs: scores by the run's name. Of documents with the same score trec_eval's measures take the higher doc_id
-            first, as it does; those of ir_measures' own (reciprocal rank with a cutoff, Judged@k) take the lower.
-        names: of the measures. Judged@k is always in the coverage: the ones asked for, and at the largest cutoff.
-        unasked: by run, queries of which nobody knows what it would have found; they are in none of its scores.
-        missing: by query, documents whose label was asked for and is not there; see the module.
+        labels: relevance labels; a query without labels is not in the topic set.
+        runs: scores by run name. On equal scores the measures of trec_eval rank the higher doc_id first, as trec_eval
+            does; those that ir_measures computes itself (reciprocal rank with a cutoff, Judged@k) the lower.
+        names: names of the measures. The coverage always has Judged@k: the ones in ``names``, and the largest cutoff.
+        unasked: queries on which the run's agent failed, by run; they are left out of its scores.
+        missing: documents with a missing label, by query; see the module's docstring.
 
     Raises:
-        InputError: no labels, or a measure is unknown or cannot be computed on a run.
+        InputError: there are no labels, or a measure is unknown or cannot be computed on a run.
     """
     import ir_measures
 
-    lost = {query_id: frozenset(own) for query_id, own in (missing or {}).items() if own}
-    topics = tuple(query_id for query_id in dict.fromkeys([*labels, *lost]) if labels.get(query_id) or query_id in lost)
+    missing_docs = {query_id: frozenset(doc_ids) for query_id, doc_ids in (missing or {}).items() if doc_ids}
+    topics = tuple(
+        query_id
+        for query_id in dict.fromkeys([*labels, *missing_docs])
+        if labels.get(query_id) or query_id in missing_docs
+    )
     if not topics:
         raise InputError("the qrels have no labels")
     measures = parse_measures(names)
     every = measures | judged_at(measures.values())
-    known = {query_id: dict(labels.get(query_id, {})) for query_id in topics}
-    top = max([1, *(label for own in known.values() for label in own.values())])
-    relevant = {query_id: own | dict.fromkeys(lost.get(query_id, ()), top) for query_id, own in known.items()}
-    evaluators = [ir_measures.evaluator({*every.values()}, own) for own in ([known, relevant] if lost else [known])]
+    topic_labels = {query_id: dict(labels.get(query_id, {})) for query_id in topics}
+    top = max([1, *(label for query_labels in topic_labels.values() for label in query_labels.values())])
+    relevant = {
+        query_id: query_labels | dict.fromkeys(missing_docs.get(query_id, ()), top)
+        for query_id, query_labels in topic_labels.items()
+    }
+    evaluators = [
+        ir_measures.evaluator({*every.values()}, qrels)
+        for qrels in ([topic_labels, relevant] if missing_docs else [topic_labels])
+    ]
     shape = (len(runs), len(measures), len(topics))
     tables, ends, coverage = np.zeros(shape), np.zeros((2, *shape)), {}
     counts = np.zeros((2, len(runs), len(topics)), np.int64)
     for number, (run, scores) in enumerate(runs.items()):
         answered = {query_id: dict(scores[query_id]) for query_id in topics if scores.get(query_id)}
         failed = set((unasked or {}).get(run, ()))
-        nobody = np.array([query_id in failed for query_id in topics])
+        is_failed = np.array([query_id in failed for query_id in topics])
         values, *others = (_values(evaluator, answered, topics, every, run) for evaluator in evaluators)
-        unknown = {name: _first_are_missing(answered, topics, lost, own) & ~nobody for name, own in every.items()}
-        unscored = np.array([not own for own in known.values()])
+        unknown = {
+            name: _lacks_label(answered, topics, missing_docs, measure) & ~is_failed for name, measure in every.items()
+        }
+        is_unlabelled = np.array([not query_labels for query_labels in topic_labels.values()])
         for place, (name, measure) in enumerate(measures.items()):
             lowest = values[name] if is_judged(measure) or not others else others[0][name]
             ends[:, number, place] = np.where(unknown[name], [[0.0], [1.0]], [lowest, values[name]])
-        ends[:, number, :, nobody] = np.nan
-        for name, own in values.items():
-            own[nobody | unknown[name] | unscored] = np.nan
+        ends[:, number, :, is_failed] = np.nan
+        for name, topic_values in values.items():
+            topic_values[is_failed | unknown[name] | is_unlabelled] = np.nan
         tables[number] = [values[name] for name in measures]
-        counts[:, number] = _label_counts(answered, known, lost)
-        whole, there = [name for name, own in every.items() if is_judged(own)], answered.keys() | failed
+        counts[:, number] = _label_counts(answered, topic_labels, missing_docs)
+        accounted = answered.keys() | failed
         coverage[run] = RunCoverage(
-            missing=tuple(query_id for query_id, own in known.items() if own and query_id not in there),
-            unlabelled=tuple(query_id for query_id, own in scores.items() if own and query_id not in known),
+            missing=tuple(
+                topic for topic, query_labels in topic_labels.items() if query_labels and topic not in accounted
+            ),
+            unlabelled=tuple(
+                query_id for query_id, ranked in scores.items() if ranked and query_id not in topic_labels
+            ),
             judged={
-                name: float(weighted_means(values[name][np.newaxis], np.ones((1, len(topics))))[0, 0]) for name in whole
+                name: float(weighted_means(values[name][np.newaxis], np.ones((1, len(topics))))[0, 0])
+                for name, measure in every.items()
+                if is_judged(measure)
             },
             unasked=tuple(query_id for query_id in topics if query_id in failed),
             unknown={name: tuple(compress(topics, unknown[name])) for name in measures if unknown[name].any()},
@@ -205,9 +227,11 @@ def evaluate(
         )
     return Metrics(
         topics=topics,
-        unlabelled=sum(not own for own in known.values()),
+        unlabelled=sum(not query_labels for query_labels in topic_labels.values()),
         without_relevant=tuple(
-            query_id for query_id in topics if query_id not in lost and max(known[query_id].values()) <= 0
+            query_id
+            for query_id in topics
+            if query_id not in missing_docs and max(topic_labels[query_id].values()) <= 0
         ),
         runs=tuple(runs),
         measures=tuple(measures),
@@ -221,85 +245,88 @@ def evaluate(
     )
 
 
-def _label_counts(answered: Scores, known: Labels, lost: Mapping[str, frozenset[str]]) -> NDArray[np.int64]:
-    """Labels asked for of a run's documents on each topic, and those that are missing, shape (2, topics)."""
-    found = [
-        (len(own.keys() & labels.keys()), len(own.keys() & lost.get(query_id, frozenset())))
-        for query_id, labels in known.items()
-        for own in [answered.get(query_id, {})]
+def _label_counts(
+    answered: Scores, topic_labels: Labels, missing_docs: Mapping[str, frozenset[str]]
+) -> NDArray[np.int64]:
+    """Requested and missing labels of a run's documents on each topic, shape (2, topics)."""
+    counts = [
+        (len(ranked.keys() & labels.keys()), len(ranked.keys() & missing_docs.get(query_id, frozenset())))
+        for query_id, labels in topic_labels.items()
+        for ranked in [answered.get(query_id, {})]
     ]
-    there, gone = np.array(found, np.int64).T
-    return np.array([there + gone, gone])
+    labelled, missing = np.array(counts, np.int64).T
+    return np.array([labelled + missing, missing])
 
 
-def _first_are_missing(
-    answered: Scores, topics: tuple[str, ...], lost: Mapping[str, Collection[str]], measure: Measure
+def _lacks_label(
+    answered: Scores, topics: tuple[str, ...], missing_docs: Mapping[str, Collection[str]], measure: Measure
 ) -> NDArray[np.bool_]:
-    """On which topics one of the documents that a measure looks at lacks its label.
+    """For each topic, whether a document down to the measure's cutoff has a missing label; never for Judged@k.
 
-    Those with the score of the last one are among them. How much is judged is known anyway.
+    Documents that tie with the last one at the cutoff count too.
     """
-    found = np.zeros(len(topics), np.bool_)
-    for place, query_id in enumerate(topics if lost and not is_judged(measure) else ()):
+    is_missing = np.zeros(len(topics), np.bool_)
+    for place, query_id in enumerate(topics if missing_docs and not is_judged(measure) else ()):
         scores = answered.get(query_id, {})
-        if query_id in lost and scores:
+        if query_id in missing_docs and scores:
             ordered = sorted(scores.values(), reverse=True)
             last = ordered[min(measure.params.get("cutoff", len(ordered)), len(ordered)) - 1]
-            found[place] = any(scores.get(doc_id, -math.inf) >= last for doc_id in lost[query_id])
-    return found
+            is_missing[place] = any(scores.get(doc_id, -math.inf) >= last for doc_id in missing_docs[query_id])
+    return is_missing
 
 
 def _values(
     evaluator: Measure, answered: Scores, topics: tuple[str, ...], measures: Mapping[str, Measure], run: str
 ) -> dict[str, Floats]:
     places = {query_id: place for place, query_id in enumerate(topics)}
-    found = {measure: np.zeros(len(topics)) for measure in measures.values()}
+    values = {measure: np.zeros(len(topics)) for measure in measures.values()}
     try:
         for metric in evaluator.iter_calc(answered):
-            found[metric.measure][places[metric.query_id]] = metric.value
-    except (ArithmeticError, CalledProcessError) as error:  # ERR@k is gdeval's, which takes numbered queries only
+            values[metric.measure][places[metric.query_id]] = metric.value
+    except (ArithmeticError, CalledProcessError) as error:  # gdeval computes ERR@k, and only for numeric query ids
         raise InputError(f"{run}: one of {', '.join(measures)} cannot be computed on this run ({error})") from error
-    return {name: found[measure] for name, measure in measures.items()}
+    return {name: values[measure] for name, measure in measures.items()}
 
 
 Measure: TypeAlias = Any
-"""A measure of ir_measures, which has no types."""
+"""A measure of ir_measures, which has no type annotations."""
 
 DEFAULT_MEASURES = ("nDCG@10", "RR(rel=1)@5", "RR(rel=2)@5", "AP", "P@5", "Judged@10")
-"""Reciprocal rank counts a document from "somewhat" (1) and from "very" relevant (2) on."""
+"""Reciprocal rank is computed for labels from 1 ("somewhat relevant") and from 2 ("very relevant")."""
 
 _EXAMPLES = "measures are written as nDCG@10, RR(rel=2)@5, P@5, AP, Rprec, R@100"
 
 _DEEPEST = 1_000_000
-"""A cutoff beyond this is a slip; the library would take memory for it."""
+"""Highest cutoff; a larger one is a typing error and would make the library allocate memory."""
 
 
 def parse_measures(names: Iterable[str]) -> dict[str, Measure]:
-    """The measures of these names, in the order given, each name once.
+    """The measures with these names, in the order of the names, without duplicates.
 
     Raises:
-        InputError: a name is no measure, has a parameter that the measure does not take, or no installed library
+        InputError: a name is not a measure, has a parameter that the measure does not accept, or no installed library
             computes it.
     """
-    return {name: _parsed(name) for name in (given.strip() for given in names)}
+    return {name: _parsed(name) for name in map(str.strip, names)}
 
 
 def default_measures(highest: int) -> list[str]:
-    """Measures for labels from 0 to ``highest``; reciprocal rank from 1 on, and from the upper half of the scale on.
+    """Default measures for labels from 0 to ``highest``.
 
-    On three labels that is "somewhat" and "very", on UMBRELA's four "related" and "partly answers", TREC's own line.
+    Reciprocal rank is computed from label 1 and from the upper half of the scale. With three labels these are
+    "somewhat" and "very" relevant; with UMBRELA's four, "related" and "partly answers", which is TREC's threshold.
     """
     thresholds = dict.fromkeys((1, highest // 2 + 1))
     return ["nDCG@10", *(f"RR(rel={threshold})@5" for threshold in thresholds), "Judged@10"]
 
 
 def is_judged(measure: Measure) -> bool:
-    """Whether the measure says how many documents have a label, and nothing of how good they are."""
+    """Whether the measure is Judged@k, which counts labelled documents and ignores their relevance."""
     return bool(measure.NAME == "Judged")
 
 
 def judged_at(measures: Iterable[Measure]) -> dict[str, Measure]:
-    """Judged@k at the largest cutoff of the measures; of the whole ranking where none has a cutoff."""
+    """Judged@k at the largest cutoff of the measures; over the whole ranking if none has a cutoff."""
     from ir_measures import Judged
 
     cutoffs = [measure.params["cutoff"] for measure in measures if "cutoff" in measure.params]
@@ -315,7 +342,7 @@ def _parsed(name: str) -> Measure:
     except NameError:
         raise InputError(f"{name}: no such measure; {_hint(name)}") from None
     except (SyntaxError, ValueError, TypeError, AttributeError):
-        raise InputError(f"{name!r} is not how a measure is written; {_EXAMPLES}") from None
+        raise InputError(f"{name!r} is not a valid measure; {_EXAMPLES}") from None
     _check_parameters(name, measure)
     try:
         ir_measures.evaluator([measure], {"query": {"document": 1}})
@@ -329,34 +356,38 @@ def _parsed(name: str) -> Measure:
 
 
 def _written(name: str) -> Measure:
-    """The measure written as ``Name(key=value)@cutoff``; the library's own reader needs what Python 3.14 has not."""
+    """Parse ``Name(key=value)@cutoff``; the library's own parser uses functions that Python 3.14 removed."""
     import ir_measures
 
     node: ast.expr = ast.parse(name, mode="eval").body
-    given, at = {}, None
+    parameters, cutoff = {}, None
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
-        at, node = ast.literal_eval(node.right), node.left
+        cutoff, node = ast.literal_eval(node.right), node.left
     if isinstance(node, ast.Call):
         if node.args:
-            raise ValueError("parameters have names")
-        given = {str(each.arg): ast.literal_eval(each.value) for each in node.keywords}
+            raise ValueError("a parameter needs a name")
+        parameters = {str(each.arg): ast.literal_eval(each.value) for each in node.keywords}
         node = node.func
     if not isinstance(node, ast.Name):
         raise ValueError("no name")
     if node.id not in ir_measures.measures.registry:
         raise NameError(node.id)
     measure = ir_measures.measures.registry[node.id]
-    return measure(**given if at is None else {**given, measure.AT_PARAM: at})
+    return measure(**parameters if cutoff is None else {**parameters, measure.AT_PARAM: cutoff})
 
 
 def _check_parameters(name: str, measure: Measure) -> None:
-    known = measure.SUPPORTED_PARAMS
+    supported = measure.SUPPORTED_PARAMS
     for parameter, value in measure.params.items():
-        if parameter not in known:
-            raise InputError(f"{name}: {measure.NAME} takes no {parameter!r}, only {', '.join(known) or 'its name'}")
-        if not known[parameter].validate(value):
+        if parameter not in supported:
+            raise InputError(
+                f"{name}: {measure.NAME} takes no {parameter!r}, only {', '.join(supported) or 'its name'}"
+            )
+        if not supported[parameter].validate(value):
             raise InputError(f"{name}: {parameter} cannot be {value!r}")
-    if missing := [parameter for parameter, info in known.items() if info.required and parameter not in measure.params]:
+    if missing := [
+        parameter for parameter, info in supported.items() if info.required and parameter not in measure.params
+    ]:
         raise InputError(f"{name}: {measure.NAME} needs {' and '.join(missing)}, as in {measure.NAME}({missing[0]}=10)")
     cutoff = measure.params.get("cutoff", 1)
     if isinstance(cutoff, bool) or not 1 <= cutoff <= _DEEPEST:
@@ -364,16 +395,16 @@ def _check_parameters(name: str, measure: Measure) -> None:
 
 
 def _hint(name: str) -> str:
-    """What may be meant: a name of trec_eval's (map, ndcg_cut_10), or one that is nearly right."""
+    """Suggest similar measures: for a trec_eval name (map, ndcg_cut_10) or a misspelt one."""
     import ir_measures
     from pytrec_eval import supported_nicknames
 
-    meant: list[str] = []
-    if name not in supported_nicknames:  # the library would print what it skips of these
+    suggestions: list[str] = []
+    if name not in supported_nicknames:  # for a nickname the library would print every measure that it skips
         with contextlib.suppress(ValueError):
-            meant = [str(measure) for measure in ir_measures.parse_trec_measure(name)]
+            suggestions = [str(measure) for measure in ir_measures.parse_trec_measure(name)]
     base = name.partition("@")[0].partition("(")[0]
     folded = {measure.casefold(): measure for measure in reversed(ir_measures.measures.registry)}
     near = difflib.get_close_matches(base.casefold(), folded, n=3)
-    meant = meant[:3] or [name.replace(base, folded[found], 1) for found in near]
-    return f"is it {' or '.join(meant)}?" if meant else _EXAMPLES
+    suggestions = suggestions[:3] or [name.replace(base, folded[measure], 1) for measure in near]
+    return f"is it {' or '.join(suggestions)}?" if suggestions else _EXAMPLES

@@ -1,6 +1,6 @@
-"""What relevance labels add up to: a query's mean, how labels are distributed, several labels of one document as one.
+"""Summaries of relevance labels: a query's mean, the distribution, and several labels of one document combined.
 
-Pure functions over judgments. A failed judgment is no label: it is left out, and what is left out is counted.
+Pure functions over judgments. A failed judgment has no label: it is left out of the summary and counted.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from msgspec import Struct
 from judges.types import JudgeFailure, Judgment, Retrieved, label_of
 
 Result: TypeAlias = Judgment | JudgeFailure | None
-"""A relevance judgment, a failure, or ``None`` where the judge has not been asked yet."""
+"""A relevance judgment, a failure, or ``None`` if the document has not been judged yet."""
 
 
 class MeanLabel(Struct, frozen=True):
-    """The mean of the labels there are.
+    """The mean of the available labels.
 
     Attributes:
-        mean: on the prompt's scale; ``None`` where nothing is judged.
-        judged: documents with a label.
-        of: documents that were to be judged, failed ones included.
+        mean: the mean on the prompt's scale; ``None`` without labels.
+        judged: number of documents with a label.
+        of: number of documents to judge, failed ones included.
     """
 
     mean: float | None
@@ -33,17 +33,17 @@ class MeanLabel(Struct, frozen=True):
 
     @property
     def coverage(self) -> float:
-        """Judged divided by all that were to be judged; 1 where there was nothing to judge."""
+        """Judged documents divided by documents to judge; 1 if there are none."""
         return self.judged / self.of if self.of else 1.0
 
 
 class LabelDistribution(Struct, frozen=True):
-    """How often each label was given.
+    """Number of documents per label.
 
     Attributes:
-        counts: by label, in ascending order; labels never given are absent.
+        counts: number of documents by label, ascending; labels without documents are absent.
         failed: documents whose judgment failed.
-        left: documents not asked about yet.
+        left: documents that have not been judged yet.
     """
 
     counts: Mapping[int, int]
@@ -52,21 +52,21 @@ class LabelDistribution(Struct, frozen=True):
 
 
 def mean_label(results: Iterable[Result]) -> MeanLabel:
-    """The score of a query whose retrieved documents were judged one by one (seed 003, section 3: mean ``overall``).
+    """A query's mean label over its retrieved documents, each judged alone (seed 003, section 3: mean ``overall``).
 
-    The published code enters a failed document as -1; here it is left out of the mean and missing in the coverage.
+    The published code counts a failed document as -1. Here it is left out of the mean and lowers the coverage.
     """
-    given = list(results)
-    labels = _labels(given)
-    return MeanLabel(mean(labels) if labels else None, len(labels), len(given))
+    results = list(results)
+    labels = _labels(results)
+    return MeanLabel(mean(labels) if labels else None, len(labels), len(results))
 
 
 def label_distribution(results: Iterable[Result]) -> LabelDistribution:
-    """How often each label was given, and how many documents have none."""
-    given = list(results)
-    counts = Counter(_labels(given))
-    failed = sum(isinstance(result, JudgeFailure) for result in given)
-    return LabelDistribution(dict(sorted(counts.items())), failed, sum(result is None for result in given))
+    """Count the documents per label, and those without a label."""
+    results = list(results)
+    counts = Counter(_labels(results))
+    failed = sum(isinstance(result, JudgeFailure) for result in results)
+    return LabelDistribution(dict(sorted(counts.items())), failed, sum(result is None for result in results))
 
 
 def results_by_query(results: Mapping[tuple[str, str], Result]) -> dict[str, list[Result]]:
@@ -75,10 +75,10 @@ def results_by_query(results: Mapping[tuple[str, str], Result]) -> dict[str, lis
     Args:
         results: by (query_id, doc_id).
     """
-    found: defaultdict[str, list[Result]] = defaultdict(list)
+    by_query: defaultdict[str, list[Result]] = defaultdict(list)
     for (query_id, _), result in results.items():
-        found[query_id].append(result)
-    return dict(found)
+        by_query[query_id].append(result)
+    return dict(by_query)
 
 
 def results_by_agent(
@@ -87,19 +87,17 @@ def results_by_agent(
     """The results of the documents that each agent retrieved, over all queries.
 
     Args:
-        results: by (query_id, doc_id); a document without an entry counts as not asked about yet.
+        results: by (query_id, doc_id); a document without an entry counts as not judged yet.
         retrieved: each agent's documents, once each.
     """
-    found: defaultdict[str, list[Result]] = defaultdict(list)
+    by_agent: defaultdict[str, list[Result]] = defaultdict(list)
     for entry in retrieved:
-        found[entry.agent].append(results.get((entry.query_id, entry.doc_id)))
-    return dict(found)
+        by_agent[entry.agent].append(results.get((entry.query_id, entry.doc_id)))
+    return dict(by_agent)
 
 
 def majority(labels: Sequence[float]) -> float:
-    """The most frequent label; of several equally frequent ones the lowest.
-
-    The lowest, since a document should not become relevant by a tie among its judges.
+    """The most frequent label; on a tie the lowest, because a tie among judges should not make a document relevant.
 
     Raises:
         ValueError: no labels.
@@ -112,8 +110,8 @@ def majority(labels: Sequence[float]) -> float:
 def median(labels: Sequence[float]) -> float:
     """The lower median: the highest label that more than half of the judges gave or exceeded.
 
-    With an even number of labels the two in the middle may differ. Their mean may lie off the scale, and the upper one
-    would need the voice of only half of the judges.
+    With an even number of labels the two middle ones may differ. Their mean may be off the scale, and only half of the
+    judges support the upper one.
 
     Raises:
         ValueError: no labels.
@@ -122,7 +120,7 @@ def median(labels: Sequence[float]) -> float:
 
 
 def mean(labels: Sequence[float]) -> float:
-    """The mean, which need not lie on the scale.
+    """The mean, which may be off the scale.
 
     Raises:
         ValueError: no labels.

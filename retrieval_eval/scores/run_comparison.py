@@ -1,8 +1,8 @@
-"""Runs: by several sets of labels side by side, and the pool of what they give to judge.
+"""Scores runs by several sets of labels side by side, and pools their documents for judging.
 
-TREC judges the pool and nothing else (Voorhees and Harman, TREC: Experiment and Evaluation in Information Retrieval,
-2005, chapter 2): what no run ranks high is not looked at, and Judged@k shows how much that is. Pools have millions of
-pairs, so a query is its ids and one array of ranks.
+TREC judges only the pool (Voorhees and Harman, TREC: Experiment and Evaluation in Information Retrieval, 2005,
+chapter 2): documents that no run ranks high stay unjudged, and Judged@k shows how many. A pool can have millions of
+pairs, so each query stores its ids and one array of ranks.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from retrieval_eval.data.trec import Qrels
 
 _DIGITS = 12
-"""Means that differ beyond this many decimals differ by rounding alone."""
+"""Decimals to which means are compared; smaller differences are rounding errors."""
 
 
 class RankingAgreement(Struct, frozen=True):
     """Two rankings of the same runs by one measure.
 
     Attributes:
-        topics: queries with labels in both sets; both rankings are of these alone.
-        kendall_tau: tau-b, which takes account of ties.
-        spearman: with mean ranks for ties.
-        swapped: pairs of runs that the two rank the other way round, the better by the first set in front.
+        topics: number of queries with labels in both sets; both rankings use only these.
+        kendall_tau: tau-b, which accounts for ties.
+        spearman: Spearman's rho; tied runs share their mean rank.
+        swapped: pairs of runs that the two sets of labels rank in opposite order, the better by the first set first.
     """
 
     measure: str
@@ -51,39 +51,41 @@ class RankingAgreement(Struct, frozen=True):
 def ranking_agreement(
     first: Metrics, second: Metrics, measure: str, *, samples: int = 1000, seed: int = 0, clusters: Clusters = ALONE
 ) -> RankingAgreement:
-    """Compare how two sets of labels rank the same runs, on the queries that both label, drawn in ``clusters``.
+    """Compare how two sets of labels rank the same runs, on the queries labelled in both.
 
-    Both rankings are drawn anew from the same resampled queries, so the interval says how the agreement would move had
-    other queries been asked.
+    The bootstrap draws queries in ``clusters`` and recomputes both rankings on the same sample, so the interval shows
+    how the agreement varies with the choice of queries.
 
     Raises:
-        ValueError: the two are of different runs.
+        ValueError: the two score different runs.
     """
     if first.runs != second.runs:
-        raise ValueError("the two sets of scores are of different runs")
-    known = [
-        {own.topics[place] for place in np.flatnonzero(~np.isnan(own.of_measure(measure)).all(axis=0)).tolist()}
-        for own in (first, second)
+        raise ValueError("the two sets of scores have different runs")
+    scored_queries = [
+        {scores.topics[place] for place in np.flatnonzero(~np.isnan(scores.of_measure(measure)).all(axis=0)).tolist()}
+        for scores in (first, second)
     ]
-    places = {query_id: place for place, query_id in enumerate(second.topics) if query_id in known[1]}
-    ours = [place for place, query_id in enumerate(first.topics) if query_id in places and query_id in known[0]]
-    theirs = [places[first.topics[place]] for place in ours]
-    topics = len(ours)
-    unit = units_of((first.topics[place] for place in ours), clusters)
+    places = {query_id: place for place, query_id in enumerate(second.topics) if query_id in scored_queries[1]}
+    first_places = [
+        place for place, query_id in enumerate(first.topics) if query_id in places and query_id in scored_queries[0]
+    ]
+    second_places = [places[first.topics[place]] for place in first_places]
+    topics = len(first_places)
+    unit = units_of((first.topics[place] for place in first_places), clusters)
     weights = np.vstack([np.ones(topics), unit_weights(unit, samples, seed)])
-    one = weighted_means(first.of_measure(measure)[:, ours], weights)
-    other = weighted_means(second.of_measure(measure)[:, theirs], weights)
-    ranked = np.flatnonzero(whole(one[:1].T, other[:1].T))
+    first_means = weighted_means(first.of_measure(measure)[:, first_places], weights)
+    second_means = weighted_means(second.of_measure(measure)[:, second_places], weights)
+    ranked = np.flatnonzero(whole(first_means[:1].T, second_means[:1].T))
     tau, rho = Estimate(None), Estimate(None)
     if ranked.size > 1:
-        sides = one[:, ranked], other[:, ranked]
-        drawn = [side[whole(*sides)] for side in sides]
-        coefficients = np.stack([kendall_taus(*drawn), spearmans(*drawn)], axis=1)
+        sides = first_means[:, ranked], second_means[:, ranked]
+        defined = [side[whole(*sides)] for side in sides]
+        coefficients = np.stack([kendall_taus(*defined), spearmans(*defined)], axis=1)
         tau, rho = estimates(coefficients[0], coefficients[1:], np.unique(unit).size, centred=True)
     swapped = tuple(
         (first.runs[better], first.runs[worse])
         for better, worse in permutations(ranked.tolist(), 2)
-        if _above(one[0], better, worse) and _above(other[0], worse, better)
+        if _above(first_means[0], better, worse) and _above(second_means[0], worse, better)
     )
     return RankingAgreement(measure, topics, tau, rho, swapped)
 
@@ -93,13 +95,13 @@ def _above(scores: Floats, better: int, worse: int) -> bool:
 
 
 class QrelsScores(Struct, frozen=True):
-    """Runs by one set of labels.
+    """Scores of the runs by one set of labels.
 
     Attributes:
-        metrics: per query and over the topic set.
-        intervals: by run and measure.
-        comparisons: by measure, of the pairs of runs.
-        rankings: by measure, whether these labels rank the runs as the reference does; the reference has none.
+        metrics: values per query and over the topic set.
+        intervals: estimates by run and measure.
+        comparisons: comparisons of pairs of runs, by measure.
+        rankings: agreement with the reference's ranking of the runs, by measure; empty for the reference.
     """
 
     metrics: Metrics
@@ -119,51 +121,51 @@ def score_runs(
     clusters: Clusters = ALONE,
     missing: Mapping[str, Mapping[str, Collection[str]]] | None = None,
 ) -> dict[str, QrelsScores]:
-    """Score the runs by each set of labels, on the topic set of each, and compare.
+    """Score the runs by each set of labels on its topic set, and compare runs and rankings.
 
     Args:
-        qrels: labels by their name; the first are the reference.
-        runs: scores by the run's name.
+        qrels: labels by name; the first set is the reference.
+        runs: scores by run name.
         measures: see ``evaluate``.
-        baseline: the run that all others are compared with; without one, every two runs are.
-        samples: bootstrap samples of the intervals.
-        seed: of the samples and of the permutation test.
-        clusters: what queries are drawn and tested in.
-        missing: by the labels' name, documents whose label is missing, see ``evaluate``. Pairs of runs are compared on
-            the queries that every run has a value on.
+        baseline: the run to compare all others with; without it, all pairs of runs are compared.
+        samples: number of bootstrap samples for the intervals.
+        seed: seed of the bootstrap and of the permutation test.
+        clusters: groups of queries that are resampled and tested together.
+        missing: documents with a missing label by name of the labels, see ``evaluate``. Runs are compared only on
+            queries where every run has a value.
 
     Raises:
-        InputError: no such baseline, or what ``evaluate`` refuses.
+        InputError: no run is called ``baseline``, or ``evaluate`` raises it.
     """
     if baseline is not None and baseline not in runs:
         raise InputError(f"no run is called {baseline!r}, only {', '.join(runs)}")
     names = list(measures)
-    drawn: dict[str, Any] = {"samples": samples, "seed": seed}
-    lost = missing or {}
-    metrics = {name: evaluate(labels, runs, names, missing=lost.get(name)) for name, labels in qrels.items()}
+    bootstrap: dict[str, Any] = {"samples": samples, "seed": seed}
+    missing_docs = missing or {}
+    metrics = {name: evaluate(labels, runs, names, missing=missing_docs.get(name)) for name, labels in qrels.items()}
     reference = next(iter(metrics.values()))
     return {
         name: QrelsScores(
-            own,
-            own.intervals(samples, seed, clusters),
+            run_metrics,
+            run_metrics.intervals(samples, seed, clusters),
             {
                 measure: compare(
-                    own.of_measure(measure)[:, known],
-                    own.runs,
+                    run_metrics.of_measure(measure)[:, places],
+                    run_metrics.runs,
                     baseline=baseline,
-                    unit=units_of((own.topics[place] for place in known), clusters),
+                    unit=units_of((run_metrics.topics[place] for place in places), clusters),
                     seed=seed,
                 )
-                for measure in own.measures
-                for known in [np.flatnonzero(~np.isnan(own.of_measure(measure)).any(axis=0))]
+                for measure in run_metrics.measures
+                for places in [np.flatnonzero(~np.isnan(run_metrics.of_measure(measure)).any(axis=0))]
             },
             {
-                measure: ranking_agreement(reference, own, measure, clusters=clusters, **drawn)
-                for measure in own.measures
-                if own is not reference and len(own.runs) > 1
+                measure: ranking_agreement(reference, run_metrics, measure, clusters=clusters, **bootstrap)
+                for measure in run_metrics.measures
+                if run_metrics is not reference and len(run_metrics.runs) > 1
             },
         )
-        for name, own in metrics.items()
+        for name, run_metrics in metrics.items()
     }
 
 
@@ -172,11 +174,11 @@ Pair = tuple[str, str]
 
 
 class PooledQuery(Struct, frozen=True):
-    """The documents of one query.
+    """The pooled documents of one query.
 
     Attributes:
-        doc_ids: each once, by their best rank, on equal ranks in the order of the runs.
-        ranks: int32, documents x runs: the rank in the run from 1, or 0 where it is not among the run's first.
+        doc_ids: distinct ids in the order of their best rank; ties are in the order of the runs.
+        ranks: rank of each document in each run, from 1; 0 if the run did not contribute it. Shape (documents, runs).
     """
 
     doc_ids: tuple[str, ...]
@@ -184,13 +186,13 @@ class PooledQuery(Struct, frozen=True):
 
 
 class PoolShare(Struct, frozen=True):
-    """What one run gave to the pool.
+    """One run's contribution to the pool.
 
     Attributes:
-        queries: on which it retrieved anything.
-        documents: pairs that it has among its first ``depth``.
-        alone: those of them that no other run has.
-        labelled: those of them that have a label; ``None`` without qrels.
+        queries: number of queries for which the run retrieved documents.
+        documents: number of (query, document) pairs that the run contributed.
+        alone: contributed pairs that no other run contributed.
+        labelled: contributed pairs with a label; ``None`` without qrels.
     """
 
     queries: int
@@ -200,12 +202,12 @@ class PoolShare(Struct, frozen=True):
 
 
 class Pool(Struct, frozen=True):
-    """Who contributed what.
+    """The first documents of several runs, with the runs that contributed each.
 
     Attributes:
-        depth: documents taken of each run and query.
+        depth: number of documents taken from each run for each query.
         runs: names, in the order of the columns of ``PooledQuery.ranks``.
-        queries: by query_id, in the order in which the runs bring them up.
+        queries: by query_id, in the order of their first appearance in the runs.
     """
 
     depth: int
@@ -213,23 +215,23 @@ class Pool(Struct, frozen=True):
     queries: Mapping[str, PooledQuery]
 
     def __len__(self) -> int:
-        """(Query, document) pairs."""
+        """Number of (query, document) pairs."""
         return sum(len(query.doc_ids) for query in self.queries.values())
 
     def contributors(self, query_id: str) -> Iterator[tuple[str, dict[str, int]]]:
-        """The documents of one query, each with its rank by name of the runs that have it."""
+        """Yield each document of a query with its rank by name of the contributing run."""
         query = self.queries[query_id]
         for doc_id, ranks in zip(query.doc_ids, query.ranks.tolist(), strict=True):
             yield doc_id, {run: rank for run, rank in zip(self.runs, ranks, strict=True) if rank}
 
     def unlabelled(self, qrels: Qrels) -> Iterator[Pair]:
-        """Pairs without a label: what is left to judge."""
+        """Yield the pairs without a label, which remain to be judged."""
         for query_id, query in self.queries.items():
             labelled = qrels.labels.get(query_id, {})
             yield from ((query_id, doc_id) for doc_id in query.doc_ids if doc_id not in labelled)
 
     def shares(self, qrels: Qrels | None = None) -> dict[str, PoolShare]:
-        """What each run gave, by name."""
+        """Each run's contribution, by name."""
         queries, documents, alone, labelled = np.zeros((4, len(self.runs)), dtype=np.int64)
         for query_id, query in self.queries.items():
             has = query.ranks > 0
@@ -237,27 +239,27 @@ class Pool(Struct, frozen=True):
             documents += has.sum(axis=0)
             alone += has[has.sum(axis=1) == 1].sum(axis=0)
             if qrels is not None:
-                known = qrels.labels.get(query_id, {})
-                labelled += has[[doc_id in known for doc_id in query.doc_ids]].sum(axis=0)
+                judged = qrels.labels.get(query_id, {})
+                labelled += has[[doc_id in judged for doc_id in query.doc_ids]].sum(axis=0)
         counts = zip(*(count.tolist() for count in (queries, documents, alone, labelled)), strict=True)
         return {
-            run: PoolShare(asked, found, own, known if qrels is not None else None)
-            for run, (asked, found, own, known) in zip(self.runs, counts, strict=True)
+            run: PoolShare(asked, contributed, unique, judged if qrels is not None else None)
+            for run, (asked, contributed, unique, judged) in zip(self.runs, counts, strict=True)
         }
 
 
 def pool_runs(runs: Sequence[Run], depth: int) -> Pool:
-    """The pool of several runs.
+    """Pool the first documents of several runs.
 
     Args:
-        runs: of retrieval files (``read_runs``) and of agents (``runs_of``), with different names.
-        depth: how many documents of each run and query are taken, at least 1.
+        runs: runs with distinct names, from retrieval files (``read_runs``) or agents (``runs_of``).
+        depth: number of documents to take from each run for each query, at least 1.
 
     Raises:
         InputError: two runs have the same name, or the depth is less than 1.
     """
     if depth < 1:
-        raise InputError(f"the depth of a pool is at least 1, not {depth}")
+        raise InputError(f"the depth of a pool must be at least 1, not {depth}")
     names = tuple(run.name for run in runs)
     if repeated := [name for name in names if names.count(name) > 1]:
         raise InputError(f"two runs of the pool are called {repeated[0]!r}")

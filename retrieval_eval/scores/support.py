@@ -1,9 +1,9 @@
-"""Support: does a document say what the sentence that cites it claims (Thakur et al. 2025, arXiv 2504.15205).
+"""Support scores: whether cited documents support the sentences that cite them (Thakur et al. 2025, arXiv 2504.15205).
 
-The third axis of TREC RAG. Each judged pair of a sentence and a document that it cites weighs 1 for full, 0.5 for
-partial and 0 for no support. An answer's weighted precision is the mean weight of its pairs; its weighted recall is the
-weight of its sentences over their number, where a sentence without a citation weighs 0, and one with several the most
-that one of them gives it. An agent has the mean over its answers.
+Support is the third axis of TREC RAG. A judged pair of a sentence and a document that it cites has weight 1 for full,
+0.5 for partial and 0 for no support. An answer's weighted precision is the mean weight of its pairs. Its weighted
+recall is the mean weight of its sentences: a sentence has the largest weight of its citations, or 0 without any. An
+agent's score is the mean over its answers.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from retrieval_eval.stats.means import mean_estimates
 from retrieval_eval.stats.missing import Gaps, over_the_known
 
 CitationsChecked: TypeAlias = Literal["first", "all"]
-"""Which citations of a sentence count; that track judged the first one."""
+"""Which citations of a sentence count; the TREC track judged only the first."""
 
 WEIGHTS: Final = (0.0, 0.5, 1.0)
-"""Of no, partial and full support."""
+"""Weights of no, partial and full support."""
 
 
 class AnswerSupport(Struct, frozen=True):
-    """How far the documents that one answer cites say what it claims.
+    """Support scores of one answer.
 
     Attributes:
-        precision: mean weight of its pairs, ``None`` where none is judged.
-        recall: weight of its sentences over their number, ``None`` where no sentence counts. 0 for an empty answer.
-        sentences: how many it has.
-        cited: those of them that cite anything.
-        pairs: how many have no, partial and full support.
-        invented: pairs whose number stands for no document; they are among those without support.
-        unjudged: pairs that failed or wait, or whose document has no text. They are in no score.
-        missing: those of them that a judge was to judge. A sentence that lacks such a pair is in no recall, unless its
-            recall is certain all the same: see ``missing.over_the_known``.
-        ends: the least and the most that precision, and recall, can be, whatever the missing pairs would say.
+        precision: mean weight of the judged pairs; ``None`` without any.
+        recall: mean weight of the sentences; ``None`` if no sentence counts, 0 for an empty answer.
+        sentences: number of sentences.
+        cited: number of sentences with a citation.
+        pairs: number of pairs with no, partial and full support.
+        invented: pairs whose number matches no document; included in ``pairs`` as no support.
+        unjudged: pairs that failed, are still waiting, or whose document has no text. They are left out of the scores.
+        missing: unjudged pairs whose judgment was requested. A sentence with a missing pair is left out of the recall,
+            unless the recall does not depend on it: see ``missing.over_the_known``.
+        ends: lowest and highest possible precision, and recall, over all outcomes of the missing pairs.
     """
 
     precision: float | None
@@ -56,7 +56,7 @@ class AnswerSupport(Struct, frozen=True):
 
 
 def counted_citations(sentence: CitedSentence, which: CitationsChecked) -> tuple[str | None, ...]:
-    """Those of a sentence that count."""
+    """The citations of a sentence that count."""
     return sentence.citations[:1] if which == "first" else sentence.citations
 
 
@@ -69,38 +69,40 @@ def answer_support(
     """Score one answer.
 
     Args:
-        sentences: of the answer.
-        which: of a sentence's citations.
-        judged: the support of a sentence, by its place from 0, and a document: 0, 1 or 2; ``None`` where not known.
-        missing: whether a judge was to say so and did not.
+        sentences: the answer's sentences.
+        which: which citations of a sentence count.
+        judged: support of a sentence (its index) by a document: 0, 1 or 2; ``None`` if not judged.
+        missing: whether the judgment of a sentence (its index) and a document was requested but is missing.
     """
-    pairs, invented, unjudged, lost = [0, 0, 0], 0, 0, 0
-    known: list[float] = []
-    least: list[float] = []
-    most: list[float] = []
+    pairs, invented, unjudged, missing_total = [0, 0, 0], 0, 0, 0
+    complete: list[float] = []
+    lowest: list[float] = []
+    highest: list[float] = []
     for place, sentence in enumerate(sentences):
         cited = counted_citations(sentence, which)
-        said = [0 if doc_id is None else judged(place, doc_id) for doc_id in cited]
-        levels = [level for level in said if level is not None]
+        supports = [0 if doc_id is None else judged(place, doc_id) for doc_id in cited]
+        levels = [level for level in supports if level is not None]
         for level in levels:
             pairs[level] += 1
-        gone = sum(doc_id is not None and missing(place, doc_id) for doc_id in cited)
+        missing_pairs = sum(doc_id is not None and missing(place, doc_id) for doc_id in cited)
         invented += cited.count(None)
-        unjudged += len(said) - len(levels)
-        lost += gone
-        if levels or gone or not cited:
+        unjudged += len(supports) - len(levels)
+        missing_total += missing_pairs
+        if levels or missing_pairs or not cited:
             weight = max((WEIGHTS[level] for level in levels), default=0.0)
-            known += [] if gone else [weight]
-            least.append(weight)
-            most.append(WEIGHTS[-1] if gone else weight)
+            complete += [] if missing_pairs else [weight]
+            lowest.append(weight)
+            highest.append(WEIGHTS[-1] if missing_pairs else weight)
     total = sum(pairs)
     weight = float(np.dot(pairs, WEIGHTS))
     precision = weight / total if total else None
-    of = total + lost
+    possible = total + missing_total
     recall, ends = None if sentences else 0.0, (None, None) if sentences else (0.0, 0.0)
-    if least:
-        ends = sum(least) / len(least), sum(most) / len(most)
-        share = float(over_the_known(np.array(sum(known) / len(known) if known else math.nan), *map(np.array, ends)))
+    if lowest:
+        ends = sum(lowest) / len(lowest), sum(highest) / len(highest)
+        share = float(
+            over_the_known(np.array(sum(complete) / len(complete) if complete else math.nan), *map(np.array, ends))
+        )
         recall = None if math.isnan(share) else share
     none, partial, full = pairs
     cites = sum(bool(sentence.citations) for sentence in sentences)
@@ -112,8 +114,8 @@ def answer_support(
         (none, partial, full),
         invented,
         unjudged,
-        lost,
-        ((weight / of, (weight + lost) / of) if of else (None, None), ends),
+        missing_total,
+        ((weight / possible, (weight + missing_total) / possible) if possible else (None, None), ends),
     )
 
 
@@ -121,11 +123,11 @@ class SupportScores(Struct, frozen=True):
     """All agents' support.
 
     Attributes:
-        agents, queries: of the rows and columns.
-        precision, recall: shape (agents, queries), NaN where there is none.
-        ends: the least and the most that they can be, shape (2 scores, 2 ends, agents, queries).
-        gaps: pairs that were to be judged or need no judge, and those that are missing.
-        of_agents: the means over queries with 95 % intervals from one set of draws, precision and recall of each agent.
+        agents, queries: names of the rows and columns.
+        precision, recall: scores, shape (agents, queries); NaN if undefined.
+        ends: lowest and highest possible scores, shape (2 scores, 2 ends, agents, queries).
+        gaps: requested pairs (including those that need no judge) and missing pairs.
+        of_agents: mean precision and recall over queries with 95 % intervals, by agent.
     """
 
     agents: tuple[str, ...]
@@ -142,23 +144,23 @@ def support_scores(
     *,
     clusters: Clusters = ALONE,
 ) -> SupportScores:
-    """Means over the queries where a score is defined.
+    """Average each agent's support over the queries where it is defined.
 
     Args:
-        answers: by query and agent.
-        clusters: of queries that depend on each other.
+        answers: support by query and agent.
+        clusters: groups of queries that depend on each other.
     """
     agents, queries = (tuple(sorted({key[place] for key in answers})) for place in (1, 0))
     shape = (len(agents), len(queries))
     values, ends = np.full((2, *shape), np.nan), np.full((2, 2, *shape), np.nan)
     wanted, missing = np.zeros((2, *shape), np.int64)
     row, column = ({name: at for at, name in enumerate(names)} for names in (agents, queries))
-    for (query_id, agent), own in answers.items():
+    for (query_id, agent), support in answers.items():
         at = row[agent], column[query_id]
-        values[:, *at] = np.array([own.precision, own.recall], np.float64)
-        ends[:, :, *at] = np.array(own.ends, np.float64)
-        wanted[at], missing[at] = sum(own.pairs) + own.missing, own.missing
-    precision, recall = (mean_estimates(own, units_of(queries, clusters)) for own in values)
+        values[:, *at] = np.array([support.precision, support.recall], np.float64)
+        ends[:, :, *at] = np.array(support.ends, np.float64)
+        wanted[at], missing[at] = sum(support.pairs) + support.missing, support.missing
+    precision, recall = (mean_estimates(scores, units_of(queries, clusters)) for scores in values)
     of_agents = dict(zip(agents, zip(precision, recall, strict=True), strict=True))
     gaps = Gaps(agents, queries, wanted, missing)
     return SupportScores(agents, queries, values[0], values[1], ends, gaps, of_agents)

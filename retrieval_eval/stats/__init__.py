@@ -1,1 +1,1 @@
-"""Statistics of what is judged, pure: estimates, the bootstrap over clusters, agreement, rank correlation, tests."""
+"""Pure statistics of judgments: estimates, the bootstrap over clusters, agreement, rank correlation, tests."""

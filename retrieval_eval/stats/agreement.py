@@ -1,4 +1,4 @@
-"""How far two sets of labels agree, or the labels of any number of raters, with intervals over queries.
+"""Agreement of two sets of labels, or of any number of raters, with intervals over queries.
 
 Cohen (1960, Educational and Psychological Measurement 20) and, weighted, Cohen (1968, Psychological Bulletin 70):
 
@@ -8,9 +8,9 @@ Krippendorff (2004, *Content Analysis*, chapter 11), for any number of raters an
 
     alpha = 1 - (n - 1) * sum(o_ck * d_ck) / sum(n_c * n_k * d_ck)
 
-where o counts the ordered pairs of labels within units, a unit of m labels with weight 1 / (m - 1), n_c is a margin of
-o, n their total, and d the squared difference of the level. Functions in the plural take stacks of tables with any
-leading axes, which is what a jackknife over queries needs; there NaN stands for a coefficient that is not defined.
+where o counts the ordered pairs of labels within units (pairs of a unit with m labels have weight 1 / (m - 1)), n_c is
+a margin of o, n the total, and d the squared difference for the measurement level. Functions with plural names take
+stacks of tables with any leading axes, for the jackknife over queries; they return NaN for undefined coefficients.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ MeasurementLevel: TypeAlias = Literal["nominal", "ordinal", "interval"]
 
 
 def cohen_kappa(table: ArrayLike, weights: Weights = "none") -> float | None:
-    """Cohen's kappa of one confusion table, shape (labels, labels), labels in their order where weights are used.
+    """Cohen's kappa of one confusion table, shape (labels, labels); for weighted kappa, labels must be in order.
 
     Returns:
-        ``None`` where the table is empty or chance alone agrees fully: both raters gave one and the same label.
+        ``None`` if the table is empty, or if both raters gave a single label, so that chance agreement is 1.
     """
     return _defined(cohen_kappas(np.asarray(table, np.float64), weights))
 
 
 def cohen_kappas(tables: Floats, weights: Weights = "none") -> Floats:
-    """Cohen's kappa of each table, shape (..., labels, labels) to (...); NaN where it is not defined.
+    """Cohen's kappa of each table, shape (..., labels, labels) to (...); NaN where undefined.
 
     Args:
-        tables: counts, fractions allowed.
-        weights: cost of a disagreement: all alike, or by the distance of the labels' places, or by its square.
+        tables: counts; fractions are allowed.
+        weights: cost of a disagreement: 1 (``none``), the distance between the labels' places, or its square.
     """
     places = np.arange(tables.shape[-1])
     distance = np.abs(places[:, np.newaxis] - places).astype(np.float64)
@@ -57,23 +57,23 @@ def cohen_kappas(tables: Floats, weights: Weights = "none") -> Floats:
 
 
 def coincidences(ratings: Floats, labels: Floats) -> Floats:
-    """Pairs of labels within each unit, shape (units, labels, labels); zero where a unit has fewer than two labels.
+    """Coincidence matrix of each unit, shape (units, labels, labels); zero for units with fewer than two labels.
 
     Args:
-        ratings: labels as numbers, shape (raters, units), NaN where missing.
-        labels: all labels there are, ascending.
+        ratings: labels as numbers, shape (raters, units); NaN if missing.
+        labels: all possible labels, ascending.
     """
-    given = (ratings[:, :, np.newaxis] == labels).sum(axis=0).astype(np.float64)
-    pairs = given[:, :, np.newaxis] * given[:, np.newaxis, :]
-    own = np.arange(labels.size)
-    pairs[:, own, own] -= given
-    partners = np.maximum(given.sum(axis=1) - 1, 1)
-    result: Floats = pairs / partners[:, np.newaxis, np.newaxis]
-    return result
+    counts = (ratings[:, :, np.newaxis] == labels).sum(axis=0).astype(np.float64)
+    pairs = counts[:, :, np.newaxis] * counts[:, np.newaxis, :]
+    diagonal = np.arange(labels.size)
+    pairs[:, diagonal, diagonal] -= counts
+    partners = np.maximum(counts.sum(axis=1) - 1, 1)
+    matrices: Floats = pairs / partners[:, np.newaxis, np.newaxis]
+    return matrices
 
 
 def krippendorff_alphas(tables: Floats, labels: Floats, level: MeasurementLevel = "nominal") -> Floats:
-    """Krippendorff's alpha of each matrix of coincidences, shape (..., labels, labels) to (...); NaN if not defined."""
+    """Krippendorff's alpha of each coincidence matrix, shape (..., labels, labels) to (...); NaN where undefined."""
     margins = tables.sum(axis=-1)
     size = margins.sum(axis=-1)
     difference = _difference(margins, labels, level)
@@ -83,12 +83,12 @@ def krippendorff_alphas(tables: Floats, labels: Floats, level: MeasurementLevel 
 
 
 def _difference(margins: Floats, labels: Floats, level: MeasurementLevel) -> Floats:
-    """Squared difference of each two labels, shape (labels, labels) or, where it depends on margins, (..., same)."""
+    """Squared difference of each pair of labels, shape (labels, labels); for ordinal labels (..., labels, labels)."""
     if level == "nominal":
         return 1.0 - np.eye(labels.size)
     if level == "interval":
         return np.asarray((labels[:, np.newaxis] - labels) ** 2, np.float64)
-    # The labels between c and k, both ends with half their weight, which is a difference of mid-ranks.
+    # The ordinal difference sums the margins from c to k, with half of each end; that is a difference of mid-ranks.
     middle = margins.cumsum(axis=-1) - margins / 2
     return np.asarray((middle[..., :, np.newaxis] - middle[..., np.newaxis, :]) ** 2, np.float64)
 
@@ -107,15 +107,15 @@ def _defined(coefficient: Floats) -> float | None:
 Item = TypeVar("Item", bound=Hashable)
 _NO_WIDTH = 1e-9
 _MOST_LABELS = 101
-"""A scale with more labels than this, those from 0 to 100, is no scale of labels."""
+"""Largest number of labels of a scale: those from 0 to 100."""
 
 
 class Binarised(Struct, frozen=True):
-    """Agreement on which documents are relevant, where relevant is a label of at least ``threshold``.
+    """Agreement on which documents are relevant, that is, have a label of at least ``threshold``.
 
     Attributes:
-        both, first_only, second_only, neither: pairs that both call relevant, only one does, or none.
-        kappa: Cohen's.
+        both, first_only, second_only, neither: number of documents that both sides, only one, or neither call relevant.
+        kappa: Cohen's kappa.
     """
 
     threshold: int
@@ -127,20 +127,20 @@ class Binarised(Struct, frozen=True):
 
 
 class LabelAgreement(Struct, frozen=True):
-    """Two sets of labels, the first being the reference.
+    """Agreement of two sets of labels, the first of which is the reference.
 
-    Intervals are over queries: Wilson's of the share, of coefficients the jackknife's on Fisher's scale.
+    Intervals are over queries: Wilson's for the share, the jackknife on Fisher's scale for coefficients.
 
     Attributes:
-        n: things that both labelled, such as documents; all figures are of these.
-        queries: queries they belong to.
-        first_only, second_only: pairs that only one of the sets has.
+        n: number of items (such as documents) with a label in both sets; all figures use only these.
+        queries: number of queries of these items.
+        first_only, second_only: number of items with a label in only one set.
         scale: every whole number from the lowest to the highest label.
-        confusion: how often the first gave the row's label while the second gave the column's.
-        agreement: share of pairs with the same label.
-        kappa, kappa_linear, kappa_quadratic: Cohen's; disagreements all alike, by distance, by its square.
-        alpha, alpha_ordinal: Krippendorff's; labels as names, labels as an order.
-        binarised: agreement at each label of the scale but the lowest.
+        confusion: counts of items; rows are labels of the first set, columns labels of the second.
+        agreement: share of items with equal labels.
+        kappa, kappa_linear, kappa_quadratic: Cohen's kappa, unweighted and with weights.
+        alpha, alpha_ordinal: Krippendorff's alpha for nominal and for ordinal labels.
+        binarised: agreement with the threshold at each label of the scale except the lowest.
     """
 
     n: int
@@ -166,36 +166,36 @@ def label_agreement(
     mirrored: bool = False,
     clusters: Clusters = ALONE,
 ) -> LabelAgreement:
-    """Compare two sets of labels, each by query and thing.
+    """Compare two sets of labels, each by query and item.
 
     Args:
         first: the reference.
         second: the other set.
-        scale: all labels there are, if others than those from the lowest to the highest given.
-        mirrored: labels are verdicts, 1 for one side, -1 for the other and 0 for a tie. Which side an answer is
-            written on says nothing, so coefficients are of the counts averaged with their mirror image; the confusion
-            is of the labels as given, and there is nothing to binarise.
-        clusters: what queries are drawn in; where there are any, ``queries`` counts these.
+        scale: all possible labels; by default from the lowest to the highest label in the sets.
+        mirrored: labels are verdicts: 1 for one side, -1 for the other and 0 for a tie. The side of an answer is
+            arbitrary, so coefficients use the counts averaged with their mirror image; the confusion uses the labels
+            unchanged, and ``binarised`` is empty.
+        clusters: groups of queries that depend on each other; with clusters, ``queries`` counts the groups.
 
     Raises:
-        InputError: the labels reach over more steps than any scale has.
+        InputError: the labels span more than 101 values.
     """
     first, second = _clustered(first, clusters), _clustered(second, clusters)
     pairs = [
-        [(label, second[query_id][doc_id]) for doc_id, label in own.items() if doc_id in second[query_id]]
-        for query_id, own in first.items()
+        [(label, second[query_id][item]) for item, label in labels.items() if item in second[query_id]]
+        for query_id, labels in first.items()
         if query_id in second
     ]
-    pairs = [own for own in pairs if own]
-    scale = _scale(label for own in pairs for pair in own for label in pair) if scale is None else scale
+    pairs = [query_pairs for query_pairs in pairs if query_pairs]
+    scale = _scale(label for query_pairs in pairs for pair in query_pairs for label in pair) if scale is None else scale
     if mirrored and scale:
         scale = range(-max(map(abs, scale)), max(map(abs, scale)) + 1)
     tables = _tables(pairs, scale)
-    given = tables.sum(axis=0)
+    confusion = tables.sum(axis=0)
     if mirrored:
         tables = (tables + tables[:, ::-1, ::-1]) / 2
-    n = int(given.sum())
-    same = share_estimate(np.trace(tables, axis1=1, axis2=2), tables.sum(axis=(1, 2)))
+    n = int(confusion.sum())
+    agreement = share_estimate(np.trace(tables, axis1=1, axis2=2), tables.sum(axis=(1, 2)))
     kappa, linear, quadratic, alpha, ordinal = (
         _coefficient(statistic, tables)
         for statistic in (
@@ -212,8 +212,8 @@ def label_agreement(
         first_only=sum(map(len, first.values())) - n,
         second_only=sum(map(len, second.values())) - n,
         scale=tuple(scale),
-        confusion=tuple(tuple(int(count) for count in row) for row in given),
-        agreement=same,
+        confusion=tuple(tuple(int(count) for count in row) for row in confusion),
+        agreement=agreement,
         kappa=kappa,
         kappa_linear=linear,
         kappa_quadratic=quadratic,
@@ -224,7 +224,7 @@ def label_agreement(
 
 
 def _binarised(threshold: int, tables: Floats, place: int) -> Binarised:
-    """Relevant are the labels from ``place`` of the scale on."""
+    """Agreement if labels from index ``place`` of the scale on count as relevant."""
     halves = [slice(None, place), slice(place, None)]
     cells = [[tables[:, row, column].sum(axis=(1, 2)) for column in halves] for row in halves]
     halved = np.moveaxis(np.array(cells), -1, 0)
@@ -233,52 +233,54 @@ def _binarised(threshold: int, tables: Floats, place: int) -> Binarised:
 
 
 def _coefficient(statistic: Callable[[Floats], Floats], tables: Floats) -> Estimate:
-    """Of all tables together, from one table a query; no interval where no query changes it."""
+    """The statistic of the summed tables (one per query), with an interval unless no query changes it."""
     return jackknife_estimate(statistic, tables, COEFFICIENT, narrowest=_NO_WIDTH)
 
 
 def _alphas(tables: Floats, scale: range, level: MeasurementLevel) -> Floats:
-    """Of two raters that both labelled a pair, each pair's two labels coincide once either way round."""
+    """Krippendorff's alpha of two raters; their coincidences are the confusion plus its transpose."""
     return krippendorff_alphas(tables + tables.swapaxes(1, 2), np.array(scale, np.float64), level)
 
 
 def _tables(pairs: list[list[tuple[int, int]]], scale: range) -> Floats:
     tables = np.zeros((len(pairs), len(scale), len(scale)))
-    for table, own in zip(tables, pairs, strict=True):
-        places: NDArray[np.int64] = np.array(own, np.int64) - scale.start
+    for table, query_pairs in zip(tables, pairs, strict=True):
+        places: NDArray[np.int64] = np.array(query_pairs, np.int64) - scale.start
         np.add.at(table, (places[:, 0], places[:, 1]), 1)
     return tables
 
 
 def _scale(labels: Iterable[int]) -> range:
-    found = set(labels)
-    if not found:
+    distinct = set(labels)
+    if not distinct:
         return range(0)
-    least, most = min(found), max(found)
-    if most - least >= _MOST_LABELS:
-        raise InputError(f"labels from {least} to {most} are no scale: at most {_MOST_LABELS} labels")
-    return range(least, most + 1)
+    lowest, highest = min(distinct), max(distinct)
+    if highest - lowest >= _MOST_LABELS:
+        raise InputError(
+            f"labels from {lowest} to {highest} span too many values: a scale has at most {_MOST_LABELS} labels"
+        )
+    return range(lowest, highest + 1)
 
 
 def _clustered(labels: Mapping[str, Mapping[Any, int]], clusters: Clusters) -> Mapping[str, Mapping[Any, int]]:
-    """The same by cluster, each thing with its query."""
+    """Group the labels by cluster; items become (query_id, item)."""
     if not clusters:
         return labels
-    found: dict[str, dict[Any, int]] = {}
-    for query_id, own in labels.items():
-        in_cluster = found.setdefault(clusters.get(query_id, query_id), {})
-        in_cluster.update({(query_id, item): label for item, label in own.items()})
-    return found
+    by_cluster: dict[str, dict[Any, int]] = {}
+    for query_id, query_labels in labels.items():
+        cluster_labels = by_cluster.setdefault(clusters.get(query_id, query_id), {})
+        cluster_labels.update({(query_id, item): label for item, label in query_labels.items()})
+    return by_cluster
 
 
 class RaterAgreement(Struct, frozen=True):
-    """Krippendorff's alpha; intervals are the jackknife's over queries.
+    """Krippendorff's alpha of several raters, with jackknife intervals over queries.
 
     Attributes:
-        documents: (query, document) pairs that two judges or more labelled.
-        queries: queries they belong to.
-        alpha: labels as names.
-        alpha_ordinal: labels as an order.
+        documents: number of (query, document) pairs with labels of at least two judges.
+        queries: number of queries of these documents.
+        alpha: alpha for nominal labels.
+        alpha_ordinal: alpha for ordinal labels.
     """
 
     documents: int
@@ -293,20 +295,20 @@ def rater_agreement(
     mirrored: bool = False,
     clusters: Clusters = ALONE,
 ) -> RaterAgreement:
-    """Compare the labels of two judges or more, each by query and document (or any other thing).
+    """Compare the labels of two or more judges, each by query and document (or another item).
 
     Args:
-        raters: the labels of each.
-        mirrored: labels are verdicts, counted alike for both sides, see ``label_agreement``.
-        clusters: as of ``label_agreement``.
+        raters: the labels of each judge.
+        mirrored: labels are verdicts, see ``label_agreement``.
+        clusters: groups of queries that depend on each other.
     """
-    raters = [_clustered(own, clusters) for own in raters]
-    labels = np.array(sorted({label for own in raters for by_doc in own.values() for label in by_doc.values()}), float)
+    raters = [_clustered(rater, clusters) for rater in raters]
+    labels = np.array(sorted({label for rater in raters for docs in rater.values() for label in docs.values()}), float)
     if mirrored:
         labels = np.union1d(labels, -labels)
     documents, tables = 0, []
-    for query_id in dict.fromkeys(query_id for own in raters for query_id in own):
-        ratings = _ratings([own[query_id] for own in raters if query_id in own])
+    for query_id in dict.fromkeys(query_id for rater in raters for query_id in rater):
+        ratings = _ratings([rater[query_id] for rater in raters if query_id in rater])
         ratings = ratings[:, (~np.isnan(ratings)).sum(axis=0) > 1]
         if ratings.shape[1]:
             documents += ratings.shape[1]
@@ -323,21 +325,21 @@ def rater_agreement(
 
 
 def _ratings(raters: Sequence[Mapping[Item, int]]) -> Floats:
-    place = {doc_id: at for at, doc_id in enumerate(dict.fromkeys(doc_id for own in raters for doc_id in own))}
-    found = np.full((len(raters), len(place)), np.nan)
-    for row, own in zip(found, raters, strict=True):
-        row[[place[doc_id] for doc_id in own]] = list(own.values())
-    return found
+    column = {item: at for at, item in enumerate(dict.fromkeys(item for labels in raters for item in labels))}
+    ratings = np.full((len(raters), len(column)), np.nan)
+    for row, labels in zip(ratings, raters, strict=True):
+        row[[column[item] for item in labels]] = list(labels.values())
+    return ratings
 
 
 class LabelTable(Struct, frozen=True):
-    """How often a group of the first side's labels met a group of the second side's.
+    """Contingency table of the two sides' labels, in groups.
 
     Attributes:
         rows: names of the first side's groups, such as ``4-5``.
-        columns: names of the second side's.
-        counts: shape (rows, columns).
-        kappa: Cohen's kappa, where rows and columns mean the same; ``None`` where it is not defined.
+        columns: names of the second side's groups.
+        counts: number of items, shape (rows, columns).
+        kappa: Cohen's kappa; ``None`` if undefined.
     """
 
     rows: tuple[str, ...]
@@ -347,7 +349,7 @@ class LabelTable(Struct, frozen=True):
 
 
 def graded_table(agreement: LabelAgreement) -> LabelTable:
-    """Every label that the first side gave against every one of the second, the highest first; kappa as they are."""
+    """Table of all labels of both sides, highest first, with the kappa of the ungrouped labels."""
     counts = _confusion(agreement)[::-1, ::-1]
     labels = np.array(agreement.scale[::-1], np.int64)
     rows, columns = counts.any(axis=1), counts.any(axis=0)
@@ -360,12 +362,12 @@ def graded_table(agreement: LabelAgreement) -> LabelTable:
 
 
 def binarised_table(agreement: LabelAgreement, *, least_first: int, least_second: int) -> LabelTable:
-    """Relevant or not on each side: labels of at least the given ones count as relevant."""
+    """Two-by-two table of relevant and other items; each side has its own lowest relevant label."""
     counts, scale = _confusion(agreement), np.array(agreement.scale, np.int64)
-    sides = [[scale >= least, scale < least] for least in (least_first, least_second)]
+    sides = [[scale >= threshold, scale < threshold] for threshold in (least_first, least_second)]
     table = [[counts[np.ix_(row, column)].sum() for column in sides[1]] for row in sides[0]]
-    given = [scale[counts.any(axis=1 - side)].tolist() for side in (0, 1)]
-    rows, columns = _sides(given[0], least_first), _sides(given[1], least_second)
+    present = [scale[counts.any(axis=1 - side)].tolist() for side in (0, 1)]
+    rows, columns = _sides(present[0], least_first), _sides(present[1], least_second)
     return LabelTable(rows, columns, np.array(table, np.int64), cohen_kappa(table))
 
 
@@ -374,10 +376,10 @@ def _confusion(agreement: LabelAgreement) -> NDArray[np.int64]:
     return np.array(agreement.confusion, np.int64).reshape(size, size)
 
 
-def _sides(labels: Sequence[int], least: int) -> tuple[str, str]:
+def _sides(labels: Sequence[int], threshold: int) -> tuple[str, str]:
     return (
-        _span([label for label in labels if label >= least], f">={least}"),
-        _span([label for label in labels if label < least], f"<{least}"),
+        _span([label for label in labels if label >= threshold], f">={threshold}"),
+        _span([label for label in labels if label < threshold], f"<{threshold}"),
     )
 
 

@@ -1,4 +1,4 @@
-"""A figure, how sure it is, and what that rests on."""
+"""Estimates: a figure with its interval, number of observations and method."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 from numpy.typing import NDArray
 
-Own = TypeVar("Own", bound="Estimate")
+EstimateT = TypeVar("EstimateT", bound="Estimate")
 
 PROVENANCE: Final = ("n", "method")
-"""Fields that no file has: what a board says once of all its figures would stand beside each of them."""
+"""Fields left out of files: a board states them once for all its figures."""
 
 
 class Estimate(Struct, frozen=True, eq=False):
-    """A figure with its interval; ``None`` where it is not defined, or nothing shows how it varies.
+    """A figure with its interval. Equality compares only the value and the ends of the interval.
 
     Attributes:
-        value: the figure.
-        low, high: ends of its interval, at 95 % unless its maker says otherwise.
-        n: independent units behind it, as a rule queries.
-        method: where the interval comes from, such as ``bootstrap``. Figures are equal by value and ends alone.
+        value: the figure; ``None`` if undefined.
+        low, high: ends of the interval, 95 % by default; ``None`` if the data do not show how the figure varies.
+        n: number of independent units, usually queries.
+        method: method of the interval, such as ``bootstrap``.
     """
 
     value: float | None
@@ -38,41 +38,41 @@ class Estimate(Struct, frozen=True, eq=False):
         return hash(self._shown())
 
     def _shown(self) -> tuple[Any, ...]:
-        return tuple(own for name, own in asdict(self).items() if name not in PROVENANCE)
+        return tuple(part for name, part in asdict(self).items() if name not in PROVENANCE)
 
-    def negated(self: Own) -> Own:
-        """The estimate of the figure with the other sign."""
+    def negated(self: EstimateT) -> EstimateT:
+        """The estimate with the opposite sign."""
         value, low, high = (None if bound is None else -bound for bound in (self.value, self.high, self.low))
         return replace(self, value=value, low=low, high=high)
 
-    def within(self: Own, least: float, most: float) -> Own:
-        """The estimate of a figure that cannot lie beyond these ends."""
+    def within(self: EstimateT, least: float, most: float) -> EstimateT:
+        """The estimate with value and interval clipped to [least, most]."""
         points = (self.value, self.low, self.high)
         value, low, high = (None if point is None else min(most, max(least, point)) for point in points)
         return replace(self, value=value, low=low, high=high)
 
 
 class Coefficient(Estimate, frozen=True):
-    """A correlation with a test.
+    """A correlation coefficient with a test.
 
     Attributes:
-        p_value: two-sided, of no correlation; ``None`` where no test is valid.
+        p_value: two-sided p-value of no correlation; ``None`` if no test is valid.
     """
 
     p_value: float | None = None
 
 
 NO_COEFFICIENT: Final = Coefficient(None)
-"""Where a correlation is not defined."""
+"""The coefficient of an undefined correlation."""
 
 
 class Drawn(Struct, frozen=True, eq=False):
-    """A method's scores.
+    """A method's scores of all agents, with bootstrap samples.
 
     Attributes:
-        agents: names, in the order of scores.
-        points: shape (agents,).
-        samples: on resampled queries, shape (samples, agents).
+        agents: names, in the order of the scores.
+        points: scores, shape (agents,).
+        samples: scores on resampled queries, shape (samples, agents).
     """
 
     name: str

@@ -1,14 +1,14 @@
-"""Several looks at a growing sample that may each decide: the level that each look is worth.
+"""Alpha spending: the confidence level of each look when a growing sample is tested several times.
 
-A sequence of looks at fixed 95 % intervals is wrong far more often than one. Alpha spending (Lan and DeMets 1983,
-Biometrika 70; Jennison and Turnbull 2000, *Group Sequential Methods*, chapters 7 and 19) gives each look a part of what
-one look may err: by the time t, the share of all queries that is judged, it has spent
+Repeated looks at fixed 95 % intervals are wrong far more often than a single look. Alpha spending (Lan and DeMets 1983,
+Biometrika 70; Jennison and Turnbull 2000, *Group Sequential Methods*, chapters 7 and 19) divides the error probability
+among the looks. At time t, the share of all queries judged so far, the looks have spent
 
-    a(t) = 2 - 2 Phi(z / sqrt(t)),   z the quantile of one look, on each side,
+    a(t) = 2 - 2 Phi(z / sqrt(t))   on each side, where z is the quantile of a single look,
 
-after O'Brien and Fleming: hardly anything early, so that the last look is nearly as strong as a single one. The number
-and the times of looks need not be planned, only how many queries there are in all. At each look the one-look interval
-is taken at that look's own level.
+as O'Brien and Fleming propose. Early looks spend hardly anything, so the last look is nearly as powerful as a single
+one. Only the total number of queries must be known in advance, not the number or times of looks. Each look uses the
+single-look interval at its own level.
 """
 
 from __future__ import annotations
@@ -23,43 +23,42 @@ import scipy
 from retrieval_eval.stats.arrays import Floats
 
 _POINTS: Final = 401
-"""Of the grid on which the density of what has not been decided is kept."""
+"""Number of grid points for the density of the undecided walk."""
 _FARTHEST: Final = 8.0
-"""Standard errors beyond which nothing ever lies."""
+"""Largest distance from 0 of the grid, in standard errors."""
 _LEAST: Final = 1e-15
 
 
 def level_of_look(times: Sequence[float], level: float) -> float:
-    """The level of the interval at the last of several looks, so that all of them together err as one at ``level``.
+    """Confidence level of the last of several looks, so that all looks together have the coverage ``level``.
 
     Args:
-        times: of all looks so far, rising: the share of the queries in all that was judged at each, above 0 and at
-            most 1.
-        level: of one look.
+        times: the share of all queries that was judged at each look so far, ascending, in (0, 1].
+        level: confidence level of a single look.
 
     Raises:
-        ValueError: times do not rise, or lie outside their range.
+        ValueError: times are not ascending or outside their range.
     """
     if (
         not times
-        or any(late <= early for early, late in zip([0.0, *times], times, strict=False))
+        or any(later <= earlier for earlier, later in zip([0.0, *times], times, strict=False))
         or times[-1] > 1 + 1e-9
     ):
-        raise ValueError("times of looks must rise from above 0 to at most 1")
+        raise ValueError("times of looks must be ascending, above 0 and at most 1")
     alpha = (1 - level) / 2
     grid = density = np.zeros(0)
-    before = spent = reached = 0.0
+    previous = spent = boundary = 0.0
     for time in times:
-        by_now = float(2 * scipy.special.ndtr(scipy.special.ndtri(alpha / 2) / math.sqrt(min(time, 1.0))))
-        own, spent = by_now - spent, by_now
-        reached = _boundary(grid, density, time - before, math.sqrt(time), own)
-        grid, density = _undecided(grid, density, time - before, math.sqrt(time), reached)
-        before = time
-    return 1 - 2 * float(scipy.special.ndtr(-reached / math.sqrt(before)))
+        spent_now = float(2 * scipy.special.ndtr(scipy.special.ndtri(alpha / 2) / math.sqrt(min(time, 1.0))))
+        increment, spent = spent_now - spent, spent_now
+        boundary = _boundary(grid, density, time - previous, math.sqrt(time), increment)
+        grid, density = _undecided(grid, density, time - previous, math.sqrt(time), boundary)
+        previous = time
+    return 1 - 2 * float(scipy.special.ndtr(-boundary / math.sqrt(previous)))
 
 
 def _boundary(grid: Floats, density: Floats, step: float, sd: float, spent: float) -> float:
-    """Where the walk must be at this look to decide, so that it is there with the probability ``spent``."""
+    """The boundary that the walk crosses at this look with probability ``spent``."""
     if spent < _LEAST:
         return _FARTHEST * sd
     if not grid.size:
@@ -72,9 +71,9 @@ def _boundary(grid: Floats, density: Floats, step: float, sd: float, spent: floa
     return float(scipy.optimize.brentq(excess, -_FARTHEST * sd, _FARTHEST * sd))
 
 
-def _undecided(grid: Floats, density: Floats, step: float, sd: float, reached: float) -> tuple[Floats, Floats]:
-    """Density of the walk below the boundary after this step: a grid, and its values."""
-    places = np.linspace(-_FARTHEST * sd, reached, _POINTS)
+def _undecided(grid: Floats, density: Floats, step: float, sd: float, boundary: float) -> tuple[Floats, Floats]:
+    """Density of the walk below the boundary after this look: grid points and values."""
+    places = np.linspace(-_FARTHEST * sd, boundary, _POINTS)
     spread = math.sqrt(2 * math.pi * step)
     if not grid.size:
         return places, np.exp(-(places**2) / (2 * step)) / spread

@@ -1,17 +1,17 @@
-"""The interval of a mean of bounded figures, such as scores from 0 to 1 or win shares: one method for all of them.
+"""The interval of a mean of bounded figures, such as scores from 0 to 1 or win shares.
 
-Student's t misses too often where scores lie near an end of their scale or few queries decide: with 20 queries and a
-mean of 0.92 it holds the truth in 76 to 92 %, and where 5 % of queries are lost whole, what is not worse by its lower
-end is worse in up to 36 %. So each end is the farther of two:
+Student's t is unreliable if scores are near an end of their scale or few queries decide. With 20 queries and a mean of
+0.92 it covers the true mean in 76 to 92 %. If 5 % of queries are complete losses, its lower end passes a worse system
+as "not worse" in up to 36 %. So each end of the interval is the farther of two:
 
 - the empirical likelihood (Owen 2001, *Empirical Likelihood*, sections 2.9 and 3.3) of the figures and of ``UNSEEN``
-  further ones at that end of the scale. Chen, Variyath and Abraham (2008, J. Computational and Graphical Statistics 17)
-  add such a figure to let the likelihood exist. The end lies where the log-likelihood ratio reaches t^2 / 2, for
-  Student's t of n - 1 degrees of freedom.
-- as if all that is not lost were as good as the best: the share kept, by the interval of Clopper and Pearson (1934,
-  Biometrika 26), which is exact for rare, whole losses and for figures that never vary.
+  additional figures at that end of the scale. Chen, Variyath and Abraham (2008, J. Computational and Graphical
+  Statistics 17) add such a figure so that the likelihood exists. The end is where the log-likelihood ratio reaches
+  t^2 / 2, for Student's t with n - 1 degrees of freedom.
+- the end if every figure that is not a complete loss equalled the best one: the interval of Clopper and Pearson (1934,
+  Biometrika 26) for the share of these figures. It is exact for rare, complete losses and for constant figures.
 
-``benchmarks/coverage.py`` and ``benchmarks/gate.py`` show what it holds.
+``benchmarks/coverage.py`` and ``benchmarks/gate.py`` measure its coverage.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ from retrieval_eval.stats.estimate import Estimate
 
 METHOD: Final = "empirical likelihood"
 UNSEEN: Final = 0.25
-"""Figures at the end of the scale that are added. More would miss what Student's t finds: with 1 a loss of 0.17 on 30
-queries is seen in 40 %, with 0.25 in 85 %. Fewer would pass too much that is worse where losses are rare and whole."""
+"""Number of figures added at the end of the scale. More would lower the power: a loss of 0.17 on 30 queries is detected
+in 40 % with 1, and in 85 % with 0.25. Fewer would pass too many worse systems if losses are rare and complete."""
 LOST: Final = 0.1
-"""Figures up to here count as lost altogether."""
+"""Figures up to this value count as complete losses."""
 _LARGEST_LOG: Final = 60.0
 
 
 def mean_interval(figures: Floats, level: float = 0.95, *, times: float = 1.0) -> Interval:
-    """Interval of the mean of figures from 0 to 1, shape (n,), as if each were there so many times."""
+    """Interval of the mean of figures from 0 to 1, shape (n,), as if each occurred ``times`` times."""
     return _low(figures, level, times), 1 - _low(1 - figures, level, times)
 
 
 def ratio_estimate(parts: ArrayLike, wholes: ArrayLike, ends: Interval = (0.0, 1.0)) -> Estimate:
-    """``sum(parts) / sum(wholes)`` of clusters, such as the mean over the turns of conversations, with its interval.
+    """``sum(parts) / sum(wholes)`` over clusters, such as the mean over all turns of conversations, with its interval.
 
-    The interval is that of the mean of what each cluster contributes, ``m + (part - m * whole) / mean(wholes)``.
+    The interval is that of the mean of the clusters' contributions, ``m + (part - m * whole) / mean(wholes)``.
 
     Args:
-        parts: sums of figures of each cluster, shape (clusters,).
-        wholes: their numbers; a cluster without any is left out.
-        ends: of the scale of a figure.
+        parts: sum of the figures of each cluster, shape (clusters,).
+        wholes: number of figures of each cluster; clusters with 0 are left out.
+        ends: ends of a figure's scale.
 
     Returns:
-        Without an interval for fewer than two clusters.
+        An estimate; without an interval for fewer than two clusters.
     """
     part, whole = np.asarray(parts, np.float64), np.asarray(wholes, np.float64)
     part, whole = part[whole > 0], whole[whole > 0]
@@ -69,21 +69,21 @@ def ratio_estimate(parts: ArrayLike, wholes: ArrayLike, ends: Interval = (0.0, 1
 
 
 def mean_estimates(values: Floats, unit: NDArray[np.int64], ends: Interval | None = None) -> tuple[Estimate, ...]:
-    """Means over queries of what is defined, with their intervals.
+    """Means over queries with intervals, ignoring NaN.
 
     Args:
-        values: shape (figures, queries), NaN where there is none.
+        values: shape (figures, queries), NaN if undefined.
         unit: the cluster of each query, see ``units_of``.
-        ends: of the scale; by default from 0 to 1, or as far as the values reach.
+        ends: ends of the scale; by default 0 and 1, or further out if the values are.
     """
     known = ~np.isnan(values)
     if ends is None:
-        seen = values[known]
-        ends = min(0.0, float(seen.min(initial=0.0))), max(1.0, float(seen.max(initial=1.0)))
+        scores = values[known]
+        ends = min(0.0, float(scores.min(initial=0.0))), max(1.0, float(scores.max(initial=1.0)))
     size = int(unit.max(initial=-1)) + 1
     return tuple(
-        ratio_estimate(np.bincount(unit[there], own[there], size), np.bincount(unit[there], minlength=size), ends)
-        for own, there in zip(values, known, strict=True)
+        ratio_estimate(np.bincount(unit[defined], row[defined], size), np.bincount(unit[defined], minlength=size), ends)
+        for row, defined in zip(values, known, strict=True)
     )
 
 
@@ -91,16 +91,18 @@ def _low(x: Floats, level: float, times: float) -> float:
     units = times * x.size
     if units <= 1 or not x.any():
         return 0.0
-    lost = times * float((x <= LOST).sum())
-    kept = 1 - float(scipy.special.betaincinv(lost + 1, units - lost, (1 + level) / 2)) if lost < units else 0.0
-    return min(kept * float(x.max()), _likely(x, student(level, units) ** 2 / 2, times))
+    losses = times * float((x <= LOST).sum())
+    kept_share = (
+        1 - float(scipy.special.betaincinv(losses + 1, units - losses, (1 + level) / 2)) if losses < units else 0.0
+    )
+    return min(kept_share * float(x.max()), _likelihood_low(x, student(level, units) ** 2 / 2, times))
 
 
-def _likely(x: Floats, allowed: float, times: float) -> float:
-    """The lowest mean that the likelihood allows.
+def _likelihood_low(x: Floats, allowed: float, times: float) -> float:
+    """The lowest mean whose log-likelihood ratio is at most ``allowed``.
 
-    Weights 1 / (1 + t x), divided by their sum, are the likeliest ones of mean m; as t goes from 0 on, m falls from the
-    mean to 0 and their log-likelihood ratio grows without bound.
+    The weights 1 / (1 + t x), divided by their sum, maximise the likelihood for some mean m. As t increases from 0, m
+    falls from the sample mean to 0 and the log-likelihood ratio grows without bound.
     """
     total = times * x.size + UNSEEN
 

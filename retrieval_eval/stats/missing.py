@@ -26,17 +26,17 @@ from retrieval_eval.stats.bootstrap import ALONE, Clusters, units_of
 from retrieval_eval.stats.significance import holm
 
 LEVEL: Final = 0.05
-"""Below this p-value, after Holm's correction, a share differs by more than chance."""
+"""Significance level for p-values after Holm's correction."""
 _ROUNDING: Final = 1e-7
 
 
 class Gaps(Struct, frozen=True, eq=False):
-    """Judgments by agent and query.
+    """Numbers of requested and missing judgments by agent and query.
 
     Attributes:
-        agents, queries: of the rows and columns.
-        wanted: that a score rests on, shape (agents, queries).
-        missing: those of them that failed or were never made; likewise.
+        agents, queries: names of the rows and columns.
+        wanted: judgments that a score needs, shape (agents, queries).
+        missing: judgments of these that failed or were never made, shape (agents, queries).
     """
 
     agents: tuple[str, ...]
@@ -45,26 +45,26 @@ class Gaps(Struct, frozen=True, eq=False):
     missing: Ints
 
     def of(self, agent: str) -> tuple[int, int]:
-        """How many are missing, and of how many."""
+        """An agent's number of missing judgments, and of all that it needs."""
         if agent not in self.agents:
             return 0, 0
         row = self.agents.index(agent)
         return int(self.missing[row].sum()), int(self.wanted[row].sum())
 
     def among(self, agents: Sequence[str]) -> Gaps:
-        """The same of these agents alone."""
+        """The gaps of a subset of the agents."""
         rows = [self.agents.index(agent) for agent in agents if agent in self.agents]
         names = tuple(self.agents[row] for row in rows)
         return Gaps(names, self.queries, self.wanted[rows], self.missing[rows])
 
 
 def gaps_of(judged: Iterable[tuple[str, str, bool]]) -> Gaps:
-    """Of agents and queries with a judgment each, and whether it is there."""
+    """Count judgments given as (agent, query, whether the judgment exists)."""
     counts: dict[tuple[str, str], list[int]] = {}
-    for agent, query_id, there in judged:
-        own = counts.setdefault((agent, query_id), [0, 0])
-        own[0] += 1
-        own[1] += not there
+    for agent, query_id, exists in judged:
+        cell = counts.setdefault((agent, query_id), [0, 0])
+        cell[0] += 1
+        cell[1] += not exists
     agents, queries = (tuple(sorted({key[place] for key in counts})) for place in (0, 1))
     cells = np.array([[counts.get((agent, query), (0, 0)) for query in queries] for agent in agents], np.int64)
     wanted, missing = np.moveaxis(cells.reshape(len(agents), len(queries), 2), -1, 0)
@@ -72,14 +72,14 @@ def gaps_of(judged: Iterable[tuple[str, str, bool]]) -> Gaps:
 
 
 class MissingShare(Struct, frozen=True):
-    """What one agent lacks of one score beside all others.
+    """One agent's share of missing judgments for one score, compared with all other agents.
 
     Attributes:
-        score: its name.
-        missing, wanted: of the agent's judgments.
-        others_missing, others_wanted: of all other agents'.
-        p: that the shares differ so far by chance, corrected for all that is looked at.
-        p_alone: the same if no two judgments failed together.
+        score: name of the score.
+        missing, wanted: number of missing and of all judgments of the agent.
+        others_missing, others_wanted: the same numbers for all other agents together.
+        p: p-value of equal shares, with judgments clustered by query, corrected for all agents and scores.
+        p_alone: the same p-value with all judgments independent.
     """
 
     score: str
@@ -93,43 +93,47 @@ class MissingShare(Struct, frozen=True):
 
     @property
     def more(self) -> bool:
-        """Whether the agent lacks a larger share than the others."""
+        """Whether the agent's share of missing judgments is larger than the others'."""
         return self.missing * self.others_wanted > self.others_missing * self.wanted
 
     @property
     def uneven(self) -> bool:
-        """Whether it lacks more by more than chance."""
+        """Whether the agent's share is significantly larger."""
         return self.more and self.p < LEVEL
 
     @property
     def doubtful(self) -> bool:
-        """Whether it lacks more, and a few queries may be why."""
+        """Whether the share is significantly larger only without clustering, so that a few queries may explain it."""
         return self.more and self.p_alone < LEVEL <= self.p
 
 
 def shares(gaps: Mapping[str, Gaps], clusters: Clusters = ALONE) -> tuple[MissingShare, ...]:
-    """Every agent's share of every score of which anything is missing, by the score's name."""
-    found: list[MissingShare] = []
-    for name, own in gaps.items():
-        if not own.missing.any() or len(own.agents) < 2:
+    """Each agent's share of missing judgments for each score that has any; ``gaps`` are by name of the score."""
+    agent_shares: list[MissingShare] = []
+    for name, score_gaps in gaps.items():
+        if not score_gaps.missing.any() or len(score_gaps.agents) < 2:
             continue
-        unit = units_of(own.queries, clusters)
-        missing, wanted = (np.array([np.bincount(unit, row) for row in table]) for table in (own.missing, own.wanted))
-        for row, agent in enumerate(own.agents):
-            rest = np.arange(len(own.agents)) != row
-            ours, theirs = missing[row], missing[rest].sum(axis=0)
-            of_ours, of_theirs = wanted[row], wanted[rest].sum(axis=0)
-            counts = [int(count.sum()) for count in (ours, of_ours, theirs, of_theirs)]
-            if of_ours.any() and of_theirs.any():
-                effect = max(1.0, _design_effect(ours, of_ours), _design_effect(theirs, of_theirs))
+        unit = units_of(score_gaps.queries, clusters)
+        missing, wanted = (
+            np.array([np.bincount(unit, row) for row in table]) for table in (score_gaps.missing, score_gaps.wanted)
+        )
+        for row, agent in enumerate(score_gaps.agents):
+            rest = np.arange(len(score_gaps.agents)) != row
+            missing_here, missing_there = missing[row], missing[rest].sum(axis=0)
+            wanted_here, wanted_there = wanted[row], wanted[rest].sum(axis=0)
+            counts = [int(count.sum()) for count in (missing_here, wanted_here, missing_there, wanted_there)]
+            if wanted_here.any() and wanted_there.any():
+                effect = max(
+                    1.0, _design_effect(missing_here, wanted_here), _design_effect(missing_there, wanted_there)
+                )
                 clustered = _fisher(*(round(count / effect) for count in counts))
-                found.append(MissingShare(name, agent, *counts, clustered, _fisher(*counts)))  # type: ignore[call-arg]
-    corrected = (holm(np.array([getattr(own, name) for own in found])).tolist() for name in ("p", "p_alone"))
-    return tuple(replace(own, p=p, p_alone=alone) for own, p, alone in zip(found, *corrected, strict=True))
+                agent_shares.append(MissingShare(name, agent, *counts, clustered, _fisher(*counts)))  # type: ignore[call-arg]
+    corrected = (holm(np.array([getattr(share, name) for share in agent_shares])).tolist() for name in ("p", "p_alone"))
+    return tuple(replace(share, p=p, p_alone=alone) for share, p, alone in zip(agent_shares, *corrected, strict=True))
 
 
 def _design_effect(missing: Floats, wanted: Floats) -> float:
-    """How many times as much a share varies between units as one of independent judgments would."""
+    """The variance of a share between units, relative to that of independent judgments."""
     units, size, share = int((wanted > 0).sum()), wanted.sum(), missing.sum() / wanted.sum()
     spread = share * (1 - share)
     if not spread or units < 2:
@@ -137,35 +141,37 @@ def _design_effect(missing: Floats, wanted: Floats) -> float:
     return float(((missing - share * wanted) ** 2).sum() / size / spread * units / (units - 1))
 
 
-def _fisher(lost: int, n: int, also: int, m: int) -> float:
-    """Two-sided p-value of two shares, ``lost`` of ``n`` and ``also`` of ``m``."""
-    total = lost + also
+def _fisher(missing: int, n: int, others_missing: int, m: int) -> float:
+    """Two-sided p-value of Fisher's exact test of two shares, ``missing / n`` and ``others_missing / m``."""
+    total = missing + others_missing
     first = np.arange(max(0, total - m), min(total, n) + 1)
     log = _log_choose(n, first) + _log_choose(m, total - first) - _log_choose(n + m, total)
     chances = np.exp(log - scipy.special.logsumexp(log))
-    return min(1.0, float(chances[chances <= chances[lost - first[0]] * (1 + _ROUNDING)].sum()))
+    return min(1.0, float(chances[chances <= chances[missing - first[0]] * (1 + _ROUNDING)].sum()))
 
 
 def _log_choose(n: int, k: Ints | int) -> Floats:
-    found: Floats = (
+    logarithm: Floats = (
         scipy.special.gammaln(n + 1)
         - scipy.special.gammaln(np.add(k, 1))
         - scipy.special.gammaln(n - np.asarray(k) + 1)
     )
-    return found
+    return logarithm
 
 
 def over_the_known(share: Floats, least: Floats, most: Floats) -> Floats:
-    """A share of parts, some of which lack judgments: exact where these leave nothing open, else over the others.
+    """A share of parts with missing judgments: the exact value if both bounds agree, else ``share``.
 
-    Where the best of several judgments decides of a part (whether any passage answers a question, whether any citation
-    supports a sentence), a part that lacks a judgment may be known all the same, as one of the others is the best there
-    can be. Such parts are in the bounds and not in the share: the more judgments fail, the more of the known parts
-    would be good ones. With four passages, of which 30 % of the grades fail, a cover of 0.30 would look like 0.51, with
-    60 % like 0.85; over the parts that lack none it stays 0.30. A single share may so lie outside its bounds. To move
-    it there would raise the mean again, to 0.36, since what is known is mostly good.
+    The best of several judgments decides about a part (does any passage answer a question, does any citation support a
+    sentence). So a part with a missing judgment can be known, because another judgment is already the best possible.
+    Such parts count in the bounds but not in the share, because they are always good: the more judgments fail, the more
+    of them there are among the known parts. If 30 % of the grades of four passages fail, a cover of 0.30 would become
+    0.51, and with 60 % 0.85; over the parts without missing judgments it stays 0.30. A single share may therefore be
+    outside its bounds. Clipping it to the bounds would bias the mean again, to 0.36.
 
-    ``share`` is over the parts of which no judgment is missing, NaN without any. ``least`` and ``most`` are of all
-    parts, whatever the missing judgments would say.
+    Args:
+        share: share over the parts without missing judgments; NaN if there are none.
+        least: lowest possible share over all parts.
+        most: highest possible share over all parts.
     """
     return np.where(least == most, least, share)

@@ -1,24 +1,23 @@
-"""A new system against an old one on the same queries: what their differences allow to be said, with a margin.
+"""Paired comparison of a new system with an old one on the same queries, with a non-inferiority margin.
 
-A query is the unit: whatever was judged on it, by several judges and in both orders, is one difference d_1, ..., d_n of
-new less old, which lies between -reach and reach. A figure x_i = (1 + d_i / reach) / 2 lies in [0, 1] then, and a
-gambler who doubts that its mean is m or less stakes a share s of the capital on each query:
+The unit is a query. All judgments of a query, by several judges and in both orders, give one difference d_1, ..., d_n,
+new minus old, between -reach and reach. The figures x_i = (1 + d_i / reach) / 2 are then in [0, 1]. A gambler who bets
+against the hypothesis that their mean is at most m stakes a share s of the capital on each query:
 
     log capital(m, s) = sum_i log(1 + s (x_i / m - 1)),   0 <= s < 1.
 
-Both intervals are made of that, each end by itself; ties and queries that all say the same are no special case.
+All intervals are built from this capital, each end separately. Ties and equal differences need no special case.
 
-- *One look*, once all queries are judged: the empirical likelihood, as for every mean (``means.mean_interval``). It is
-  the capital of the stake that is best in hindsight, of the queries and of a part of one more with the worst possible
-  figure.
-- *Several looks* at a number of queries that is known beforehand: the same at the level that alpha spending leaves to
-  this look (``looks``).
-- *Any number of looks*, while queries are judged one after another in an order drawn beforehand: the mean capital over
-  stakes fixed beforehand, which ever reaches 2 / (1 - level) with a probability of (1 - level) / 2 at most, whatever
-  the figures are (Ville's inequality; Waudby-Smith and Ramdas 2024, JRSS B 86). ``arena.ratings.evidence`` is the same
-  at m = 1/2.
+- *One look* after all queries are judged: the empirical likelihood, as for every mean (``means.mean_interval``). It is
+  the capital of the best stake in hindsight, for the queries and a fraction of one more query with the worst figure.
+- *Several looks* at a number of queries that is known in advance: the same interval at the level that alpha spending
+  assigns to this look (``looks``).
+- *Any number of looks*, with queries judged one by one in a random order fixed in advance: the mean capital over a
+  fixed set of stakes. The probability that it ever reaches 2 / (1 - level) is at most (1 - level) / 2, for any
+  distribution of the figures (Ville's inequality; Waudby-Smith and Ramdas 2024, JRSS B 86).
+  ``arena.ratings.evidence`` is the case m = 1/2.
 
-``benchmarks/gate.py`` shows what both hold, and what looking often costs.
+``benchmarks/gate.py`` measures the coverage of the intervals and the cost of repeated looks.
 """
 
 from __future__ import annotations
@@ -41,31 +40,31 @@ from retrieval_eval.stats.means import METHOD, mean_interval
 GateVerdict: TypeAlias = Literal["better", "not worse", "worse", "undecided"]
 
 STAKES: Final[Floats] = np.geomspace(0.05, 1.8, 8) / 2
-"""Shares of what may be staked. The best on a win share p against one half is about 2p - 1."""
+"""Stakes, as shares of the largest one. The best stake on a win share p against one half is about 2p - 1."""
 SEVERAL_LOOKS: Final = "alpha spending"
 ANY_LOOK: Final = "confidence sequence"
 MOST: Final = 1_000_000
-"""Queries beyond which nobody asks for more."""
+"""Largest number of queries that is considered when more are needed."""
 _POWER: Final = 0.8
 _SMALLEST: Final = 1e-9
 
 
 class Paired(Struct, frozen=True):
-    """What paired differences allow to be said.
+    """Result of a paired comparison.
 
     Attributes:
-        difference: mean of new less old; ``n`` queries. Without an interval for fewer than two, and no value for none.
-        verdict: by the interval: ``better`` above 0, else ``not worse`` above -margin, else ``worse`` below 0, else
-            ``undecided``. Of these each of the first three is wrong with a probability of (1 - level) / 2 at most. A
-            verdict that what is missing alone could turn round, were all of it lost or all won, does not stand: neither
-            chance, nor what is missing, could by itself turn one that does.
-        margin: how much worse still passes, in units of the differences.
-        wins, ties, losses: queries on which new is better, as good, worse.
-        missing: queries without a difference.
-        ends: the least and the most that the mean over all queries can be, whatever is missing; ``None`` without any.
-        unsure: whether what is missing, and not the interval, keeps it from a verdict.
-        more: further queries that would decide with a probability of 80 % if they turn out like these; ``None`` where
-            it is decided, no number would, or fewer than two queries show how they vary.
+        difference: mean of new minus old over ``n`` queries; no value without queries, no interval below two.
+        verdict: by the interval: ``better`` if it is above 0, else ``not worse`` if it is above -margin, else ``worse``
+            if it is below 0, else ``undecided``. Each of the first three is wrong with a probability of at most
+            (1 - level) / 2. The verdict must also hold if all missing queries were lost, and if all were won; otherwise
+            it is ``undecided``.
+        margin: how much worse the new system may be and still pass, in units of the differences.
+        wins, ties, losses: number of queries where the new system is better, equal, worse.
+        missing: number of queries without a difference.
+        ends: lowest and highest possible mean over all queries, given the missing ones; ``None`` without queries.
+        unsure: whether the verdict is undecided only because of missing queries.
+        more: number of additional queries for a decision with 80 % probability, if they are like the present ones;
+            ``None`` if the interval already decides, no number would suffice, or there are fewer than two queries.
     """
 
     difference: Estimate
@@ -92,23 +91,23 @@ def paired(
     looks: Sequence[float] = (),
     any_look: bool = False,
 ) -> Paired:
-    """Compare two systems by the differences of new less old.
+    """Compare two systems by their differences, new minus old.
 
     Args:
-        differences: one of each query, shape (queries,), in any order.
-        margin: how much worse still passes, from 0 to below ``reach``.
-        missing: further queries of which nothing is known.
-        known: the share of each query that its difference is of, where a query is a conversation and turns are missing.
-        reach: the largest difference there can be: 1/2 for win shares less one half, 1 for scores from 0 to 1.
-        level: of the interval; with several looks of all of them together.
-        bounds: the least and the most that the difference of each query can be, also of those without one, shape (2,
-            queries); in place of ``known``, which takes what is missing for lost or won as a whole.
-        looks: the share of all queries that was judged at each look so far, this one last; see ``level_of_look``.
-        any_look: whether the interval must hold however often one looks while queries are added.
+        differences: one difference per query, shape (queries,), in any order.
+        margin: how much worse the new system may be and still pass, in [0, reach).
+        missing: number of additional queries without a difference.
+        known: the share of each query that its difference covers, below 1 for conversations with missing turns.
+        reach: largest possible difference: 1/2 for win shares minus one half, 1 for scores from 0 to 1.
+        level: confidence level of the interval; with ``looks``, of all looks together.
+        bounds: lowest and highest possible difference of each query, those without a difference included, shape (2,
+            queries). Replaces ``known``, which counts missing turns as completely lost or won.
+        looks: the share of all queries that was judged at each look, the present one last; see ``level_of_look``.
+        any_look: whether the interval must be valid for any number of looks while queries are added.
 
     Raises:
-        InputError: a margin or level outside its range.
-        ValueError: a difference beyond ``reach``.
+        InputError: the margin or level is outside its range.
+        ValueError: a difference is larger than ``reach``.
     """
     if not 0 <= margin < reach:
         raise InputError(f"the margin must be at least 0 and below {reach:g}, not {margin:g}")
@@ -122,27 +121,27 @@ def paired(
     share = np.broadcast_to(np.asarray(known, np.float64), x.shape)
     unknown = missing + float((1 - share).sum())
     if bounds is not None:
-        lost, won = np.clip((1 + np.asarray(bounds, np.float64).mean(axis=1) / reach) / 2, 0, 1).tolist()
+        lowest, highest = np.clip((1 + np.asarray(bounds, np.float64).mean(axis=1) / reach) / 2, 0, 1).tolist()
     elif d.size + missing:
-        lost, won = (float((share * x).sum() + own * unknown) / (x.size + missing) for own in (0, 1))
-    ends = (reach * (2 * lost - 1), reach * (2 * won - 1)) if d.size + missing else None
+        lowest, highest = (float((share * x).sum() + figure * unknown) / (x.size + missing) for figure in (0, 1))
+    ends = (reach * (2 * lowest - 1), reach * (2 * highest - 1)) if d.size + missing else None
     if not d.size:
         return Paired(Estimate(None, n=0), "undecided", margin, *signs, missing, False, None, ends)
-    of_this_look = level_of_look(looks, level) if looks else level
-    low, high = interval(x, of_this_look, any_look=any_look)
-    of_known = _verdict(low, high, null)
-    verdict = _verdict(min(low, lost), max(high, won), null)
-    more = _more(x, null, level, any_look=any_look) if of_known == "undecided" and d.size > 1 else None
-    shown: tuple[float, float] | tuple[None, None] = (None, None)
+    look_level = level_of_look(looks, level) if looks else level
+    low, high = interval(x, look_level, any_look=any_look)
+    interval_verdict = _verdict(low, high, null)
+    verdict = _verdict(min(low, lowest), max(high, highest), null)
+    more = _more(x, null, level, any_look=any_look) if interval_verdict == "undecided" and d.size > 1 else None
+    shown_ends: tuple[float, float] | tuple[None, None] = (None, None)
     if d.size > 1:
-        shown = reach * (2 * low - 1), reach * (2 * high - 1)
+        shown_ends = reach * (2 * low - 1), reach * (2 * high - 1)
     method = ANY_LOOK if any_look else SEVERAL_LOOKS if looks else METHOD
-    estimate = Estimate(float(d.mean()), shown[0], shown[1], d.size, method)
-    return Paired(estimate, verdict, margin, *signs, missing, of_known != verdict == "undecided", more, ends)
+    estimate = Estimate(float(d.mean()), shown_ends[0], shown_ends[1], d.size, method)
+    return Paired(estimate, verdict, margin, *signs, missing, interval_verdict != verdict == "undecided", more, ends)
 
 
 def interval(x: Floats, level: float, *, any_look: bool, times: float = 1.0) -> tuple[float, float]:
-    """Interval of the mean of figures in [0, 1], shape (n,), as if each were there so many times."""
+    """Interval of the mean of figures in [0, 1], shape (n,), as if each occurred ``times`` times."""
     if not any_look:
         return mean_interval(x, level, times=times)
     return _low_of_any_look(x, level, times), 1 - _low_of_any_look(1 - x, level, times)
@@ -157,7 +156,7 @@ def _verdict(low: float, high: float, null: float) -> GateVerdict:
 
 
 def _low_of_any_look(x: Floats, level: float, times: float) -> float:
-    """Lower end by betting: where the mean capital against it is just allowed."""
+    """Lower end by betting: the mean at which the capital reaches its limit."""
     mean, allowed = float(x.mean()), math.log(2 / (1 - level))
 
     def excess(m: float) -> float:
@@ -170,7 +169,7 @@ def _low_of_any_look(x: Floats, level: float, times: float) -> float:
 
 
 def _more(x: Floats, null: float, level: float, *, any_look: bool) -> int | None:
-    """Further queries that decide with ``_POWER``: also where their mean is less clear by so much of its error."""
+    """Number of additional queries that decide with probability ``_POWER``, found by bisection."""
     apart, mean = float(scipy.special.ndtri(_POWER)) * float(x.std(ddof=1)), float(x.mean())
 
     def decides(queries: int) -> bool:

@@ -1,17 +1,17 @@
 """Rank correlation: Kendall's tau-b and Spearman's rho of two scores of the same runs, with tests and intervals.
 
-Kendall (1945, Biometrika 33), where pairs tied in both scores count nowhere:
+Kendall (1945, Biometrika 33), where pairs tied in both scores are ignored:
 
     tau = (concordant - discordant) / sqrt(pairs not tied in a * pairs not tied in b)
 
-Scores of one topic depend on each other, so topics are resampled. An interval says what as many other topics would have
-given. It is not made for the correlation of the true orders, and holds it in 77.5 % of simulated worlds: noise in the
-scores makes two orders differ, so the true ones are likely more alike. A resample of topics is noisier than the topics
-themselves and noise lowers a correlation, so the samples are moved until their mean is the estimate
-(``benchmarks/coverage`` shows how often the intervals hold what they promise).
+Scores of one topic depend on each other, so the bootstrap resamples topics. An interval covers the correlation that
+the same number of other topics would give. It is not an interval of the correlation of the true orders, which it covers
+in 77.5 % of simulations: noise in the scores makes two orders differ, so the true orders are probably more alike. A
+resample of topics is noisier than the topics and noise lowers a correlation, so the samples are shifted until their
+mean is the estimate (``benchmarks/coverage`` measures the coverage).
 
-p-values are given where the observations can be taken as independent: of runs, and of the topics' own taus (t test
-against a mean of 0), not of all (run, topic) pairs.
+p-values are computed only where the observations can be assumed independent: for runs, and for the taus of the topics
+(t test of a mean of 0), but not for all (run, topic) pairs.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ from retrieval_eval.stats.bootstrap import estimates, sums_by_unit, unit_weights
 from retrieval_eval.stats.estimate import NO_COEFFICIENT, Coefficient, Estimate
 
 _DECIMALS = 12
-"""Means of the same scores in another order differ in the last bits; they are ties all the same."""
+"""Scores are rounded to this many decimals, because sums in another order differ in the last bits."""
 _CELLS_IN_MEMORY = 2_000_000
 _FEW_CELLS = 144
-"""Pairs of different scores up to which each unit is a table of them: two scales of 12 labels."""
+"""Largest table of score values for which each unit is counted in a table: two scales of 12 labels."""
 _MOST_PERMUTED = 7
-"""Runs up to which Spearman's test tries all orders: the usual approximation calls one full agreement of five certain.
-"""
+"""Largest number of runs for which Spearman's test enumerates all orders; the usual approximation gives p = 0 for the
+full agreement of five runs."""
 _MOST_COUNTED = 33
-"""Runs up to which Kendall's test counts them."""
+"""Largest number of runs for which Kendall's test counts all orders."""
 _SMALLEST = 1e-300
 
 
 class RankCorrelation(Struct, frozen=True):
-    """How alike two conditions order runs.
+    """Rank correlation of the runs' scores in two conditions.
 
     Attributes:
-        kendall: tau-b over the runs' scores.
-        spearman: over the runs' scores.
-        resampled: what the intervals of these two come from: other topics, or other runs where topics are not known.
-        pairs: number of (run, topic) pairs; 0 where topics are not known.
-        pairs_kendall: tau-b over all of them.
-        topics: topics on which tau-b is defined.
-        topics_kendall: mean of their taus.
-        by_topic: tau-b of each topic, NaN where not defined, shape (topics,).
+        kendall: tau-b of the runs' mean scores.
+        spearman: rho of the runs' mean scores.
+        resampled: units of the bootstrap for these two: topics, or runs if topics are unknown.
+        pairs: number of (run, topic) pairs; 0 if topics are unknown.
+        pairs_kendall: tau-b of all these pairs.
+        topics: number of topics where tau-b is defined.
+        topics_kendall: mean of the topics' taus.
+        by_topic: tau-b of each topic, NaN where undefined, shape (topics,).
     """
 
     runs: int
@@ -75,29 +75,31 @@ def rank_correlations(
 
     Args:
         a: one score of each run.
-        b: the other.
-        a_drawn: the first of resampled units, shape (samples, runs); samples with a NaN on either side do not count.
-        b_drawn: the second of the same units.
-        units: number of units drawn from, as a rule topics.
+        b: the other score.
+        a_drawn: first scores on resampled units, shape (samples, runs); samples with a NaN in either score are dropped.
+        b_drawn: second scores on the same units.
+        units: number of units, usually topics.
 
     Raises:
-        ValueError: fewer than two runs, or one without a score.
+        ValueError: there are fewer than two runs, or a run has no score.
     """
     for scores in (a, b):
         if scores.ndim != 1 or scores.size < 2 or np.isnan(scores).any():
-            raise ValueError("a correlation needs two runs or more, each with a score")
-    used = whole(a_drawn, b_drawn)
+            raise ValueError("a correlation needs at least two runs, each with a score")
+    complete = whole(a_drawn, b_drawn)
     values = np.concatenate([kendall_taus(a, b), spearmans(a, b)])
-    drawn = np.stack([of(a_drawn[used], b_drawn[used]) for of in (kendall_taus, spearmans)], axis=1)
-    kendall, spearman = estimates(values, drawn, units, centred=True)
+    sampled = np.stack(
+        [coefficient(a_drawn[complete], b_drawn[complete]) for coefficient in (kendall_taus, spearmans)], axis=1
+    )
+    kendall, spearman = estimates(values, sampled, units, centred=True)
     return _tested(kendall, _kendall_p(a, b)), _tested(spearman, _spearman_p(a, b))
 
 
 def correlate_runs(a: Floats, b: Floats, samples: int = 1000, seed: int = 0) -> RankCorrelation:
-    """Correlate two scores of each run, shape (runs,), of which no topics are known.
+    """Correlate two scores of each run, shape (runs,), without scores by topic.
 
     Raises:
-        ValueError: fewer than two runs.
+        ValueError: there are fewer than two runs.
     """
     drawn = np.random.default_rng(seed).integers(a.size, size=(samples, a.size))
     return RankCorrelation(a.size, *rank_correlations(a, b, a[drawn], b[drawn], a.size), "run")
@@ -112,70 +114,70 @@ def correlate_topics(
     *,
     unit: NDArray[np.int64] | None = None,
 ) -> RankCorrelation:
-    """Correlate two scores of each run and topic, shape (runs, topics), NaN where one is not defined.
+    """Correlate two scores of each run and topic, shape (runs, topics), NaN where undefined.
 
     Args:
-        a: scores in the first condition; 0 where the run did not answer. Every run has one at least.
-        b: scores in the second.
-        answered: whether the run answered, shape (runs, topics); what is missing counts in the runs' means alone, since
-            two zeros of one missing answer are no agreement.
-        samples: bootstrap samples.
-        seed: of the samples.
-        unit: the cluster of each topic, see ``units_of``; by default each is its own.
+        a: scores in the first condition; 0 if the run did not answer. Every run needs at least one score.
+        b: scores in the second condition.
+        answered: whether the run answered, shape (runs, topics). A missing answer counts in the runs' means only,
+            because its two zeros are not an agreement.
+        samples: number of bootstrap samples.
+        seed: seed of the bootstrap.
+        unit: the cluster of each topic, see ``units_of``; by default each topic is its own cluster.
 
     Raises:
-        ValueError: fewer than two runs.
+        ValueError: there are fewer than two runs.
     """
     topics = a.shape[1]
     unit = np.arange(topics) if unit is None else unit
     weights = unit_weights(unit, samples, seed)
-    once = np.ones((1, topics))
-    x, y = (weighted_means(part, np.vstack([once, weights])) for part in (a, b))
+    ones = np.ones((1, topics))
+    x, y = (weighted_means(part, np.vstack([ones, weights])) for part in (a, b))
     kendall, spearman = rank_correlations(x[0], y[0], x[1:], y[1:], int(unit.max(initial=-1)) + 1)
-    used = answered & ~np.isnan(a) & ~np.isnan(b)
-    sums = pair_sums(a[used], b[used], np.nonzero(used)[1], topics)
+    paired = answered & ~np.isnan(a) & ~np.isnan(b)
+    sums = pair_sums(a[paired], b[paired], np.nonzero(paired)[1], topics)
     taus = _ratio(*(np.diagonal(part) for part in sums))
     defined = ~np.isnan(taus)
-    weights = np.vstack([once, weights])
-    drawn = np.column_stack([weighted_taus(sums, weights), weighted_means(taus[np.newaxis], weights)[:, 0]])
-    units = units_with(np.array([used.any(axis=0), defined]), unit)
-    of_pairs, of_topics = estimates(drawn[0], drawn[1:], units, centred=True)
+    weights = np.vstack([ones, weights])
+    figures = np.column_stack([weighted_taus(sums, weights), weighted_means(taus[np.newaxis], weights)[:, 0]])
+    units = units_with(np.array([paired.any(axis=0), defined]), unit)
+    pairs_estimate, topics_estimate = estimates(figures[0], figures[1:], units, centred=True)
     return RankCorrelation(
         len(a),
         kendall,
         spearman,
         "topic",
-        int(used.sum()),
-        _tested(of_pairs, np.nan),
+        int(paired.sum()),
+        _tested(pairs_estimate, np.nan),
         int(defined.sum()),
-        _tested(of_topics, _mean_p(_by_unit(taus[defined], unit[defined]))),
+        _tested(topics_estimate, _mean_p(_by_unit(taus[defined], unit[defined]))),
         tuple(taus.tolist()),
     )
 
 
 def kendall_taus(x: Floats, y: Floats) -> Floats:
-    """Tau-b of the last axis, shape (n,) or (samples, n) to (samples,); NaN where one side is all tied."""
+    """Tau-b along the last axis, shape (n,) or (samples, n) to (samples,); NaN if all values of one side are tied."""
     return np.concatenate(
         [_ratio((a * b).sum(axis=(1, 2)), (a**2).sum(axis=(1, 2)), (b**2).sum(axis=(1, 2))) for a, b in _signs(x, y)]
     )
 
 
 def spearmans(x: Floats, y: Floats) -> Floats:
-    """Spearman's rho of the last axis, with mean ranks for ties, shapes as of ``kendall_taus``."""
-    # Twice a mean rank, centred, is how many are lower less how many are higher.
+    """Spearman's rho along the last axis, with mean ranks for ties; shapes as in ``kendall_taus``."""
+    # The number of lower values minus the number of higher ones is twice the centred mean rank.
     ranks = ([part.sum(axis=2) for part in pair] for pair in _signs(x, y))
     return np.concatenate([_ratio((a * b).sum(axis=1), (a**2).sum(axis=1), (b**2).sum(axis=1)) for a, b in ranks])
 
 
 def mean_ranks(scores: Floats) -> Floats:
-    """Ranks from 1, the highest score first, shape (n,); equal scores share the mean of theirs."""
+    """Ranks from 1, highest score first, shape (n,); equal scores share their mean rank."""
     ((signs, _),) = _signs(scores, scores)
     ranks: Floats = (scores.size + 1 - signs[0].sum(axis=1)) / 2
     return ranks
 
 
 def _signs(x: Floats, y: Floats) -> Iterator[tuple[Floats, Floats]]:
-    """For some samples at a time and each side, whether the first of two is higher, shape (some, n, n)."""
+    """Yield, for chunks of samples, the signs of all pairwise differences in ``x`` and ``y``, shape (chunk, n, n)."""
     x, y = np.atleast_2d(np.round(x, _DECIMALS)), np.atleast_2d(np.round(y, _DECIMALS))
     step = max(1, _CELLS_IN_MEMORY // max(1, x.shape[-1] ** 2))
     for start in range(0, max(1, len(x)), step):
@@ -185,45 +187,47 @@ def _signs(x: Floats, y: Floats) -> Iterator[tuple[Floats, Floats]]:
 
 
 def pair_sums(x: Floats, y: Floats, unit: NDArray[np.int64], units: int) -> tuple[Floats, Floats, Floats]:
-    """For each two units what pairs of an observation of one with an observation of the other sum up to.
+    """Count the pairs of observations between each two units.
 
-    Tau-b of observations, each as often as its unit is drawn, is a ratio of quadratic forms in these matrices. ``x``
-    and ``y`` are two scores of each observation, ``unit`` the number of the unit that it belongs to.
+    Tau-b of resampled units is a ratio of quadratic forms in these matrices. ``x`` and ``y`` are two scores of each
+    observation, ``unit`` is the number of its unit.
 
     Returns:
-        Concordant less discordant pairs, pairs not tied in ``x``, pairs not tied in ``y``, each (units, units).
+        Concordant minus discordant pairs, pairs not tied in ``x``, and pairs not tied in ``y``, each (units, units).
     """
     (x_all, x_at), (y_all, y_at) = (np.unique(np.round(part, _DECIMALS), return_inverse=True) for part in (x, y))
     if x_all.size * y_all.size <= _FEW_CELLS:
         return _pair_sums_of_cells(x_at, y_at, unit, (units, x_all.size, y_all.size))
     agreeing, untied_x, untied_y = np.zeros((3, units, units))
-    for own in range(units):
-        chosen = unit == own
-        x_own, y_own = x_all[np.unique(x_at[chosen])], y_all[np.unique(y_at[chosen])]
-        x_low, x_high = (np.searchsorted(x_own, x_all, side)[x_at] for side in ("left", "right"))
-        y_low, y_high = (np.searchsorted(y_own, y_all, side)[y_at] for side in ("left", "right"))
-        below = np.zeros((x_own.size + 1, y_own.size + 1))  # how many of this unit lie under a place in both scores
+    for number in range(units):
+        chosen = unit == number
+        x_values, y_values = x_all[np.unique(x_at[chosen])], y_all[np.unique(y_at[chosen])]
+        x_low, x_high = (np.searchsorted(x_values, x_all, side)[x_at] for side in ("left", "right"))
+        y_low, y_high = (np.searchsorted(y_values, y_all, side)[y_at] for side in ("left", "right"))
+        below = np.zeros(
+            (x_values.size + 1, y_values.size + 1)
+        )  # number of this unit's observations below each place in both scores
         np.add.at(below, (x_high[chosen], y_high[chosen]), 1)
         below = below.cumsum(axis=0).cumsum(axis=1)
         total = float(chosen.sum())
         under_x, upto_x, under_y, upto_y = below[x_low, -1], below[x_high, -1], below[-1, y_low], below[-1, y_high]
         concordant = below[x_low, y_low] + total - upto_x - upto_y + below[x_high, y_high]
         discordant = under_x - below[x_low, y_high] + under_y - below[x_high, y_low]
-        agreeing[:, own] = np.bincount(unit, concordant - discordant, units)
-        untied_x[:, own] = np.bincount(unit, total - (upto_x - under_x), units)
-        untied_y[:, own] = np.bincount(unit, total - (upto_y - under_y), units)
+        agreeing[:, number] = np.bincount(unit, concordant - discordant, units)
+        untied_x[:, number] = np.bincount(unit, total - (upto_x - under_x), units)
+        untied_y[:, number] = np.bincount(unit, total - (upto_y - under_y), units)
     return agreeing, untied_x, untied_y
 
 
 def _pair_sums_of_cells(
     x_at: NDArray[np.int64], y_at: NDArray[np.int64], unit: NDArray[np.int64], shape: tuple[int, int, int]
 ) -> tuple[Floats, Floats, Floats]:
-    """The same where scores are of few kinds, as verdicts and labels are: each unit is a small table of counts."""
+    """``pair_sums`` for scores with few distinct values, such as labels: each unit is a small table of counts."""
     counts = np.bincount(np.ravel_multi_index((unit, x_at, y_at), shape), minlength=math.prod(shape)).reshape(shape)
     tables = counts.astype(np.float64)
     x_sign, y_sign = (np.sign(np.subtract.outer(np.arange(kinds), np.arange(kinds))) for kinds in shape[1:])
     in_rows, in_columns, cells = tables.sum(axis=2), tables.sum(axis=1), tables.reshape(shape[0], -1)
-    # All are sums of whole numbers, which no order of adding changes.
+    # Sums of whole numbers are exact in any order.
     return (
         cells @ np.kron(x_sign, y_sign) @ cells.T,
         in_rows @ np.abs(x_sign) @ in_rows.T,
@@ -232,15 +236,15 @@ def _pair_sums_of_cells(
 
 
 def weighted_taus(sums: tuple[Floats, Floats, Floats], weights: Floats) -> Floats:
-    """Tau-b with every unit as often as its weight, weights of shape (samples, units) to (samples,)."""
+    """Tau-b with each unit counted as often as its weight; weights of shape (samples, units) give (samples,)."""
     return _ratio(*(((weights @ part) * weights).sum(axis=1) for part in sums))
 
 
 def _kendall_p(x: Floats, y: Floats) -> float:
-    """Two-sided: of all orders where runs are few and untied, else of the normal.
+    """Two-sided p-value: exact for few untied runs, else by the normal approximation.
 
-    Kendall 1970, Rank Correlation Methods, chapters 4 and 5. scipy.stats has the same to 1e-9, and takes long to
-    import. It also counts orders of more runs where at most one pair differs; p-values are below 1e-15 there.
+    Kendall 1970, Rank Correlation Methods, chapters 4 and 5. scipy.stats agrees to 1e-9 but is slow to import. It also
+    counts the orders of more runs if at most one pair differs, where p-values are below 1e-15.
     """
     ((a, b),), size = _signs(x, y), x.size
     excess = float((a * b).sum()) / 2
@@ -250,7 +254,7 @@ def _kendall_p(x: Floats, y: Floats) -> float:
     pairs = size * (size - 1)
     if of_x.size == of_y.size == size <= _MOST_COUNTED:
         least = round(pairs / 2 - abs(excess)) // 2
-        orders = np.ones(1)  # of so many runs, by how many pairs are turned round
+        orders = np.ones(1)  # number of orders of the first runs, by number of inverted pairs
         for runs in range(2, size + 1):
             orders = np.convolve(orders, np.ones(runs))[: least + 1]
         return min(1.0, 2 * float(orders.sum()) / math.factorial(size))
@@ -273,7 +277,7 @@ def _spearman_p(x: Floats, y: Floats) -> float:
 
 
 def _by_unit(taus: Floats, unit: NDArray[np.int64]) -> Floats:
-    """Sums of clusters, which vary by themselves as single topics of one cluster do not."""
+    """Sums by cluster; clusters are independent, topics of one cluster are not."""
     sums: Floats = sums_by_unit(taus[np.newaxis], np.unique(unit, return_inverse=True)[1])[0]
     return sums
 
@@ -293,6 +297,6 @@ def _ratio(agreeing: Floats, untied_x: Floats, untied_y: Floats) -> Floats:
     return np.where(scale > 0, agreeing / np.where(scale > 0, scale, 1.0), np.nan)
 
 
-def _tested(own: Estimate, p_value: float) -> Coefficient:
-    tested = None if np.isnan(p_value) else p_value
-    return Coefficient(own.value, own.low, own.high, own.n, own.method, tested)
+def _tested(estimate: Estimate, p_value: float) -> Coefficient:
+    p = None if np.isnan(p_value) else p_value
+    return Coefficient(estimate.value, estimate.low, estimate.high, estimate.n, estimate.method, p)

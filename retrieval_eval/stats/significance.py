@@ -1,8 +1,8 @@
-"""Whether two runs differ: paired tests over queries, corrected for how many pairs are tested.
+"""Paired significance tests of runs over queries, corrected for the number of pairs.
 
 Smucker, Allan and Carterette (2007, CIKM, "A comparison of statistical significance tests for information retrieval
-evaluation") find that the t test and the randomisation test agree on such data; where the two disagree here, few
-queries or a few large differences are why.
+evaluation") find that the t test and the randomisation test agree on such data. If the two disagree here, the reason is
+that there are few queries or a few large differences.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from retrieval_eval.stats.bootstrap import student, sums_by_unit
 from retrieval_eval.stats.estimate import Estimate
 
 _MOST_EXACT = 14
-"""Queries up to which all ways to flip signs are tried; beyond, signs are drawn."""
+"""Largest number of queries for which all sign flips are enumerated; for more, signs are drawn."""
 
 _FLIPS = 10_000
 _FLIPS_PER_PAIR = 100
-"""Signs drawn: so many that the smallest p-value stays below 0.01 after Holm's correction for all pairs."""
+"""Sign flips drawn per pair; with these the smallest p-value is below 0.01 after Holm's correction for all pairs."""
 
 _ROUNDING = 1e-9
-"""Differences of sums, relative to the largest possible, that are rounding and not order."""
+"""Relative differences of sums up to this size are rounding errors."""
 
 _LEVEL = 0.95
 _METHOD = "Student's t"
@@ -37,15 +37,15 @@ _CELLS_IN_MEMORY = 4_000_000
 
 
 class RunComparison(Struct, frozen=True):
-    """One run against another on the queries of a topic set, by one measure.
+    """Two runs compared on the queries of a topic set, by one measure.
 
     Attributes:
-        difference: mean of ``first`` minus mean of ``second``, with Student's interval, which belongs to ``p_t``.
-        wins, ties, losses: queries on which ``first`` scores higher, the same, lower.
-        p_t: of the paired t test, two-sided; ``None`` where all differences are the same and not 0, or there are fewer
-            than two queries: nothing to estimate variation from.
-        p_permutation: of the sign-flip test of the mean difference, two-sided.
-        p_t_holm, p_permutation_holm: corrected for all pairs compared by this measure.
+        difference: mean of ``first`` minus mean of ``second``, with the Student interval that matches ``p_t``.
+        wins, ties, losses: number of queries where ``first`` scores higher, equal, lower.
+        p_t: two-sided p-value of the paired t test; ``None`` if the differences do not vary and are not 0, or there is
+            only one query.
+        p_permutation: two-sided p-value of the sign-flip test of the mean difference.
+        p_t_holm, p_permutation_holm: p-values corrected for all pairs compared by this measure.
     """
 
     first: str
@@ -60,7 +60,7 @@ class RunComparison(Struct, frozen=True):
     p_permutation_holm: float
 
     def turned(self) -> RunComparison:
-        """The same with the two runs exchanged."""
+        """The comparison with the two runs exchanged."""
         return replace(
             self,
             first=self.second,
@@ -79,15 +79,15 @@ def compare(
     seed: int = 0,
     unit: NDArray[np.int64] | None = None,
 ) -> tuple[RunComparison, ...]:
-    """Compare every two runs, or every run with a baseline.
+    """Compare all pairs of runs, or all runs with a baseline.
 
     Args:
-        values: of one measure, shape (runs, queries).
-        names: of the runs.
-        baseline: the run that all others are compared with, as ``second``.
-        seed: of the flips.
-        unit: the cluster of each query, see ``units_of``; by default each is its own. Clusters are tested by their
-            sums.
+        values: values of one measure, shape (runs, queries).
+        names: names of the runs.
+        baseline: the run to compare all others with; it is ``second`` in each comparison.
+        seed: seed of the sign flips.
+        unit: the cluster of each query, see ``units_of``; by default each query is its own cluster. The tests use the
+            sums of clusters.
     """
     if baseline is None:
         pairs = list(combinations(range(len(names)), 2))
@@ -115,24 +115,23 @@ def compare(
             first=names[one],
             second=names[other],
             difference=estimate,
-            wins=int((own > 0).sum()),
-            ties=int((own == 0).sum()),
-            losses=int((own < 0).sum()),
+            wins=int((pair_differences > 0).sum()),
+            ties=int((pair_differences == 0).sum()),
+            losses=int((pair_differences < 0).sum()),
             p_t=t,
             p_permutation=flip,
             p_t_holm=t_holm,
             p_permutation_holm=flip_holm,
         )
-        for (one, other), own, estimate, t, t_holm, flip, flip_holm in columns
+        for (one, other), pair_differences, estimate, t, t_holm, flip, flip_holm in columns
     )
 
 
 def _differences(differences: Floats, unit: NDArray[np.int64], most: float) -> list[Estimate]:
-    """Means with Student's 95 % intervals over units: those of what each contributes to the mean over queries.
+    """Mean differences over queries with Student's 95 % intervals over units.
 
-    No end is farther from 0 than ``most``, the largest difference that can be.
-
-    Without an interval where no unit differs from another, or there is one: nothing shows how the difference varies.
+    Intervals are clipped to [-most, most], where ``most`` is the largest possible difference. There is no interval for
+    a single unit or if all units are equal, because the data then do not show how the difference varies.
     """
     mean = differences.mean(axis=1)
     sizes = np.bincount(unit)
@@ -141,17 +140,17 @@ def _differences(differences: Floats, unit: NDArray[np.int64], most: float) -> l
     error = spread.std(axis=1, ddof=1) / np.sqrt(units) if units > 1 else np.zeros(mean.size)
     reach = student(_LEVEL, units) * error
     return [
-        Estimate(value, max(-most, value - own), min(most, value + own), units, _METHOD)
-        if own > _ROUNDING
+        Estimate(value, max(-most, value - half), min(most, value + half), units, _METHOD)
+        if half > _ROUNDING
         else Estimate(value, n=units)
-        for value, own in zip(mean.tolist(), reach.tolist(), strict=True)
+        for value, half in zip(mean.tolist(), reach.tolist(), strict=True)
     ]
 
 
 def paired_t(differences: Floats) -> Floats:
     """Two-sided p-values of Student's paired t test, shape (pairs, queries) to (pairs,).
 
-    1 where all differences are 0; NaN where they are all the same otherwise, or of a single query.
+    1 if all differences are 0; NaN if they are equal otherwise or there is only one query.
     """
     queries = differences.shape[1]
     mean = differences.mean(axis=1)
@@ -166,18 +165,18 @@ def paired_t(differences: Floats) -> Floats:
 def sign_flip(differences: Floats, seed: int = 0) -> Floats:
     """Two-sided p-values of Fisher's randomisation test of the mean, shape (pairs, queries) to (pairs,).
 
-    Were two runs equally good, each query's difference could as well have the other sign. The p-value is the share of
-    such worlds with a mean at least as far from 0: of all worlds where there are few queries (exact), else of drawn
-    ones and the real one, so that it is never 0 (Phipson and Smyth 2010, Statistical Applications in Genetics and
-    Molecular Biology 9).
+    If two runs are equally good, each query's difference has either sign with equal probability. The p-value is the
+    share of sign assignments with a mean at least as far from 0. For few queries it is exact over all assignments. For
+    more it uses random assignments and counts the observed one too, so that it is never 0 (Phipson and Smyth 2010,
+    Statistical Applications in Genetics and Molecular Biology 9).
     """
     pairs, queries = differences.shape
     observed = np.abs(differences.sum(axis=1)) - _ROUNDING * np.abs(differences).sum(axis=1)
     reached = np.zeros(pairs)
     if queries <= _MOST_EXACT:
-        worlds = np.arange(2**queries)[:, np.newaxis] >> np.arange(queries) & 1
-        reached += (np.abs((2.0 * worlds - 1) @ differences.T) >= observed).sum(axis=0)
-        return reached / len(worlds)
+        assignments = np.arange(2**queries)[:, np.newaxis] >> np.arange(queries) & 1
+        reached += (np.abs((2.0 * assignments - 1) @ differences.T) >= observed).sum(axis=0)
+        return reached / len(assignments)
     rng = np.random.default_rng(seed)
     flips = max(_FLIPS, _FLIPS_PER_PAIR * pairs)
     chunk = max(1, _CELLS_IN_MEMORY // max(pairs, queries))
@@ -185,12 +184,12 @@ def sign_flip(differences: Floats, seed: int = 0) -> Floats:
         size = min(chunk, flips - start)
         signs = 2.0 * rng.integers(0, 2, (size, queries), dtype=np.int8) - 1
         reached += (np.abs(signs @ differences.T) >= observed).sum(axis=0)
-    result: Floats = (reached + 1) / (flips + 1)
-    return result
+    p_values: Floats = (reached + 1) / (flips + 1)
+    return p_values
 
 
 def holm(p: NDArray[np.float64]) -> Floats:
-    """p-values corrected for their number, shape (tests,), in the given order (Holm 1979, Scandinavian J. Stat. 6)."""
+    """Holm's correction of p-values, shape (tests,), in the same order (Holm 1979, Scandinavian J. Stat. 6)."""
     order = np.argsort(p, kind="stable")
     factor = np.arange(p.size, 0, -1)
     corrected = np.empty(p.size)
@@ -199,10 +198,10 @@ def holm(p: NDArray[np.float64]) -> Floats:
 
 
 def benjamini_yekutieli(p: NDArray[np.float64]) -> Floats:
-    """p-values corrected for their number, whatever their dependence, shape (tests,), in the given order.
+    """p-values corrected for the false discovery rate under any dependence, shape (tests,), in the same order.
 
-    Those of at most a level are discoveries of which no more than that share is false (Benjamini and Yekutieli 2001,
-    Annals of Statistics 29).
+    Of the tests with a corrected p-value up to q, the expected share of false discoveries is at most q (Benjamini and
+    Yekutieli 2001, Annals of Statistics 29).
     """
     order, tests = np.argsort(p, kind="stable")[::-1], p.size
     harmonic = float((1 / np.arange(1, tests + 1)).sum())
@@ -213,7 +212,7 @@ def benjamini_yekutieli(p: NDArray[np.float64]) -> Floats:
 
 
 def _holm_defined(p: Floats) -> Floats:
-    """Holm's correction in which a test without a p-value counts as a test that found nothing."""
+    """Holm's correction; an undefined p-value counts as 1 and stays NaN."""
     undefined = np.isnan(p)
     return np.where(undefined, np.nan, holm(np.where(undefined, 1.0, p)))
 

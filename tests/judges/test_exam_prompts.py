@@ -69,7 +69,7 @@ def test_a_prompt_for_questions_asks_for_exactly_as_many(name: str) -> None:
     assert "exactly 2 texts" in prompt.system
     assert QUERY.text in prompt.user
     assert ("sweat glands" in prompt.user) is (name != "exam_questions")
-    field = prompt.contract.counted[0]
+    field = prompt.contract.outcome_fields[0]
     assert outcome(prompt, json.dumps({field: [LAYER, SWEAT]})) == (LAYER, SWEAT)
     with pytest.raises(ReplyError, match="exactly 2 texts, not 3"):
         outcome(prompt, json.dumps({field: [LAYER, SWEAT, "Which glands?"]}))

@@ -18,9 +18,9 @@ from judges.contracts import allowed_replies
 from judges.errors import ProviderError
 from judges.parse import parse_reply
 from judges.providers import open_provider
-from judges.providers.local import Batcher, Divider, arranged, cost, local_source, shared_prefix
+from judges.providers.local import Batcher, Divider, arrange_batches, cost, local_source, shared_prefix
 from judges.providers.local_model import LocalModel
-from judges.providers.transformers import ReplyScores, label_probabilities, scored
+from judges.providers.transformers import ReplyScores, label_probabilities, score_replies
 from judges.spec import JudgeSpec
 from judges.types import Form, Inputs, Prompt, Query, ReplyContract, Task
 from tests.support.tiny_models import CHAT_TEMPLATE, Family, asked, save_tiny_model
@@ -232,7 +232,7 @@ def naive(model: LocalModel, user: str, replies: Sequence[str]) -> list[float]:
 @pytest.mark.parametrize("form", ["json", "brackets", "word"])
 def test_scores_are_those_of_each_reply_read_alone_in_full(model: LocalModel, form: Form) -> None:
     allowed = allowed_replies(replace(LABEL, form=form))
-    together = dict(scored(model, [conversation(user) for user in USERS], [allowed] * len(USERS), 3))
+    together = dict(score_replies(model, [conversation(user) for user in USERS], [allowed] * len(USERS), 3))
     for place, user in enumerate(USERS):
         scores = together[place]
         assert isinstance(scores, ReplyScores)
@@ -249,7 +249,7 @@ def test_replies_written_behind_a_shared_beginning_are_those_written_alone(model
     alone = [reply for user in USERS for _, reply in model.generate([conversation(user)], 1)]
     assert [together[place] for place in range(len(USERS))] == alone
     prompts = [model.tokens(conversation(user)) for user in USERS]
-    assert (model.laid_out(prompts).shared == 0) is model.is_encoder_decoder
+    assert (model.padded_batch(prompts).shared == 0) is model.is_encoder_decoder
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ PROMPTS = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=8), min_size
 def test_batches_hold_everything_once_and_cost_no_more_than_in_the_order_they_came(
     prompts: list[list[int]], size: int
 ) -> None:
-    batches = arranged(prompts, size)
+    batches = arrange_batches(prompts, size)
     assert sorted(at for batch in batches for at in batch) == list(range(len(prompts)))
     assert max(map(len, batches)) <= size
     as_they_came = [prompts[start : start + size] for start in range(0, len(prompts), size)]
@@ -315,9 +315,9 @@ def test_a_shared_beginning_is_shared_and_leaves_something_of_each(prompts: list
 
 def test_games_of_one_query_go_together_and_so_do_passages_of_one_length() -> None:
     games = [[1, query, 5, 5, 5, game] for game in range(2) for query in range(2)]
-    assert arranged(games, 2) == [[0, 2], [1, 3]]
+    assert arrange_batches(games, 2) == [[0, 2], [1, 3]]
     passages = [[at] * length for at, length in enumerate([9, 1, 8, 2])]
-    assert arranged(passages, 2) == [[1, 3], [2, 0]]
+    assert arrange_batches(passages, 2) == [[1, 3], [2, 0]]
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ def test_what_a_server_says_is_left_is_heeded_up_to_the_longest_pause(
     allowance: Allowance, tokens: int, wait_s: float
 ) -> None:
     pace = Pace(4, longest_pause_s=100, clock=Clock())
-    pace.heed(allowance, tokens)
+    pace.respect_limits(allowance, tokens)
     assert pace._wait_s(tokens) == wait_s
 
 

@@ -281,8 +281,8 @@ def marked(case: Case, reply: str) -> Callable[[ReplyContract], str]:
         if not contract.mark:
             return reply
         if contract.is_object:
-            value = json.loads(reply) if reply.startswith("{") else {contract.counted[0]: json.loads(reply)}
-            return json.dumps({**value, **contract.marking})
+            value = json.loads(reply) if reply.startswith("{") else {contract.outcome_fields[0]: json.loads(reply)}
+            return json.dumps({**value, **contract.mark_field})
         return f"{reply} {contract.mark}"
 
     return judge

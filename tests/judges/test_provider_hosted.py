@@ -417,7 +417,7 @@ async def test_declared_headers_go_with_batches_in_place_of_the_key(
 @pytest.mark.parametrize(
     ("headers", "problem"),
     [
-        ({"a b": "KEY"}, "'a b' is no name of a header"),
+        ({"a b": "KEY"}, "'a b' is not a valid header name"),
         ({"Host": "KEY"}, "'Host' is a header that ragleague sets itself"),
         ({"api-key": "sk-secret-0123456789"}, "api-key: name an environment variable"),
     ],

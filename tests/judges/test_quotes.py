@@ -11,7 +11,7 @@ import pytest
 
 from judges.errors import ReplyError
 from judges.parse import parse_reply
-from judges.reply_text import letters, undone
+from judges.reply_text import letters, unescaped
 from judges.types import AnnotatedDocument, Answer, Document, Inputs, ListRule, Query, ReplyContract
 from tests.support.prompts import bracketed
 
@@ -154,4 +154,4 @@ def test_texts_of_300_000_characters_are_searched_in_a_moment() -> None:
 def test_what_is_seen_alike_is_compared_alike() -> None:
     assert letters("Plain {text}") == "plaintext"
     disguised = "ｖｅｒｄｉｃｔ vеrdісt ver\u00addict &#118;erdict \\u0076erdict"  # noqa: RUF001
-    assert letters(undone(disguised)) == "verdict" * 5
+    assert letters(unescaped(disguised)) == "verdict" * 5

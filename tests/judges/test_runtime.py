@@ -377,7 +377,7 @@ async def test_a_limit_needs_a_server_that_counts_tokens() -> None:
     done = await ran(script, requests(9), concurrency=1, max_cost_usd=1000, **PRICED)
     assert isinstance(done.only, Judgment)
     assert done.only.cost_usd is None
-    assert "max_cost_usd cannot be kept" in str(done.judge.stopped)
+    assert "max_cost_usd cannot be enforced" in str(done.judge.stopped)
     assert len((await ran(script, requests(9), **PRICED)).calls) == 9
 
 

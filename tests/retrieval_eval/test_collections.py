@@ -285,11 +285,14 @@ FAULTS = {
     "b.csv": ("qid,query\n1,a\n1,b\n", ":3: query '1' has another text further up ('b')"),
     "c.tsv": ("1\t001\twhat\n", ":1: without a header, a line is 'qid<TAB>query'; this one has 3 fields"),
     "k.tsv": ("quid\tquery\n1\ta\n", ":1: no column 'qid'"),
-    "d.txt": ("\n", ": holds no topic"),
-    "e.xml": ("<topics></topics>", ": holds no topic"),
+    "d.txt": ("\n", ": contains no topic"),
+    "e.xml": ("<topics></topics>", ": contains no topic"),
     "f.xml": ("<topics>\n<topic>\n</topics>", ":3: neither TREC's SGML topics (<num> without an end) nor XML"),
     "g.xml": ("<topics>\n\n<topic><query>a</query></topic></topics>", ":3: 'qid' is empty"),
-    "h.xml": ('<!DOCTYPE t [<!ENTITY a "b">]><topic id="1">&a;</topic>', ": topics that declare entities are not read"),
+    "h.xml": (
+        '<!DOCTYPE t [<!ENTITY a "b">]><topic id="1">&a;</topic>',
+        ": topics may not declare entities; remove the declarations",
+    ),
     "i.xml": ('<?xml version="1.0"?>\n\n<topic id="1">a\n</topik>', ":4: neither"),
     "j": ("<top>\n<num> 1\n<title>\n</top>", ":1: the text of query '1' is empty"),
 }

@@ -90,9 +90,9 @@ def test_a_text_that_begins_with_a_bracket_is_a_text(text: str) -> None:
         ("('a', 'b'", "cut off"),
         ("[Document(page_content='a'), Document(page_con", "put quotes"),
         ("[Fee is 5, students half]", "put quotes"),
-        ("['a'] and ['b']", "goes on behind its end"),
-        ("['a', 'b' 'c']", "comma behind some"),
-        ("[__import__('os').system('true'), 'a']", "is none"),
+        ("['a'] and ['b']", "goes on after its end"),
+        ("['a', 'b' 'c']", "commas between some"),
+        ("[__import__('os').system('true'), 'a']", "cannot be read"),
     ],
 )
 def test_what_begins_like_a_list_and_is_none_is_refused(cell: str, said: str) -> None:

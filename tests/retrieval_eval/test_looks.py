@@ -38,5 +38,5 @@ def test_many_looks_leave_the_last_nearly_whole() -> None:
 
 @pytest.mark.parametrize("times", [[], [0.5, 0.5], [0.6, 0.4], [0.5, 1.2], [0.0, 1.0]])
 def test_times_that_do_not_rise_are_refused(times: list[float]) -> None:
-    with pytest.raises(ValueError, match="must rise"):
+    with pytest.raises(ValueError, match="must be ascending"):
         level_of_look(times, 0.95)

@@ -128,8 +128,8 @@ def test_a_measure_that_fails_on_a_run_is_named() -> None:
         ("P(rel=0)@5", "relevance_level should be positive"),
         ("alpha_nDCG@10", "it needs pyndeval"),
         ("RR(judged_only=True)@5", "no library computes it with these parameters"),
-        ("nDCG@10; import os", "not how a measure is written"),
-        ("", "not how a measure is written"),
+        ("nDCG@10; import os", "not a valid measure"),
+        ("", "not a valid measure"),
     ],
 )
 def test_an_unknown_measure_is_one_line_that_says_what_may_be_meant(

@@ -65,7 +65,7 @@ def test_a_merged_nugget_tells_both_texts_and_importances() -> None:
 
 
 def test_what_was_not_there_cannot_be_the_origin() -> None:
-    with pytest.raises(ValueError, match="names 'z', which the list before does not have"):
+    with pytest.raises(ValueError, match="names 'z', which is not in the old list"):
         changes(OLD, bank(("y", V, ["z"])))
     with pytest.raises(ValueError, match="must be a text or a list of texts"):
         changes(OLD, bank(("y", V, 3)))
@@ -139,13 +139,13 @@ def test_a_merged_nugget_is_vital_if_one_of_them_was_and_details_stay_with_their
 @pytest.mark.parametrize(
     ("step", "problem"),
     [
-        (lambda d: removed(d, [0, 1, 2]), "a query keeps one nugget at least"),
+        (lambda d: removed(d, [0, 1, 2]), "a query needs at least one nugget"),
         (lambda d: added(d, "  ", V), "a nugget needs a text"),
         (lambda d: worded(d, 0, [""]), "a nugget needs a text"),
-        (lambda d: added(d, " b", V), "the list has this nugget already: b"),
-        (lambda d: merged(d, [0, 1], "c"), "the list has this nugget already: c"),
-        (lambda d: worded(d, 0, ["x", "x"]), "the list has this nugget already: x"),
-        (lambda d: merged(d, [0], "x"), "two nuggets at least are merged"),
+        (lambda d: added(d, " b", V), "this nugget is already in the list: b"),
+        (lambda d: merged(d, [0, 1], "c"), "this nugget is already in the list: c"),
+        (lambda d: worded(d, 0, ["x", "x"]), "this nugget is already in the list: x"),
+        (lambda d: merged(d, [0], "x"), "choose at least two nuggets to merge"),
     ],
 )
 def test_a_step_that_a_run_could_not_use_is_refused(step: Callable[[NuggetBank], NuggetBank], problem: str) -> None:

@@ -140,12 +140,12 @@ def test_a_repeated_text_is_a_nugget_of_its_own(tmp_path: Path) -> None:
     [
         (
             nugget(assignment="no"),
-            "assignment is one of support, partial_support, not_support, failed ('no')",
+            "assignment must be one of support, partial_support, not_support, failed ('no')",
         ),
-        (nugget(assignment=["support"]), "nugget 1: assignment is one of"),
+        (nugget(assignment=["support"]), "nugget 1: assignment must be one of"),
         (nugget(assignment=...), "nugget 1 has no 'assignment'; is this a file of nuggets only?"),
-        (nugget(importance="high"), "nugget 1: importance is vital or okay ('high')"),
-        (nugget(importance=["vital"]), "nugget 1: importance is vital or okay"),
+        (nugget(importance="high"), "nugget 1: importance must be vital or okay ('high')"),
+        (nugget(importance=["vital"]), "nugget 1: importance must be vital or okay"),
         (nugget(text=""), "nugget 1 has no text ('')"),
         (nugget(text=["a"]), "nugget 1 has no text"),
         (changed(nuggets="none"), "'nuggets' must be a list ('none')"),
@@ -158,8 +158,11 @@ def test_a_repeated_text_is_a_nugget_of_its_own(tmp_path: Path) -> None:
         (changed(response_length="4"), "'response_length' must be a number of words ('4')"),
         (changed(response_length=-1), "'response_length' must be a number of words ('-1')"),
         (changed(answer_text=..., response_length=...), "the answer has neither 'answer_text' nor 'response_length'"),
-        (changed(run_id=..., docid="d1"), "nuggets assigned to a passage; only answers of runs are scored ('d1')"),
-        (changed(qid="1"), "run 'r1' has its answer to query '1' in "),
+        (
+            changed(run_id=..., docid="d1"),
+            "these nuggets are assigned to a passage; only answers of runs can be scored ('d1')",
+        ),
+        (changed(qid="1"), "run 'r1' already has an answer to query '1' in "),
     ],
 )
 def test_what_is_wrong_is_said_with_file_line_and_value(tmp_path: Path, record: object, said: str) -> None:
@@ -171,7 +174,7 @@ def test_what_is_wrong_is_said_with_file_line_and_value(tmp_path: Path, record: 
 
 
 def test_a_bank_twice_and_a_table_that_is_no_json_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"a.jsonl:2: this query has its nuggets in .*a.jsonl:1 already \('12'\)"):
+    with pytest.raises(DataError, match=r"a.jsonl:2: the nuggets of this query are already in .*a.jsonl:1 \('12'\)"):
         read_banks(written(tmp_path / "a.jsonl", GIVEN, GIVEN))
     with pytest.raises(DataError, match=r"the name must end in .jsonl, .ndjson, .jl"):
         read_assignments([tmp_path / "a.csv"])

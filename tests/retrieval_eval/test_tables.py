@@ -214,7 +214,7 @@ def test_the_same_rows_give_the_same_bytes(tmp_path: Path, extension: str) -> No
 
 
 def test_parquet_written_in_parts_has_the_types_of_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("retrieval_eval.data.tables._PART", 2)
+    monkeypatch.setattr("retrieval_eval.data.tables._PART_ROWS", 2)
     rows = [{"a": None, "b": 1, "c": ["x"]}, {"a": None, "b": 2, "c": None}, {"a": "x", "b": 0.5, "c": ["y", "z"]}]
     write_rows(tmp_path / "t.parquet", ["a", "b", "c"], rows)
     assert [row.values for row in read_rows(tmp_path / "t.parquet")] == rows

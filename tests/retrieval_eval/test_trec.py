@@ -242,7 +242,7 @@ def test_json_numbers_are_ids_and_scores(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a b", "", "a\tb"])
 def test_a_name_that_a_trec_file_cannot_hold_is_refused_and_no_file_is_left(tmp_path: Path, name: str) -> None:
-    with pytest.raises(DataError, match="no name that is empty or has white space"):
+    with pytest.raises(DataError, match="cannot hold a name that is empty or has white space"):
         write_qrels(tmp_path / "out.qrels", {"1": {name: 1}})
     assert list(tmp_path.iterdir()) == []
 

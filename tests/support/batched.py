@@ -23,7 +23,7 @@ PRICE = {"input": 2, "output": 8, "cached_input": 1}
 
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of a test end at once, and are looked for no longer than a moment."""
-    monkeypatch.setattr(provider, "_QUIET_S", 0.05)
+    monkeypatch.setattr(provider, "_COLLECT_S", 0.05)
     monkeypatch.setattr(provider, "_SEARCH_S", 0.5)
     monkeypatch.setattr(provider, "_LEAST_S", 0.02)
 

@@ -67,7 +67,7 @@ def test_a_run_is_planned_started_seen_by_everybody_stopped_and_killed(
     assert "A run is at work since" in shown(another)
     stopped = press(another, "Stop")
     assert "finishes what is in flight" in shown(stopped)
-    until(lambda: not runs.begins(session()))
+    until(lambda: not runs.is_alive(session()))
     ended = page("runs")
     assert "The last run was stopped" in shown(ended)
     assert "run again to go on" in shown(ended), "its log"
@@ -80,7 +80,7 @@ def test_a_run_is_planned_started_seen_by_everybody_stopped_and_killed(
     assert "The last run was killed" in shown(page("runs"))
     slow.data.queries[0].unlink()
     runs.start(session())
-    until(lambda: not runs.begins(session()))
+    until(lambda: not runs.is_alive(session()))
     failed = shown(page("runs"))
     assert "The last run ended before it began to judge" in failed
     assert "queries.csv" in failed, "its log"
@@ -102,7 +102,7 @@ def test_who_is_no_editor_cannot_start_or_stop(slow: Config, monkeypatch: pytest
     for act in (lambda: runs.start(own), lambda: runs.stop(own, None)):
         with pytest.raises(InputError, match="does not allow"):
             act()
-    assert not runs.begins(own)
+    assert not runs.is_alive(own)
 
 
 def test_a_killed_run_is_said_to_be_and_a_run_elsewhere_is_not_stopped_here(
@@ -135,5 +135,5 @@ def test_how_far_a_run_is_is_counted_once_however_many_look(tmp_path: Path, monk
 
     monkeypatch.setattr(runs, "progress", slow_count)
     with ThreadPoolExecutor(4) as lookers:
-        seen = list(lookers.map(lambda _: runs.how_far(location, "sample"), range(4)))
+        seen = list(lookers.map(lambda _: runs.current_progress(location, "sample"), range(4)))
     assert (len(counts), len({id(own) for own in seen})) == (1, 1)

@@ -32,7 +32,7 @@ WEBSOCKET = (
 @pytest.fixture
 def refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     """What the command says when it does not start."""
-    monkeypatch.setattr("ui.serve._end_when_told", lambda: None)
+    monkeypatch.setattr("ui.serve._exit_on_signals", lambda: None)
     monkeypatch.setattr(engine, "PATIENCE_S", engine.PATIENCE_S)  # it sets another one
 
     def run(*arguments: str) -> str:

@@ -128,8 +128,8 @@ def test_a_verified_address_of_several_providers_says_whose_it_is() -> None:
     assert ACCESS.role_of(one) == ACCESS.role_of(other) == "editor"
     sign_ins = SignIns(time.time() - 60)
     sign_ins.end(one)
-    assert not sign_ins.counts(one)
-    assert sign_ins.counts(other)
+    assert not sign_ins.is_valid(one)
+    assert sign_ins.is_valid(other)
 
 
 def test_signing_out_ends_the_sign_ins_of_one_whose_address_has_changed_since() -> None:
@@ -138,7 +138,7 @@ def test_signing_out_ends_the_sign_ins_of_one_whose_address_has_changed_since() 
     assert after is not None
     sign_ins = SignIns(time.time() - 60)
     sign_ins.end(after)
-    assert not sign_ins.counts(before)
+    assert not sign_ins.is_valid(before)
 
 
 TENANT = "https://login.microsoftonline.com/72f988bf-86f1-41af-91ab-2d7cd011db47/v2.0"
@@ -186,19 +186,19 @@ def test_signing_out_ends_all_sign_ins_of_that_person_and_nobody_else_s() -> Non
         Person("ann", "ann", now + 20),
         Person("bob", "bob", now - 500),
     )
-    assert all(map(sign_ins.counts, (phone, desk, other)))
+    assert all(map(sign_ins.is_valid, (phone, desk, other)))
     sign_ins.end(phone)
-    assert not sign_ins.counts(phone)
-    assert not sign_ins.counts(desk), "signed in elsewhere later, by a provider whose clock is ahead"
-    assert not sign_ins.counts(Person("ann", "ann", now - 400)), "a cookie that was not seen before"
-    assert sign_ins.counts(other)
-    assert sign_ins.counts(Person("ann", "ann", now + 21)), "signed in again"
+    assert not sign_ins.is_valid(phone)
+    assert not sign_ins.is_valid(desk), "signed in elsewhere later, by a provider whose clock is ahead"
+    assert not sign_ins.is_valid(Person("ann", "ann", now - 400)), "a cookie that was not seen before"
+    assert sign_ins.is_valid(other)
+    assert sign_ins.is_valid(Person("ann", "ann", now + 21)), "signed in again"
 
 
 def test_no_sign_in_from_before_the_server_s_start_counts() -> None:
     sign_ins = SignIns(time.time())
-    assert not sign_ins.counts(Person("ann", "ann", time.time() - 120))
-    assert sign_ins.counts(Person("ann", "ann", time.time()))
+    assert not sign_ins.is_valid(Person("ann", "ann", time.time() - 120))
+    assert sign_ins.is_valid(Person("ann", "ann", time.time()))
 
 
 @pytest.mark.parametrize(

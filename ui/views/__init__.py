@@ -1,1 +1,1 @@
-"""One module per page; each has ``show``, which draws the page of one tournament."""
+"""The pages' views; each draws one page, or a part of one, of a tournament."""

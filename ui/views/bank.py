@@ -1,4 +1,4 @@
-"""The exam bank, each item beside what it does to the scores; and its edits."""
+"""The exam bank: its items with their effects on the scores, and its editor."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Edits: TypeAlias = Mapping[str, ItemEdit | Item]
 
 
 def show_bank(source: data.Source) -> None:
-    """Draw the exam bank beside the exam's scores."""
+    """Draw the exam bank with the exam's scores."""
     editing.say_saved()
     try:
         opened = editing.opened(source, "exam")
@@ -82,11 +82,11 @@ def _exam_effects(source: data.Source) -> Mapping[str, ItemEffect]:
 
 
 class BankDraft(editing.Draft[Bank]):
-    """Edits of a bank that are not saved.
+    """Unsaved edits of a bank.
 
     Attributes:
-        edits: of its items, by id; and new items, by names of their own.
-        turn: grows with every change from outside the fields, which then start anew.
+        edits: edits by item id, and new items by temporary names.
+        turn: increases with every change outside the fields, so that they are drawn anew.
     """
 
     edits: Edits = field(default_factory=dict)
@@ -94,46 +94,45 @@ class BankDraft(editing.Draft[Bank]):
 
     @property
     def is_changed(self) -> bool:
-        """Whether there are edits, be it that they change nothing together."""
+        """Whether there are edits, even if they cancel each other out."""
         return bool(self.edits)
 
     @property
     def added(self) -> list[Item]:
-        """The new items."""
         return [edit for edit in self.edits.values() if isinstance(edit, Item)]
 
     def edited(self, item: Item) -> Item:
-        """An item as it would be, in its place and under its id."""
+        """The item with its edit applied, under the same id."""
         edit = self.edits.get(item.item_id)
         if not isinstance(edit, ItemEdit):
             return item
-        given: dict[str, Any] = {"text": edit.text, "weight": edit.weight, "retired": edit.retired}
-        return replace(item, **{name: value for name, value in given.items() if value is not None})
+        changes: dict[str, Any] = {"text": edit.text, "weight": edit.weight, "retired": edit.retired}
+        return replace(item, **{name: value for name, value in changes.items() if value is not None})
 
     @property
     def marks(self) -> dict[str, str]:
-        """What is new or changed, by the item's id."""
+        """The mark (new or changed) of each edited item, by id."""
         return {
             edit.item_id if isinstance(edit, Item) else item_id: "new" if isinstance(edit, Item) else "changed"
             for item_id, edit in self.edits.items()
         }
 
     def take(self, name: str, edit: ItemEdit | Item | None) -> None:
-        """Take an edit in place of an earlier one of this name, or take it back.
+        """Add an edit, replace an earlier one of this name, or remove it with ``None``.
 
         Raises:
-            ValueError: it cannot be made; the draft stays as it was.
+            ValueError: the edit is impossible; the draft stays unchanged.
         """
         edits = {known: other for known, other in self.edits.items() if known != name}
         if edit is not None and edit != ItemEdit():
             edits[name] = edit
-        changed = {item_id: one for item_id, one in edits.items() if isinstance(one, ItemEdit)}
-        self.after = edited_bank(self.before, changed, [one for one in edits.values() if isinstance(one, Item)])
+        changed = {item_id: item_edit for item_id, item_edit in edits.items() if isinstance(item_edit, ItemEdit)}
+        self.after = edited_bank(self.before, changed, [item for item in edits.values() if isinstance(item, Item)])
         self.edits, self.fields = edits, {}
         self.turn += 1
 
     def rebase(self, digest: str | None, content: Bank) -> int:
-        """Put the edits on a newer version of the file; returns how many do not fit it and are dropped."""
+        """Apply the edits to a newer version of the file; returns the number that do not fit and are dropped."""
         edits, self.digest, self.before = self.edits, digest, content
         self.edits, self.after = {}, content
         for name, edit in edits.items():
@@ -145,7 +144,7 @@ class BankDraft(editing.Draft[Bank]):
 
 
 def _show_bank(source: data.Source, bank: Bank, draft: BankDraft | None) -> int | None:
-    """The items beside the scores; returns the place of the one that is chosen."""
+    """Draw the items beside the scores; returns the index of the selected item."""
     study = data.study(source)
     if draft is not None:
         text.quiet(f"File: {draft.path.name}")
@@ -153,9 +152,9 @@ def _show_bank(source: data.Source, bank: Bank, draft: BankDraft | None) -> int 
             st.info("The file is not the version that was graded last. `ragleague run` grades what is new in it.")
     if study is not None and study.grids.ungraded:
         incomplete(f"{study.grids.ungraded:,} of {study.grids.pairs:,} pairs of passage and item have no grade.")
-    named = editing.query_options(source)
+    query_labels = editing.query_options(source)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        query_id = choose("Query", list(named), "query", named.__getitem__, width=420)
+        query_id = choose("Query", list(query_labels), "query", query_labels.__getitem__, width=420)
         retired = st.toggle("Show retired items", key="retired", bind="query-params")
     marks = {} if draft is None else draft.marks
     places = [
@@ -169,7 +168,9 @@ def _show_bank(source: data.Source, bank: Bank, draft: BankDraft | None) -> int 
         place: f"{place + 1}. {bank.items[place].query_id}: {text.clipped(bank.items[place].open_text, 120)}"
         for place in places
     }
-    to = partial(links("workbench", source), view="bank", query=named.get(query_id or "", ""), retired="true" * retired)
+    to = partial(
+        links("workbench", source), view="bank", query=query_labels.get(query_id or "", ""), retired="true" * retired
+    )
     counting = counted(sum(not item.retired for item in bank.items), "item counts", "items count")
     effects = {} if study is None else _exam_effects(source)
     lines = [item_line(item, marks) for item in (*items, *new)]
@@ -178,7 +179,7 @@ def _show_bank(source: data.Source, bank: Bank, draft: BankDraft | None) -> int 
     scores = data.board(source).exam
     boards = [] if scores is None else ExamBoard(scores).tables()[:1]
     pictures = [
-        own for board in boards for own in of_table(board, {"blue": "cover"}, "EXAM-Cover", "Cover of each agent.")
+        chart for board in boards for chart in of_table(board, {"blue": "cover"}, "EXAM-Cover", "Cover of each agent.")
     ]
     show_beside(table, pictures)
     place = pick("Item", places, "item", names.__getitem__) if places else None
@@ -188,7 +189,7 @@ def _show_bank(source: data.Source, bank: Bank, draft: BankDraft | None) -> int 
 
 
 def _show_grades(study: Study | None, item: Item) -> None:
-    """Who covers an item, with what."""
+    """Draw which answers cover an item."""
     if study is None or item.query_id not in study.grids.grids:
         return
     answers = answers_table(study.of_query(item.query_id), item.item_id)
@@ -199,7 +200,7 @@ def _show_grades(study: Study | None, item: Item) -> None:
 
 
 def _show_labels(source: data.Source, study: Study) -> None:
-    """What people's or judges' labels say of the bank, behind a fold."""
+    """Draw how the bank fits relevance labels by people or judges, in an expander."""
     with unfold("Does the bank ask for what is relevant?", "relevant", "labels") as fold:
         if not fold.open:
             return
@@ -207,14 +208,14 @@ def _show_labels(source: data.Source, study: Study) -> None:
         if not labels:
             st.caption("Not known: no graded passage has a label of relevance.")
             return
-        whose = pick("Labels of", list(labels), "labels", WHOSE.__getitem__, width=260)
-        labelled, level = replace(study, labels=labels[whose]), study.usual_level
+        label_source = pick("Labels of", list(labels), "labels", WHOSE.__getitem__, width=260)
+        labelled, level = replace(study, labels=labels[label_source]), study.usual_level
         show_table(uncovered_table(labelled, level, 1))
         show_table(spurious_table(labelled, level, 1))
 
 
 def _edit_bank(source: data.Source, session: Session, draft: BankDraft) -> None:
-    """The forms, what the edits change, and the way to save them."""
+    """Draw the editing forms, the effect of the edits, and the save buttons."""
     place, study = _show_bank(source, draft.before, draft), data.study(source)
     forms, grades = st.columns(2)
     with forms:
@@ -239,32 +240,36 @@ def _edit_bank(source: data.Source, session: Session, draft: BankDraft) -> None:
 
 
 def _change_item(draft: BankDraft, place: int) -> None:
-    item, now = draft.before.items[place], draft.edited(draft.before.items[place])
-    at = f"{draft.digest}-{draft.turn}-{place}"
-    values = {f"text-{at}": now.open_text, f"weight-{at}": float(now.weight), f"retired-{at}": now.retired}
+    item, edited = draft.before.items[place], draft.edited(draft.before.items[place])
+    key_suffix = f"{draft.digest}-{draft.turn}-{place}"
+    values = {
+        f"text-{key_suffix}": edited.open_text,
+        f"weight-{key_suffix}": float(edited.weight),
+        f"retired-{key_suffix}": edited.retired,
+    }
     editing.begin_fields(_BANK, draft, values)
     with st.container(border=True, key="draft-change"):
         new_text = st.text_area(
             "Text",
-            key=f"text-{at}",
+            key=f"text-{key_suffix}",
             disabled=item.secret,
             help="A new text makes a new item in the place of the old one, which is kept, retired, with its grades.",
         )
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            weight = st.number_input("Weight", 0.0, step=0.5, key=f"weight-{at}", width=180)
-            retired = st.checkbox("Retired: kept, but not counted", key=f"retired-{at}")
+            weight = st.number_input("Weight", 0.0, step=0.5, key=f"weight-{key_suffix}", width=180)
+            retired = st.checkbox("Retired: kept, but not counted", key=f"retired-{key_suffix}")
         pressed = st.button("Keep this change")
     if item.secret:
         st.caption("The text of a secret item is shown nowhere: edit it in the file.")
     if item.answers and not item.secret:
         st.caption("It has gold answers, which stay with a new text; edit them in the file.")
     if pressed:
-        wanted = ItemEdit(
+        edit = ItemEdit(
             new_text if not item.secret and new_text.strip() != item.text.strip() else None,
             weight if weight != item.weight else None,
             retired if retired != item.retired else None,
         )
-        editing.attempt(draft.take, item.item_id, wanted)
+        editing.attempt(draft.take, item.item_id, edit)
         st.rerun()
 
 
@@ -273,33 +278,35 @@ def _add_item(source: data.Source, draft: BankDraft) -> None:
     keys = list(dict.fromkeys([*bank.queries, *((query_id, None) for query_id in data.queries(source))]))
     types = [item.item_type for item in bank.items]
 
-    def name(key: tuple[str, str | None]) -> str:
+    def query_label(key: tuple[str, str | None]) -> str:
         return key[0] if key[1] is None else f"{key[0]}, subtopic {key[1]}"
 
-    at = f"{draft.digest}-{len(draft.added)}"
+    key_suffix = f"{draft.digest}-{len(draft.added)}"
     values: dict[str, Any] = {
-        f"new-query-{at}": keys[0],
-        f"new-type-{at}": max(ITEM_TYPES, key=types.count),
-        f"new-text-{at}": "",
+        f"new-query-{key_suffix}": keys[0],
+        f"new-type-{key_suffix}": max(ITEM_TYPES, key=types.count),
+        f"new-text-{key_suffix}": "",
     }
-    values |= {f"new-answers-{at}": "", f"new-weight-{at}": 1.0, f"new-secret-{at}": False}
+    values |= {f"new-answers-{key_suffix}": "", f"new-weight-{key_suffix}": 1.0, f"new-secret-{key_suffix}": False}
     editing.begin_fields(_BANK, draft, values)
     with st.container(border=True, key="draft-add"):
         with st.container(horizontal=True):
-            query_id, facet = st.selectbox("Query", keys, format_func=name, key=f"new-query-{at}", width=420)
-            kind = st.selectbox("Type", ITEM_TYPES, key=f"new-type-{at}", width=180)
-        new_text = st.text_area("Text", key=f"new-text-{at}")
-        answers = st.text_area("Gold answers, one a line; may stay empty", key=f"new-answers-{at}", height=100)
+            query_id, facet = st.selectbox(
+                "Query", keys, format_func=query_label, key=f"new-query-{key_suffix}", width=420
+            )
+            item_type = st.selectbox("Type", ITEM_TYPES, key=f"new-type-{key_suffix}", width=180)
+        new_text = st.text_area("Text", key=f"new-text-{key_suffix}")
+        answers = st.text_area("Gold answers, one a line; may stay empty", key=f"new-answers-{key_suffix}", height=100)
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            weight = st.number_input("Weight", 0.0, step=0.5, key=f"new-weight-{at}", width=180)
-            secret = st.checkbox("Secret: graded with, but shown nowhere", key=f"new-secret-{at}")
+            weight = st.number_input("Weight", 0.0, step=0.5, key=f"new-weight-{key_suffix}", width=180)
+            secret = st.checkbox("Secret: graded with, but shown nowhere", key=f"new-secret-{key_suffix}")
         pressed = st.button("Add it")
     if pressed:
 
         def add() -> None:
             gold = answers.splitlines()
             item = new_item(
-                query_id, new_text, answers=gold, item_type=kind, facet_id=facet, weight=weight, secret=secret
+                query_id, new_text, answers=gold, item_type=item_type, facet_id=facet, weight=weight, secret=secret
             )
             draft.take(f"new {id(item)}", item)
 
@@ -308,7 +315,7 @@ def _add_item(source: data.Source, draft: BankDraft) -> None:
 
 
 def _bank_effect(source: data.Source, draft: BankDraft) -> Sequence[Block]:
-    """What the edits change, with the grades that are known."""
+    """Blocks that show what the edits change, computed from the existing grades."""
     study = data.study(source)
     graded = study is not None and bool(study.grades)
     effect = _effect(source, draft.digest, draft.after.version, draft) if graded else None
@@ -316,7 +323,7 @@ def _bank_effect(source: data.Source, draft: BankDraft) -> Sequence[Block]:
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _effect(source: data.Source, digest: str | None, version: str, _draft: BankDraft) -> EditEffect:  # noqa: ARG001 - keys
+def _effect(source: data.Source, digest: str | None, version: str, _draft: BankDraft) -> EditEffect:  # noqa: ARG001 - cache keys
     study = data.study(source)
     assert study is not None
     before, after = (of_queries(bank, data.dataset(source)) for bank in (_draft.before, _draft.after))

@@ -1,4 +1,4 @@
-"""Compare: every score of every agent in one figure, where scores disagree with the games, and how alike they are."""
+"""The page Compare: all scores of all agents in one chart, their agreement, and where they differ from the games."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ui.text import incomplete, lacking, nothing
 
 _YAML: Final = "exam:\n  judge: YOUR_JUDGE\nnuggets:\n  judge: YOUR_JUDGE"
 _SCORES: Final = frozenset({"criteria", "exam", "nuggets", "citations"})
-"""Sections of the leaderboard that say more of one score."""
+"""Sections of the leaderboard with details of one score."""
 
 compared = data.stored(compare_board, "Comparing the scores …")
 
@@ -29,12 +29,12 @@ def show(source: data.Source) -> None:
     if not board.ways:
         nothing("No game has a verdict and no answer a score yet. Run `ragleague run` and come back.")
         return
-    for said in missing(rated):
-        incomplete(said)
-    figure, drawn, sentences = _figure(source, link("queries", source))
-    for said in sentences:
-        text.lead(said)
-    st.html(drawn)
+    for sentence in missing(rated):
+        incomplete(sentence)
+    figure, markup, sentences = _figure(source, link("queries", source))
+    for sentence in sentences:
+        text.lead(sentence)
+    st.html(markup)
     _export(figure)
     parts = {"Agreement": lambda _, board: draw(board.agreement()), "Two scores": _show_two, "Groups": _show_groups}
     if not board.methods.pairs:
@@ -54,8 +54,8 @@ def show(source: data.Source) -> None:
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _figure(source: data.Source, carried: str) -> tuple[Aligned, str, list[str]]:  # noqa: ARG001 - links hold it
-    """The figure, also as HTML, and what is said of it: of fifty agents that takes half a second."""
+def _figure(source: data.Source, carried: str) -> tuple[Aligned, str, list[str]]:  # noqa: ARG001 - part of the cache key, as links contain it
+    """The chart, the chart as HTML, and sentences about it; cached, as it takes half a second with fifty agents."""
     board = compared(source, source.group)
     figure = board.figure(links("queries", source))
     return figure, html_block(figure), list(board.sentences())
@@ -77,7 +77,7 @@ def _show_two(source: data.Source, board: CompareBoard) -> None:
 
 
 def _show_groups(source: data.Source, board: CompareBoard) -> None:
-    titles = {board.title(own.name): own.name for own in board.by_query}
+    titles = {board.title(way.name): way.name for way in board.by_query}
     columns = list(dict.fromkeys(name for name, _ in data.groups(source)))
     with st.container(horizontal=True):
         way = pick("Score", list(titles), "score", width=260)

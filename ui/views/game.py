@@ -1,4 +1,4 @@
-"""One game, with its flags; and what it shares with a query's page: nuggets, exam and documents of some agents."""
+"""One game with its flags; and parts shared with a query's page: nuggets, exam items and documents."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ from ui.show import draw
 from ui.text import TextLine, nothing, problem
 
 _DOCUMENTS: Final = 10
-"""Documents drawn at first."""
+"""Number of documents drawn at first."""
 
 flags = data.stored(flags_of)
-"""What people flagged."""
+"""Flags by people, by game."""
 
 
 @data.derived("Reading the games …", 32)
 def games_on_query(source: data.Source, query_id: str) -> list[GameRecord]:
-    """Every game on a query with what its judge said."""
+    """All games on a query with their judges' results."""
     with data.shared(source.location) as store:
         return games_on(store, source.tournament, query_id, data.games(source), data.scores(source))
 
 
 def to_game(source: data.Source, key: GameKey, **fields: str) -> str:
-    """The address of a game's page; ``fields`` are filters of the list that it is one of."""
+    """The address of a game's page; ``fields`` are the filters of the list that it belongs to."""
     return link("queries", source, view="games", **fields, game=address_of(key))
 
 
 def show_game(source: data.Source, key: GameKey) -> None:
     """Draw one game."""
     dataset = data.dataset_of(source, key.query_id)
-    game = next(one for one in games_on_query(source, key.query_id) if one.key == key)
+    game = next(game for game in games_on_query(source, key.query_id) if game.key == key)
     text.lines(
         TextLine("strong", game.outcome),
         TextLine("lead", dataset.queries[key.query_id].text),
@@ -63,20 +63,21 @@ def show_game(source: data.Source, key: GameKey) -> None:
     _show_flags(source, key)
     agents = key.agent_a, key.agent_b
     answers = [dataset.answers[key.query_id, agent] for agent in agents]
-    texts = [own.text for own in answers]
+    texts = [answer.text for answer in answers]
     with st.container(horizontal=True, gap="medium"):
         raw = text.raw_switch()
         marks = text.alike(*texts) and st.toggle("Mark differences", True, key=f"marked-{game.mark}")
     text.reference(dataset.queries[key.query_id], raw=raw)
-    for column, side, own, other in zip(
+    for column, side, answer, other in zip(
         st.columns(2), ("left", "right"), answers, reversed(texts) if marks else (None, None), strict=True
     ):
         with column:
-            words = f"{len(own.text.split()):,} words" if own.has_text else ""
+            words = f"{len(answer.text.split()):,} words" if answer.has_text else ""
             text.lines(
-                TextLine("strong", own.agent, link=link("queries", source, agent=own.agent)), TextLine("quiet", words)
+                TextLine("strong", answer.agent, link=link("queries", source, agent=answer.agent)),
+                TextLine("quiet", words),
             )
-            text.answer(own, f"answer-{side}-{game.mark}", raw=raw, against=other)
+            text.answer(answer, f"answer-{side}-{game.mark}", raw=raw, against=other)
     st.subheader("What the judge said", anchor=False)
     if not game.same_answers:
         for column, order in zip(st.columns(len(game.orders)), game.orders, strict=True):
@@ -88,7 +89,7 @@ def show_game(source: data.Source, key: GameKey) -> None:
 
 
 def _show_order(order: ShownOrder, game: GameRecord) -> None:
-    """One order's verdict and reason. The judge knew the answers as A and B only, so the names are spelled out."""
+    """Draw the verdict and reason in one order, with the agents' names: the judge knew them only as A and B."""
     key, result = f"{'ab' if order.first == game.agent_a else 'ba'}-{game.mark}", order.result
     with st.container(border=True, key=f"order-{key}"):
         sides = TextLine("quiet", f"A: {order.first}\nB: {order.second}")
@@ -117,7 +118,7 @@ def _tokens(result: Judgment | JudgeFailure) -> str:
 
 
 def show_bank(source: data.Source, query_id: str, agents: Sequence[str]) -> None:
-    """Draw which answers state which nugget and cover which item of the exam, where the tournament has these."""
+    """Draw which nuggets and exam items the answers cover, if the tournament has any."""
     results, study = data.nuggets(source), data.study(source)
     if results is not None:
         st.subheader("Nuggets", anchor=False)
@@ -130,59 +131,65 @@ def show_bank(source: data.Source, query_id: str, agents: Sequence[str]) -> None
         draw(picture)
 
 
-def show_documents(source: data.Source, found: Sequence[RetrievedDocument], query_id: str) -> None:
-    """Draw documents with the labels of judges and people."""
-    if not found:
+def show_documents(source: data.Source, documents: Sequence[RetrievedDocument], query_id: str) -> None:
+    """Draw documents with the labels by judges and people."""
+    if not documents:
         return
     st.subheader("Documents", anchor=False)
-    if shown := sum(one.shown for one in found):
-        st.caption(f"The judge of this game saw {shown:,} of {len(found):,}.")
-    if len(found) > _DOCUMENTS and not st.toggle(f"Show all {len(found):,}", key="documents", bind="query-params"):
-        found = found[:_DOCUMENTS]
+    if shown := sum(document.shown for document in documents):
+        st.caption(f"The judge of this game saw {shown:,} of {len(documents):,}.")
+    if len(documents) > _DOCUMENTS and not st.toggle(
+        f"Show all {len(documents):,}", key="documents", bind="query-params"
+    ):
+        documents = documents[:_DOCUMENTS]
     judges = data.labels_by_judge(source, query_id)
-    for number, one in enumerate(found):
-        said = [
+    for number, document in enumerate(documents):
+        label_lines = [
             line
             for judge, results in judges.items()
-            for line in _said_of(results.get((query_id, one.document.doc_id)), judge if len(judges) > 1 else "")
+            for line in _label_lines(
+                results.get((query_id, document.document.doc_id)), judge if len(judges) > 1 else ""
+            )
         ]
-        _show_document(one, said, f"{number}-{query_id.encode('utf-8', 'replace').hex()}")
+        _show_document(document, label_lines, f"{number}-{query_id.encode('utf-8', 'replace').hex()}")
 
 
-def _show_document(one: RetrievedDocument, said: Sequence[TextLine], key: str) -> None:
-    signs: list[tuple[str, text.Tone]] = [("no label" if one.label is None else f"label {one.label}", "")]
-    if one.human is not None:
-        signs.append((f"people say {one.human}", "good" if one.human == one.label else "bad"))
-    if one.shown:
+def _show_document(retrieved: RetrievedDocument, label_lines: Sequence[TextLine], key: str) -> None:
+    signs: list[tuple[str, text.Tone]] = [("no label" if retrieved.label is None else f"label {retrieved.label}", "")]
+    if retrieved.human is not None:
+        signs.append((f"people say {retrieved.human}", "good" if retrieved.human == retrieved.label else "bad"))
+    if retrieved.shown:
         signs.append(("shown to the judge", "good"))
-    title, doc_id = one.document.metadata.get("title", ""), one.document.doc_id
-    by = ", ".join(f"{'every agent' if agent == SHARED else agent} at rank {rank}" for agent, rank in one.ranks)
+    title, doc_id = retrieved.document.metadata.get("title", ""), retrieved.document.doc_id
+    by = ", ".join(f"{'every agent' if agent == SHARED else agent} at rank {rank}" for agent, rank in retrieved.ranks)
     with st.container(border=True, key=f"document-{key}"):
-        named = TextLine("strong", f"{title} ({doc_id})" if title else doc_id, signs)
-        text.lines(named, TextLine("quiet", f"Retrieved by {by}"), *said)
+        heading = TextLine("strong", f"{title} ({doc_id})" if title else doc_id, signs)
+        text.lines(heading, TextLine("quiet", f"Retrieved by {by}"), *label_lines)
         with st.expander("The text", key=f"open-{key}", on_change="rerun") as opened:
             if opened.open:
-                text.passage(one.document.text, f"text-{key}", label="Document", empty="The document is empty.")
+                text.passage(retrieved.document.text, f"text-{key}", label="Document", empty="The document is empty.")
 
 
-def _said_of(result: Judgment | JudgeFailure | None, judge: str) -> list[TextLine]:
-    """What one relevance judge said of a document; with its name where there are several."""
-    whose = f"{judge}: " if judge else ""
+def _label_lines(result: Judgment | JudgeFailure | None, judge: str) -> list[TextLine]:
+    """Lines with one relevance judge's label and reason; ``judge`` is its name, empty if it is the only one."""
+    prefix = f"{judge}: " if judge else ""
     if isinstance(result, Judgment):
         details = ", ".join(f"{name} {value}" for name, value in details_of(result.outcome).items())
-        label = f"{whose}label {label_of(result.outcome)}. " if judge else ""
+        label = f"{prefix}label {label_of(result.outcome)}. " if judge else ""
         reason = TextLine("body", label + (result.reason.strip() or "The relevance judge gave no reason."))
-        return [TextLine("quiet", whose + details), reason] if details else [reason]
+        return [TextLine("quiet", prefix + details), reason] if details else [reason]
     if isinstance(result, JudgeFailure):
-        return [TextLine("body", f"{whose}No label: {CAUSES.get(result.cause, result.cause)}. {result.message}")]
-    return [TextLine("body", f"{whose}Not judged yet.")]
+        return [TextLine("body", f"{prefix}No label: {CAUSES.get(result.cause, result.cause)}. {result.message}")]
+    return [TextLine("body", f"{prefix}Not judged yet.")]
 
 
 def _show_flags(source: data.Source, key: GameKey) -> None:
-    """What people flagged the game for; those who may vote may flag it too."""
-    found = flags(source).get(key, ())
-    for one in found:
-        text.lines(TextLine("body", f"{one.annotator}: {one.value['comment']}", [("flagged", "bad")]))
+    """Draw the flags on the game; viewers who may vote can also add one."""
+    game_flags = flags(source).get(key, ())
+    for flag_annotation in game_flags:
+        text.lines(
+            TextLine("body", f"{flag_annotation.annotator}: {flag_annotation.value['comment']}", [("flagged", "bad")])
+        )
     say_refused("Not saved.")
     if not allowed("vote"):
         return
@@ -194,16 +201,16 @@ def _show_flags(source: data.Source, key: GameKey) -> None:
         st.text_area("What is odd about it?", key="comment", max_chars=2000)
         with st.container(horizontal=True):
             st.button("Flag", on_click=partial(attempt, _flag, source, key, True, may="vote"), type="primary")
-            if found:
+            if game_flags:
                 st.button("Take my flag back", on_click=partial(attempt, _flag, source, key, False, may="vote"))
 
 
 def _flag(source: data.Source, key: GameKey, comment: bool) -> None:
-    """Flag a game with what the viewer wrote, or take their flag back."""
+    """Flag a game with the viewer's comment, or take their flag back."""
     person = viewer()
-    who = annotator_name(st.session_state.get("annotator", "") if person is None else person.name)
-    said = st.session_state["comment"].strip() if comment else None
+    annotator = annotator_name(st.session_state.get("annotator", "") if person is None else person.name)
+    words = st.session_state["comment"].strip() if comment else None
     with data.shared(source.location) as store:
         dataset = store.dataset(source.tournament, key.query_id)
-        Annotations(store, source.tournament).add([flag(key, dataset, who, said)])
+        Annotations(store, source.tournament).add([flag(key, dataset, annotator, words)])
     st.session_state["comment"] = ""

@@ -1,4 +1,4 @@
-"""Games: every game behind the ratings, found by filters and listed a page at a time; or one of them."""
+"""Games on the page Queries: a list of all games, with filters and paging, or one game."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from ui.views.game import flags, show_game, to_game
 _PER_PAGE: Final = 25
 _FOLDED: Final = ("result", "apart", "judge", "flagged")
 _FIELDS: Final = ("agent", "opponent", "query", *_FOLDED)
-"""As addresses call them."""
+"""Filter fields, by their names in addresses."""
 
 
 def show(source: data.Source) -> None:
-    """Draw the list, or the game that the address names."""
+    """Draw the list, or the game in the address."""
     games = data.games(source)
     if not len(games):
         nothing("This tournament plans no games. Give its YAML file a `pairwise` section and run `ragleague run`.")
@@ -49,9 +49,9 @@ def show(source: data.Source) -> None:
 
 
 def _fields(games: GameTable) -> dict[str, Any]:
-    """What the fields say; those behind the fold apply while they are seen."""
+    """Values of the filter fields; those in the expander apply only while it is open."""
     with st.container(horizontal=True):
-        said: dict[str, Any] = {
+        values: dict[str, Any] = {
             "agent": choose("Agent", games.agents, "agent"),
             "opponent": choose("Opponent", games.agents, "opponent"),
             "query": st.text_input("Query", key="query", bind="query-params", placeholder="its ID, or words of it"),
@@ -59,27 +59,27 @@ def _fields(games: GameTable) -> dict[str, Any]:
     with unfold("More filters", "more", *_FOLDED) as more:
         if more.open:
             with st.container(horizontal=True, vertical_alignment="bottom"):
-                said["result"] = choose("Result", get_args(GameEnding), "result")
-                said["apart"] = choose("Who disagrees", get_args(Apart), "apart")
+                values["result"] = choose("Result", get_args(GameEnding), "result")
+                values["apart"] = choose("Who disagrees", get_args(Apart), "apart")
                 if len(games.judges) > 1:
-                    said["judge"] = choose("Judge", games.judges, "judge")
-                said["flagged"] = "true" if st.toggle("Flagged", key="flagged", bind="query-params") else None
-    if said.get("result") in {"the agent wins", "the agent loses"} and said["agent"] is None:
+                    values["judge"] = choose("Judge", games.judges, "judge")
+                values["flagged"] = "true" if st.toggle("Flagged", key="flagged", bind="query-params") else None
+    if values.get("result") in {"the agent wins", "the agent loses"} and values["agent"] is None:
         st.info("Choose an agent first: nobody can be said to win or lose without one.")
-    return {name: value for name, value in said.items() if value}
+    return {name: value for name, value in values.items() if value}
 
 
-def _filter(source: data.Source, said: Mapping[str, str], games: GameTable) -> GameFilter:
-    """The games that fields or an address ask for; what they name in vain is any."""
+def _filter(source: data.Source, values: Mapping[str, str], games: GameTable) -> GameFilter:
+    """The filter for the values of fields or of an address; unknown values are ignored."""
 
     def known(name: str, options: Any) -> Any:
-        return said[name] if said.get(name) in options else None
+        return values[name] if values.get(name) in options else None
 
     queries = data.queries(source)
     if source.group is not None:
         column, value = source.group
-        queries = {own: query for own, query in queries.items() if query.metadata.get(column) == value}
-    meant = queries_meant(said.get("query", ""), queries)
+        queries = {query_id: query for query_id, query in queries.items() if query.metadata.get(column) == value}
+    meant = queries_meant(values.get("query", ""), queries)
     return GameFilter(
         known("agent", games.agents),
         known("opponent", games.agents),
@@ -87,12 +87,12 @@ def _filter(source: data.Source, said: Mapping[str, str], games: GameTable) -> G
         known("result", get_args(GameEnding)),
         known("judge", games.judges),
         known("apart", get_args(Apart)),
-        flags(source).keys() if said.get("flagged") == "true" else None,
+        flags(source).keys() if values.get("flagged") == "true" else None,
     )
 
 
 def _list(source: data.Source, games: GameTable, listed: NDArray[np.intp], fields: Mapping[str, str]) -> None:
-    """One page of the list."""
+    """Draw one page of the list."""
     scores, queries, flagged = data.scores(source), data.queries(source), flags(source)
     pages = ceil(listed.size / _PER_PAGE)
     st.caption(counted(listed.size, "game"))
@@ -111,18 +111,22 @@ def _list(source: data.Source, games: GameTable, listed: NDArray[np.intp], field
 
 
 def _show_one(source: data.Source, games: GameTable, row: int) -> None:
-    """One game between its neighbours among those that the address asks for."""
+    """Draw one game with links to the previous and the next game of its filtered list."""
     fields = {name: value for name in _FIELDS if (value := st.query_params.get(name))}
     listed = _filter(source, fields, games).rows(games, data.scores(source))
-    place = int(np.searchsorted(listed, row))
-    more = {} if fields.keys().isdisjoint(_FOLDED) else {"more": "true"}  # they apply while they are seen
-    shown = [TextLine("quiet", "All games", link=link("queries", source, view="games", **fields, **more))]
+    position = int(np.searchsorted(listed, row))
+    more = (
+        {} if fields.keys().isdisjoint(_FOLDED) else {"more": "true"}
+    )  # the fields in the expander apply only while it is open
+    navigation = [TextLine("quiet", "All games", link=link("queries", source, view="games", **fields, **more))]
     if row in listed:
-        for label, at in (("Previous game", place - 1), ("Next game", place + 1)):
-            if 0 <= at < listed.size:
-                shown.append(TextLine("quiet", label, link=to_game(source, games.key(int(listed[at])), **fields)))
-        shown.append(TextLine("quiet", f"{place + 1:,} of {listed.size:,}"))
+        for label, neighbour in (("Previous game", position - 1), ("Next game", position + 1)):
+            if 0 <= neighbour < listed.size:
+                navigation.append(
+                    TextLine("quiet", label, link=to_game(source, games.key(int(listed[neighbour])), **fields))
+                )
+        navigation.append(TextLine("quiet", f"{position + 1:,} of {listed.size:,}"))
     with st.container(horizontal=True, gap="medium"):
-        for line in shown:
+        for line in navigation:
             text.lines(line, width="content")
     show_game(source, games.key(row))

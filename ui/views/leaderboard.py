@@ -1,4 +1,4 @@
-"""Leaderboard: who leads, how sure that is, and whether the judge can be trusted."""
+"""The page Leaderboard: who leads, how certain that is, and whether the judge can be trusted."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from ui.show import draw, show_table
 from ui.text import incomplete, nothing
 
 _MORE: Final = frozenset({"leaderboard", "judges", "costs", "coverage"})
-"""Sections that a click opens; the others are on Compare and Trust."""
+"""Sections in the expander; the others are on Compare and Trust."""
 _ON_TOP: Final = (Chart, Whiskers)
-"""Pictures of what the first screen shows."""
+"""Charts left out of the expander: the first screen shows them."""
 
 judged = data.judged(judged_on)
-"""When the tournament was judged last."""
+"""Time of the tournament's last judgment."""
 
 
 def show(source: data.Source) -> None:
     """Draw the page."""
     board = data.board(source)
-    shown, opening = _opening(source)
+    full_board, opening = _opening(source)
     charts = [block for block in opening if isinstance(block, Chart)]
     for block in opening:
         if isinstance(block, Table):
@@ -38,27 +38,30 @@ def show(source: data.Source) -> None:
             draw(block)
     if not board.coverage:
         nothing("Nothing is planned in this tournament. Give its YAML file a stage and run `ragleague run`.")
-    for said in missing(board):
-        incomplete(said)
+    for sentence in missing(board):
+        incomplete(sentence)
     for chart, column in zip(charts, st.columns(max(len(charts), 1)), strict=False):
         with column:
             draw(chart)
     with unfold("More", "more") as opened:
         if opened.open:
-            sections = [own for own in shown.sections() if own.ident in _MORE]
-            for own in sections:
-                draw(replace(own, blocks=[one for one in own.blocks if not isinstance(one, _ON_TOP)]))
+            for section in full_board.sections():
+                if section.ident in _MORE:
+                    blocks = [block for block in section.blocks if not isinstance(block, _ON_TOP)]
+                    draw(replace(section, blocks=blocks))
 
 
 @st.cache_resource(max_entries=8, show_spinner="Checking whether this can be trusted …")
 def _opening(source: data.Source) -> tuple[TournamentBoard, list[Block]]:
-    """The board with what people say of its judges, and what is on the first screen."""
+    """The board with its judges compared with people, and the blocks of the first screen."""
     comparisons, apart = data.people(source)
     column, value = source.group or ("", "")
-    chosen = [own for own in data.queries(source).values() if not column or own.metadata.get(column) == value]
-    board = TournamentBoard(data.board(source), comparisons, apart, queries=texts_of(chosen))
+    selected_queries = [
+        query for query in data.queries(source).values() if not column or query.metadata.get(column) == value
+    ]
+    board = TournamentBoard(data.board(source), comparisons, apart, queries=texts_of(selected_queries))
     opening = board.opening(
-        len(chosen),
+        len(selected_queries),
         judged(source),
         checks=link("trust", source),
         link=lambda agent: link("queries", source, agent=agent),

@@ -1,4 +1,4 @@
-"""The lists of nuggets, each nugget beside what it does to the scores; and their edits."""
+"""The nuggets of each query with their effects on the scores, and their editor."""
 
 from __future__ import annotations
 
@@ -41,25 +41,25 @@ from ui.text import incomplete, lacking
 _NUGGETS_YAML: Final = "nuggets:\n  judge: JUDGE\n  bank: nuggets.jsonl  # or create: {}, from relevant documents"
 
 Step: TypeAlias = Callable[[NuggetBank, Sequence[int], str, Importance | None], NuggetBank]
-"""What a button does with the draft, the places chosen, the text and the importance."""
+"""An edit: from a bank, the selected indexes, the text and the importance to the new bank."""
 
 
 def show_nuggets(source: data.Source) -> None:
-    """Draw the lists of nuggets beside their scores."""
+    """Draw the nuggets with the scores."""
     editing.say_saved()
     results = data.nuggets(source)
     if results is None:
         words = "**This tournament has no nuggets.** Nuggets are the facts that a good answer states."
         lacking(words, _NUGGETS_YAML, data.settings(source))
         return
-    labels = [label for own in (*results.assignments, *results.passages.values()) for label in own.labels]
-    if open_ := labels.count(None):
+    labels = [label for assignment in (*results.assignments, *results.passages.values()) for label in assignment.labels]
+    if missing := labels.count(None):
         incomplete(
-            f"{open_:,} of {len(labels):,} labels failed or are not made yet. `ragleague run` makes what is missing, "
+            f"{missing:,} of {len(labels):,} labels failed or are not made yet. `ragleague run` makes what is missing, "
             "with `--retry-failed` also what failed."
         )
-    named = editing.query_options(source)
-    query_id = choose("Query", list(named), "query", named.__getitem__)
+    query_labels = editing.query_options(source)
+    query_id = choose("Query", list(query_labels), "query", query_labels.__getitem__)
     opened = editing.opened(source, "nuggets")
     draft = None
     if query_id is not None and opened.path is not None:
@@ -67,7 +67,7 @@ def show_nuggets(source: data.Source) -> None:
     _show_lists(source, results, query_id, draft)
     if query_id is not None:
         text.lead(data.queries(source)[query_id].text)
-        st.markdown(f"[All answers to this query]({link('queries', source, query=named[query_id])})")
+        st.markdown(f"[All answers to this query]({link('queries', source, query=query_labels[query_id])})")
     if opened.session is None:
         st.info(opened.why_not)
     elif opened.path is None:
@@ -82,17 +82,19 @@ def show_nuggets(source: data.Source) -> None:
 
 
 def _show_lists(source: data.Source, results: NuggetResults, query_id: str | None, draft: NuggetDraft | None) -> None:
-    """The nuggets of a query, as they are drafted, or of all, beside the scores."""
-    shown = [bank for bank in results.banks.values() if query_id in (None, bank.query_id)]
-    lines = [nugget_line(nugget) for bank in ([draft.after] if draft else shown) for nugget in bank.nuggets]
+    """Draw the nuggets of one query, with the draft's edits, or of all queries, beside the scores."""
+    banks = [bank for bank in results.banks.values() if query_id in (None, bank.query_id)]
+    lines = [nugget_line(nugget) for bank in ([draft.after] if draft else banks) for nugget in bank.nuggets]
     board = data.board(source).nuggets
     scores = [scores_table("", board.answers)] if board is not None and board.answers.runs else []
     pictures = [
-        own for one in scores for own in of_table(one, {"blue": "v_strict"}, "V strict", "V strict of each agent.")
+        chart
+        for table in scores
+        for chart in of_table(table, {"blue": "v_strict"}, "V strict", "V strict of each agent.")
     ]
-    named, to = editing.query_options(source), links("workbench", source)
-    leads = [to(view="nuggets", query=named[line.query]) for line in lines] if query_id is None else []
-    show_beside(replace(items_table(lines, _nugget_effects(source), links=leads), name="nuggets"), pictures)
+    query_labels, to = editing.query_options(source), links("workbench", source)
+    row_links = [to(view="nuggets", query=query_labels[line.query]) for line in lines] if query_id is None else []
+    show_beside(replace(items_table(lines, _nugget_effects(source), links=row_links), name="nuggets"), pictures)
     if query_id is None:
         st.caption("Choose a query, or a line above, to edit its nuggets.")
     elif query_id not in results.banks:
@@ -106,34 +108,34 @@ def _nugget_effects(source: data.Source) -> Mapping[str, ItemEffect]:
 
 
 class NuggetDraft(editing.Draft[NuggetBank]):
-    """One query's nuggets as they are being edited."""
+    """Unsaved edits of one query's nuggets."""
 
     @property
     def is_changed(self) -> bool:
-        """Whether a nugget is another one, or stands elsewhere."""
-        done = changes(self.before, self.after)
-        return is_reordered(self.before, self.after) or any(change.kind is not EditKind.KEPT for change in done)
+        """Whether the nuggets or their order have changed."""
+        all_changes = changes(self.before, self.after)
+        return is_reordered(self.before, self.after) or any(change.kind is not EditKind.KEPT for change in all_changes)
 
     @property
     def words(self) -> str:
-        """The changes, counted by kind."""
+        """Number of changes by kind, as text."""
         kinds = [change.kind for change in changes(self.before, self.after) if change.kind is not EditKind.KEPT]
         return ", ".join(f"{kinds.count(kind)} {kind.value}" for kind in dict.fromkeys(kinds)) or "reordered"
 
     def rebase(self, digest: str | None, content: NuggetBank) -> int:
-        """Keep the edits where this query's list is as it was; where it is not, they are dropped."""
-        self.digest, same = digest, content == self.before
-        if not same:
+        """Keep the edits if the query's nuggets in the newer version are unchanged, else drop them (returns 1)."""
+        self.digest, unchanged = digest, content == self.before
+        if not unchanged:
             self.before, self.after = content, draft_of(content)
-        return int(not same)
+        return int(not unchanged)
 
 
-def _draft(path: Path, none: NuggetBank) -> NuggetDraft:
-    """The draft of one query's list, which has no nugget where the file has none of it."""
+def _draft(path: Path, empty: NuggetBank) -> NuggetDraft:
+    """The draft of one query's nuggets; starts from ``none`` if the file has none for it."""
     return editing.draft(
-        _key(none.query_id),
+        _key(empty.query_id),
         path,
-        lambda: next((bank for bank in read_banks(path) if bank.query_id == none.query_id), none),
+        lambda: next((bank for bank in read_banks(path) if bank.query_id == empty.query_id), empty),
         lambda path, digest, before: NuggetDraft(path, digest, before, draft_of(before)),
     )
 
@@ -144,18 +146,21 @@ def _key(query_id: str) -> str:
 
 def _edit_nuggets(session: Session, draft: NuggetDraft, results: NuggetResults) -> None:
     _show_steps(draft)
-    last = results.banks.get(draft.before.query_id)
-    said = [[(own.text, own.importance) for own in bank.nuggets] for bank in (last or draft.before, draft.before)]
-    if said[0] != said[1]:
+    run_bank = results.banks.get(draft.before.query_id)
+    nuggets_by_version = [
+        [(nugget.text, nugget.importance) for nugget in bank.nuggets]
+        for bank in (run_bank or draft.before, draft.before)
+    ]
+    if nuggets_by_version[0] != nuggets_by_version[1]:
         st.info("The file has changed since the last run: `ragleague run` assigns what is new.")
-    if draft.is_changed or said[0] != said[1]:
+    if draft.is_changed or nuggets_by_version[0] != nuggets_by_version[1]:
         draw(*_nugget_effect(draft, results))
     editing.show_save(_key(draft.before.query_id), draft, lambda by: _save_draft(session, draft, by))
     editing.show_history(draft.path)
 
 
 def _nugget_effect(draft: NuggetDraft, results: NuggetResults) -> list[Block]:
-    """What the draft does to the list and, with what is known already, to the scores."""
+    """Blocks that show what the draft changes in the list and, from existing assignments, in the scores."""
     query_id = draft.after.query_id
     blocks: list[Block] = [edits_table(draft.before, draft.after)] if draft.is_changed else []
     if query_id in results.banks and results.assignments:
@@ -164,9 +169,9 @@ def _nugget_effect(draft: NuggetDraft, results: NuggetResults) -> list[Block]:
 
 
 def _save_draft(session: Session, draft: NuggetDraft, by: str) -> None:
-    mine = edited(draft.before, draft.after, by=by, at=datetime.now(UTC).isoformat(timespec="seconds"))
-    banks = {bank.query_id: bank for bank in read_banks(draft.path)} | {mine.query_id: mine}
-    what = f"{mine.query_id}: {draft.words}"
+    edited_bank = edited(draft.before, draft.after, by=by, at=datetime.now(UTC).isoformat(timespec="seconds"))
+    banks = {bank.query_id: bank for bank in read_banks(draft.path)} | {edited_bank.query_id: edited_bank}
+    what = f"{edited_bank.query_id}: {draft.words}"
     _save_nuggets(session, draft.path, list(banks.values()), seen=draft.digest, by=by, what=what)
     words = "Saved; the earlier version is kept. This assigns what is new:"
     editing.note_saved(words, f"ragleague run {session.path}", [edits_table(draft.before, draft.after)])
@@ -179,11 +184,11 @@ def _save_nuggets(
 
 
 def _show_steps(draft: NuggetDraft) -> None:
-    """What can be done, by how many nuggets are chosen."""
+    """Draw the selection and form for editing nuggets; the buttons depend on how many are selected."""
     bank = draft.after
-    version = texts_digest(*(f"{own.text} {own.importance}" for own in bank.nuggets))
+    version = texts_digest(*(f"{nugget.text} {nugget.importance}" for nugget in bank.nuggets))
     editing.begin_fields(_key(bank.query_id), draft, {f"nuggets-{version}": []})
-    chosen = sorted(
+    selected = sorted(
         st.multiselect(
             "Nuggets to change",
             range(len(bank.nuggets)),
@@ -192,21 +197,29 @@ def _show_steps(draft: NuggetDraft) -> None:
             key=f"nuggets-{version}",
         )
     )
-    own = f"{version}-{'-'.join(map(str, chosen))}"
-    current = bank.nuggets[chosen[0]].importance if chosen else Importance.VITAL
-    values = {f"wording-{own}": "; ".join(bank.nuggets[place].text for place in chosen), f"importance-{own}": current}
+    key_suffix = f"{version}-{'-'.join(map(str, selected))}"
+    current = bank.nuggets[selected[0]].importance if selected else Importance.VITAL
+    values = {
+        f"wording-{key_suffix}": "; ".join(bank.nuggets[place].text for place in selected),
+        f"importance-{key_suffix}": current,
+    }
     editing.begin_fields(_key(bank.query_id), draft, values)
-    label = "Text" if len(chosen) != 1 else "Text; several lines split the nugget"
+    label = "Text" if len(selected) != 1 else "Text; several lines split the nugget"
     with st.container(key="draft-nuggets"):
-        st.text_area(label, key=f"wording-{own}", height=90)
-    st.radio("Importance", list(Importance), horizontal=True, key=f"importance-{own}")
+        st.text_area(label, key=f"wording-{key_suffix}", height=90)
+    st.radio("Importance", list(Importance), horizontal=True, key=f"importance-{key_suffix}")
     with st.container(horizontal=True):
-        for name, step in _STEPS[min(2, len(chosen))].items():
-            st.button(name, key=f"{name}-{own}", on_click=editing.attempt, args=(_do, draft, step, chosen, own))
+        for name, step in _STEPS[min(2, len(selected))].items():
+            st.button(
+                name,
+                key=f"{name}-{key_suffix}",
+                on_click=editing.attempt,
+                args=(_apply, draft, step, selected, key_suffix),
+            )
 
 
 def _changed(bank: NuggetBank, places: Sequence[int], wording: str, importance: Importance | None) -> NuggetBank:
-    """One nugget with the text and the importance as they stand there; several lines split it."""
+    """Give one nugget the text and the importance from the form; several lines split it."""
     lines = [line for line in wording.splitlines() if line.strip()] or [""]
     parts = range(places[0], places[0] + len(lines))
     return weighed(worded(bank, places[0], lines), parts, importance)
@@ -230,10 +243,10 @@ _STEPS: Final[Sequence[dict[str, Step]]] = (
         "Remove": _remove,
     },
 )
-"""The buttons for no nugget chosen, for one and for several."""
+"""Buttons and edits if no nugget, one nugget or several nuggets are selected."""
 
 
-def _do(draft: NuggetDraft, step: Step, places: Sequence[int], own: str) -> None:
-    """One step, with the text as it is now: it may have been typed after the page was drawn."""
-    wording, importance = st.session_state[f"wording-{own}"], st.session_state[f"importance-{own}"]
+def _apply(draft: NuggetDraft, step: Step, places: Sequence[int], key_suffix: str) -> None:
+    """Apply one edit with the form's current values: they may have changed after the page was drawn."""
+    wording, importance = st.session_state[f"wording-{key_suffix}"], st.session_state[f"importance-{key_suffix}"]
     draft.after, draft.fields = step(draft.after, places, wording, importance), {}

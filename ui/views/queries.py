@@ -1,4 +1,4 @@
-"""Queries: a heat map of all by agents; the page of one query, and that of one agent."""
+"""The page Queries: a heat map of queries by agents, the page of one query, and the page of one agent."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from ui.text import TextLine, incomplete, nothing
 from ui.views.game import games_on_query, show_bank, show_documents, to_game
 
 _CELLS: Final = 800
-"""Of one page of the heat map: about what fits a screen, and a browser draws in a moment."""
+"""Cells on one page of the heat map: about one screen, which a browser draws quickly."""
 _ROWS: Final = 50
-"""On one page at most."""
+"""Maximum number of queries on one page of the heat map."""
 _ANSWERS: Final = 6
-"""Drawn at first."""
+"""Number of answers drawn at first."""
 _BESIDE: Final = 3
-"""Answers beside each other."""
+"""Number of answers beside each other."""
 _WORST: Final = 10
-"""Queries on an agent's page."""
+"""Number of worst queries on an agent's page."""
 
 board_of = data.judged(query_board, "Reading the queries …")
-"""What the queries show, as ``ragleague queries`` computes it."""
+"""Results by query, as ``ragleague queries`` computes them."""
 
 
 def show(source: data.Source) -> None:
-    """Draw the page of the query or the agent that the address names, else the heat map."""
-    board = _shown(source)
+    """Draw the page of the query or agent in the address, else the heat map."""
+    board = _selected_board(source)
     if not board.queries:
         nothing("This tournament has no queries yet. Name a table of them in its YAML file and run `ragleague run`.")
         return
@@ -67,9 +67,9 @@ def _show_heat_map(source: data.Source, board: QueryBoard, agents: Sequence[str]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         headings = {heading_of(kind): kind for kind in board.kinds}
         kind = headings[switch("Score", list(headings), "score")]
-        asked = st.text_input("Find", key="find", bind="query-params", placeholder="words of a query", width=320)
-    found = set(board.queries if (meant := queries_meant(asked, board.queries)) is None else meant)
-    listed = [query_id for query_id in _separating(source, kind) if query_id in found]
+        words = st.text_input("Find", key="find", bind="query-params", placeholder="words of a query", width=320)
+    matching = set(board.queries if (meant := queries_meant(words, board.queries)) is None else meant)
+    listed = [query_id for query_id in _separating(source, kind) if query_id in matching]
     if not listed:
         nothing("No query holds these words.")
         return
@@ -79,15 +79,15 @@ def _show_heat_map(source: data.Source, board: QueryBoard, agents: Sequence[str]
     st.html(_heat_map(source, kind, tuple(agents), tuple(listed[(page - 1) * rows : page * rows]), link("", source)))
 
 
-def _shown(source: data.Source) -> QueryBoard:
-    """The board of the queries that are chosen."""
+def _selected_board(source: data.Source) -> QueryBoard:
+    """The board, limited to the selected group of queries."""
     board = board_of(source)
     return board if source.group is None else board.of_group(*source.group)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _separating(source: data.Source, kind: str) -> Sequence[str]:
-    return _shown(source).separating(kind)
+    return _selected_board(source).separating(kind)
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
@@ -96,18 +96,18 @@ def _heat_map(
     kind: str,
     agents: Sequence[str],
     listed: Sequence[str],
-    carried: str,  # noqa: ARG001 - links hold it, as the address does
+    carried: str,  # noqa: ARG001 - part of the cache key, as links contain it
 ) -> str:
     to = links("queries", source)
 
     def leads(query_id: str, agent: str) -> str:
         return to(query=query_id, agent=agent, view="games" if query_id and agent and kind == GAMES else "")
 
-    return html_block(_shown(source).heat_map(kind, agents, listed, leads))
+    return html_block(_selected_board(source).heat_map(kind, agents, listed, leads))
 
 
 def _show_query(source: data.Source, board: QueryBoard, agents: Sequence[str], query_id: str, first_agent: str) -> None:
-    """One query: its answers side by side, what they hold, the documents, and every verdict."""
+    """Draw one query: its answers side by side, their nuggets and exam items, the documents, and all verdicts."""
     query, to = board.queries[query_id], links("queries", source)
     facts = [f"{column}: {query.metadata[column]}" for column in board.columns if column in query.metadata]
     facts = facts if query.text == query_id else [query_id, *facts]
@@ -136,30 +136,32 @@ def _show_query(source: data.Source, board: QueryBoard, agents: Sequence[str], q
 def _show_answers(
     source: data.Source, board: QueryBoard, dataset: Dataset, query: Query, agents: list[str]
 ) -> list[str]:
-    """Answers to a query side by side; returns whose, as there may be too many."""
+    """Draw the answers to a query side by side; returns their agents, as some may be left out."""
     with st.container(horizontal=True, gap="medium"):
         raw = text.raw_switch()
         if len(agents) > _ANSWERS and not st.toggle(f"All {len(agents)}", key="answers", bind="query-params"):
             agents = agents[:_ANSWERS]
     text.reference(query, raw=raw)
     to = links("queries", source)
-    for at in range(0, len(agents), _BESIDE):
-        for column, agent in zip(st.columns(min(_BESIDE, len(agents))), agents[at : at + _BESIDE], strict=False):
+    for start in range(0, len(agents), _BESIDE):
+        for column, agent in zip(st.columns(min(_BESIDE, len(agents))), agents[start : start + _BESIDE], strict=False):
             with column:
-                said = TextLine("quiet", board.scores_line(query.query_id, agent))
-                text.lines(TextLine("strong", agent, link=to(agent=agent)), said)
+                scores = TextLine("quiet", board.scores_line(query.query_id, agent))
+                text.lines(TextLine("strong", agent, link=to(agent=agent)), scores)
                 text.answer(dataset.answers[query.query_id, agent], f"answer-{agents.index(agent)}", raw=raw)
     return agents
 
 
 def _show_agent(source: data.Source, board: QueryBoard, agent: str) -> None:
-    """One agent: its scores, its worst queries, whom it lost against, and why."""
+    """Draw one agent: its scores, its worst queries, and its lost games."""
     to = links("queries", source)
     text.lead(agent)
     draw(board.scores_of(agent, data.board(source).ratings))
     st.subheader("Worst queries", anchor=False)
     worst = first(
-        board.failures_table(agent, lambda query_id, own: to(query=query_id, agent=agent, view="games" if own else "")),
+        board.failures_table(
+            agent, lambda query_id, has_games: to(query=query_id, agent=agent, view="games" if has_games else "")
+        ),
         _WORST,
         "the heat map",
     )

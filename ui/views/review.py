@@ -1,7 +1,7 @@
-"""Review: a person votes, labels, grades or assesses, one task at a time, without knowing whose texts these are.
+"""The page Review: people vote, label, grade or assess, one task at a time, without seeing whose texts these are.
 
-What judges and other people said is not shown; how often the person agrees with the judges is, at the end of a batch.
-The page writes to the store only where somebody pressed a button, and a press redraws nothing but its fragment.
+Judges' and other people's results are hidden; the person's agreement with the judges is shown after the last task. The
+page writes to the store only when a button is pressed, and a press redraws only this fragment.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from ui.text import lacking, nothing, problem
 
 
 class Choice(Struct, frozen=True):
-    """What can be said of a task, or of a row of it.
+    """A possible answer to a task, or to a row of it.
 
     Attributes:
-        value: as it is kept, or chosen.
+        value: the value stored, or chosen for the row.
         label: our own words.
-        key: that chooses it.
+        key: its keyboard shortcut.
         meaning: from outside; may be empty.
     """
 
@@ -53,16 +53,16 @@ class TaskForm(Struct, frozen=True):
     """One kind of task; all words are our own.
 
     Attributes:
-        kind: of what people say.
-        question: that they answer.
-        thing, things, done: what they read, what is counted, and what has become of one that is done.
-        missing: said before there is anything to review.
-        section: of the YAML file that it takes.
-        pool: what people can be asked; nothing before a judge judged anything.
+        kind: of the annotations that it makes.
+        question: the question that people answer.
+        thing, things, done: words for what they read, its plural for counts, and the state of a finished task.
+        missing: shown if there is nothing to review yet.
+        section: of the YAML file that it needs.
+        pool: makes the tasks; empty before a judge has judged anything.
         choices: in the order of their keys.
-        row: what a row is called, where a task has several that get a choice each.
-        rows: words from outside of each row, by its name.
-        names: of the texts, where they are of several kinds.
+        row: word for a row, if each row of a task gets its own choice.
+        rows: texts from outside of the rows, by name.
+        names: of the texts, if they are of several kinds.
     """
 
     kind: Kind
@@ -85,16 +85,16 @@ def show(form: TaskForm, source: data.Source) -> None:
     st.html(f'<h2 class="question">{form.question}</h2>')
     top = st.container(horizontal=True, vertical_alignment="bottom", key="review-top")
     with top:
-        who = _annotator()
+        annotator = _annotator()
     pool = _pool(source, form.kind)
-    if not pool.queries and form.kind is Kind.VERDICT and data.met(source):
+    if not pool.queries and form.kind is Kind.VERDICT and data.played(source):
         nothing(text.NO_TEXTS)
     elif not pool.queries:
         lacking(form.missing, form.section, data.settings(source))
-    elif who == "":
+    elif annotator == "":
         st.info("Enter your name or initials to begin.")
-    elif who:
-        Review(form, source, who).show(pool, top)
+    elif annotator:
+        Review(form, source, annotator).show(pool, top)
 
 
 @data.derived("Drawing the tasks …")
@@ -103,16 +103,16 @@ def _pool(source: data.Source, kind: Kind) -> TaskPool:
 
 
 class _State(Struct):
-    """What the session knows of one person's tasks of one kind in one tournament.
+    """Session state for one person's tasks of one kind in one tournament.
 
     Attributes:
-        progress: how far they are with their queue.
-        seen: the store's number of the last that they said.
-        begun: when each task was shown first.
-        undone: tasks taken back, the last of which is shown.
-        note: what became of the last press.
+        progress: the person's progress in their queue.
+        seen: the store's number of their last annotation that was read.
+        begun: time when each task was first shown.
+        undone: ids of tasks taken back; the last one is shown.
+        note: result of the last press.
         refused: why nothing was saved, for the next drawing.
-        pressed: the task and the choice that were refused, which stays marked.
+        pressed: task id and value of a refused choice, which stays marked.
     """
 
     progress: TaskProgress | None = None
@@ -125,57 +125,59 @@ class _State(Struct):
 
 
 class Review(Struct, frozen=True):
-    """What one person has to do in one tournament, and what they say of it."""
+    """One person's tasks of one kind in one tournament: draws them and saves the answers."""
 
     form: TaskForm
     source: data.Source
-    who: str
+    annotator: str
 
     @property
     def _state(self) -> _State:
-        mine = texts_digest(self.source.location, self.source.tournament, self.form.kind, self.who)
-        state: _State = st.session_state.setdefault(f"review-{mine}", _State())
+        digest = texts_digest(self.source.location, self.source.tournament, self.form.kind, self.annotator)
+        state: _State = st.session_state.setdefault(f"review-{digest}", _State())
         return state
 
     def _key(self, task: AnnotationTask) -> str:
-        """Part of widgets' keys. A press on a task of another person or tournament is not taken for this one's."""
-        return texts_digest(self.source.location, self.source.tournament, self.form.kind, self.who, task.task_id)[:16]
+        """Part of widget keys, so that a press on another person's or tournament's task is not taken for this one."""
+        return texts_digest(self.source.location, self.source.tournament, self.form.kind, self.annotator, task.task_id)[
+            :16
+        ]
 
     def _progress(self, pool: TaskPool) -> TaskProgress:
-        """How far the person is; only what they said since the last drawing is read."""
+        """The person's progress; reads only annotations that are new since the last drawing."""
         state = self._state
         if state.progress is None or state.progress.queue.pool is not pool:
-            state.progress, state.seen = TaskProgress(pool.queue(self.who)), 0
+            state.progress, state.seen = TaskProgress(pool.queue(self.annotator)), 0
         with data.shared(self.source.location) as store:
-            news, seen = Annotations(store, self.source.tournament).news(self.form.kind, self.who, state.seen)
+            news, seen = Annotations(store, self.source.tournament).news(self.form.kind, self.annotator, state.seen)
         state.progress.add(news)
         state.seen = seen
         return state.progress
 
     def show(self, pool: TaskPool, top: Any) -> None:
-        """Draw how far the person is, and what is next."""
+        """Draw the progress and the next task."""
         progress, state = self._progress(pool), self._state
-        done, skipped, count = progress.of(TaskState.DONE), progress.of(TaskState.SKIPPED), len(progress.queue)
-        more = f", {len(skipped):,} skipped" if skipped else ""
+        done, skipped, total = progress.of(TaskState.DONE), progress.of(TaskState.SKIPPED), len(progress.queue)
+        skipped_words = f", {len(skipped):,} skipped" if skipped else ""
         with top:
-            far = f"{len(done):,} of {count:,} {self.form.things} {self.form.done}{more}"
-            st.progress((len(done) + len(skipped)) / count, text=far, width=200)
+            label = f"{len(done):,} of {total:,} {self.form.things} {self.form.done}{skipped_words}"
+            st.progress((len(done) + len(skipped)) / total, text=label, width=200)
         task = (progress.find(state.undone[-1]) if state.undone else None) or progress.next()
         if task is None:
-            self._show_end(progress.said, count, skipped)
+            self._show_end(progress.annotations, total, skipped)
             return
         state.begun.setdefault(task.task_id, time.monotonic())
         choices = self.form.choices(self.source)
         with top:
             raw = text.raw_switch()
-            pair = task.texts if len(task.texts) == 2 and not self.form.names else ("", "")
-            marks = text.alike(*pair) and st.toggle("Mark differences", True, key=f"marks-{self._key(task)}")
+            answers = task.texts if len(task.texts) == 2 and not self.form.names else ("", "")
+            marked = text.alike(*answers) and st.toggle("Mark differences", True, key=f"marks-{self._key(task)}")
         query = data.dataset(self.source).queries[task.query_id]
         text.thread(query)
         text.lead(task.query.text)
         if tasks.judge_saw_reference(task.kind, data.settings(self.source)):
             text.reference(query, raw=raw)
-        self._show_texts(task, choices, raw=raw, marks=marks)
+        self._show_texts(task, choices, raw=raw, marks=marked)
         with st.container(key=f"once-{self._key(task)}", horizontal=True, vertical_alignment="center", gap="small"):
             self._show_bar(task, choices, progress.before({*state.undone, task.task_id}))
 
@@ -185,32 +187,34 @@ class Review(Struct, frozen=True):
             text.strong(data.dataset(self.source).documents[task.names[0]].metadata.get("title", ""))
         several = len(task.texts) > 1
         if several and not self.form.names:
-            st.html(_WHICH)
+            st.html(_ANSWER_SWITCH)
         with st.container(key="texts"):
             columns = st.columns(2, gap="medium") if several or self.form.row else [st.container()]
-            for number, (column, own, other) in enumerate(zip(columns, task.texts, others, strict=False), start=1):
+            for number, (column, words, other) in enumerate(zip(columns, task.texts, others, strict=False), start=1):
                 name = self.form.thing.capitalize() + (f" {number}" if several else "")
                 name = self.form.names[number - 1] if self.form.names else name
                 with column, st.container(key=f"side-{number}", gap="xsmall"):
                     st.caption(name)
                     empty = f"This {name.split()[0].lower()} is empty."
                     key = f"{number}-{self._key(task)}"
-                    text.passage(own, key, label=name, empty=empty, raw=raw, against=other)
+                    text.passage(words, key, label=name, empty=empty, raw=raw, against=other)
             if self.form.row:
                 with columns[1]:
                     self._show_rows(task, choices)
         if several and not self.form.names and task.texts[0] == task.texts[1]:
             st.caption("Both answers are the same, word for word.")
-        text.lines(*(text.TextLine("quiet", f"{own.label}: {own.meaning}") for own in choices if own.meaning))
+        text.lines(
+            *(text.TextLine("quiet", f"{choice.label}: {choice.meaning}") for choice in choices if choice.meaning)
+        )
 
     def _show_rows(self, task: AnnotationTask, choices: Sequence[Choice]) -> None:
-        """A choice for each row; the bar's keys go to the first row without one."""
-        labels = {own.value: own.label for own in choices}
+        """Draw a choice for each row; the bar's shortcuts apply to the first row without one."""
+        labels = {choice.value: choice.label for choice in choices}
         words = self.form.rows(self.source, task)
         earlier = self._earlier(task)
         with st.container(key="rows", gap="small"):
             for number, (name, key) in enumerate(self._rows(task).items(), start=1):
-                st.session_state.setdefault(key, next((own for own in labels if own == earlier.get(name)), None))
+                st.session_state.setdefault(key, next((value for value in labels if value == earlier.get(name)), None))
                 with st.container(gap="xsmall"):
                     text.strong(f"{number}. {words[name]}")
                     st.radio(
@@ -223,38 +227,38 @@ class Review(Struct, frozen=True):
                     )
 
     def _earlier(self, task: AnnotationTask) -> Mapping[str, Any]:
-        """What the person said of each row."""
+        """The person's earlier choices, by row."""
         return (task.value or {}) if task.parts == ("",) else dict(zip(task.parts, task.values, strict=True))
 
     def _rows(self, task: AnnotationTask) -> dict[str, str]:
-        """Keys of the rows' fields."""
-        mark = self._key(task)
-        return {name: f"row-{n}-{mark}" for n, name in enumerate(self.form.rows(self.source, task))}
+        """Widget keys of the rows, by row name."""
+        key = self._key(task)
+        return {name: f"row-{n}-{key}" for n, name in enumerate(self.form.rows(self.source, task))}
 
     def _show_bar(self, task: AnnotationTask, choices: Sequence[Choice], before: AnnotationTask | None) -> None:
-        mark, rows = self._key(task), list(self._rows(task).values())
-        left = [key for key in rows if st.session_state[key] is None]
-        of, pressed = self._state.pressed
-        chosen = None if rows else pressed if of == task.task_id else task.value
-        for number, own in enumerate(choices):
+        task_key, rows = self._key(task), list(self._rows(task).values())
+        open_rows = [key for key in rows if st.session_state[key] is None]
+        pressed_task, pressed = self._state.pressed
+        chosen = None if rows else pressed if pressed_task == task.task_id else task.value
+        for number, choice in enumerate(choices):
             st.button(
-                own.label,
-                key=f"choice-{number}-{mark}",
-                type="primary" if chosen == own.value else "secondary",
-                shortcut=own.key,
-                disabled=bool(rows) and not left,
-                on_click=partial(st.session_state.update, {left[0]: own.value}) if left else self._save,
-                args=() if left else (task, [own.value], own.label),
+                choice.label,
+                key=f"choice-{number}-{task_key}",
+                type="primary" if chosen == choice.value else "secondary",
+                shortcut=choice.key,
+                disabled=bool(rows) and not open_rows,
+                on_click=partial(st.session_state.update, {open_rows[0]: choice.value}) if open_rows else self._save,
+                args=() if open_rows else (task, [choice.value], choice.label),
             )
         if rows:
-            named: dict[str, Any] = {"type": "primary", "shortcut": "Ctrl+Enter", "on_click": self._save_rows}
-            st.button("Save", key=f"save-{mark}", args=(task,), **named)
-        st.button("Skip", key=f"skip-{mark}", shortcut="s", type="tertiary", on_click=self._save, args=(task, None))
+            button_options: dict[str, Any] = {"type": "primary", "shortcut": "Ctrl+Enter", "on_click": self._save_rows}
+            st.button("Save", key=f"save-{task_key}", args=(task,), **button_options)
+        st.button("Skip", key=f"skip-{task_key}", shortcut="s", type="tertiary", on_click=self._save, args=(task, None))
         undo = partial(self._undo, before) if before is not None else None
-        st.button("Undo", key=f"undo-{mark}", shortcut="u", type="tertiary", on_click=undo, disabled=undo is None)
+        st.button("Undo", key=f"undo-{task_key}", shortcut="u", type="tertiary", on_click=undo, disabled=undo is None)
         state = self._state
-        place = f"{self.form.row} {rows.index(left[0]) + 1} of {len(rows)}" if left else ""
-        st.html(f'<p role="status" class="note">{" · ".join(filter(None, (place, state.note)))}</p>')
+        position = f"{self.form.row} {rows.index(open_rows[0]) + 1} of {len(rows)}" if open_rows else ""
+        st.html(f'<p role="status" class="note">{" · ".join(filter(None, (position, state.note)))}</p>')
         if refused := state.refused:
             state.refused = ""
             problem("Not saved.", refused)
@@ -267,42 +271,42 @@ class Review(Struct, frozen=True):
             self._save(task, [chosen] if task.parts == ("",) else [*chosen.values()], f"{len(chosen)} choices")
 
     def _save(self, task: AnnotationTask, values: Sequence[Any] | None, words: str = "") -> None:
-        """Save one value per part of a task, or with ``None`` skip it, and go on; said twice, it is kept once.
+        """Save one value per part of a task, or skip it with ``None``, and go on; a repeated press is stored once.
 
-        Where that is refused, nothing is saved and the next drawing says why.
+        If saving is refused, the next drawing shows why.
         """
         state = self._state
-        # Another press may end this call at any access to the session, so nothing is noted there before it is kept.
+        # Another press may stop this call at any access to the session, so the store is written first.
         try:
-            self._keep(task, values)
+            self._store(task, values)
         except RagleagueError as error:
             state.refused, state.note = str(error), ""
             state.pressed = task.task_id, None if values is None else values[0]
             return
         state.pressed = "", None
         state.note = "Skipped" if values is None else f"✓ Saved: {words}"
-        state.undone = [own for own in state.undone if own != task.task_id]
+        state.undone = [task_id for task_id in state.undone if task_id != task.task_id]
 
-    def _keep(self, task: AnnotationTask, values: Sequence[Any] | None) -> None:
+    def _store(self, task: AnnotationTask, values: Sequence[Any] | None) -> None:
         check("vote")
         seconds = time.monotonic() - self._state.begun.get(task.task_id, time.monotonic())
         with data.shared(self.source.location) as store:
-            said = task.annotations(self.who, values, seconds)
-            Annotations(store, self.source.tournament).add(said, partial(self._check_pair, task))
+            annotations = task.annotations(self.annotator, values, seconds)
+            Annotations(store, self.source.tournament).add(annotations, partial(self._check_pair, task))
 
-    def _check_pair(self, task: AnnotationTask, said: list[Annotation]) -> None:
-        """Whether no other window asked the query with another pair, of a tournament that has changed since."""
+    def _check_pair(self, task: AnnotationTask, annotations: list[Annotation]) -> None:
+        """Refuse the vote if another window asked the query with another pair, as the tournament has changed since."""
         if task.kind is Kind.VERDICT:
-            (asked,) = tasks.with_votes([task], said, data.dataset(self.source))
-            if {*asked.names, *asked.parts} != {*task.names, *task.parts}:
+            (current,) = tasks.with_votes([task], annotations, data.dataset(self.source))
+            if {*current.names, *current.parts} != {*task.names, *task.parts}:
                 raise InputError("You have voted on two other answers to this query meanwhile.")
 
     def _undo(self, task: AnnotationTask) -> None:
-        """Take back what was said of a task, and show it again; left like that, it counts as skipped."""
+        """Take back the answer to a task and show it again; if it stays unanswered, it counts as skipped."""
         state = self._state
         try:
             if task.state is TaskState.DONE:
-                self._keep(task, None)
+                self._store(task, None)
         except RagleagueError as error:
             state.refused, state.note = str(error), ""
             return
@@ -310,17 +314,23 @@ class Review(Struct, frozen=True):
         earlier = self._earlier(task) if self.form.row else {}
         st.session_state.update({self._rows(task)[name]: value for name, value in earlier.items()})
 
-    def _show_end(self, said: Sequence[Annotation], count: int, skipped: Sequence[AnnotationTask]) -> None:
-        """How often the person agrees with the judges: told earlier, it could sway what they say next."""
+    def _show_end(self, annotations: Sequence[Annotation], count: int, skipped: Sequence[AnnotationTask]) -> None:
+        """Draw the person's agreement with the judges; shown earlier, it could influence their answers."""
         st.success(f"You have been through all {count:,} {self.form.things}. Thank you.", icon=":material/done_all:")
         with data.shared(self.source.location) as store, st.spinner("Comparing with the judge …"):
             games = data.games(self.source)
-            for judge, found in agreement_with_judges(store, self.source.tournament, said, games).items():
-                share = found.share
-                between = f" (95% interval {PERCENT.between(share.low, share.high)})" if share.low is not None else ""
-                its = counted(found.pairs, "judgment")
-                both = ", each order of a game counted" if self.form.kind is Kind.VERDICT else ""
-                text.lead(f"You agree with {judge} on {PERCENT.write(share.value)} of its {its}{both}{between}.")
+            for judge, agreement in agreement_with_judges(store, self.source.tournament, annotations, games).items():
+                estimate = agreement.share
+                interval = (
+                    f" (95% interval {PERCENT.between(estimate.low, estimate.high)})"
+                    if estimate.low is not None
+                    else ""
+                )
+                pairs = counted(agreement.pairs, "judgment")
+                per_order = ", each order of a game counted" if self.form.kind is Kind.VERDICT else ""
+                text.lead(
+                    f"You agree with {judge} on {PERCENT.write(estimate.value)} of its {pairs}{per_order}{interval}."
+                )
         if skipped:
             st.button(f"Take up the {len(skipped):,} skipped", on_click=self._take_up, args=(skipped,))
 
@@ -328,23 +338,23 @@ class Review(Struct, frozen=True):
         self._state.note, self._state.undone = "", [task.task_id for task in reversed(skipped)]
 
 
-_WHICH: Final = (
+_ANSWER_SWITCH: Final = (
     '<fieldset class="which"><legend>Show</legend>'
     '<label><input type="radio" name="which" checked>Both</label>'
     '<label><input type="radio" name="which" id="which-1">Answer 1</label>'
     '<label><input type="radio" name="which" id="which-2">Answer 2</label></fieldset>'
 )
-"""On a narrow window, which of two answers is shown; see ``ui/page.css``."""
+"""Radio buttons for narrow windows: which of the two answers to show; see ``ui/page.css``."""
 
 
 _NAMED: Final = "annotator-named"
-"""In the session: somebody has just said who they are."""
+"""Session key: the person has just entered a name."""
 
 
 def _annotator() -> str | None:
-    """Who is at work: whoever signed in, else who they say they are, empty until they do.
+    """The annotator's name: that of the sign-in, else what they typed; empty until they type one.
 
-    ``None``, said on the page, where nobody may.
+    ``None`` if the viewer may not annotate or the name is unusable, which the page shows.
     """
     if not allowed("vote"):
         st.info("You can read here. To judge, ask whoever runs these pages to make you a voter.")
@@ -352,12 +362,12 @@ def _annotator() -> str | None:
     person = viewer()
     if person is not None:
         text.quiet(f"You are {person.name}; what you say is kept under this name.")
-        given: str | None = person.name
+        name: str | None = person.name
     else:
-        given = st.text_input(
+        name = st.text_input(
             "Your name or initials",
             key="annotator",
-            bind="query-params",  # so that a reload goes on where they stopped
+            bind="query-params",  # so that the name survives a reload
             on_change=partial(st.session_state.update, {_NAMED: True}),
             placeholder="Your name or initials",
             label_visibility="collapsed",
@@ -366,11 +376,11 @@ def _annotator() -> str | None:
             help="Kept with what you say, to tell people apart and to go on where you stopped. It is no login.",
         )
         if st.session_state.pop(_NAMED, False):
-            st.rerun()  # the whole page, whose links carry the name
-    if not given or not given.strip():
+            st.rerun()  # redraw the whole page, as its links contain the name
+    if not name or not name.strip():
         return ""
     try:
-        return annotator_name(given)
+        return annotator_name(name)
     except InputError as error:
         text.plain(str(error))
         return None
@@ -378,7 +388,9 @@ def _annotator() -> str | None:
 
 @data.derived()
 def _scale(source: data.Source) -> Sequence[Choice]:
-    scale = scale_of(data.settings(source), [label for own in data.labels(source).values() for label in own.values()])
+    scale = scale_of(
+        data.settings(source), [label for labels in data.labels(source).values() for label in labels.values()]
+    )
     ends = {scale[0][0]: "not relevant at all", scale[-1][0]: "all one could wish for"}
     return [
         Choice(label, f"Label {label}", _digit(label), ends.get(label, "") if word == str(label) else word)
@@ -402,7 +414,7 @@ def _rubric(source: data.Source) -> Rubric:
 
 
 def _digit(value: int) -> str | None:
-    """The key of a small number."""
+    """The keyboard key of a number from 0 to 9, else ``None``."""
     return str(value) if 0 <= value <= 9 else None
 
 
@@ -421,7 +433,7 @@ _FORMS: Final = (
         "Which answer serves the one who asked better?",
         *("answer", "queries", "voted on"),
         *("No game has a verdict yet.", "pairwise:\n  judges: [JUDGE]"),
-        lambda source: tasks.games(data.met(source), data.dataset(source)),
+        lambda source: tasks.games(data.played(source), data.dataset(source)),
         lambda _: [
             Choice(Verdict.A, "Answer 1", "1"),
             Choice(Verdict.B, "Answer 2", "2"),
@@ -434,7 +446,7 @@ _FORMS: Final = (
         *("document", "documents", "labelled"),
         *("No document has a label yet.", "retrieval:\n  judge: JUDGE"),
         lambda source: tasks.documents(
-            [(query_id, doc_id) for query_id, own in data.labels(source).items() for doc_id in own],
+            [(query_id, doc_id) for query_id, labels in data.labels(source).items() for doc_id in labels],
             data.dataset(source),
         ),
         _scale,
@@ -461,7 +473,7 @@ _FORMS: Final = (
         *("answer", "answers", "assessed"),
         *("There are no nuggets yet.", "nuggets:\n  judge: JUDGE"),
         lambda source: tasks.nuggets(
-            found.banks if (found := data.nuggets(source)) else {}, data.dataset(source).answers.values()
+            results.banks if (results := data.nuggets(source)) else {}, data.dataset(source).answers.values()
         ),
         _supports,
         "Nugget",

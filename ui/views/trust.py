@@ -1,4 +1,4 @@
-"""Trust: whether the judge can be believed, by its own verdicts and by people, and the answer where it is biased."""
+"""The page Trust: whether the judge can be trusted, and results corrected for its bias."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ _FILES: Final = "data:\n  qrels: labels.csv   # query, document, label"
 
 
 def checks(source: data.Source) -> None:
-    """Draw what must hold for the leaderboard to be believed: at first what does not, and what to do."""
+    """Draw the checks of the leaderboard: first those that did not pass, with what to do."""
     board = TournamentBoard(data.board(source), *data.people(source))
-    _, found = board.verdict()
+    _, all_checks = board.verdict()
     st.header("Can this leaderboard be trusted?", anchor=False)
-    text.lead(in_short(found, named=()))
-    if lacking := [check for check in found if check.status != "passed"]:
+    text.lead(in_short(all_checks, named=()))
+    if lacking := [check for check in all_checks if check.status != "passed"]:
         draw(Checks(lacking))
-    passed = [check for check in found if check.status == "passed"]
+    passed = [check for check in all_checks if check.status == "passed"]
     if passed:
         with unfold(f"The {len(passed)} that passed", "passed") as opened:
             if opened.open:
@@ -59,24 +59,24 @@ def checks(source: data.Source) -> None:
 
 
 def card(source: data.Source) -> None:
-    """Draw whether each judge may stand in for people."""
-    found = data.styles(source)
-    if found is None:
+    """Draw whether each judge can replace people."""
+    effects = data.styles(source)
+    if effects is None:
         return
-    comparisons, apart = data.people(source)
-    how, spent = resampling_of(data.settings(source)), data.spent(source)
-    known = Calibration(comparisons, how, tournament=source.tournament, spent=spent, styles=found)
-    cards = judge_cards(data.board(source), known, datetime.now(UTC).date()).sections()
+    comparisons, uncompared = data.people(source)
+    settings, spent = resampling_of(data.settings(source)), data.spent(source)
+    calibration = Calibration(comparisons, settings, tournament=source.tournament, spent=spent, styles=effects)
+    cards = judge_cards(data.board(source), calibration, datetime.now(UTC).date()).sections()
     draw(*cards)
     if not cards:
-        _say_how_to_get_people(source, apart)
+        _say_how_to_get_people(source, uncompared)
     for further in further_boards(data.board(source).further).values():
         if further.checks():  # those without are on Compare
             draw(*further.sections())
 
 
 def people(source: data.Source) -> None:
-    """Draw the judges held against people."""
+    """Draw the comparison of judges with people."""
     comparisons = _compared("Does the judge see what people see?", source)
     if not comparisons:
         return
@@ -86,29 +86,33 @@ def people(source: data.Source) -> None:
     with unfold("All coefficients, people among themselves, and the distance", "more") as opened:
         if not opened.open:
             return
-        whole, _ = data.people(source, boards=True)
-        draw(Remarks(remarks_of(whole)))
-        for table in (against_people(whole), among_table(whole), *coefficient_tables(whole, "the consensus")):
+        full_comparisons, _ = data.people(source, boards=True)
+        draw(Remarks(remarks_of(full_comparisons)))
+        for table in (
+            against_people(full_comparisons),
+            among_table(full_comparisons),
+            *coefficient_tables(full_comparisons, "the consensus"),
+        ):
             show_table(table)
-        if known := [judge for judge in judges_of(whole) if judge.differences is not None]:
-            draw(*filter(None, [difference_chart(_choose("differences", known))]))
+        if judges := [judge for judge in judges_of(full_comparisons) if judge.differences is not None]:
+            draw(*filter(None, [difference_chart(_choose("differences", judges))]))
 
 
 def corrected(source: data.Source) -> None:
-    """Draw the answer if the judge is biased."""
-    if not _compared("The answer if the judge is biased", source) or (found := data.corrected(source)) is None:
+    """Draw the results corrected for the judge's bias."""
+    if not _compared("The answer if the judge is biased", source) or (comparisons := data.corrected(source)) is None:
         return
-    judge = _choose("corrected", [judge for judge in judges_of(found) if judge.estimates is not None])
+    judge = _choose("corrected", [judge for judge in judges_of(comparisons) if judge.estimates is not None])
     *others, main = [block for block in corrected_figures(judge) if not isinstance(block, Table)]
-    first = [*(block for block in others if isinstance(block, Remarks)), main]
-    draw(*first)
+    summary = [*(block for block in others if isinstance(block, Remarks)), main]
+    draw(*summary)
     with unfold("The numbers, and how many labels an interval needs", "numbers", "width") as opened:
         if opened.open:
-            draw(*[block for block in corrected_figures(judge, _width()) if block not in first])
+            draw(*[block for block in corrected_figures(judge, _width()) if block not in summary])
 
 
 def style(source: data.Source) -> None:
-    """Draw what goes along with winning besides quality."""
+    """Draw what judges prefer besides quality, such as length or position."""
     st.header("What does the judge like besides quality?", anchor=False)
     board = data.board(source)
     if board.ratings is None or board.ratings.judge_health is None:
@@ -116,9 +120,9 @@ def style(source: data.Source) -> None:
         lacking("No answers are compared yet.", snippet, data.settings(source))
         return
     show_table(habits_table(board.ratings, board.by_judge))
-    if not (found := data.styles(source)):
+    if not (effects := data.styles(source)):
         return
-    picture, *tables = style_blocks(found)
+    picture, *tables = style_blocks(effects)
     draw(picture)
     with unfold("The numbers, and how far judges agree", "more") as opened:
         if opened.open:
@@ -127,39 +131,41 @@ def style(source: data.Source) -> None:
 
 
 def disagreements(source: data.Source) -> None:
-    """List what judge and people see most differently."""
+    """Draw the items on which judge and people differ most."""
     comparisons = _compared("Where judge and people disagree most", source)
     if not comparisons:
         return
-    known = [judge for judge in judges_of(comparisons) if judge.disagreements]
-    if not known:
+    judges = [judge for judge in judges_of(comparisons) if judge.disagreements]
+    if not judges:
         text.lead("Nowhere: on everything that both judged, they say the same.")
         return
-    judge = _choose("list", known)
-    most = "The furthest apart; `ragleague calibrate --disagreements` lists as many as you ask for. "
-    shown = most if len(judge.disagreements) == data.DISAGREEMENTS else ""
-    st.caption(f"{shown}Read them before you blame the judge: some are people's errors.")
-    queries = {query_id: own.text for query_id, own in data.queries(source).items()}
-    leads = [_address(source, one, judge) for one in judge.disagreements]
-    show_table(disagreement_table(judge, judge.disagreements, queries, leads))
+    judge = _choose("list", judges)
+    explanation = "The furthest apart; `ragleague calibrate --disagreements` lists as many as you ask for. "
+    remark = explanation if len(judge.disagreements) == data.DISAGREEMENTS else ""
+    st.caption(f"{remark}Read them before you blame the judge: some are people's errors.")
+    queries = {query_id: query.text for query_id, query in data.queries(source).items()}
+    addresses = [_address(source, disagreement, judge) for disagreement in judge.disagreements]
+    show_table(disagreement_table(judge, judge.disagreements, queries, addresses))
 
 
 def _compared(title: str, source: data.Source) -> Sequence[Comparison]:
-    """Judges held against people under a heading; none, and how to get people's judgments, where there are none."""
+    """Draw a heading and return the comparisons; if there are none, draw how to get people's labels."""
     st.header(title, anchor=False)
-    comparisons, apart = data.people(source)
+    comparisons, uncompared = data.people(source)
     if not comparisons:
-        _say_how_to_get_people(source, apart)
+        _say_how_to_get_people(source, uncompared)
     return comparisons
 
 
-def _say_how_to_get_people(source: data.Source, apart: Sequence[Level]) -> None:
+def _say_how_to_get_people(source: data.Source, levels: Sequence[Level]) -> None:
     names = ("vote",) if data.settings(source).imported else ("vote", "label", "grade", "assess", "check")
     pages = ", ".join(f"[{name}]({link('review', source, view=name)})" for name in names)
-    found = "No person judged anything that a judge did"
-    if apart:
-        found = f"People judged {', '.join(apart)}, but nothing that a judge did"
-    words = f"**{found}.** Fifty judgments on many queries tell more than hundreds on few: {pages}. Judgments that you "
+    situation = "No person judged anything that a judge did"
+    if levels:
+        situation = f"People judged {', '.join(levels)}, but nothing that a judge did"
+    words = (
+        f"**{situation}.** Fifty judgments on many queries tell more than hundreds on few: {pages}. Judgments that you "
+    )
     words += "have already: `ragleague import --kind verdict`"
     if data.settings(source).imported:
         nothing(f"{words}.")
@@ -168,13 +174,13 @@ def _say_how_to_get_people(source: data.Source, apart: Sequence[Level]) -> None:
 
 
 def _choose(key: str, options: Sequence[JudgeAgainstPeople]) -> JudgeAgainstPeople:
-    """One of the judges and levels, asked for where there are several."""
-    named = [judge.named for judge in options]
+    """The judge and level that the viewer selects, or the only one."""
+    names = [judge.named for judge in options]
     label = "Judge and what it judged"
     if len(options) == 1:
-        note_unless(label, key, named.__contains__)
+        note_unless(label, key, names.__contains__)
     else:
-        options = [options[named.index(pick(label, named, key, width=420))]]
+        options = [options[names.index(pick(label, names, key, width=420))]]
     return options[0]
 
 
@@ -182,13 +188,13 @@ def _width() -> float:
     return pick("Say how many labels an interval of this width needs", _WIDTHS, "width", width=420)
 
 
-def _address(source: data.Source, found: Disagreement, judge: JudgeAgainstPeople) -> str:
-    """Of the game, or of the query."""
+def _address(source: data.Source, disagreement: Disagreement, judge: JudgeAgainstPeople) -> str:
+    """Address of the game, if it is a verdict, else of the query."""
     games = data.games(source)
     if judge.level == "verdicts":
-        first, second = sorted(found.item[-2:])
+        first, second = sorted(disagreement.item[-2:])
         for name in dict.fromkeys([judge.judge, *games.judges]):
-            key = GameKey(found.query_id, first, second, name)
+            key = GameKey(disagreement.query_id, first, second, name)
             if games.find(key) is not None:
                 return to_game(source, key)
-    return link("queries", source, query=found.query_id)
+    return link("queries", source, query=disagreement.query_id)

@@ -1,4 +1,4 @@
-"""Runs: plan, start, watch and stop them, and what changed since an earlier one; ratings over all of them."""
+"""The page Workbench: plan, start, watch and stop runs, changes since earlier runs, and ratings over time."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from ui.editing import Session
 from ui.show import draw, show_table
 from ui.text import no_tournament, nothing, problem
 
-_EVERY_S: Final = 2.0
-"""How often the page looks how far a run is."""
+_REFRESH_S: Final = 2.0
+"""Seconds between updates while a run is active."""
 _PLAN: Final = "runs-plan"
 _CAUSES: Final = (Column("stage", "Stage"), Column("failures", "Failures", COUNT), Column("cause", "Cause"))
 
@@ -42,30 +42,30 @@ _ENDED: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def show_runs(source: data.Source | None) -> None:
-    """Draw the runs; ``None`` where no tournament has begun yet."""
+    """Draw the runs; ``source`` is ``None`` if the store has no tournament yet."""
     session = editing.session()
     editing.say_refused("Not done.")
     name = source.tournament if source is not None else session.config.name if session is not None else None
     if name is None:
         no_tournament()
         return
-    found = runs.latest(data.location(), name)
-    own = session if session is not None and session.config.name == name else None
-    if own is None and not found and source is not None and data.settings(source).imported:
+    stored_runs = runs.latest(data.location(), name)
+    editable = session if session is not None and session.config.name == name else None
+    if editable is None and not stored_runs and source is not None and data.settings(source).imported:
         nothing(f"No run of this tournament has been recorded yet. {text.IMPORTED}")
         return
-    _show_now(own, name, found)
-    if own is not None:
-        _show_next(own)
+    _show_now(editable, name, stored_runs)
+    if editable is not None:
+        _show_next(editable)
     else:
         st.caption(editing.why_not() if session is None else f"The pages were started for {session.config.name}.")
-    if found:
-        changed, every = st.columns(2)
-        with every:
-            _show_all(source, found)
+    if stored_runs:
+        changed, all_runs = st.columns(2)
+        with all_runs:
+            _show_all(source, stored_runs)
         if source is not None:
             with changed:
-                _show_changes(source, found)
+                _show_changes(source, stored_runs)
 
 
 def show_history(source: data.Source) -> None:
@@ -85,23 +85,23 @@ _draws = data.judged(rating_draws, "Rating the games …")
 
 @data.derived("Reading the runs …")
 def _history(source: data.Source) -> HistoryBoard:
-    found = runs.latest(source.location, source.tournament)
-    return history(found, data.board(source), data.dataset(source), _draws(source))
+    stored_runs = runs.latest(source.location, source.tournament)
+    return history(stored_runs, data.board(source), data.dataset(source), _draws(source))
 
 
-def _show_now(session: Session | None, name: str, found: list[StoredRun]) -> None:
-    """The run at work, drawn anew every few seconds, or how the last one ended."""
-    run = found[0] if found else None
-    if (session is not None and runs.begins(session)) or (run is not None and run.state == "running"):
-        st.fragment(_keep_showing, run_every=_EVERY_S)(session, name)
+def _show_now(session: Session | None, name: str, stored_runs: list[StoredRun]) -> None:
+    """Draw the active run, refreshed every few seconds, or how the last one ended."""
+    run = stored_runs[0] if stored_runs else None
+    if (session is not None and runs.is_alive(session)) or (run is not None and run.state == "running"):
+        st.fragment(_keep_showing, run_every=_REFRESH_S)(session, name)
         return
     failed = run is not None and run.state != "complete"
-    if session is not None and runs.never_began(session, run):
+    if session is not None and runs.failed_to_start(session, run):
         st.error("The last run ended before it began to judge; its log says why.")
         failed = True
     elif run is not None:
-        kind, said = _ENDED[run.state]
-        {"success": st.success, "warning": st.warning, "info": st.info, "error": st.error}[kind](said)
+        kind, sentence = _ENDED[run.state]
+        {"success": st.success, "warning": st.warning, "info": st.info, "error": st.error}[kind](sentence)
     else:
         nothing("No run of this tournament has been recorded yet.")
     if failed and session is not None and (log := runs.log_tail(session)):
@@ -110,42 +110,44 @@ def _show_now(session: Session | None, name: str, found: list[StoredRun]) -> Non
 
 
 def _keep_showing(session: Session | None, name: str) -> None:
-    """How far the run is; ends by drawing the whole page once it has ended."""
+    """Draw the active run's progress; redraws the whole page once the run has ended."""
     try:
-        found = runs.at_work(data.location(), name)
-        if not found and (session is None or not runs.begins(session)):
+        active_runs = runs.active(data.location(), name)
+        if not active_runs and (session is None or not runs.is_alive(session)):
             st.rerun()
-        if not found:
+        if not active_runs:
             st.info("A run begins: it reads the data.")
         else:
-            _show_at_work(found, runs.how_far(data.location(), name))
+            _show_active(active_runs, runs.current_progress(data.location(), name))
     except StoreError as error:
         problem("The store cannot be read just now.", error)
         return
     if session is not None:
-        run = found[0] if found else None
-        asked = runs.stopping(session, run)
+        run = active_runs[0] if active_runs else None
+        is_stopping = runs.stopping(session, run)
         st.button(
-            "Stop at once" if asked else "Stop",
+            "Stop at once" if is_stopping else "Stop",
             on_click=editing.attempt,
             args=(runs.stop, session, run),
             icon=":material/stop:",
             help="The first press finishes what is in flight, as Ctrl-C does; the second stops at once.",
         )
-        if asked:
+        if is_stopping:
             st.caption("It has been asked to stop and finishes what is in flight.")
 
 
-def _show_at_work(found: Sequence[StoredRun], so_far: TournamentProgress) -> None:
-    """How far each stage is, what failed why, and what each run at work has spent."""
-    called = run_names(found)
-    since = [f"{datetime.fromtimestamp(run.begun, UTC):%H:%M:%S}" for run in reversed(found)]
-    st.info(f"{'A run is' if len(found) == 1 else f'{len(found)} runs are'} at work since {listed(since)} UTC.")
-    for run in reversed(found):
+def _show_active(active_runs: Sequence[StoredRun], so_far: TournamentProgress) -> None:
+    """Draw each stage's progress, failures by cause, and each active run's cost."""
+    names = run_names(active_runs)
+    since = [f"{datetime.fromtimestamp(run.begun, UTC):%H:%M:%S}" for run in reversed(active_runs)]
+    st.info(
+        f"{'A run is' if len(active_runs) == 1 else f'{len(active_runs)} runs are'} at work since {listed(since)} UTC."
+    )
+    for run in reversed(active_runs):
         done, failed, wanted = agents_so_far(run)
         if wanted:
-            whose = f" by the run of {called[run.run_id]}" if len(found) > 1 else ""
-            _show_bar(f"{AGENTS_ASKED}{whose}", done, failed, wanted)
+            of_run = f" by the run of {names[run.run_id]}" if len(active_runs) > 1 else ""
+            _show_bar(f"{AGENTS_ASKED}{of_run}", done, failed, wanted)
     for task, stage in so_far.stages.items():
         _show_bar(STAGES[task], stage.judged + stage.failed, stage.failed, stage.wanted)
     unknown = f", and {so_far.cost_unknown:,} judgments of unknown cost" if so_far.cost_unknown else ""
@@ -156,17 +158,17 @@ def _show_at_work(found: Sequence[StoredRun], so_far: TournamentProgress) -> Non
         for cause, count in stage.causes.items()
     ]
     show_table(Table("failures-by-cause", "", _CAUSES, causes))
-    for run in reversed(found):
-        text.quiet(f"The run of {called[run.run_id]} so far: {in_words(run)}.")
+    for run in reversed(active_runs):
+        text.quiet(f"The run of {names[run.run_id]} so far: {in_words(run)}.")
 
 
 def _show_bar(words: str, done: int, failed: int, wanted: int) -> None:
-    also = f", {failed:,} failed" if failed else ""
-    st.progress(min(1.0, done / wanted), text=f"{words}: {done:,} of {wanted:,}{also}")
+    failures = f", {failed:,} failed" if failed else ""
+    st.progress(min(1.0, done / wanted), text=f"{words}: {done:,} of {wanted:,}{failures}")
 
 
 def _show_next(session: Session) -> None:
-    """What the next run would ask; it is started only after that has been seen."""
+    """Draw the plan of the next run; the button that starts it appears only with the plan."""
     st.subheader("The next run", anchor=False)
     version = digest(session.path)
     if st.button("Plan it", icon=":material/calculate:"):
@@ -187,7 +189,7 @@ def _show_next(session: Session) -> None:
         type="primary",
         on_click=editing.attempt,
         args=(_start, session, again),
-        disabled=runs.begins(session),
+        disabled=runs.is_alive(session),
         icon=":material/play_arrow:",
     )
 
@@ -197,10 +199,10 @@ def _start(session: Session, again: bool) -> None:
     st.session_state.pop(_PLAN, None)
 
 
-def _show_changes(source: data.Source, found: Sequence[StoredRun]) -> None:
-    """What is different now from an earlier run, or from another tournament."""
-    called = run_names(found)
-    earlier = {f"run of {called[run.run_id]}": run for run in found[1:] if run.standings}
+def _show_changes(source: data.Source, stored_runs: Sequence[StoredRun]) -> None:
+    """Draw what changed since an earlier run, or compared with another tournament."""
+    names = run_names(stored_runs)
+    earlier = {f"run of {names[run.run_id]}": run for run in stored_runs[1:] if run.standings}
     others = [name for name in data.tournaments()[1] if name != source.tournament]
     st.subheader("What changed", anchor=False)
     if not earlier and not others:
@@ -217,17 +219,17 @@ def _state(source: data.Source) -> BoardState:
     return BoardState(subject_of(data.settings(source), data.dataset(source)), standings_of(data.board(source)))
 
 
-def _show_all(source: data.Source | None, found: list[StoredRun]) -> None:
-    """Every run in a table, and the stages of one."""
+def _show_all(source: data.Source | None, stored_runs: list[StoredRun]) -> None:
+    """Draw a table of all runs, and the stages of one."""
     st.subheader("All runs", anchor=False)
-    called = run_names(found)
-    names = [called[run.run_id] for run in found]
+    names_by_run = run_names(stored_runs)
+    names = [names_by_run[run.run_id] for run in stored_runs]
 
     def leads(run: StoredRun) -> str:
-        return "" if source is None else link("workbench", source, view="runs", run=called[run.run_id])
+        return "" if source is None else link("workbench", source, view="runs", run=names_by_run[run.run_id])
 
-    show_table(runs_table(found, leads))
-    run = found[names.index(pick("Run", names, "run", width=420))]
+    show_table(runs_table(stored_runs, leads))
+    run = stored_runs[names.index(pick("Run", names, "run", width=420))]
     text.quiet(f"This run: {in_words(run)}.")
     with unfold("Stage by stage", "stages") as fold:
         if fold.open:

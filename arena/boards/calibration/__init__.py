@@ -1,1 +1,1 @@
-"""Calibration as it is shown: judges against people, figures that people correct, ways of scoring, what style does."""
+"""The calibration board: judges compared with people, corrected estimates, scoring methods, costs and style bias."""

@@ -1,4 +1,4 @@
-"""What tables or a tournament show of judges: the board, and figures that people correct."""
+"""The calibration board with all its sections, and the blocks for estimates corrected by people's labels."""
 
 from __future__ import annotations
 
@@ -41,65 +41,72 @@ from arena.results.calibration import Calibration
 from retrieval_eval.stats.estimate import Estimate
 
 _LABELS: Final = (
-    Column("weight", "Weight", FIGURE, "How far the judge is listened to: 0 is not at all."),
+    Column("weight", "Weight", FIGURE, "Weight of the judge; 0 ignores it."),
     Column("n", "Things", COUNT),
-    Column("labelled", "Labelled", COUNT, "Things that people labelled, of those that the judge judged."),
-    Column("labels_needed", "Labels needed", COUNT, "For an interval as narrow as was asked for."),
-    Column("labels_alone", "Without judge", COUNT, "Labels for the same width, were there no judge."),
+    Column("labelled", "Labelled", COUNT, "Things that both people and the judge labelled."),
+    Column("labels_needed", "Labels needed", COUNT, "Labels needed for an interval of the requested width."),
+    Column("labels_alone", "Without judge", COUNT, "Labels needed for the same width without the judge."),
 )
 _LOOKS: Final[Mapping[Look, str]] = {"blue": "corrected", "orange": "people", "grey": "judge"}
 _THREE: Final = "Corrected, by people alone and by the judge alone."
 
 
 def corrected_figures(judge: JudgeAgainstPeople, width: float | None = None) -> Iterator[Block]:
-    """All of a judge's figures, if they were asked for; ``width`` of an interval, to say how many labels it needs."""
-    found, name, rates = judge.estimates, judge.named, judge.level == "verdicts"
-    if found is None:
+    """Remarks, charts and tables of a judge's corrected estimates; nothing if they were not requested.
+
+    Args:
+        judge: the judge.
+        width: width of an interval, for the number of labels that it needs; ``None`` omits that number.
+    """
+    estimates, name, rates = judge.estimates, judge.named, judge.level == "verdicts"
+    if estimates is None:
         return
     kind, form = (("win rate", "win rates"), PERCENT) if rates else (("mean", "means"), FIGURE)
-    refused = list(_refused(found, kind))
-    yield Remarks([_furthest_off(found, judge.judge, kind, form), *refused, *_readings(found.ratings)])
-    if rows := figure_rows(found, width):
+    refused = list(_refused(estimates, kind))
+    yield Remarks([_furthest_off(estimates, judge.judge, kind, form), *refused, *_rating_notes(estimates.ratings)])
+    if rows := figure_rows(estimates, width):
         title = "Win rates, a tie being half a win" if rates else f"Means of {THINGS[judge.level]}"
-        wide = "" if width is None else f"{form.factor * width:g}{form.unit}"
-        needed = f"Labels needed: for an interval {wide} wide; where none are named, not even all labels would do."
-        notes = [needed] if wide else []
+        width_text = "" if width is None else f"{form.factor * width:g}{form.unit}"
+        needed = (
+            f"Labels needed: for an interval {width_text} wide; where none are named, not even all labels would do."
+        )
+        notes = [needed] if width_text else []
         columns = (Column("name", "Figure"), *_three_ways(form), *_LABELS)
         table = Table(slug("corrected", name), f"{title}, corrected by people: {name}", columns, rows, notes)
         yield from of_table(table, _LOOKS, kind[0], _THREE)
         yield table
-    if found.ratings is not None:
-        yield from _ratings(name, found.ratings)
-    elif found.no_ratings:
-        yield Remarks([f"No corrected ratings of judge {judge.judge}: {found.no_ratings}."])
-    if found.next:
-        drawn = [f"  {query_id}: {' / '.join(item)}" for query_id, item in found.next]
-        yield Remarks([f"{name}, label next (a random sample, queries in turn):", *drawn])
+    if estimates.ratings is not None:
+        yield from _ratings(name, estimates.ratings)
+    elif estimates.no_ratings:
+        yield Remarks([f"No corrected ratings of judge {judge.judge}: {estimates.no_ratings}."])
+    if estimates.next:
+        lines = [f"  {query_id}: {' / '.join(item)}" for query_id, item in estimates.next]
+        yield Remarks([f"{name}, label next (a random sample, queries in turn):", *lines])
 
 
-def estimates_json(found: Estimates, width: float | None) -> dict[str, Any]:
-    """The same for programs."""
-    shape: dict[str, Any] = {
-        "figures": figure_rows(found, width),
-        "next": [{"qid": query_id, "item": item} for query_id, item in found.next],
+def estimates_json(estimates: Estimates, width: float | None) -> dict[str, Any]:
+    """A judge's corrected estimates as JSON; ``width`` as for ``corrected_figures``."""
+    fields: dict[str, Any] = {
+        "figures": figure_rows(estimates, width),
+        "next": [{"qid": query_id, "item": item} for query_id, item in estimates.next],
     }
-    if found.ratings is not None:
+    if estimates.ratings is not None:
         names = ("weight", "games", "labelled", "queries", "converged")
-        agents = [flat(row) for row in _by_agent(found.ratings)]
-        shape["ratings"] = {"agents": agents, **{name: getattr(found.ratings, name) for name in names}}
-    elif found.no_ratings:
-        shape["no_ratings"] = found.no_ratings
-    if found.refused:
-        shape["refused"] = found.refused
-    return shape
+        agents = [flat(row) for row in _by_agent(estimates.ratings)]
+        fields["ratings"] = {"agents": agents, **{name: getattr(estimates.ratings, name) for name in names}}
+    elif estimates.no_ratings:
+        fields["no_ratings"] = estimates.no_ratings
+    if estimates.refused:
+        fields["refused"] = estimates.refused
+    return fields
 
 
-def figure_rows(found: Estimates, width: float | None) -> list[dict[str, Any]]:
-    """Every figure three ways, and how many labels an interval of a width needs."""
+def figure_rows(estimates: Estimates, width: float | None) -> list[dict[str, Any]]:
+    """A row for each corrected mean, with the number of labels that an interval of this ``width`` needs."""
     rows = []
-    for name, figure in found.figures.items():
-        ways = {way: getattr(figure, way).within(*figure.ends) for way in _LOOKS.values()}
-        row = {"name": name, **flat(replace(figure, **ways))}
+    for name, figure in estimates.figures.items():
+        three_ways = {way: getattr(figure, way).within(*figure.ends) for way in _LOOKS.values()}
+        row = {"name": name, **flat(replace(figure, **three_ways))}
         if width is not None:
             needed = labels_needed(figure, width)
             row |= {"width": width, "labels_needed": needed.corrected, "labels_alone": needed.people}
@@ -111,74 +118,76 @@ def _three_ways(form: Number) -> tuple[Column, ...]:
     return (
         Column("corrected", "Corrected", form, "Judge and people together.", WIDE),
         Column("people", "People alone", form, "The labels without the judge.", WIDE),
-        Column("judge", "Judge alone", form, "Its interval knows nothing of its bias.", WIDE),
+        Column("judge", "Judge alone", form, "Its interval ignores the judge's bias.", WIDE),
     )
 
 
-def _readings(found: CorrectedRatings | None) -> Iterator[str]:
-    """What to know before corrected ratings are held against others."""
-    if found is None:
+def _rating_notes(ratings: CorrectedRatings | None) -> Iterator[str]:
+    """Warnings for readers who compare corrected ratings with those of a leaderboard."""
+    if ratings is None:
         return
     yield "These ratings count a tie as half a win: a leaderboard that models ties rates otherwise."
-    if not found.weight:
+    if not ratings.weight:
         yield "The judge has no weight in them: it adds nothing to what people said."
 
 
-def _ratings(name: str, found: CorrectedRatings) -> Iterator[Block]:
+def _ratings(name: str, ratings: CorrectedRatings) -> Iterator[Block]:
     notes = [
-        f"{found.labelled:,} of {found.games:,} games labelled, on {counted(found.queries, 'query', 'queries')}; "
-        f"weight {FIGURE.write(found.weight)}."
-        + ("" if found.converged else " The fit has not converged: do not use these.")
+        f"{ratings.labelled:,} of {ratings.games:,} games labelled, on {counted(ratings.queries, 'query', 'queries')}; "
+        f"weight {FIGURE.write(ratings.weight)}."
+        + ("" if ratings.converged else " The fit has not converged: do not use these.")
     ]
     columns = (Column("agent", "Agent"), *_three_ways(POINTS))
-    best_first = sorted(_by_agent(found), key=lambda row: -(row["corrected"].value or 0))
+    best_first = sorted(_by_agent(ratings), key=lambda row: -(row["corrected"].value or 0))
     title = f"Bradley-Terry ratings corrected by people: {name}"
     table = Table(slug("corrected-ratings", name), title, columns, best_first, notes)
     yield from of_table(table, _LOOKS, "Bradley-Terry rating, points", _THREE)
     yield table
 
 
-def _by_agent(found: CorrectedRatings) -> list[dict[str, Any]]:
-    people = found.people or [Estimate(None)] * len(found.agents)
-    ways = zip(found.agents, found.corrected, people, found.judge, strict=True)
-    return [dict(zip(("agent", "corrected", "people", "judge"), row, strict=True)) for row in ways]
+def _by_agent(ratings: CorrectedRatings) -> list[dict[str, Any]]:
+    people = ratings.people or [Estimate(None)] * len(ratings.agents)
+    rows = zip(ratings.agents, ratings.corrected, people, ratings.judge, strict=True)
+    return [dict(zip(("agent", "corrected", "people", "judge"), row, strict=True)) for row in rows]
 
 
-def _refused(found: Estimates, kind: tuple[str, str]) -> Iterator[str]:
-    """Figures whose labels are no random sample, a line for each reason."""
+def _refused(estimates: Estimates, kind: tuple[str, str]) -> Iterator[str]:
+    """A sentence for each reason why labels are not a random sample, naming the figures not corrected for it."""
     reasons: dict[str, list[str]] = {}
-    for name, reason in found.refused.items():
+    for name, reason in estimates.refused.items():
         reasons.setdefault(reason, []).append(name)
     for reason, names in reasons.items():
         what = f"the {kind[0]} of {names[0]}" if len(names) == 1 else f"the {kind[1]} of {', '.join(names)}"
-        yield f"Not corrected: {what}. What people labelled is no random sample: {reason}. {_INSTEAD}"
+        yield f"Not corrected: {what}. What people labelled is no random sample: {reason}. {_REMEDY}"
 
 
-def _furthest_off(found: Estimates, judge: str, kind: tuple[str, str], form: Number) -> str:
+def _furthest_off(estimates: Estimates, judge: str, kind: tuple[str, str], form: Number) -> str:
+    """Sentence on the figure with the largest correction, and on how many lie outside their corrected interval."""
     gaps: dict[str, tuple[float, float]] = {}
     outside = 0
-    for name, figure in found.figures.items():
-        alone, corrected = figure.judge.value, figure.corrected.within(*figure.ends)
-        if alone is not None and corrected.value is not None:
-            gaps[name] = alone, corrected.value
+    for name, figure in estimates.figures.items():
+        judge_mean, corrected = figure.judge.value, figure.corrected.within(*figure.ends)
+        if judge_mean is not None and corrected.value is not None:
+            gaps[name] = judge_mean, corrected.value
             if corrected.low is not None and corrected.high is not None:
-                outside += not corrected.low <= alone <= corrected.high
+                outside += not corrected.low <= judge_mean <= corrected.high
     if not gaps:
-        return "No figure can be corrected." if found.refused else "No figure can be corrected yet."
-    worst, (alone, right) = max(gaps.items(), key=lambda own: abs(own[1][0] - own[1][1]))
-    said = f"{judge} is furthest off for the {kind[0]} of {worst}: {form.write(alone)}, corrected {form.write(right)}."
-    return f"{said} Outside the corrected interval: {outside or 'none'} of {len(gaps):,} {kind[1]}."
+        return "No figure can be corrected." if estimates.refused else "No figure can be corrected yet."
+    worst, (judge_mean, value) = max(gaps.items(), key=lambda gap: abs(gap[1][0] - gap[1][1]))
+    judged, corrected_value = form.write(judge_mean), form.write(value)
+    sentence = f"{judge} is furthest off for the {kind[0]} of {worst}: {judged}, corrected {corrected_value}."
+    return f"{sentence} Outside the corrected interval: {outside or 'none'} of {len(gaps):,} {kind[1]}."
 
 
-_INSTEAD: Final = (
+_REMEDY: Final = (
     "Label what 'ragleague calibrate --next N' draws, or give the chance with which each label was drawn in a column "
     "'probability'."
 )
 _CORRECTED: Final = (
-    "The judge's figures over all things, moved by its error on those that people labelled. Right whatever the judge "
-    "is like, if what people labelled is a random sample ('ragleague calibrate --next' draws one)."
+    "The judge's figures over all things, corrected by its error on those that people labelled. Unbiased for any judge "
+    "if what people labelled is a random sample ('ragleague calibrate --next' draws one)."
 )
-_METHODS: Final = "An order that several ways of looking share is more than one judge's habit."
+_METHODS: Final = "If several ways of scoring give the same order of agents, it does not depend on one judge."
 _MONEY: Final = (
     "Take the cheapest judge whose agreement with people is no lower than that of a dearer one by more than the "
     "intervals allow, that seldom fails, and that does not change its mind with the order of the answers."
@@ -199,8 +208,8 @@ _GRADES: Final = (
     Column("criterion", "Criterion"),
     Column("first", "Agent"),
     Column("second", "Against"),
-    Column("queries", "Queries", COUNT, "On which people graded both."),
-    Column("n", "Units", COUNT, "Conversations, where queries are turns of some; else the queries."),
+    Column("queries", "Queries", COUNT, "Queries on which people graded both agents."),
+    Column("n", "Units", COUNT, "Conversations; without conversations, the queries."),
     Column("difference", "Difference", Number(2, signed=True), "Mean of people's grades, agent less the other.", WIDE),
     Column("p_t", "p", P_VALUE, "Paired t test, two-sided."),
     Column("p_t_holm", "p, corrected", P_VALUE, "The same, corrected for all tests of this table (Holm)."),
@@ -208,14 +217,17 @@ _GRADES: Final = (
 
 
 _MOST_TESTS: Final = 10
-"""Tests that are listed beside what judges say."""
+"""Number of tests shown on a board that also has judges."""
 
 
 def grades_table(tests: Sequence[GradeTest], *, most: int | None = None) -> list[Table]:
-    """Every two agents by people's grades of each criterion; the ``most`` with the smallest p where there are more."""
+    """Paired tests of every two agents on each criterion; at most the ``most`` tests with the smallest p."""
     if not tests:
         return []
-    shown = {"group": any(test.group for test in tests), "n": any(t.queries != t.found.difference.n for t in tests)}
+    shown = {
+        "group": any(test.group for test in tests),
+        "n": any(test.queries != test.comparison.difference.n for test in tests),
+    }
     columns = [column if shown.get(column.key, True) else replace(column, heading="") for column in _GRADES]
     rows, notes = [_grade_row(test) for test in tests], list[str]()
     if most is not None and len(rows) > most:
@@ -225,86 +237,97 @@ def grades_table(tests: Sequence[GradeTest], *, most: int | None = None) -> list
 
 
 def _grade_row(test: GradeTest) -> dict[str, Any]:
-    found = test.found
+    comparison = test.comparison
     return {
         "group": test.group or None,
         "criterion": test.criterion,
-        "first": found.first,
-        "second": found.second,
+        "first": comparison.first,
+        "second": comparison.second,
         "queries": test.queries,
-        "n": found.difference.n,
-        "difference": found.difference,
-        "p_t": found.p_t,
-        "p_t_holm": found.p_t_holm,
+        "n": comparison.difference.n,
+        "difference": comparison.difference,
+        "p_t": comparison.p_t,
+        "p_t_holm": comparison.p_t_holm,
     }
 
 
 class CalibrationBoard(Board, frozen=True):
-    """What tables or a tournament show of judges.
+    """The board of a calibration, made from tables or from a tournament.
 
     Attributes:
-        found: the figures.
-        width: of an interval, to say how many labels it needs.
+        calibration: the figures.
+        width: width of an interval, for the number of labels that it needs; ``None`` omits that number.
     """
 
-    found: Calibration
+    calibration: Calibration
     width: float | None = None
 
     def sections(self) -> Sequence[Section]:
-        comparisons, judges = self.found.comparisons, judges_json(self.found.spent, self.found.orders)
-        whom = "the consensus" if self.found.settings.against == "consensus" else "each vote"
+        calibration = self.calibration
+        comparisons, judges = calibration.comparisons, judges_json(calibration.spent, calibration.orders)
+        whom = "the consensus" if calibration.settings.against == "consensus" else "each vote"
         corrected = [block for judge in judges_of(comparisons) for block in corrected_figures(judge, self.width)]
-        listed = list(disagreements(comparisons, self.found.texts))
-        shown = _MOST_TESTS if comparisons or self.found.methods is not None else None
+        disagreement_lines = list(disagreements(comparisons, calibration.texts))
+        most_tests = _MOST_TESTS if comparisons or calibration.methods is not None else None
         sections = [
             Section(
                 "people", "People and the judge", "Does the judge see what people see?", people_blocks(comparisons)
             ),
             Section("coefficients", "All coefficients", "", coefficient_tables(comparisons, whom)),
-            Section("grades", "Agents by people's grades", "", grades_table(self.found.grade_tests, most=shown)),
+            Section("grades", "Agents by people's grades", "", grades_table(calibration.grade_tests, most=most_tests)),
             Section("corrected", "The answer if the judge is biased", _CORRECTED, corrected),
-            Section("methods", "Do the ways of scoring agree?", _METHODS, method_blocks(self.found.methods)),
+            Section("methods", "Do the ways of scoring agree?", _METHODS, method_blocks(calibration.methods)),
             Section("money", "Which judge for the money", _MONEY, cost_table(judges, comparisons)),
-            Section("style", "Style and kin", _STYLE, style_blocks(self.found.styles)),
+            Section("style", "Style and kin", _STYLE, style_blocks(calibration.styles)),
             Section("differences", "Judge minus people", "", difference_charts(comparisons)),
-            Section("disagreements", "Where they disagree most", _DISAGREEMENTS, [Remarks(listed)] if listed else []),
-            Section("notes", "Left out", "", [Remarks(self.found.notes)] if self.found.notes else []),
+            Section(
+                "disagreements",
+                "Where they disagree most",
+                _DISAGREEMENTS,
+                [Remarks(disagreement_lines)] if disagreement_lines else [],
+            ),
+            Section("notes", "Left out", "", [Remarks(calibration.notes)] if calibration.notes else []),
         ]
         return [section for section in sections if section.blocks]
 
     def tables(self) -> list[Table]:
-        """All tables, first the one that is written as CSV: a line for every two methods, of tables for every judge."""
-        found = self.found
-        first = against_people(found.comparisons) if found.methods is None else method_pairs(found.methods)
-        if not found.comparisons and found.methods is None:
-            (first,) = grades_table(found.grade_tests)
+        """All tables. CSV writes the first one: a row per pair of methods (tournament) or per judge (tables)."""
+        calibration = self.calibration
+        if calibration.methods is None:
+            first = against_people(calibration.comparisons)
+        else:
+            first = method_pairs(calibration.methods)
+        if not calibration.comparisons and calibration.methods is None:
+            (first,) = grades_table(calibration.grade_tests)
         return [first, *(table for table in Board.tables(self) if table.name != first.name)]
 
     def json(self) -> Any:
-        shape: dict[str, Any] = {
-            "comparisons": [self._comparison_json(one) for one in self.found.comparisons],
-            "settings": self.found.settings,
-            "notes": self.found.notes,
-            "people_grades": [_grade_row(test) for test in self.found.grade_tests],
+        calibration = self.calibration
+        fields: dict[str, Any] = {
+            "comparisons": [self._comparison_json(comparison) for comparison in calibration.comparisons],
+            "settings": calibration.settings,
+            "notes": calibration.notes,
+            "people_grades": [_grade_row(test) for test in calibration.grade_tests],
         }
-        if self.found.methods is not None:
-            shape |= {
-                "tournament": self.found.tournament,
-                "style": [flat(effect) for effect in self.found.styles],
-                "methods": methods_json(self.found.methods),
-                "judges": judges_json(self.found.spent, self.found.orders),
+        if calibration.methods is not None:
+            fields |= {
+                "tournament": calibration.tournament,
+                "style": [flat(effect) for effect in calibration.styles],
+                "methods": methods_json(calibration.methods),
+                "judges": judges_json(calibration.spent, calibration.orders),
             }
-        return plain(shape)
+        return plain(fields)
 
-    def _comparison_json(self, one: Comparison) -> dict[str, Any]:
-        accuracy = {rater.rater: rater.accuracy for rater in one.people.consensus.raters}
-        annotators = [{**flat(person), "accuracy": accuracy.get(person.rater)} for person in one.people.annotators]
+    def _comparison_json(self, comparison: Comparison) -> dict[str, Any]:
+        people = comparison.people
+        accuracy = {rater.rater: rater.accuracy for rater in people.consensus.raters}
+        annotators = [{**flat(person), "accuracy": accuracy.get(person.rater)} for person in people.annotators]
         return {
-            "group": one.group or None,
-            "level": one.people.level,
-            "people": {**among_people(one), "annotators": annotators},
-            "judges": {name: self._judge_json(judge) for name, judge in one.judges.items()},
-            "panel": one.gain and flat(one.gain),
+            "group": comparison.group or None,
+            "level": people.level,
+            "people": {**among_people(comparison), "annotators": annotators},
+            "judges": {name: self._judge_json(judge) for name, judge in comparison.judges.items()},
+            "panel": comparison.gain and flat(comparison.gain),
         }
 
     def _judge_json(self, judge: JudgeAgainstPeople) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A tournament by itself: whether its ways of scoring tell one story, what its judges cost, what style does."""
+"""Blocks on a tournament's scoring methods and their rank correlations, its judges' costs, and style bias."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _METHODS: Final[Mapping[str, tuple[str, Number]]] = {
     "criteria, people": ("People's grades", FIGURE),
     **{name: (heading, FIGURE) for stage in FURTHER.values() for name, heading in stage.scores.items()},
 }
-"""Headings, and how scores are written; those of retrieval are named by their measure."""
+"""By method, its heading and number format; retrieval methods are headed by the name of their measure."""
 _PAIRS: Final = (
     Column("first_name", "Way of scoring", programs=False),
     Column("second_name", "Other way", programs=False),
     Column("first", ""),
     Column("second", ""),
-    Column("agents", "Agents", COUNT, "That both score."),
+    Column("agents", "Agents", COUNT, "Scored in both ways."),
     *correlation_columns({"kendall": "Kendall's tau-b", "spearman": "Spearman's rho"}),
 )
 _JUDGES: Final = (
@@ -47,7 +47,7 @@ _JUDGES: Final = (
     Column("kappa", "Kappa", FIGURE, interval=WIDE),
     Column("order_agreement", "Same in both orders", PERCENT, "One outcome, whichever answer is first.", WIDE),
     Column("failures", "Failed", ALIGNED),
-    Column("cost_per_1000_games", "Cost of 1000 games", MONEY, "None where a price is not known."),
+    Column("cost_per_1000_games", "Cost of 1000 games", MONEY, "Empty if a price is not known."),
 )
 _STYLES: Final = (
     Column("judge", "Judge"),
@@ -64,31 +64,35 @@ _QUALITIES: Final = {
     "citations": "more citations",
     "confident_words": "more confident words",
 }
-"""Of answers, as people call them."""
+"""Phrase for a higher value of each quality of an answer."""
 
 
-def method_blocks(found: MethodComparison | None) -> list[Block]:
-    """Places by all ways of scoring, and how alike every two are."""
-    if found is None or not found.methods:
+def method_blocks(comparison: MethodComparison | None) -> list[Block]:
+    """Scores and ranks by every method, remarks, and rank correlations; empty if there are no methods."""
+    if comparison is None or not comparison.methods:
         return []
-    if not found.pairs:
-        alone = "No two ways of scoring score three agents or more: no order to compare."
-        return [_scores(found), Remarks([alone, *lacking(found.uneven, method_title)])]
-    alike = dict.fromkeys((pair.first, pair.second) for pair in least_and_most_alike(found) or ())
-    charts = [method_chart(found, *names) for names in alike]
+    if not comparison.pairs:
+        no_pair = "No two ways of scoring score three agents or more: no order to compare."
+        return [_scores(comparison), Remarks([no_pair, *lacking(comparison.uneven, method_title)])]
+    extremes = dict.fromkeys((pair.first, pair.second) for pair in least_and_most_alike(comparison) or ())
+    charts = [method_chart(comparison, *names) for names in extremes]
     return [
-        _scores(found),
-        Remarks([_alike(found), *lacking(found.uneven, method_title)]),
-        tau_matrix(found),
-        method_pairs(found),
+        _scores(comparison),
+        Remarks([_extremes_sentence(comparison), *lacking(comparison.uneven, method_title)]),
+        tau_matrix(comparison),
+        method_pairs(comparison),
         *charts,
     ]
 
 
-def lacking(uneven: Sequence[MissingShare], said: Title) -> Iterator[str]:
-    """Of whom a way of scoring lacks so much that it cannot be held against others."""
-    for agent in dict.fromkeys(one.agent for one in uneven):
-        counts = [f"{one.missing:,} of {one.wanted:,} ({said(one.score)})" for one in uneven if one.agent == agent]
+def lacking(uneven: Sequence[MissingShare], title_of: Title) -> Iterator[str]:
+    """A warning for each agent with significantly more missing judgments than the others."""
+    for agent in dict.fromkeys(share.agent for share in uneven):
+        counts = [
+            f"{share.missing:,} of {share.wanted:,} ({title_of(share.score)})"
+            for share in uneven
+            if share.agent == agent
+        ]
         yield (
             f"Judgments of {agent} are missing, more than of others by more than chance: {listed(counts)}. Its scores "
             "there are over what is left. They enter no correlation, and no disagreement is read from them that the "
@@ -97,14 +101,17 @@ def lacking(uneven: Sequence[MissingShare], said: Title) -> Iterator[str]:
 
 
 def method_title(method: str) -> str:
-    """How people call a way of scoring."""
+    """Heading of a scoring method, such as ``Bradley-Terry``."""
     return way_of(method)[0]
 
 
-def method_pairs(found: MethodComparison, title_of: Title = method_title) -> Table:
-    """A line for every two ways of scoring."""
-    rows = [flat(one) | {f"{at}_name": title_of(getattr(one, at)) for at in ("first", "second")} for one in found.pairs]
-    agents = max((pair.agents for pair in found.pairs), default=0)
+def method_pairs(comparison: MethodComparison, title_of: Title = method_title) -> Table:
+    """Table of rank correlations, a row for every two methods."""
+    rows = [
+        flat(pair) | {f"{side}_name": title_of(getattr(pair, side)) for side in ("first", "second")}
+        for pair in comparison.pairs
+    ]
+    agents = max((pair.agents for pair in comparison.pairs), default=0)
     note = (
         "1 is the same order of agents, 0 none in common, -1 the reverse; intervals by scoring every way anew on the "
         f"same draws of the queries. {agents} agents make {agents * (agents - 1) // 2} pairs: with few, even 1 may be "
@@ -114,19 +121,19 @@ def method_pairs(found: MethodComparison, title_of: Title = method_title) -> Tab
     return Table("correlations", title, _PAIRS, rows, [note, ORDERS] if rows else ())
 
 
-def methods_json(found: MethodComparison) -> dict[str, Any]:
-    """Scores and places by each way of scoring, and how alike every two are."""
-    ways = {way.method: {"scores": way.scores, "ranks": way.ranks} for way in found.methods}
-    return flat(found) | {"methods": ways, "pairs": [flat(pair) for pair in found.pairs]}
+def methods_json(comparison: MethodComparison) -> dict[str, Any]:
+    """Scores and ranks by method, and rank correlations, as JSON."""
+    methods = {method.method: {"scores": method.scores, "ranks": method.ranks} for method in comparison.methods}
+    return flat(comparison) | {"methods": methods, "pairs": [flat(pair) for pair in comparison.pairs]}
 
 
-def method_charts(found: MethodComparison) -> list[Chart]:
-    """Agents by every two ways of scoring."""
-    return [method_chart(found, pair.first, pair.second) for pair in found.pairs]
+def method_charts(comparison: MethodComparison) -> list[Chart]:
+    """Scatter plots of the agents' scores, one for every two methods."""
+    return [method_chart(comparison, pair.first, pair.second) for pair in comparison.pairs]
 
 
 def method_chart(
-    found: MethodComparison,
+    comparison: MethodComparison,
     across: str,
     up: str,
     *,
@@ -134,14 +141,20 @@ def method_chart(
     link: Callable[[str], str] = lambda agent: "",  # noqa: ARG005
     title_of: Title = method_title,
 ) -> Chart:
-    """Agents by two ways of scoring; those whose places differ most are named first.
+    """Scatter plot of the agents' scores by two methods; agents whose ranks differ most are labelled first.
 
-    ``ends`` gives the interval of a way's score of an agent, ``link`` the address that an agent's dot leads to.
+    Args:
+        comparison: with the scores.
+        across: method on the horizontal axis.
+        up: method on the vertical axis.
+        ends: returns the interval of a method's score of an agent.
+        link: returns the address that an agent's dot links to.
+        title_of: returns a method's heading.
     """
-    ways = {way.method: way for way in found.methods}
-    x, y = ways[across], ways[up]
-    both = sorted(x.scores.keys() & y.scores.keys(), key=lambda agent: (-abs(x.ranks[agent] - y.ranks[agent]), agent))
-    tau = next((pair.kendall.value for pair in found.pairs if {pair.first, pair.second} == {across, up}), None)
+    methods = {method.method: method for method in comparison.methods}
+    x, y = methods[across], methods[up]
+    agents = sorted(x.scores.keys() & y.scores.keys(), key=lambda agent: (-abs(x.ranks[agent] - y.ranks[agent]), agent))
+    tau = next((pair.kendall.value for pair in comparison.pairs if {pair.first, pair.second} == {across, up}), None)
     first, second = title_of(across), title_of(up)
     return Chart(
         slug(across, up),
@@ -159,21 +172,21 @@ def method_chart(
                 y_ends=ends(up, agent),
                 link=link(agent),
             )
-            for agent in both
+            for agent in agents
         ],
     )
 
 
-def tau_matrix(found: MethodComparison, title_of: Title = method_title) -> Matrix:
-    """Kendall's tau of every two ways of scoring."""
-    names = [title_of(way.method) for way in found.methods]
+def tau_matrix(comparison: MethodComparison, title_of: Title = method_title) -> Matrix:
+    """Matrix of Kendall's tau between all methods."""
+    names = [title_of(method.method) for method in comparison.methods]
     cells: dict[tuple[str, str], MatrixCell] = {}
-    for pair in found.pairs:
+    for pair in comparison.pairs:
         tau, first, second = pair.kendall, title_of(pair.first), title_of(pair.second)
         if tau.value is not None:
-            below = "" if tau.low is None else FIGURE.between(tau.low, tau.high)
-            told = f"{first} and {second}: tau {with_interval(tau)}, Spearman's rho {with_interval(pair.spearman)}"
-            cell = MatrixCell(FIGURE.write(tau.value), tau.value, below, told)
+            interval = "" if tau.low is None else FIGURE.between(tau.low, tau.high)
+            tooltip = f"{first} and {second}: tau {with_interval(tau)}, Spearman's rho {with_interval(pair.spearman)}"
+            cell = MatrixCell(FIGURE.write(tau.value), tau.value, interval, tooltip)
             cells |= {(first, second): cell, (second, first): cell}
     words = "Kendall's tau of the agents' places by every two ways of scoring, with its 95% interval."
     caption = f"{words} {ORDERS} A gap is two ways that do not score three agents in common."
@@ -181,56 +194,57 @@ def tau_matrix(found: MethodComparison, title_of: Title = method_title) -> Matri
     return Matrix("places-by-two-methods", title, words, caption, names, names, cells, "Way of scoring")
 
 
-def _scores(found: MethodComparison) -> Table:
-    agents = {agent for way in found.methods for agent in way.scores}
-    apart = {gap.agent: gap.worst - gap.best for gap in found.places}
+def _scores(comparison: MethodComparison) -> Table:
+    agents = {agent for method in comparison.methods for agent in method.scores}
+    rank_gaps = {gap.agent: gap.worst - gap.best for gap in comparison.places}
 
-    def places(agent: str) -> tuple[list[int], str]:
-        return [way.ranks.get(agent, len(agents)) for way in found.methods], agent
+    def ranks(agent: str) -> tuple[list[int], str]:
+        return [method.ranks.get(agent, len(agents)) for method in comparison.methods], agent
 
     rows: list[dict[str, Any]] = [
         {
-            way.method: f"{way.ranks[agent]} ({way_of(way.method)[1].write(way.scores[agent])})"
-            for way in found.methods
-            if agent in way.scores
+            method.method: f"{method.ranks[agent]} ({way_of(method.method)[1].write(method.scores[agent])})"
+            for method in comparison.methods
+            if agent in method.scores
         }
-        | {"agent": agent, "apart": apart.get(agent)}
-        for agent in sorted(agents, key=places)
+        | {"agent": agent, "apart": rank_gaps.get(agent)}
+        for agent in sorted(agents, key=ranks)
     ]
-    columns = [Column("agent", "Agent"), *(Column(way.method, way_of(way.method)[0]) for way in found.methods)]
-    if len(found.methods) > 1:
+    headings = (Column(method.method, way_of(method.method)[0]) for method in comparison.methods)
+    columns = [Column("agent", "Agent"), *headings]
+    if len(comparison.methods) > 1:
         columns.append(Column("apart", "Places apart", COUNT, "The agent's worst place less its best."))
     return Table("scores", "Places by each way of scoring, scores in brackets", columns, rows)
 
 
 def way_of(method: str) -> tuple[str, Number]:
-    """How people call a way of scoring, and how its scores are written."""
+    """Heading of a scoring method, and the format of its scores."""
     measure = method.removesuffix(", people")
     return _METHODS.get(method, (method if measure == method else f"{measure} by people", FIGURE))
 
 
-def _alike(found: MethodComparison) -> str:
-    ends = least_and_most_alike(found)
-    if ends is None:
+def _extremes_sentence(comparison: MethodComparison) -> str:
+    extremes = least_and_most_alike(comparison)
+    if extremes is None:
         return "No two ways of scoring tell agents apart."
     least, most = (
         f"{method_title(pair.first)} and {method_title(pair.second)} (tau {FIGURE.write(pair.kendall.value)})"
-        for pair in ends
+        for pair in extremes
     )
     return f"Most alike are {most}." if least == most else f"Most alike are {most}, least {least}."
 
 
 def judges_json(spent: Mapping[str, Spending], orders: Mapping[str, OrderHealth]) -> dict[str, dict[str, Any]]:
-    """What each judge's games took, and what its verdicts say about places."""
+    """Costs and position bias of each judge of answers, as JSON."""
     return {
-        judge: flat(own) | {"cost_per_1000_games": own.per_thousand} | flat(orders.get(judge, {}))
-        for judge, own in spent.items()
+        judge: flat(spending) | {"cost_per_1000_games": spending.per_thousand} | flat(orders.get(judge, {}))
+        for judge, spending in spent.items()
     }
 
 
 def cost_table(judges: Mapping[str, Mapping[str, Any]], comparisons: Sequence[Comparison]) -> list[Table]:
-    """Agreement with people beside price, of ``judges_json``; nothing without judges."""
-    verdicts = next((one for one in comparisons if one.people.level == "verdicts"), None)
+    """Agreement with people and cost of each judge in ``judges_json``; empty without judges."""
+    verdicts = next((comparison for comparison in comparisons if comparison.people.level == "verdicts"), None)
     against = {} if verdicts is None else verdicts.judges
     rows = [
         (flat(against[judge].labels or {}) if judge in against else {})
@@ -241,7 +255,7 @@ def cost_table(judges: Mapping[str, Mapping[str, Any]], comparisons: Sequence[Co
 
 
 def style_blocks(styles: Sequence[StyleEffect]) -> list[Block]:
-    """What answer judges like besides strength; nothing without games."""
+    """Table and picture of the style effects; empty without effects."""
     if not styles:
         return []
     rows = [flat(effect) | {"quality": _QUALITIES.get(effect.name, effect.name)} for effect in styles]

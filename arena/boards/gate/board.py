@@ -1,4 +1,4 @@
-"""A gate as it is shown: table, picture, Markdown, and XML for build servers."""
+"""The board of a gate: sentences, table and picture; also as JSON, as Markdown, and as JUnit XML for build servers."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ _STANDINGS: Final = {PASSED: "Passed", FAILED_GATE: "Failed", UNDECIDED: "Undeci
 
 
 class GateBoard(Board, frozen=True):
-    """Two agents by one score or several. A gate passes where every score does.
+    """Result of a gate: two agents compared by one or more scores. The gate passes if every score passes.
 
-    As each must pass, several need no correction (Berger 1982, Technometrics 24, intersection-union tests).
+    Since each must pass, several scores need no correction (Berger 1982, Technometrics 24, intersection-union tests).
 
     Attributes:
-        tournament: its name; where two were looked at, that of the games.
-        margin: how much worse still passes, in units of each score.
-        scores: one for each that was asked for.
-        notes: of all of them.
+        tournament: its name; of a gate that uses two tournaments, that with the games.
+        new, old: names of the agents.
+        margin: how much worse the new agent may be, in units of each score.
+        scores: one for each requested score.
+        notes: remarks on all of them.
+        unit: what counts as one value.
     """
 
     tournament: str
@@ -39,9 +41,9 @@ class GateBoard(Board, frozen=True):
 
     @property
     def verdict(self) -> GateVerdict:
-        """Of all scores: the worst of theirs, where what is undecided is worse than what is not worse."""
+        """The worst verdict of all scores; ``undecided`` ranks below ``not worse``."""
         order: Sequence[GateVerdict] = ("worse", "undecided", "not worse", "better")
-        return min((own.verdict for own in self.scores), key=order.index)
+        return min((score.verdict for score in self.scores), key=order.index)
 
     @property
     def passed(self) -> bool:
@@ -50,39 +52,37 @@ class GateBoard(Board, frozen=True):
 
     @property
     def status(self) -> int:
-        """Exit status of a gate."""
+        """Exit status of the gate command."""
         return {"better": PASSED, "not worse": PASSED, "worse": FAILED_GATE, "undecided": UNDECIDED}[self.verdict]
 
     @property
     def headline(self) -> str:
-        """The verdict in a sentence."""
         if self.verdict == "undecided":
             return f"Undecided: it is not shown whether {self.new} is worse than {self.old}."
         return f"{_STANDINGS[self.status]}: {self.new} is {self.verdict} than {self.old}."
 
     def remarks(self) -> list[str]:
-        """What the table does not say."""
-        games = [own.finding(self.new, self.old) for own in self.scores if own.on == PAIRWISE]
-        return [*games, *(said for own in self.scores for said in own.remarks()), *self.notes]
+        """Sentences that complement the table: on games, doubts, undecided scores, and notes."""
+        games = [score.finding(self.new, self.old) for score in self.scores if score.on == PAIRWISE]
+        return [*games, *(sentence for score in self.scores for sentence in score.remarks()), *self.notes]
 
     def sections(self) -> Sequence[Section]:
         blocks: list[Block] = [Remarks([self.headline]), self.table(), Remarks(self.remarks()), self.picture()]
         return [Section("gate", "New against old", "Is the new agent worse than the old one?", blocks)]
 
     def table(self) -> Table:
-        """A row per score."""
         rows = [
             {
-                "on": own.on,
-                "title": own.title,
-                "new": own.new,
-                "old": own.old,
-                "difference": own.result.difference,
-                "queries": own.result.difference.n,
-                "missing": own.result.missing,
-                "verdict": own.verdict,
+                "on": score.on,
+                "title": score.title,
+                "new": score.new,
+                "old": score.old,
+                "difference": score.result.difference,
+                "queries": score.result.difference.n,
+                "missing": score.result.missing,
+                "verdict": score.verdict,
             }
-            for own in self.scores
+            for score in self.scores
         ]
         level, units = f"{in_percent(self.scores[0].level)} interval", UNITS[self.scores[0].unit][1]
         columns = (
@@ -90,19 +90,21 @@ class GateBoard(Board, frozen=True):
             Column("title", "Score", programs=False),
             Column("new", "New", FORM),
             Column("old", "Old", FORM),
-            Column("difference", "Difference", SIGNED, "New less old; of games, new's share less one half.", level),
-            Column("queries", units.capitalize(), COUNT, "Those that both have a figure on; each counts once."),
-            Column("missing", "Missing", COUNT, f"Further {units} of which nothing is known."),
+            Column("difference", "Difference", SIGNED, "New minus old; for games, new's share minus one half.", level),
+            Column(
+                "queries", units.capitalize(), COUNT, f"{units.capitalize()} with a figure of both; each counts once."
+            ),
+            Column("missing", "Missing", COUNT, f"{units.capitalize()} without a figure of both."),
             Column("verdict", "Verdict"),
         )
         return Table("gate", "", columns, rows)
 
     def picture(self) -> Whiskers:
-        """The differences."""
+        """Plot of the differences with their intervals."""
         lines = [
-            Line(own.title, [Mark(found.value, found.low, found.high)])
-            for own in self.scores
-            if (found := own.result.difference).value is not None
+            Line(score.title, [Mark(difference.value, difference.low, difference.high)])
+            for score in self.scores
+            if (difference := score.result.difference).value is not None
         ]
         caption = f"Right of 0, {self.new} is better. An interval wholly right of {-self.margin:g} passes."
         words = f"Difference of {self.new} and {self.old} with intervals"
@@ -116,62 +118,62 @@ class GateBoard(Board, frozen=True):
             "margin": self.margin,
             "verdict": self.verdict,
             "passed": self.passed,
-            "scores": [_json(own) for own in self.scores],
+            "scores": [_json(score) for score in self.scores],
             "notes": list(self.notes),
         }
 
     def markdown(self) -> str:
-        """A short comment for a pull request."""
+        """Headline, table and remarks as Markdown, for a comment on a pull request."""
         from arena.present import files
 
         headline = files.sentence(self.headline, "md").strip()
         return f"### {headline}\n\n{files.markdown(self.table())}" + "".join(
-            files.sentence(said, "md") for said in self.remarks()
+            files.sentence(sentence, "md") for sentence in self.remarks()
         )
 
     def junit(self) -> str:
-        """A test case for each score, as XML that build servers read; undecided is an error, worse a failure."""
+        """JUnit XML with a test case per score; ``worse`` is a failure, ``undecided`` an error."""
         from arena.present.files import Case, CaseKind, junit
 
         kinds: Mapping[str, CaseKind] = {"worse": "failure", "undecided": "error"}
         cases = []
-        for own in self.scores:
-            said = "\n".join([own.finding(self.new, self.old), *own.remarks()])
-            name = f"{self.new} against {self.old} on {own.on}"
-            cases.append(Case(name, own.verdict, said, kinds.get(own.verdict, "")))
+        for score in self.scores:
+            details = "\n".join([score.finding(self.new, self.old), *score.remarks()])
+            name = f"{self.new} against {self.old} on {score.on}"
+            cases.append(Case(name, score.verdict, details, kinds.get(score.verdict, "")))
         return junit("ragleague gate", cases)
 
     def __repr__(self) -> str:
-        found = [line for own in self.scores for line in (own.finding(self.new, self.old), *own.remarks())]
-        return "\n".join([self.headline, *found, *self.notes])
+        lines = [line for score in self.scores for line in (score.finding(self.new, self.old), *score.remarks())]
+        return "\n".join([self.headline, *lines, *self.notes])
 
     def _repr_markdown_(self) -> str:
         return self.markdown()
 
 
-def _json(own: Compared) -> dict[str, Any]:
-    found = own.result
+def _json(score: Compared) -> dict[str, Any]:
+    result, difference = score.result, score.result.difference
     return {
-        "on": own.on,
-        "verdict": own.verdict,
-        "new": own.new,
-        "old": own.old,
-        "difference": found.difference.value,
-        "low": found.difference.low,
-        "high": found.difference.high,
-        "level": own.level,
-        "method": found.difference.method,
-        "queries": found.difference.n,
-        "missing": found.missing,
+        "on": score.on,
+        "verdict": score.verdict,
+        "new": score.new,
+        "old": score.old,
+        "difference": difference.value,
+        "low": difference.low,
+        "high": difference.high,
+        "level": score.level,
+        "method": difference.method,
+        "queries": difference.n,
+        "missing": result.missing,
         "judgments": {
-            name: {"missing": missing, "of": of}
-            for name, (missing, of) in zip(("new", "old"), own.judgments, strict=True)
+            name: {"missing": missing, "of": wanted}
+            for name, (missing, wanted) in zip(("new", "old"), score.judgments, strict=True)
         },
-        "bounds": None if found.ends is None else list(found.ends),
-        "wins": found.wins,
-        "ties": found.ties,
-        "losses": found.losses,
-        "more_queries": None if own.doubts else found.more,
-        "doubts": list(own.doubts),
-        "notes": list(own.notes),
+        "bounds": None if result.ends is None else list(result.ends),
+        "wins": result.wins,
+        "ties": result.ties,
+        "losses": result.losses,
+        "more_queries": None if score.doubts else result.more,
+        "doubts": list(score.doubts),
+        "notes": list(score.notes),
     }

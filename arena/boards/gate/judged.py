@@ -1,4 +1,4 @@
-"""A gate that judges what it needs: only the scores it is on, and of an adaptive schedule only the games it takes."""
+"""A gate that also judges: only the stages that its scores need, and batches of games until they decide."""
 
 from __future__ import annotations
 
@@ -46,71 +46,73 @@ def decide(
     retry_failed: bool = False,
     trace: Callable[[CallTrace], None] | None = None,
 ) -> GateBoard:
-    """Judge what is missing of some scores, and compare two agents by them.
+    """Make the missing judgments for some scores, and compare two agents by these scores.
 
-    With an adaptive schedule the two meet batch by batch until the games decide, in a tournament of their own, which
-    is named after both; what is in the store already costs nothing. Each batch is a look, and all looks together err as
-    one would (``level_of_look``); the tournament's runs in the store say which there were.
+    With an adaptive schedule, the two agents play in a separate tournament, named after both, batch by batch until the
+    games decide. Judgments that are already in the store are reused. Each batch is a look at the games; all looks
+    together have the error probability of a single one (``level_of_look``). The looks are read from the tournament's
+    runs in the store.
 
     Args:
         config: the tournament.
-        new: the agent that may replace the other.
-        old: the other.
+        new: the agent that may replace the old one.
+        old: the old agent.
         progress: as for ``play``.
-        say: as for ``play``; of games it is told after each batch.
+        say: as for ``play``; for games it is called after each batch.
         on: scores, as for ``compare``.
-        margin: how much worse still passes.
+        margin: how much worse the new agent may be.
         retry_failed: as for ``play``.
         trace: as for ``play``.
 
     Raises:
-        InputError: no such agent or score, or the configuration cannot be used. Nothing is sent for an unknown name.
+        InputError: there is no such agent or score, or the configuration cannot be used. An unknown name is reported
+            before any request is sent.
         StoreError: the store cannot be written.
     """
     check_margin(margin, on)
     stages = list(dict.fromkeys(stage for name in on for stage in _stages(config, name)))
     before = [stage for stage in ("synth", "agents") if getattr(config, stage)]
-    known: Sequence[str] = ()
+    in_files: Sequence[str] = ()
     if not config.lacks_queries:
-        asked_alone = config.agents and not config.data.runs  # whose corpus need not be read to know their names
-        known = (load_files(config) if asked_alone else load_data(config)).agents
-    check_agents(new, old, sorted({*known, *config.agents}))
-    by_batch = PAIRWISE in on and config.pairwise is not None and config.pairwise.schedule.kind == "adaptive"
-    rest = [stage for stage in stages if not (by_batch and stage == PAIRWISE)]
-    others = [name for name in on if not (by_batch and name == PAIRWISE)]
+        only_configured = config.agents and not config.data.runs  # their names are known without reading the corpus
+        in_files = (load_files(config) if only_configured else load_data(config)).agents
+    check_agents(new, old, sorted({*in_files, *config.agents}))
+    adaptive = PAIRWISE in on and config.pairwise is not None and config.pairwise.schedule.kind == "adaptive"
+    other_stages = [stage for stage in stages if not (adaptive and stage == PAIRWISE)]
+    other_scores = [name for name in on if not (adaptive and name == PAIRWISE)]
     if before:
         play(config, progress, say, stages=before, retry_failed=retry_failed, trace=trace)
         _require_answers(config, new, old)
-    if others:
-        play(config, progress, say, stages=rest, retry_failed=retry_failed, trace=trace)
-    found = None
-    if by_batch:
-        found = _by_batch(config, new, old, progress, say, margin=margin, retry_failed=retry_failed, trace=trace)
-    if not others:
-        assert found is not None
-        return found
+    if other_scores:
+        play(config, progress, say, stages=other_stages, retry_failed=retry_failed, trace=trace)
+    by_games = None
+    if adaptive:
+        by_games = _by_batch(config, new, old, progress, say, margin=margin, retry_failed=retry_failed, trace=trace)
+    if not other_scores:
+        assert by_games is not None
+        return by_games
     with closing(Store.open(config.store)) as store:
-        judged = compare(store, config.name, new, old, on=others, margin=margin)
-    if found is None:
-        return judged
-    return replace(found, scores=(*found.scores, *judged.scores))
+        by_scores = compare(store, config.name, new, old, on=other_scores, margin=margin)
+    if by_games is None:
+        return by_scores
+    return replace(by_games, scores=(*by_games.scores, *by_scores.scores))
 
 
 def _require_answers(config: Config, new: str, old: str) -> None:
-    """See that two agents can meet, before a judge is asked.
+    """Check that both agents have answers, before any judge is called.
 
     Raises:
-        InputError: one has answered nothing.
+        InputError: an agent has no answers.
     """
-    there = load_data(config).agents
-    if silent := [name for name in (new, old) if name not in there]:
+    answering = load_data(config).agents
+    if silent := [name for name in (new, old) if name not in answering]:
         raise InputError(
             f"{listed(silent)} answered nothing, so nothing was judged; 'ragleague failures CONFIG' says why"
         )
 
 
 def _stages(config: Config, name: str) -> Sequence[str]:
-    """The stages that a score takes, in their order."""
+    """The stages that a score needs, in the order of execution."""
     scores = {"exam", "nuggets", PAIRWISE, "criteria", *(config.criteria.names if config.criteria is not None else ())}
     further = {score: stage.key for stage in STAGES for score in stage.scores}
     scores |= further.keys()
@@ -144,41 +146,43 @@ def _by_batch(
     retry_failed: bool,
     trace: Callable[[CallTrace], None] | None,
 ) -> GateBoard:
-    """Games of the two agents alone, as many as decide."""
+    """Judge games between the two agents in batches, until they decide or none is left."""
     section = config.pairwise
     assert section is not None
-    data = _of_two(load_data(config), new, old)
+    data = _restricted(load_data(config), new, old)
     check_agents(new, old, data.agents)
     batch, most = adaptive_settings(section).batch, len(AdaptiveGames(section, data).at_most())
     most //= 2 if section.both_orders else 1
     if not most:
         raise InputError(f"{new} and {old} answered no query in common, so they cannot meet")
-    left_out: dict[str, Any] = {**dict.fromkeys(("criteria", "exam", "nuggets", "synth")), "agents": {}, "further": {}}
+    emptied: dict[str, Any] = {**dict.fromkeys(("criteria", "exam", "nuggets", "synth")), "agents": {}, "further": {}}
     games = 0
     while True:
         games = min(games + batch, most)
         schedule = section.schedule.model_copy(update={"max_games": games})
-        now = config.model_copy(
+        batch_config = config.model_copy(
             update={
-                **left_out,
+                **emptied,
                 "name": f"{config.name}: {new} against {old}",
                 "pairwise": section.model_copy(update={"schedule": schedule}),
             }
         )
-        with progress() as told:
-            summary = run(now, told, data=data, retry_failed=retry_failed, trace=trace)
+        with progress() as bars:
+            summary = run(batch_config, bars, data=data, retry_failed=retry_failed, trace=trace)
         say(summary)
-        with closing(Store.open(now.store)) as store:
-            looks = [own / most for own in sorted({*_looked_after(store, now.name, most), games}) if own <= games]
-            found = compare(store, now.name, new, old, on=PAIRWISE, margin=margin, looks=looks)
-            without_card = bool(lacking_cards(store.settings(now.name), "verdicts", datetime.now(UTC).date()))
-        left = any(stage.left for stage in summary.stages.values())
-        if found.verdict != "undecided" or games >= most or left or without_card:
-            return found
+        with closing(Store.open(batch_config.store)) as store:
+            sizes = sorted({*_earlier_looks(store, batch_config.name, most), games})
+            looks = [size / most for size in sizes if size <= games]
+            board = compare(store, batch_config.name, new, old, on=PAIRWISE, margin=margin, looks=looks)
+            settings = store.settings(batch_config.name)
+            without_card = bool(lacking_cards(settings, "verdicts", datetime.now(UTC).date()))
+        unfinished = any(stage.left for stage in summary.stages.values())
+        if board.verdict != "undecided" or games >= most or unfinished or without_card:
+            return board
 
 
-def _looked_after(store: Store, tournament: str, most: int) -> Iterator[int]:
-    """After how many games earlier runs of this pair were looked at."""
+def _earlier_looks(store: Store, tournament: str, most: int) -> Iterator[int]:
+    """Number of games at each earlier look at this pair, from the runs in the store."""
     for earlier in Runs(store, tournament).all():
         schedule = earlier.subject.get("settings", {}).get("pairwise", {}).get("schedule", {})
         games = schedule.get("max_games")
@@ -186,11 +190,11 @@ def _looked_after(store: Store, tournament: str, most: int) -> Iterator[int]:
             yield games
 
 
-def _of_two(data: Dataset, new: str, old: str) -> Dataset:
-    """What two agents answered and retrieved."""
+def _restricted(data: Dataset, new: str, old: str) -> Dataset:
+    """The dataset with the answers and retrieved documents of these two agents only."""
     return replace(
         data,
-        answers={key: own for key, own in data.answers.items() if key[1] in (new, old)},
+        answers={key: answer for key, answer in data.answers.items() if key[1] in (new, old)},
         retrieved={
             query_id: [entry for entry in entries if entry.agent in (new, old, SHARED)]
             for query_id, entries in data.retrieved.items()

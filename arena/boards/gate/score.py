@@ -1,4 +1,4 @@
-"""One score of a new agent against an old one: better, not worse, worse or undecided, in sentences."""
+"""Gate result by one score: better, not worse, worse or undecided, and its sentences."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ PAIRWISE: Final = "pairwise"
 MARGIN: Final = 0.05
 LEVEL: Final = 0.95
 PASSED, FAILED_GATE, UNDECIDED = 0, 1, 3
-"""What a gate's exit status is."""
+"""Exit statuses of the gate command."""
 _AGAIN: Final = "Run again to judge what is missing; 'ragleague failures' says what helps where that failed."
 SHARE: Final = Percent(1)
-"""Of points: it is held against a bar, which may have a decimal."""
+"""Format of a share of points; it has a decimal because the margin may have one."""
 FORM: Final = Number(3)
 SIGNED: Final = Number(3, signed=True)
 
 
 class Compared(Struct, frozen=True):
-    """The new agent compared with the old one by one score.
+    """Comparison of the new agent with the old one by one score.
 
     Attributes:
-        on: the score, as it is asked for.
-        new, old: means over the queries that both have; of games the share of points, a tie half.
-        result: of the differences; of games new's share less one half.
-        level: of the interval.
-        doubts: why nothing may be concluded whatever the interval says, sentences.
-        notes: what else to know, sentences.
-        unit: what is one figure: a query, or a conversation with all of its turns.
-        judgments: of new and of old, how many that the score rests on are missing, and of how many.
-        left_out: further queries of the files, which the tournament was not asked.
+        on: name of the score, as for the option ``--on``.
+        new, old: means over the queries on which both have a score; for games the share of points, a tie counting half.
+        result: test of the differences; for games, of the new agent's share less one half.
+        level: confidence level of the interval.
+        doubts: sentences on why nothing may be concluded, whatever the interval.
+        notes: further remarks, as sentences.
+        unit: what counts as one value: a query, or a conversation with all of its turns.
+        judgments: for the new and the old agent, numbers of missing and of wanted judgments behind the score.
+        left_out: number of queries in the files that the tournament left out.
     """
 
     on: str
@@ -55,61 +55,61 @@ class Compared(Struct, frozen=True):
 
     @property
     def verdict(self) -> GateVerdict:
-        """What may be said."""
+        """The verdict of ``result``; undecided if there are doubts."""
         return "undecided" if self.doubts else self.result.verdict
 
     @property
     def title(self) -> str:
-        """The score for people."""
         return "Games won" if self.on == PAIRWISE else way_of(OF_STAGE.get(self.on, self.on))[0]
 
     def finding(self, new: str, old: str) -> str:
-        """What was found, in a sentence."""
-        own, margin = self.result.difference, self.result.margin
-        if own.value is None:
+        """The scores of both agents and their difference, in a sentence."""
+        difference, margin = self.result.difference, self.result.margin
+        low, high = difference.low, difference.high
+        if difference.value is None:
             return f"{self.title}: no {UNITS[self.unit][0]} has a figure of both."
-        queries = counted(own.n or 0, *UNITS[self.unit])
+        queries = counted(difference.n or 0, *UNITS[self.unit])
         if self.on != PAIRWISE:
-            ends = "" if own.low is None else f", {in_percent(self.level)} interval {SIGNED.between(own.low, own.high)}"
+            interval = "" if low is None else f", {in_percent(self.level)} interval {SIGNED.between(low, high)}"
             return (
                 f"{self.title}: {new} scores {FORM.write(self.new)} and {old} {FORM.write(self.old)} on {queries}; "
-                f"difference {SIGNED.write(own.value)}{ends}, margin {margin:g}."
+                f"difference {SIGNED.write(difference.value)}{interval}, margin {margin:g}."
             )
-        share = [None if end is None else end + 0.5 for end in (own.low, own.high)]
-        ends = "" if own.low is None else f" ({in_percent(self.level)} interval {SHARE.between(*share)})"
+        share = [None if end is None else end + 0.5 for end in (low, high)]
+        interval = "" if low is None else f" ({in_percent(self.level)} interval {SHARE.between(*share)})"
         return (
-            f"{self.title}: {new} won {SHARE.write(own.value + 0.5)} of the points against {old} on "
-            f"{queries}{ends}, a tie counting half. Above {SHARE.write(0.5 - margin)} it is not worse, above 50% "
+            f"{self.title}: {new} won {SHARE.write(difference.value + 0.5)} of the points against {old} on "
+            f"{queries}{interval}, a tie counting half. Above {SHARE.write(0.5 - margin)} it is not worse, above 50% "
             "better."
         )
 
     def remarks(self) -> Iterator[str]:
-        """Why it decides nothing, if it does not, what would, and what else to know."""
-        lacking = [self._lacking()] if self.verdict == "undecided" and not self.doubts else []
-        yield from (f"{self.title}: {said}" for said in (*self.doubts, *lacking, *self.notes))
+        """Doubts, the reason for an undecided verdict and what would decide it, and notes."""
+        undecided = [self._undecided()] if self.verdict == "undecided" and not self.doubts else []
+        yield from (f"{self.title}: {sentence}" for sentence in (*self.doubts, *undecided, *self.notes))
 
-    def _lacking(self) -> str:
-        own, (one, many) = self.result, UNITS[self.unit]
-        if own.unsure:
-            ends = "" if own.ends is None else f" (the difference may lie from {SIGNED.between(*own.ends)})"
+    def _undecided(self) -> str:
+        result, (singular, plural) = self.result, UNITS[self.unit]
+        if result.unsure:
+            ends = "" if result.ends is None else f" (the difference may lie from {SIGNED.between(*result.ends)})"
             return f"undecided, since what is missing alone could turn the verdict round{ends}. {_AGAIN}"
-        if own.difference.value is None:
+        if result.difference.value is None:
             return f"undecided, since nothing is known of it. {_AGAIN}"
-        if (own.difference.n or 0) < 2:
-            return f"undecided, since one {one} does not show how much {many} differ."
-        if own.more is None:
-            return f"undecided, and {COUNT.write(MOST)} {many} like these would not decide it. Choose another margin."
-        more = counted(_rounded(own.more), f"more {one}", f"more {many}")
-        first = " ".join(filter(None, ("undecided.", judge_first(own.missing + self.left_out))))
+        if (result.difference.n or 0) < 2:
+            return f"undecided, since one {singular} does not show how much {plural} differ."
+        if result.more is None:
+            return f"undecided, and {COUNT.write(MOST)} {plural} like these would not decide it. Choose another margin."
+        more = counted(_rounded(result.more), f"more {singular}", f"more {plural}")
+        first = " ".join(filter(None, ("undecided.", judge_first(result.missing + self.left_out))))
         return f"{first} About {more} like these would decide it with a probability of 80%."
 
 
 def in_percent(level: float) -> str:
-    """A level; those of early looks are close to 100 %."""
+    """A confidence level as text, with up to five digits: levels of early looks are close to 100 %."""
     return f"{100 * level:.5g}%"
 
 
 def _rounded(count: int) -> int:
-    """To two digits, upwards: it is no more than an estimate."""
+    """Round up to two significant digits."""
     step: int = 10 ** max(0, len(str(count)) - 2)
     return -(-count // step) * step

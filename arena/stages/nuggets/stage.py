@@ -166,8 +166,8 @@ class NuggetStage(TournamentStage):
         subject = AssignmentSubject.of(want)
         nuggets = parts(growing.nuggets, subject.places)
         if want.task is Task.PASSAGE_ASSIGNMENT:
-            return assignment_prompt(template, query, self.data.documents[subject.held], nuggets)
-        return assignment_prompt(template, query, self.data.answers[want.query_id, subject.held], nuggets)
+            return assignment_prompt(template, query, self.data.documents[subject.target], nuggets)
+        return assignment_prompt(template, query, self.data.answers[want.query_id, subject.target], nuggets)
 
     def free(self, want: Wanted) -> str | None:
         """Id of the judgment for nuggets from a file, or for an empty answer, which states nothing."""
@@ -175,7 +175,7 @@ class NuggetStage(TournamentStage):
             return None
         if want.task is Task.ASSIGNMENT:
             subject = AssignmentSubject.of(want)
-            empty = not self.data.answers[want.query_id, subject.held].text.strip()
+            empty = not self.data.answers[want.query_id, subject.target].text.strip()
             return _empty_answer_id(len(subject.places)) if empty else None
         return (
             None if self._banks is None else _given_id(want.task, _bank_outcome(self._banks[want.query_id], want.task))

@@ -48,7 +48,7 @@ def board(*ways: Means, rating: Sequence[float] = (3, 2, 1, 0), queries: Sequenc
 def test_a_planted_disagreement_is_found_said_and_marked() -> None:
     found = board(means("cover", (3, 2, 1, 5)), means("v_strict", (3, 2, 1, 5), 2), means("criteria", (3, 2, 1, 0), 3))
     assert found.departures is not None
-    assert {(one.way, one.raised, one.lowered) for one in found.departures.found} == {
+    assert {(one.way, one.raised, one.lowered) for one in found.departures.pairs} == {
         (way, "d", other) for way in ("cover", "v_strict") for other in "abc"
     }
     assert found.sentences() == [
@@ -76,7 +76,7 @@ def test_what_too_few_queries_score_is_shown_with_its_coverage_and_held_against_
     found = board(few)
     assert found.sentences() == ["Too few queries to hold EXAM-Cover against the games."]
     (_, strip) = (panel for panel in found.figure().panels if isinstance(panel, Strip))
-    assert (strip.note, strip.marks["d"].told) == ("9 of 60 queries", "On 9 of 60 queries.")
+    assert (strip.note, strip.marks["d"].tooltip) == ("9 of 60 queries", "On 9 of 60 queries.")
 
 
 def test_a_score_is_its_mean_with_an_interval_over_queries() -> None:

@@ -173,7 +173,7 @@ def exam_alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CompareBoa
 def test_compare_calls_what_is_missing_no_disagreement(exam_alone: dict[str, CompareBoard]) -> None:
     for board in exam_alone.values():
         assert board.departures is not None
-        assert not board.departures.found
+        assert not board.departures.pairs
     said = exam_alone[GOOD].sentences()
     assert said[:1] == exam_alone[""].sentences()
     assert said[1].startswith("Judgments of alder are missing, more than of others by more than chance: 120 of 200 (")

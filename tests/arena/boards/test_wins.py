@@ -35,7 +35,7 @@ def test_the_picture_has_the_order_asked_for_gaps_and_bold_pairs() -> None:
     assert set(picture.cells) == {("a", "b"), ("b", "a")}
     cell = picture.cells["a", "b"]
     assert (cell.figure, cell.below, cell.strength, cell.bold, cell.link) == ("62", "8", 0.25, True, "games?ab")
-    assert cell.told == "a against b: won 3, tied 4, lost 1; p 0.010"
+    assert cell.tooltip == "a against b: won 3, tied 4, lost 1; p 0.010"
     assert "1 of 1" in picture.caption
     assert not Wins(pairs(), ["a", "b"]).picture().cells["a", "b"].bold
 

@@ -78,7 +78,7 @@ def test_a_single_judge_cannot_show_that_it_favours_its_family() -> None:
     kind, _ = verdicts("gpt", liking=1.0, family="openai")
     (effect,) = family_effects(kind, {"gpt": "openai"}, FAMILIES)
     assert effect.points.value is None
-    assert "cannot be told from the agents' strengths" in effect.why_not
+    assert "cannot be separated from the agents' strengths" in effect.why_not
 
 
 def test_an_agent_of_no_other_family_leaves_nothing_to_tell() -> None:

@@ -260,7 +260,7 @@ def test_doctor_reaches_addresses_and_lists_what_cannot_be_read(tmp_path: Path, 
         up = cli("doctor", config, "--reach")
     assert "was reached (HTTP 200) and lists 'gpt'" in up.out
     assert [call.path for call in asked] == ["/v1/models"]
-    assert cli("doctor", "--reach").err == "error: --reach: name the configuration whose addresses are to be reached\n"
+    assert cli("doctor", "--reach").err == "error: --reach: name the configuration with the addresses to check\n"
 
 
 def test_a_column_with_many_values_makes_groups_where_it_is_named(tmp_path: Path, cli: CLI) -> None:

@@ -182,7 +182,7 @@ def test_what_a_tournament_is_made_of_is_not_written_over(cli: Any, folder: Path
     config = folder / "tournament.yaml"
     before = config.read_bytes()
     line = refused(cli, "run", config, "--log-json", config)
-    assert line == f"error: {config}: holds no lines of a log; name another file, or one that is not there"
+    assert line == f"error: {config}: is not a JSON log; name another file, or a new one"
     assert config.read_bytes() == before
     assert cli("run", config, "--log-json", folder / "log.jsonl").status == 0
     assert cli("run", config, "--log-json", folder / "log.jsonl").status == 0

@@ -56,7 +56,7 @@ def test_grades_are_added_onto_a_workbench_file(cli: CLI, graded: Path, tmp_path
     ("arguments", "said"),
     [
         (("exam", "none.csv"), "none.csv: no such file"),
-        (("exam", "table.csv"), "give the runs with --run"),
+        (("exam", "table.csv"), "name the runs with --run"),
         (("exam", "table.csv", "--items", "x*"), "no graded item has an id like 'x*'"),
         (("exam", "table.csv", "--llm", "gpt"), "no grader fits"),
         (("exam", "table.csv", "--bank", "other.csv"), "no grade is for an item of the bank other.csv"),
@@ -98,7 +98,7 @@ def test_labels_that_a_model_gave_without_items_are_chosen_by_their_prompt(
     assert out.read_text(encoding="utf-8").splitlines()[0].split() == ["skin", "0", "p1", "1"]
     refused = cli("exam", graded, "--prompt", "Sun")
     assert refused.status == 2
-    assert "relevance labels without items go with --show labels and --show agreement" in refused.err
+    assert "this grader gave labels without items; use --show labels or --show agreement" in refused.err
     mapped = cli("exam", graded, "--show", "labels", "--prompt", "Sun", "--map", "0:1", "--out", out)
     assert (mapped.status, "labels passages without items" in mapped.err) == (2, True)
     assert cli("exam", graded, "--show", "agreement", "--prompt", "Moon").status == 2

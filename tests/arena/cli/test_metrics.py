@@ -54,7 +54,7 @@ def test_labels_on_no_scale_name_their_file(cli: Any, files: Path) -> None:
     (files / "ids.qrels").write_text("q1 0 d1 4711\nq1 0 d2 0\n", encoding="utf-8")
     ended = cli("calibrate", "ids.qrels", "--people", "human.qrels")
     assert (ended.status, ended.out) == (2, "")
-    assert ended.err.startswith("error: human and ids: labels from 0 to 4711 are no scale")
+    assert ended.err.startswith("error: human and ids: labels from 0 to 4711 span too many values")
 
 
 @pytest.mark.usefixtures("files")

@@ -10,7 +10,7 @@ from typer.main import get_group
 
 from arena.cli.app import app
 from arena.cli.commands import COMMANDS, overview
-from arena.cli.old_names import OLD, Old, renewed
+from arena.cli.old_names import OLD, Old, translate_old_names
 from docs.make_reference import commands_of, parameters_of
 from tests.conftest import CLI
 
@@ -19,15 +19,15 @@ def test_the_overview_lists_every_command_once_under_its_group(cli: CLI) -> None
     said = cli("--help")
     assert said.status == 0
     assert said.out == overview()
-    for name, listed in COMMANDS.items():
-        assert len(re.findall(rf"^  {name} +{re.escape(listed.says)}$", said.out, flags=re.MULTILINE)) == 1
+    for name, entry in COMMANDS.items():
+        assert len(re.findall(rf"^  {name} +{re.escape(entry.summary)}$", said.out, flags=re.MULTILINE)) == 1
     assert max(map(len, said.out.splitlines())) <= 80
 
 
 def test_a_command_begins_its_help_as_the_overview_has_it() -> None:
     for name, said in commands_of(get_group(app)):
         if name in COMMANDS:
-            assert said.startswith(COMMANDS[name].says), name
+            assert said.startswith(COMMANDS[name].summary), name
 
 
 BEFORE = {
@@ -74,7 +74,7 @@ BEFORE = {
 
 @pytest.mark.parametrize("words", BEFORE)
 def test_an_old_name_works_and_todays_is_said(words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert " ".join(renewed(words.split())) == BEFORE[words]
+    assert " ".join(translate_old_names(words.split())) == BEFORE[words]
     (said,) = capsys.readouterr().err.splitlines()
     assert said.startswith("note: ")
     assert " is now " in said
@@ -87,7 +87,7 @@ def test_every_old_name_is_tried() -> None:
 
 def test_todays_names_stay_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
     for words in ("rate -- --json", "exam g.csv --show grid", "bank b.csv", "store check s.db"):
-        assert " ".join(renewed(words.split())) == words
+        assert " ".join(translate_old_names(words.split())) == words
     assert capsys.readouterr().err == ""
 
 

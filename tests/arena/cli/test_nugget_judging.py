@@ -127,7 +127,7 @@ def test_lists_for_people_come_back_edited_and_are_assigned_to_any_answers(
             "no answer to a query of n.jsonl",
         ),
         (("assignments", "t.yaml", "--nuggets", "none.jsonl", "--answers", "answers.csv"), "none.jsonl"),
-        (("nuggets", "bank.yaml"), "nuggets.bank gives the nuggets"),
+        (("nuggets", "bank.yaml"), "nuggets.bank names existing nuggets"),
         (("nuggets", "without.yaml"), "the configuration has no section 'nuggets'"),
         (("assignments", "bank.yaml"), "absent.jsonl"),
     ],
@@ -187,7 +187,7 @@ def test_a_bad_label_is_one_line_with_file_line_and_value(cli: Any, assignments:
     assignments.write_text(text, encoding="utf-8")
     ended = cli("nuggets", assignments)
     assert (ended.status, ended.out) == (2, "")
-    assert ended.err.startswith(f"error: {assignments}:5: nugget 2: assignment is one of")
+    assert ended.err.startswith(f"error: {assignments}:5: nugget 2: assignment must be one of")
     assert ended.err.count("\n") == 1
 
 
@@ -210,4 +210,4 @@ def test_the_charts_hold_every_run_every_answer_and_the_front(assignments: Path)
     assert [[dot.look for dot in chart.dots].count("blue") for chart in (scores, length)] == [4, 4]
     assert len(scores.dots) == len(length.dots) == 4 + 10
     assert list(length.path) == [(pytest.approx(8 / 3), 0), (4, 1)]
-    assert scores.dots[0].told == "r<1>: 1.00, 1.00"
+    assert scores.dots[0].tooltip == "r<1>: 1.00, 1.00"

@@ -367,7 +367,7 @@ def test_a_row_with_an_error_and_no_answer_is_no_answer(tmp_path: Path) -> None:
         data = load_dataset(answers=given)
         assert texts(data) == {"a": {"two?": "two", "three?": "", "four?": "four"}, "b": {"one?": "1", "six?": ""}}
         notes = notes_of(data)
-        assert notes[0].startswith("3 rows with an error and no answer, taken for no answer at all: ")
+        assert notes[0].startswith("3 rows with an error and no answer, counted as missing answers: ")
         assert notes[0].endswith("('429 Too Many Requests') and 2 more")
         assert notes[1].startswith("2 empty answers, judged like any other: a on 'three?'")
         assert any(note.startswith("no answer by a on 'one?'") for note in notes)

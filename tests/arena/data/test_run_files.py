@@ -92,12 +92,12 @@ def test_a_document_that_no_corpus_has_is_named(folder: Path) -> None:
 def test_a_run_for_other_queries_is_refused(folder: Path) -> None:
     put(folder, "x.run", "77 Q0 a 1 3 x\n")
     said = problem(load_dataset(folder / "topics.txt"), folder, "x.run")
-    assert said == "x.run: this run retrieved for none of the queries, but for others ('77')"
+    assert said == "x.run: this run has none of the queries, only others ('77')"
 
 
 def test_a_run_of_nobody_who_answered_is_refused(folder: Path) -> None:
     said = problem(answered(folder, "y"), folder, "y.run.txt", "x.run")
-    assert said == "x.run: no agent that answered is called like this run's tag ('x')"
+    assert said == "x.run: no agent with answers has the name of this run's tag ('x')"
     assert with_runs(answered(folder, "y"), [folder / "y.run.txt"], [folder / "corpus.jsonl"], 2).agents == ("y",)
 
 
@@ -106,9 +106,9 @@ def test_a_run_of_nobody_who_answered_is_refused(folder: Path) -> None:
     [
         (
             "qid,did,document,agent\n1,a,text a,x\n",
-            "x.run: the table of documents has what this agent retrieved already",
+            "x.run: the table of documents already has this agent's documents; remove them or the run",
         ),
-        ("qid,did,document\n1,a,text a\n", "x.run: a run goes with documents that name their agent"),
+        ("qid,did,document\n1,a,text a\n", "x.run: runs need an agent column in the table of documents"),
     ],
 )
 def test_a_run_that_the_table_of_documents_contradicts_is_refused(folder: Path, table: str, said: str) -> None:

@@ -130,7 +130,7 @@ def test_missing_names_are_refused_with_their_line(tmp_path: Path, row: str) -> 
 
 
 def test_a_name_that_is_also_a_word_for_the_other_side_is_refused(tmp_path: Path) -> None:
-    assert ":2: the winner is the name" in problem(table(tmp_path, "agent_a,agent_b,winner\nb,a,b\n"))
+    assert ":2: the winner is ambiguous" in problem(table(tmp_path, "agent_a,agent_b,winner\nb,a,b\n"))
     assert only_game(tmp_path, "agent_a,agent_b,verdict", "B,A,A").verdict == A
 
 
@@ -214,7 +214,10 @@ def test_writing_refuses_what_would_not_come_back(tmp_path: Path) -> None:
         ("agent,x,y\nx,,101\ny,0,\n", ":2: the percentage against 'y' must be"),
         ("agent,x,y\nx,,60\nx,4,\n", ":3: this agent has a row already ('x')"),
         ("agent,x\nx,\ny,4\n", "no column 'y'"),
-        ("agent,x,y,z\nx,,60,1\ny,4,,1\n", "this column is none of the agents that have a row ('z')"),
+        (
+            "agent,x,y,z\nx,,60,1\ny,4,,1\n",
+            "no agent with a row has the name of this column; add its row or remove the column ('z')",
+        ),
         ("agent,x,y\nx,,0.6\ny,0.4,\n", "if these are fractions, multiply them by 100"),
         ("agent,x,y\nx,,\ny,,\n", "no value is above 1"),
     ],

@@ -150,7 +150,7 @@ def test_votes_on_texts_that_changed_stay_at_home(cli: Any) -> None:
             "names 2 people",
         ),
         ("qid,did,label\nq01,q01-d0,1\n", "relevance", ("--annotator", " "), "1 to 80 characters"),
-        ("", "nuggets", (), "--annotator: name the one"),
+        ("", "nuggets", (), "--annotator: name the person"),
     ],
 )
 def test_mistakes_are_one_line(cli: Any, content: str, kind: str, arguments: tuple[str, ...], problem: str) -> None:
@@ -165,7 +165,7 @@ def test_mistakes_are_one_line(cli: Any, content: str, kind: str, arguments: tup
 
 def test_before_anybody_voted_there_is_nothing_to_export(cli: Any) -> None:
     ended = cli("export", "s.db", "v.csv", "--what", "votes", "--kind", "verdict")
-    assert (ended.status, ended.err) == (2, "error: sample: nobody has said anything of this kind yet\n")
+    assert (ended.status, ended.err) == (2, "error: sample: there are no labels of this kind by people yet\n")
     assert not Path("v.csv").exists()
 
 
@@ -254,7 +254,7 @@ NUGGETS = ("--store", "small.yaml", "--kind", "nuggets", "--annotator")
     [
         (
             ("export", "small.yaml", "o.jsonl", "--what", "votes", "--kind", "nuggets"),
-            "small: nobody has said anything of this kind yet",
+            "small: there are no labels of this kind by people yet",
         ),
         (
             ("import", "none.jsonl", *NUGGETS, "a"),

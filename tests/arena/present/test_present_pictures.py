@@ -48,8 +48,8 @@ RATINGS = Whiskers(
     POINTS,
 )
 CELLS = {
-    ("a", HOSTILE): MatrixCell("75", 0.5, below="8", told="won 6", bold=True, link="games?agent=a"),
-    (HOSTILE, "a"): MatrixCell("25", -0.5, told=HOSTILE),
+    ("a", HOSTILE): MatrixCell("75", 0.5, below="8", tooltip="won 6", bold=True, link="games?agent=a"),
+    (HOSTILE, "a"): MatrixCell("25", -0.5, tooltip=HOSTILE),
 }
 LINKS = {"a": "queries?agent=a", HOSTILE: "javascript:alert(1)"}
 WINS = Matrix("wins", "Wins", "Who beats whom", "", ["a", HOSTILE, "c"], ["a", HOSTILE, "c"], CELLS, links=LINKS)
@@ -164,7 +164,7 @@ def test_cells_say_figure_count_and_more_by_pointer_and_lead_where_they_should()
 def test_a_large_matrix_keeps_its_figures_and_drops_what_stands_below_them() -> None:
     names = [f"a{i}" for i in range(30)]
     cells = {
-        (a, b): MatrixCell("50", 0.0, below="2 games", told=f"{a} and <{b}>", link=f"games?agent={a}&other={b}")
+        (a, b): MatrixCell("50", 0.0, below="2 games", tooltip=f"{a} and <{b}>", link=f"games?agent={a}&other={b}")
         for a in names
         for b in names
         if a != b

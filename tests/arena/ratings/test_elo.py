@@ -101,12 +101,12 @@ def test_what_elo_has_forgotten_is_not_played(
     packed = pack(games.a, games.b, games.score, len(games.agents))
     monkeypatch.setattr(elo_module, "_WORTH_COMPILING", 0)
     all_played = replay([packed], how, begin)[0]
-    monkeypatch.setattr(elo_module, "_FEWEST", 1 << 10)
+    monkeypatch.setattr(elo_module, "_FEWEST_GAMES", 1 << 10)
     with patch.object(elo_module, "_play", wraps=elo_module._play) as play:
         finals = replay([packed], how, begin, threads=1)[0]
-    kept = play.call_args.kwargs["kept"]
-    assert kept is None or kept < 10_000
-    assert (kept is not None) == forgets
+    tail = play.call_args.kwargs["tail"]
+    assert tail is None or tail < 10_000
+    assert (tail is not None) == forgets
     if forgets:
         _, last = compiled_kernels()
         before = packed.codes.copy()

@@ -9,7 +9,7 @@ import pytest
 
 from arena.ratings import fragility
 from arena.ratings.bradley_terry import BradleyTerry, BradleyTerrySettings, bradley_terry
-from arena.ratings.fragility import Flip, deck_of
+from arena.ratings.fragility import Flip, grouped_games
 from arena.ratings.games import Games, Unit
 from arena.ratings.likelihood import TieModel
 
@@ -64,12 +64,12 @@ def test_two_planted_games_that_hold_an_order_are_found_exactly() -> None:
 
 
 def leader_flip(games: Games, fitted: BradleyTerry, unit: Unit, **how: float) -> Flip | None:
-    deck, single = deck_of(games, fitted, unit), deck_of(games, fitted, "game")
-    return None if deck is None else fragility.leader_flip(deck, single, **how)
+    grouped, single = grouped_games(games, fitted, unit), grouped_games(games, fitted, "game")
+    return None if grouped is None else fragility.leader_flip(grouped, single, **how)
 
 
 def pair_flip(games: Games, fitted: BradleyTerry, one: str, other: str, unit: Unit) -> Flip:
-    return fragility.pair_flip(deck_of(games, fitted, unit), one, other)
+    return fragility.pair_flip(grouped_games(games, fitted, unit), one, other)
 
 
 def random_games(seed: int, size: int = 40, agents: int = 3, *, shown: bool = False) -> Games:
@@ -178,13 +178,13 @@ def test_cutting_the_only_games_between_two_camps_is_no_change_of_order() -> Non
 def test_games_go_as_soon_as_nobody_needs_them() -> None:
     """Ten million games are 300 MB: they must not wait for the garbage collector."""
     games, _ = planted()
-    deck = deck_of(games, bradley_terry(games), "game")
-    assert deck is not None
+    grouped = grouped_games(games, bradley_terry(games), "game")
+    assert grouped is not None
     gc.disable()
     try:
-        fragility.pair_flip(deck, "a", "b")
-        gone = weakref.ref(deck)
-        del deck
+        fragility.pair_flip(grouped, "a", "b")
+        gone = weakref.ref(grouped)
+        del grouped
         assert gone() is None
     finally:
         gc.enable()

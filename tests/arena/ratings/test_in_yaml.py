@@ -84,7 +84,7 @@ def test_the_leaderboard_is_what_rate_makes_of_the_exported_verdicts(cli: CLI, t
     }  # fmt: skip
     assert sum(row["games"] for row in board["agents"]) == 2 * 60, "every verdict is a game, and has two agents"
     assert any("Every verdict is a game" in note for note in board["notes"])
-    assert "y is held at 1000: intervals are of the distance to it." in board["notes"]
+    assert "y is fixed at 1000: the intervals are for the difference to it." in board["notes"]
 
 
 def test_every_place_that_rates_takes_the_position_term(cli: CLI, tmp_path: Path, monkeypatch: Any) -> None:

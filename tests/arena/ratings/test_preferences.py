@@ -153,8 +153,8 @@ def test_probabilities_of_a_table_stand_beside_a_verdict_or_in_its_place(tmp_pat
     [
         ("agent_a,agent_b,verdict\nx,y,A", "p_a"),
         ("agent_a,agent_b,p_a\nx,y,1.2", ":2: 'p_a' must be a probability from 0 to 1"),
-        ("agent_a,agent_b,p_a,p_b\nx,y,0.6,0.6", ":2: probabilities of one verdict must sum to 1"),
-        ("agent_a,agent_b,p_a,p_b\nx,y,0.3,0.3", ":2: probabilities of one verdict must sum to 1"),
+        ("agent_a,agent_b,p_a,p_b\nx,y,0.6,0.6", ":2: the probabilities of a verdict must sum to 1"),
+        ("agent_a,agent_b,p_a,p_b\nx,y,0.3,0.3", ":2: the probabilities of a verdict must sum to 1"),
         ("agent_a,agent_b,p_a\nx,y,", ":2: no verdict in 'p_a'"),
     ],
 )

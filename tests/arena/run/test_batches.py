@@ -525,7 +525,7 @@ def test_a_batch_that_the_server_names_by_a_key_is_not_handed_in_again(
     monkeypatch.setenv("OPENAI_API_KEY", server.batches.named)
     config = labels_only(tmp_path, server)
     for _ in range(2):
-        assert "the server names the batch by a key" in run(config).stopped[0]
+        assert "the server's id of the batch contains a key" in run(config).stopped[0]
         assert [len(made.requests) for made in server.batches.made.values()] == [8]
         assert under_way(config) == [8]
 

@@ -199,7 +199,7 @@ def test_a_run_whose_store_is_removed_puts_it_back_and_goes_on(config: Path, ser
     shutil.rmtree(config.parent / "kept")
     done = ended(child)
     assert done.status == 0
-    assert "kept/store.db: somebody removed it while it was in use; it was put back with all" in done.err
+    assert "kept/store.db: somebody removed it while it was in use; it was restored with all" in done.err
     assert len(server.calls) == kept(config) == ALL
 
 

@@ -194,7 +194,7 @@ def test_planted_keys_are_nowhere(
     config = tmp_path / "keys.yaml"
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(masking, "_keys", {})
-    monkeypatch.setattr(provider, "_QUIET_S", 0.1)
+    monkeypatch.setattr(provider, "_COLLECT_S", 0.1)
     monkeypatch.setattr(provider, "_LEAST_S", 0.05)
     for variable, key in KEYS.items():
         monkeypatch.setenv(variable, key)

@@ -62,12 +62,12 @@ def test_each_batch_is_kept_when_it_ends_and_no_deadline_throws_one_away(
     child.send_signal(signal.SIGKILL)
     _, said = child.communicate()
     assert kept(tmp_path) == 4
-    assert "loading model model on cpu ... (timeout_s is not heeded: a pass through a model" in said
+    assert "loading model model on cpu ... (timeout_s is ignored: a call to a model" in said
 
     again = cli("run", config_file)
     assert again.status == 0
     assert "relevance: 4 judged, 4 needed no call, 0 failed, 0 left of 8; 4 calls" in again.err
-    assert "judge 'judge': timeout_s is not heeded" in cli("plan", config_file).out
+    assert "judge 'judge': timeout_s is ignored" in cli("plan", config_file).out
 
     assert cli("export", config_file, tmp_path / "labels.csv", "--what", "labels").status == 0
     with (tmp_path / "labels.csv").open(encoding="utf-8") as file:

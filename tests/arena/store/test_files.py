@@ -124,7 +124,7 @@ def test_a_store_that_is_removed_while_it_is_in_use_is_put_back_with_all_that_it
             if went == "removed":
                 for each in path.parent.iterdir():
                     each.unlink()
-        with pytest.raises(StoreError, match=r"removed it while it was in use; it was put back .*, try again$"):
+        with pytest.raises(StoreError, match=r"removed it while it was in use; it was restored .*, try again$"):
             save(store, replace(JUDGMENT, judgment_id="id-2"))
         save(store, replace(JUDGMENT, judgment_id="id-2"))
         assert len(store.results(["id-1", "id-2"])) == 2
@@ -139,7 +139,7 @@ def test_what_a_store_held_that_is_replaced_while_it_is_in_use_is_put_beside_it(
     Store.create(str(tmp_path / "other.db")).close()
     (tmp_path / "other.db").replace(tmp_path / "s.db")
     for _ in range(2):
-        with pytest.raises(StoreError, match="replaced it while it was in use; what it held is in") as caught:
+        with pytest.raises(StoreError, match="replaced it while it was in use; its content was saved to") as caught:
             save(store, replace(JUDGMENT, judgment_id="id-2"))
     (aside,) = tmp_path.glob("s.*.db")
     assert str(caught.value).endswith(str(aside))

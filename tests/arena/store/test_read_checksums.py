@@ -78,17 +78,17 @@ def test_whatever_texts_and_numbers_rows_hold(
 def test_usual_rows_are_not_read_one_by_one(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     write(store, [('"A"', "é ü", 1, 0.12345678901234567, 1e-05), (None, "", 3, 1 / 3, None)] * 9)
     monkeypatch.setattr(checksums, "_BLOCK", 4)
-    monkeypatch.delattr(checksums, "_looked_through")
+    monkeypatch.delattr(checksums, "_block_of_rows")
     rows, damaged = read(store)
     assert (len(rows), damaged) == (18, [])
 
 
 def test_what_rows_share_may_end_within_a_block(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Given] = [('"A"', "because", 1, 0.5, None)] * 8 + [('"B"', "because", 1, 0.5, 2.0)] * 3
-    given += [(None, "x" * 2 * checksums._SHORT, 3, 0.25, None)] * 8
+    given += [(None, "x" * 2 * checksums._MAX_SHARED_CHARS, 3, 0.25, None)] * 8
     write(store, given)
     monkeypatch.setattr(checksums, "_BLOCK", 4)
-    monkeypatch.setattr(checksums, "_MOST", 4)
+    monkeypatch.setattr(checksums, "_MAX_BLOCK_ROWS", 4)
     assert read(store) == ([(outcome, reason, calls) for outcome, reason, calls, _, _ in given], [])
 
 
@@ -106,7 +106,7 @@ def test_tables_of_many_pages_are_read_whole(store: Store, monkeypatch: pytest.M
     given: list[Given] = [('"A"', f"because of {number}", number, number / 7, None) for number in range(3000)]
     given[1500] = ('"B"', "x" * 5_000_000, 1, 0.5, 2.0)
     write(store, given)
-    monkeypatch.setattr(checksums, "_LONG", 100_000)
+    monkeypatch.setattr(checksums, "_MAX_BLOCK_CHARS", 100_000)
     with store.writing(alone=True) as connection:
         gone = ", ".join(f"'{number:032x}'" for number in range(2000, 3000))
         connection.exec_driver_sql(f"DELETE FROM judgment WHERE judgment_id IN ({gone})")

@@ -47,7 +47,7 @@ def load(text: str, folder: Path | None = None) -> AgentSpec:
         (HTTP.replace("{q:", "{password: x, q:"), "request may not hold 'password'"),
         (HTTP.replace("answer: a", "answer: 'a['"), "answer: 'a[' is no JMESPath expression"),
         (HTTP.replace("answer: a", "answr: a"), "unknown key 'answr'; did you mean 'answer'?"),
-        (f"{HTTP}, headers_env: {{'a b': KEY}}", "'a b' is no name of a header"),
+        (f"{HTTP}, headers_env: {{'a b': KEY}}", "'a b' is not a valid header name"),
         (f"{HTTP}, headers_env: {{a: 'Bearer sk-1'}}", "name an environment variable; its value does not belong here"),
         (f"{HTTP}, api_key: sk-1", "keys do not belong in a file"),
         ("kind: python, function: ask", "is written module:function or file.py:function"),

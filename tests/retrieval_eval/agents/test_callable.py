@@ -208,7 +208,7 @@ async def test_files_give_what_was_recorded(tmp_path: Path) -> None:
             "csv:2: 'rank' is not a whole number",
         ),
         ("qid,answer\nq1,a\n", "qid,did,document,score\nq1,a,A,high\n", "documents.csv:2: 'score' is not a number"),
-        ("qid,answer\nq1,a\n", "qid,did,document\nq1,a,A\nq1,a,B\n", "documents.csv:3: the document stands twice"),
+        ("qid,answer\nq1,a\n", "qid,did,document\nq1,a,A\nq1,a,B\n", "documents.csv:3: the document is listed twice"),
     ],
 )
 def test_files_that_contradict_themselves_are_one_line(

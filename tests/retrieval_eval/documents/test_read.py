@@ -128,7 +128,7 @@ WRONG: dict[str, tuple[str, Callable[[Path], object], str]] = {
         "is broken: Pdf",
     ),
     "no pdf": ("a.pdf", lambda path: path.write_bytes(b"%PDF-1.7\n\0\xff"), "is broken: PdfStreamError: "),
-    "no docx": ("a.docx", lambda path: path.write_bytes(b"\xd0\xcf\x11\xe0"), "is not a DOCX file, or damaged; "),
+    "no docx": ("a.docx", lambda path: path.write_bytes(b"\xd0\xcf\x11\xe0"), "is not a DOCX file, or is damaged; "),
     "laughing": ("a.docx", write_laughing_docx, "is broken: XMLSyntaxError: "),
 }
 

@@ -118,7 +118,7 @@ def test_banks_made_by_hand_say_as_little_as_possible(tmp_path: Path) -> None:
     ("name", "text", "said"),
     [
         ("a.csv", "qid,question\nq1,One?\n,Two?\n", r"a\.csv:3: the query's id \(qid\) is missing"),
-        ("a.csv", "qid,question\nq1,One?\nq1, One?\n", r"a\.csv:3: an item with this id stands earlier"),
+        ("a.csv", "qid,question\nq1,One?\nq1, One?\n", r"a\.csv:3: another item earlier in the bank has this id"),
         ("a.csv", "qid,question,weight\nq1,One?,heavy\n", r"a\.csv:2: the weight is not a number \('heavy'\)"),
         ("a.csv", "qid,question,weight\nq1,One?,-1\n", r"a\.csv:2: a weight must be a number above 0"),
         (
@@ -126,8 +126,12 @@ def test_banks_made_by_hand_say_as_little_as_possible(tmp_path: Path) -> None:
             "qid,question,weight\nq1,One?,1e308\n",
             r"a\.csv:2: a weight must be .* at most 1,000,000, not 1e\+308",
         ),
-        ("a.csv", "qid,question,secret\nq1,One?,maybe\n", r"a\.csv:2: 'secret' is true or false \('maybe'\)"),
-        ("a.csv", "qid,question,answers,choices\nq1,One?,x,a|b\n", r"a\.csv:2: the answer 'x' is none of the choices"),
+        ("a.csv", "qid,question,secret\nq1,One?,maybe\n", r"a\.csv:2: 'secret' must be true or false \('maybe'\)"),
+        (
+            "a.csv",
+            "qid,question,answers,choices\nq1,One?,x,a|b\n",
+            r"a\.csv:2: the answer 'x' is not one of the choices",
+        ),
         ("a.csv", "qid,question,kind\nq1,One?,essay\n", r"a\.csv:2: the kind of an item .* \('essay'\)"),
         ("a.csv", "qid,question,nugget\nq1,One?,two\n", r"a\.csv:2: an item is a question or a nugget, not both"),
         ("a.csv", "qid,text\nq1,\n", r"a\.csv:2: the item has no text"),
@@ -307,14 +311,14 @@ def test_every_edited_bank_survives_its_file(
     ("done", "added", "problem"),
     [
         ({"none": ItemEdit(weight=2)}, (), "the bank has no item 'none'"),
-        ({KEYS["a"]: ItemEdit("  ")}, (), "an item without text"),
+        ({KEYS["a"]: ItemEdit("  ")}, (), "an item has no text"),
         ({KEYS["a"]: ItemEdit(weight=0)}, (), "a weight must be a number above 0 and at most 1,000,000, not 0"),
         ({KEYS["a"]: ItemEdit(weight=float("nan"))}, (), "a weight must be a number above 0"),
         ({KEYS["a"]: ItemEdit("b?")}, (), "another item of the query has this text"),
-        ({KEYS["f"]: ItemEdit("x?")}, (), "a retired item keeps its text"),
-        ({KEYS["a"]: ItemEdit("x?", retired=True)}, (), "a retired item keeps its text"),
-        ({}, (Item("q1", "b?"),), "the query has this item already"),
-        ({}, (Item("q2", "f?"),), "the query has this item already, retired: bring it back"),
+        ({KEYS["f"]: ItemEdit("x?")}, (), "the text of a retired item cannot change"),
+        ({KEYS["a"]: ItemEdit("x?", retired=True)}, (), "the text of a retired item cannot change"),
+        ({}, (Item("q1", "b?"),), "the query already has this item"),
+        ({}, (Item("q2", "f?"),), "the query already has this item, but retired: restore it"),
     ],
 )
 def test_edits_that_cannot_be_made_say_why(done: dict[str, ItemEdit], added: tuple[Item, ...], problem: str) -> None:

@@ -259,7 +259,7 @@ def test_a_map_of_grades_that_cannot_be_read_is_refused(text: str) -> None:
 
 
 def test_a_grade_that_the_map_forgets_is_refused() -> None:
-    with pytest.raises(InputError, match="what becomes of 5"):
+    with pytest.raises(InputError, match="no label for 5"):
         exam_labels(make_grids(grades_of(skin=SKIN)), grade_to_label={0: 0, 4: 1})
 
 

@@ -165,7 +165,7 @@ GOOD = '{"paragraph_id": "p", "text": "t"%s}'
         ),
         (
             f'["q", [{GOOD % ""}, {GOOD.replace("`t`", "x") % ""}]]'.replace('"t"}]', '"u"}]'),
-            r"twice, with different texts \('p'\)",
+            r"twice with different texts \('p'\)",
         ),
         ("", "the table has no rows"),
     ],
@@ -179,9 +179,12 @@ def test_an_error_names_file_line_and_value(line: str, said: str, tmp_path: Path
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("qid,did,item,grade\nq,p,a,x\n", r":2: a grade is a whole number from 0 \('x'\)"),
-        ("qid,did,item,grade\nq,p,a,-1\n", r":2: a grade is a whole number from 0 \('-1'\)"),
-        ("qid,did,item,grade\nq,p,a,1\nq,p,a,1\n", r":3: this pair was graded on line 2 already \('q p a'\)"),
+        ("qid,did,item,grade\nq,p,a,x\n", r":2: a grade must be a whole number from 0 to 100 \('x'\)"),
+        ("qid,did,item,grade\nq,p,a,-1\n", r":2: a grade must be a whole number from 0 to 100 \('-1'\)"),
+        (
+            "qid,did,item,grade\nq,p,a,1\nq,p,a,1\n",
+            r":3: this passage and item already have a grade on line 2 \('q p a'\)",
+        ),
         ("qid,did,grade\nq,p,1\n", r":1: no column 'item'"),
     ],
 )
