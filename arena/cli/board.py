@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 from msgspec.structs import replace
-from pydantic import Field
 
 from arena.cli.console import INCOMPLETE
 from arena.cli.options import BelowCoverage, Details, Form, Samples, Set, Source, Tournament, Values, read_set
 from judges.errors import InputError
-from judges.sections import Section
 
 if TYPE_CHECKING:
     from arena.ratings.results import Ratings
@@ -74,20 +72,6 @@ def leaderboard(
         raise typer.Exit(INCOMPLETE)
 
 
-class _RareSettings(Section):
-    """Settings of ``rate --set``, seldom needed; named as in ``RatingSettings``."""
-
-    ties: Literal["davidson", "rao-kupper", "half"] = "davidson"
-    preferences: Literal["hard", "soft"] = "hard"
-    position: bool = False
-    intervals: Literal["bootstrap", "sandwich"] = "bootstrap"
-    anchor: str | None = None
-    initial: float = 1000.0
-    scale: float = 400.0
-    k: float = 32.0
-    tournaments: Annotated[int, Field(ge=0, le=100_000)] = 500
-
-
 def rate(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="a table of verdicts, or a matrix of win percentages")],
     method: Annotated[
@@ -144,23 +128,32 @@ def rate(
     --set: ties=davidson, rao-kupper or half (how Bradley-Terry counts a tie); preferences=soft (score games by columns
     p_a, p_b, p_tie); position=true (estimate the advantage of being shown first); intervals=sandwich (a formula, faster
     than the bootstrap); anchor=AGENT (its Bradley-Terry rating is 'initial'); initial=1000 and scale=400 (points per
-    factor of ten in the odds); k=32 and tournaments=500 (Elo's step, and the random orders it averages; 0: no Elo).
+    factor of ten in the odds); k=32 and tournaments=500 (Elo's step, and the random orders it averages; 0: no Elo);
+    win_and_tie=win (what a win in one order and a tie in the other make); level=0.95 (of intervals); fragility=none,
+    leader or neighbours (whose place is tested against the loss of queries).
     """
     from arena.boards.rated_tables import TableOptions, rate_table, rate_win_matrix
     from arena.boards.ratings import RatedBoard
     from arena.cli.show import show
+    from arena.config.ratings import RatingOptions
     from arena.data.verdict_words import meanings
     from arena.data.win_matrix import is_win_matrix
-    from arena.ratings.results import RatingSettings
 
-    rare_settings = read_set(_RareSettings, set_entries)
+    options = read_set(
+        RatingOptions,
+        set_entries,
+        bootstrap=samples,
+        cluster=cluster != "none",
+        reconcile=None if as_games is None else not as_games,
+        seed=seed,
+    )
     if by not in {None, "judge"}:
         raise InputError(f"--by: must be 'judge', not {by!r}")
     matrix = is_win_matrix(file) and not column
     if matrix:
         table_options = {
-            "--set preferences": rare_settings.preferences == "soft",
-            "--set position": rare_settings.position,
+            "--set preferences": options.preferences == "soft",
+            "--set position": options.position,
             "--covariate": covariate,
             "--cluster": cluster not in {"auto", "qid"},
             "--by": by,
@@ -174,14 +167,6 @@ def rate(
             )
     elif queries is not None:
         raise InputError(f"{file}: --queries goes with a matrix of win percentages, and this is a table of verdicts")
-    settings = RatingSettings(
-        **rare_settings.model_dump(),
-        centre=rare_settings.initial,
-        bootstrap=samples,
-        cluster=cluster != "none",
-        reconcile=None if as_games is None else not as_games,
-        seed=seed,
-    )
     table_settings = TableOptions(
         cluster,
         tuple(covariate or ()),
@@ -191,6 +176,7 @@ def rate(
         skip_faulty,
         by == "judge",
     )
+    settings = options.settings()
     rated = rate_win_matrix(file, settings, queries) if matrix else rate_table(file, settings, table_settings)
     rated = replace(
         rated,
