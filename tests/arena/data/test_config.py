@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from arena.config.schema import Config, load_config
 from arena.config.settings import StoredSettings
+from arena.data.dataset import Dataset
 from arena.demo import copy_demo
 from arena.people.tasks import Rubric, rubric_of
+from arena.run.judging import stored_settings
+from arena.stages.together import TournamentStages
 from judges.errors import ConfigError
 from judges.prompts.tasks import ANCHORED_CRITERIA, Criterion
 
@@ -58,6 +62,24 @@ def refused(path: Path) -> str:
 def test_every_stage_is_optional_but_data(tmp_path: Path) -> None:
     config = load_config(put(tmp_path, MINIMAL))
     assert (config.retrieval, config.pairwise, config.criteria, config.judges_in_use()) == (None, None, None, [])
+
+
+def test_a_tournament_is_stored_and_read_back_in_the_sections_of_its_file(tmp_path: Path) -> None:
+    config = load_config(put(tmp_path, FULL.replace("prompts/mine.yaml", "reasoner")))
+    stored = stored_settings(TournamentStages(config, Dataset({})))
+    text = json.dumps(stored.raw)
+    read = StoredSettings.model_validate_json(text)
+    assert read == stored
+    assert read.raw == json.loads(text)
+    assert (read.ratings, read.card) == (config.ratings, None)
+    for key in ("pairwise", "criteria"):
+        declared, section = getattr(config, key), getattr(read, key)
+        assert section == declared.model_copy(
+            update={"prompt": f"{declared.prompt}@{section.prompt.partition('@')[2]}"}
+        )
+    assert [judge.model for judge in read.judges.values()] == ["gpt-x", "claude-x", ""]
+    assert str(tmp_path) not in text
+    assert "concurrency" not in text
 
 
 def test_criteria_may_say_what_each_grade_means(tmp_path: Path) -> None:
