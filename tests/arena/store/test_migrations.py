@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-import shutil
 from contextlib import closing
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -20,7 +16,6 @@ from arena.store.check import add, check
 from arena.store.rows import METADATA, STATE_ROWS
 from judges.errors import StoreError
 from judges.types import Task
-from tests.conftest import CLI
 from tests.support.postgres import PostgresServer
 from tests.support.stores import DATA, JUDGMENT, save
 
@@ -118,30 +113,3 @@ def test_the_tables_are_those_that_the_code_declares(store_location: str, versio
     assert found == []
     assert key == [column.name for column in METADATA.tables["wanted"].primary_key]
     store.close()
-
-
-EARLIER = Path(__file__).with_name("earlier_store")
-STAGES = {"relevance": 9, "pairwise": 18, "criteria": 9, "grading": 27, "nuggets": 3, "importance": 3, "assignment": 9}
-RATINGS = {  # as that version printed them
-    "bm25-3": (1082.361695, 1357.907),
-    "bm25-1-prf": (999.616001, 1000.0),
-    "overlap-lead": (918.022304, 642.093),
-}
-
-
-@pytest.fixture
-def tournament(tmp_path: Path) -> Path:
-    shutil.copytree(EARLIER, tmp_path, dirs_exist_ok=True)
-    (tmp_path / "whole.db").write_bytes(gzip.decompress((tmp_path / "whole.db.gz").read_bytes()))
-    return tmp_path / "whole.yaml"
-
-
-def test_a_run_on_an_earlier_store_makes_no_calls(cli: CLI, tournament: Path) -> None:
-    before = json.loads(cli("leaderboard", tournament, "--format", "json").out)
-    ended = cli("run", tournament)
-    assert ended.status == 0, ended.err
-    for stage, number in STAGES.items():
-        assert f"{stage}: 0 judged, {number} needed no call, 0 failed, 0 left of {number}; 0 calls" in ended.err
-    after = json.loads(cli("leaderboard", tournament, "--format", "json").out)
-    assert after["agents"] == before["agents"]
-    assert {row["agent"]: (row["elo"], row["bt"]) for row in after["agents"]} == RATINGS
