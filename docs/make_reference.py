@@ -22,7 +22,7 @@ from typer.main import get_group
 
 from arena.cli.app import app
 from arena.config.schema import Config
-from arena.config.settings import Settings
+from arena.config.settings import TournamentSettings
 from arena.config.stages import FURTHER
 from arena.present.table import TERMS
 from judges.sections import Section
@@ -46,7 +46,9 @@ def sections(model: type[Section], path: str = "") -> Iterator[tuple[str, type[S
 
 def fields(model: type[Section]) -> list[tuple[str, Any]]:
     """The fields of a section; in the whole file, the stages and what they need come last."""
-    return sorted(model.model_fields.items(), key=lambda entry: model is Config and entry[0] in Settings.model_fields)
+    return sorted(
+        model.model_fields.items(), key=lambda entry: model is Config and entry[0] in TournamentSettings.model_fields
+    )
 
 
 def sections_in(annotation: Any) -> list[type[Section]]:

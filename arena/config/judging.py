@@ -24,6 +24,7 @@ from judges.sections import (
     each_once,
     load_section,
 )
+from judges.spec import Combine
 from judges.types import Task
 from retrieval_eval.exam.items import ItemType
 from retrieval_eval.nuggets.types import BATCH, KEPT, MOST, WINDOW
@@ -81,7 +82,7 @@ class RetrievalSection(Section):
     """A packaged prompt, or the path of your own."""
     depth: Count | None = None
     """Label each agent's documents down to this rank; all when left out."""
-    combine: Literal["majority", "median", "mean"] = "majority"
+    combine: Combine = "majority"
     """One label from several judges: ``majority``, ``median`` or ``mean``. Ties and halves go to the lower label."""
     measures: Annotated[list[str], BeforeValidator(as_list), Field(min_length=1), AfterValidator(_known_measures)] | (
         None

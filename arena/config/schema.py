@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from arena.config.settings import Settings
+from arena.config.settings import TournamentSettings
 from arena.config.stages import FURTHER, STAGES
 from arena.config.synth import SynthSection
 from judges.errors import ConfigError, InputError
@@ -164,7 +164,7 @@ AgentName = Annotated[
 ]
 
 
-class Config(Settings):
+class Config(TournamentSettings):
     """A whole tournament. ``data`` is required, every stage is optional."""
 
     name: TournamentName

@@ -6,7 +6,7 @@ Paths, addresses and names of variables are never stored: in their place stands 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, ValidationError, ValidationInfo, model_validator
 
@@ -14,14 +14,14 @@ from arena.config.card import CardSection
 from arena.config.judging import CriteriaSection, ExamSection, NuggetsSection, PairwiseSection, RetrievalSection
 from arena.config.ratings import RatingsSection
 from arena.config.stages import FURTHER
-from judges.sections import UNLESS_EMPTY, Section, describe, mistake
+from judges.sections import Section, describe, mistake
 from judges.spec import Combine, JudgeSettings
 
 if TYPE_CHECKING:
     from arena.ratings.games import WinAndTie
 
 
-class Settings(Section):
+class TournamentSettings(Section):
     """The settings that decide results."""
 
     judges: Mapping[str, JudgeSettings] = Field(default_factory=dict)
@@ -32,13 +32,13 @@ class Settings(Section):
     """The stage that plays games."""
     criteria: CriteriaSection | None = None
     """The stage that grades single answers."""
-    exam: Annotated[ExamSection | None, UNLESS_EMPTY] = None
+    exam: ExamSection | None = None
     """The stage that grades answers or documents by a test bank."""
     nuggets: NuggetsSection | None = None
     """The stages that make nuggets and check which ones answers state."""
     ratings: RatingsSection = RatingsSection()
     """How ratings are computed from games."""
-    card: Annotated[CardSection | None, UNLESS_EMPTY] = None
+    card: CardSection | None = None
     """Requirements for judges that stand in for people."""
     further: dict[str, Any] = Field(default_factory=dict, exclude=True)
     """The sections of the stages in ``FURTHER``, by key; in the file they stand at the top level."""
@@ -63,9 +63,10 @@ class Settings(Section):
 
     def judges_of(self, key: str) -> list[str]:
         """Names of the judges that a stage asks; empty without its section."""
-        if (section := self.section(key)) is None:
+        section: Any = self.section(key)
+        if section is None:
             return []
-        names: Any = section.judges if hasattr(section, "judges") else section.judge  # type: ignore[attr-defined]
+        names = section.judges if hasattr(section, "judges") else section.judge
         names = names() if callable(names) else names
         return [names] if isinstance(names, str) else names
 
@@ -109,7 +110,7 @@ class StoredCard(CardSection):
     """The required cards; none while their file does not exist, ``None`` if no card is required."""
 
 
-class StoredSettings(Settings):
+class StoredSettings(TournamentSettings):
     """A tournament's settings, with what a run found beside them."""
 
     retrieval: StoredRetrieval | None = None
