@@ -1,4 +1,4 @@
-"""The section ``card``: judge cards that a tournament requires."""
+"""Judge cards that a tournament requires: their section, and reading their file."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The list of stages: their sections in the configuration, their tasks, and the modules of their code.
 
 A new stage needs a file in ``arena.stages`` with its class and section, one file each in ``arena.results`` and
-``arena.boards``, a prompt, and a line here.
+``arena.boards``, a prompt, and a line here. What people can judge of it too, its module says in ``KIND``.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ class ListedStage(Struct, frozen=True):
         name: its name for ``--stage``, if that differs from the key.
         scores: headings of its ways of scoring by name, for a stage that defines its own section; the first one stands
             for the stage.
+        by_people: whether people judge the same; the module then defines ``KIND``, a ``JudgedKind`` with the
+            name, level and column ``key``.
     """
 
     key: str
@@ -37,6 +39,7 @@ class ListedStage(Struct, frozen=True):
     words: str = ""
     name: str = ""
     scores: Mapping[str, str] = field(default_factory=dict)
+    by_people: bool = False
 
     def load(self, name: str) -> Any:
         """Import the stage's module and return its class, function or constant ``name``."""
@@ -56,6 +59,7 @@ STAGES: Final = (
         "SupportStage",
         "Citations held against their document",
         scores={"support_precision": "Support", "support_recall": "Support recall"},
+        by_people=True,
     ),
     ListedStage("audit", (Task("audit"),), "audit", "AuditStage", "Games of known cheats"),
 )

@@ -40,7 +40,7 @@ from arena.config.stages import TASKS
 from arena.results.further import further_results
 from arena.store import Result, Store, Wanted
 from arena.store.rows import IDENTICAL
-from arena.store.subjects import AnswerSubject, GradedSubject
+from arena.store.subjects import GradedSubject
 from arena.store.subset import StoreSubset
 
 Made = TypeVar("Made")
@@ -217,8 +217,7 @@ def leaderboard_of(
     gaps = {"pairwise": wanted.table.gaps()} if len(wanted.table) else {}
     if Task.CRITERIA in outcomes:
         gaps["criteria"] = gaps_of(
-            (AnswerSubject.of(want).agent, want.query_id, isinstance(result, Judgment))
-            for want, result in outcomes[Task.CRITERIA]
+            (want.item, want.query_id, isinstance(result, Judgment)) for want, result in outcomes[Task.CRITERIA]
         )
     if exam is not None:
         gaps["exam"] = exam.cover.gaps
@@ -428,7 +427,7 @@ def _models(
 def graded_by(want: Wanted, settings: StoredSettings) -> Sequence[str]:
     """The criteria that an answer is graded by."""
     assert settings.criteria is not None
-    return GradedSubject.of(want).criteria or tuple(settings.criteria.names)
+    return GradedSubject.of(want).by or tuple(settings.criteria.names)
 
 
 def grades(want: Wanted, judgment: Judgment, settings: StoredSettings) -> dict[str, float]:
@@ -467,7 +466,7 @@ def _criteria(
     values_by_cell: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     wanted: Counter[tuple[str, str]] = Counter()
     for want, result in outcomes:
-        agent = AnswerSubject.of(want).agent
+        agent = want.item
         wanted.update((agent, name) for name in graded_by(want, settings))
         if isinstance(result, Judgment):
             for name, grade in grades(want, result, settings).items():

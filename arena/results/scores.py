@@ -24,7 +24,6 @@ from arena.results.nuggets import nugget_results
 from arena.results.ratings import graded_by, grades, rating_settings
 from arena.results.samples import outcomes
 from arena.store import Result, Store, Wanted
-from arena.store.subjects import AnswerSubject
 from judges.types import Judgment, Task
 from retrieval_eval.nuggets.scores import COLUMNS, score_table
 from retrieval_eval.stats.missing import Gaps
@@ -101,7 +100,7 @@ def _criteria(store: Store, tournament: str, settings: StoredSettings, *, every:
     graded: dict[tuple[str, str], Mapping[str, float]] = {}
     wanted: dict[tuple[str, str], Sequence[str]] = {}
     for want, result in outcomes(store, tournament, Task.CRITERIA):
-        key = AnswerSubject.of(want).agent, want.query_id
+        key = want.item, want.query_id
         wanted[key] = graded_by(want, settings)
         if isinstance(result, Judgment):
             graded[key] = grades(want, result, settings)

@@ -10,8 +10,8 @@ import pytest
 from arena.config.schema import Config, load_config
 from arena.config.settings import StoredSettings
 from arena.data.dataset import Dataset
+from arena.data.kinds import CRITERIA
 from arena.demo import copy_demo
-from arena.people.tasks import Rubric, rubric_of
 from arena.run.judging import stored_settings
 from arena.stages.together import TournamentStages
 from judges.errors import ConfigError
@@ -90,8 +90,11 @@ def test_criteria_may_say_what_each_grade_means(tmp_path: Path) -> None:
     assert own.criteria is not None
     assert own.criteria.listed() == [Criterion("tone", "", ((0, "rude"), (1, "friendly"))), Criterion("depth", "deep")]
     kept = own.criteria.model_dump(mode="json")
-    rubric = rubric_of(StoredSettings.model_validate({"criteria": kept}))
-    assert rubric == Rubric({"tone": "0: rude; 1: friendly", "depth": "deep"}, 0, 1)
+    form = CRITERIA.form
+    assert form is not None
+    assert form.rows is not None
+    rows = form.rows(StoredSettings.model_validate({"criteria": kept}))
+    assert rows == {"tone": "tone: 0: rude; 1: friendly", "depth": "depth: deep"}
     packaged = load_config(put(tmp_path, FULL.replace("scale: [1, 5], names: [tone, depth]", "names: anchored")))
     assert packaged.criteria is not None
     assert tuple(packaged.criteria.listed()) == ANCHORED_CRITERIA
