@@ -18,7 +18,6 @@ from arena.ratings.games import Unit, as_games
 from arena.ratings.health import judge_health
 from arena.ratings.judges import of_judge
 from arena.ratings.pairs import from_win_matrix
-from arena.ratings.panel import PanelRatings, panel_ratings
 from arena.ratings.rate import rate, rate_games
 from arena.ratings.results import Ratings, RatingSettings
 from judges.errors import DataError, InputError
@@ -78,8 +77,6 @@ class RatedTable(Struct, frozen=True):
         controlled: ratings controlled for covariates; ``None`` unless requested.
         rows: counts of rows by what was noticed: skipped, repeated, conflicting, ...
         cluster_column: the column that takes the place of the query in resampling; ``None`` for the query itself.
-        panel: ratings that weigh each judge by how well it separates the agents; only if ratings by judge are
-            requested and there are several judges.
     """
 
     ratings: Ratings
@@ -87,7 +84,6 @@ class RatedTable(Struct, frozen=True):
     controlled: Controlled | None = None
     rows: Mapping[str, int] = field(default_factory=dict)
     cluster_column: str | None = None
-    panel: PanelRatings | None = None
 
 
 def rate_win_matrix(file: Path, settings: RatingSettings, queries: int | None) -> RatedTable:
@@ -148,7 +144,6 @@ def rate_table(file: Path, settings: RatingSettings, options: TableOptions) -> R
             "both_good": verdict_file.both_good,
         },
         column,
-        panel_ratings(verdict_file.table) if options.by_judge and len(verdict_file.table.judges) > 1 else None,
     )
 
 
