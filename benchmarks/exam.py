@@ -71,7 +71,7 @@ def write_grades(folder: Path) -> int:
     stages = TournamentStages(config, data)
     wants = list(stages.wants())
     with closing(Store.create(config.store)) as store:
-        store.begin(config.name, tournament.stored_settings(stages), data, wants)
+        store.begin(config.name, tournament.stored_settings(stages).raw, data, wants)
         for chunk in chunks(wants, 1000):
             graded = [(want, f"{pairs + at:064x}", draw.choice((0, 0, 0, 1, 2, 4, 5))) for at, want in enumerate(chunk)]
             store.save(

@@ -12,6 +12,7 @@ import json
 import re
 import textwrap
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, get_args, get_origin
 
@@ -21,6 +22,7 @@ from typer.main import get_group
 
 from arena.cli.app import app
 from arena.config.schema import Config
+from arena.config.settings import TournamentSettings
 from arena.config.stages import FURTHER
 from arena.present.table import TERMS
 from judges.sections import Section
@@ -34,12 +36,19 @@ TABLE: Final = ("key | default | meaning", "---|---|---")
 def sections(model: type[Section], path: str = "") -> Iterator[tuple[str, type[Section]]]:
     """Every section of a configuration by its dotted path; ``NAME`` stands for a name that the user gives."""
     yield path, model
-    for name, field in model.model_fields.items():
+    for name, field in fields(model):
         for inner in sections_in(field.annotation):
             below = f"{path}.{name}".lstrip(".")
             yield from sections(inner, f"{below}.NAME" if "dict" in str(field.annotation) else below)
     for key, stage in FURTHER.items() if model is Config else ():
         yield key, stage.load("SECTION")
+
+
+def fields(model: type[Section]) -> list[tuple[str, Any]]:
+    """The fields of a section; in the whole file, the stages and what they need come last."""
+    return sorted(
+        model.model_fields.items(), key=lambda entry: model is Config and entry[0] in TournamentSettings.model_fields
+    )
 
 
 def sections_in(annotation: Any) -> list[type[Section]]:
@@ -63,10 +72,10 @@ def meanings(model: type[Section]) -> dict[str, str]:
     Raises:
         ValueError: a field has none.
     """
-    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
-    assert isinstance(tree, ast.ClassDef)
+    trees = [ast.parse(inspect.getsource(kind)).body[0] for kind in model.__mro__ if issubclass(kind, Section)]
+    lines = [line for tree in reversed(trees) if isinstance(tree, ast.ClassDef) for line in tree.body]
     texts = {}
-    for field, text in zip(tree.body, tree.body[1:], strict=False):
+    for field, text in pairwise(lines):
         if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
             texts[ast.unparse(field.target)] = one_line(str(text.value.value))
     if lacking := model.model_fields.keys() - texts:
@@ -105,7 +114,7 @@ def keys() -> str:
         texts = meanings(model)
         rows = [
             f"`{name}` | {default(field)} | {texts[name]}"
-            for name, field in model.model_fields.items()
+            for name, field in fields(model)
             if not (only_sections(field.annotation) or field.exclude)
         ]
         heading = ", ".join(f"`{path}`" for path in paths) if paths != [""] else "The whole file"

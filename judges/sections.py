@@ -57,7 +57,7 @@ TournamentName = Annotated[
 class Section(BaseModel):
     """A mapping of known keys. An unknown key is refused with a hint at the nearest known one."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
     @model_validator(mode="before")
     @classmethod
@@ -139,6 +139,8 @@ def each_once(names: list[str]) -> list[str]:
 Paths = Annotated[list[RelativePath], BeforeValidator(as_list)]
 PromptName = Annotated[str, AfterValidator(prompt_beside_file)]
 """The name of a packaged prompt, or the path of a prompt file."""
+UNLESS_EMPTY: Final[Any] = Field(exclude_if=lambda value: not value)
+"""A field that is left out of what is stored if it is empty."""
 JudgeNames = Annotated[list[str], BeforeValidator(as_list), Field(min_length=1), AfterValidator(each_once)]
 """One or more of the names declared under ``judges``."""
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import resources
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
 import yaml
@@ -17,7 +17,7 @@ from pydantic import AfterValidator, Field, model_validator
 from judges.errors import InputError
 from judges.functions import Named
 from judges.masking import key_in, looks_like_key
-from judges.sections import Count, Positive, QuickLoader, RelativePath, Section, shortened
+from judges.sections import UNLESS_EMPTY, Count, Positive, QuickLoader, RelativePath, Section, shortened
 from judges.types import Usage
 
 _REQUEST_FIELDS = frozenset(
@@ -142,25 +142,22 @@ class Price(Section):
     """The same from the server's cache; ``input`` when left out."""
 
 
-class JudgeSpec(Section):
-    """One entry under ``judges:``. It holds no key, only the name of the environment variable that does."""
+Combine: TypeAlias = Literal["majority", "median", "mean"]
+"""How several outcomes become one."""
+
+
+class JudgeSettings(Section):
+    """What of a judge's declaration affects its replies; results keep it."""
 
     provider: Literal["openai", "anthropic", "transformers", "extractive_qa", "lexical", "replay", "python"]
     """A [provider](judges.md): ``openai``, ``anthropic``, ``transformers``, ``extractive_qa``, ``lexical``, ``replay``,
     ``python``."""
     model: str = ""
     """The model's name; ``openai`` and ``anthropic`` need it."""
-    replies_as: str | None = None
+    replies_as: Annotated[str | None, UNLESS_EMPTY] = None
     """``openai``, ``anthropic``: the model's name in replies, where ``model`` is your own name for it, as that of a
     deployment is."""
-    base_url: Address | None = None
-    """The server's address. Else ``OPENAI_BASE_URL`` or ``ANTHROPIC_BASE_URL``, else the vendor's own."""
-    api_key_env: Variable | None = None
-    """The environment variable that holds the key. Default: ``OPENAI_API_KEY`` or ``ANTHROPIC_API_KEY``."""
-    headers_env: HeadersEnv = Field(default_factory=dict)
-    """``openai``, ``anthropic``: headers, and the environment variables that hold their values, as in
-    ``{api-key: AZURE_KEY}``. They replace the key's own header, unless ``api_key_env`` is named too."""
-    version: str = ""
+    version: Annotated[str, UNLESS_EMPTY] = ""
     """Change it when the model changes behind its name or address: everything is judged anew. ``python``: it also
     stands for [what cannot be read](judges.md#functions) of the function."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
@@ -175,15 +172,43 @@ class JudgeSpec(Section):
     """``openai``: ``false`` puts the system message before the user's."""
     extra_body: dict[str, Any] = Field(default_factory=dict)
     """``openai``, ``anthropic``: further fields of each request."""
+    samples: Count = 1
+    """How often each thing is judged."""
+    combine: Combine = "majority"
+    """One outcome of several samples: ``majority`` (what most say; if several lead, a tie or the lowest label),
+    ``median`` (the lower) or ``mean``."""
+    chat_template_kwargs: Annotated[dict[str, Any], UNLESS_EMPTY] = Field(default_factory=dict)
+    """``transformers``: for the chat template, such as ``{enable_thinking: false}``."""
+
+    def stored(self) -> dict[str, Any]:
+        """These fields as JSON."""
+        return self.model_dump(mode="json", include=set(JudgeSettings.model_fields))
+
+    @property
+    def gives_probabilities(self) -> bool:
+        """Whether its replies may have a probability for each label."""
+        return self.provider == "transformers"
+
+    @property
+    def hosted(self) -> bool:
+        """Whether a server runs it, so that its replies name the model."""
+        return self.provider in VENDORS
+
+
+class JudgeSpec(JudgeSettings):
+    """One entry under ``judges:``. It holds no key, only the name of the environment variable that does."""
+
+    base_url: Address | None = None
+    """The server's address. Else ``OPENAI_BASE_URL`` or ``ANTHROPIC_BASE_URL``, else the vendor's own."""
+    api_key_env: Variable | None = None
+    """The environment variable that holds the key. Default: ``OPENAI_API_KEY`` or ``ANTHROPIC_API_KEY``."""
+    headers_env: HeadersEnv = Field(default_factory=dict)
+    """``openai``, ``anthropic``: headers, and the environment variables that hold their values, as in
+    ``{api-key: AZURE_KEY}``. They replace the key's own header, unless ``api_key_env`` is named too."""
     token_limit_field: Literal["max_tokens", "max_completion_tokens"] | None = None
     """``openai``: ``max_completion_tokens`` (default at OpenAI) or ``max_tokens`` (elsewhere)."""
     family: str | None = None
     """Whose model it is, such as ``qwen``; see ``families``."""
-    samples: Count = 1
-    """How often each thing is judged."""
-    combine: Literal["majority", "median", "mean"] = "majority"
-    """One outcome of several samples: ``majority`` (what most say; if several lead, a tie or the lowest label),
-    ``median`` (the lower) or ``mean``."""
     concurrency: Count = 16
     """Calls at once. For a local model: prompts to form batches from."""
     mode: Literal["direct", "batch"] = "direct"
@@ -218,8 +243,6 @@ class JudgeSpec(Section):
     """``transformers``: in place of ``device``, ``auto`` spreads the model."""
     attention: str | None = None
     """``transformers``: ``sdpa``, ``flash_attention_2`` or ``eager``."""
-    chat_template_kwargs: dict[str, Any] = Field(default_factory=dict)
-    """``transformers``: for the chat template, such as ``{enable_thinking: false}``."""
 
     @property
     def other_address(self) -> str | None:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, get_type_hints
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from arena.boards.rated_tables import RatedTable, TableOptions, rate_table
 from arena.boards.ratings import RatedBoard
+from arena.config.ratings import RatingOptions
 from arena.present.blocks import Board as Shown
 from arena.present.table import plain
-from arena.ratings.results import Ratings, RatingSettings
+from arena.ratings.results import Ratings
 from judges.errors import InputError
-from judges.sections import argument, nearest
+from judges.sections import argument
 from ragleague.shown import NotebookPicture, as_html, as_text, drawn, frame
 from retrieval_eval.data.columns import Frame, TextSource
 from retrieval_eval.data.rows import Rows
@@ -118,7 +119,7 @@ def rate(
         by_judge: also rate each judge's verdicts alone.
         skip_empty: leave out and count rows without a verdict.
         skip_self_play: leave out and count games of an agent against itself.
-        settings: fields of ``RatingSettings``: ``ties``, ``position``, ``anchor``, ``bootstrap``, ``seed``, ...
+        settings: ``RatingOptions``: ``ties``, ``position``, ``anchor``, ``bootstrap``, ``seed``, ...
 
     Raises:
         InputError: the table, a column or a setting is invalid; the message says which and why.
@@ -130,11 +131,7 @@ def rate(
         0  fusion-bm25    56      23
         1     rag-bm25    55      25
     """
-    known = get_type_hints(RatingSettings)
-    if unknown := [name for name in settings if name not in known]:
-        raise InputError(f"rate: unknown setting {unknown[0]!r}{nearest(unknown[0], known)}")
-    fields = {"cluster": cluster is not None, **settings}
-    chosen = RatingSettings(**{name: argument(f"rate.{name}", known[name], value) for name, value in fields.items()})
+    chosen: RatingOptions = argument("rate", RatingOptions, {"cluster": cluster is not None, **settings})
     mapped = argument("columns", dict[str, str], columns or {})
     names = tuple(f"{ours}={theirs}" for ours, theirs in mapped.items())
     numeric = tuple(argument("covariates", list[str], covariates))
@@ -142,7 +139,7 @@ def rate(
     meant = argument("values", dict[str, str], values or {})
     how = TableOptions(by, numeric, names, meant, skip_empty, skip_self_play, by_judge)
     try:
-        return Rated(rate_table(_source(verdicts), chosen, how))
+        return Rated(rate_table(_source(verdicts), chosen.settings(), how))
     except InputError as error:
         if isinstance(verdicts, str | Path):
             raise

@@ -418,4 +418,4 @@ def exam_depth(source: Source) -> int:
     """Number of passages per answer that the exam counts."""
     exam = settings(source).exam
     assert exam is not None
-    return exam.section.depth
+    return exam.depth

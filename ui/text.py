@@ -289,7 +289,7 @@ def lacking(words: str, yaml: str, settings: StoredSettings) -> None:
     if settings.imported:
         nothing(f"{words} {IMPORTED}")
         return
-    if yaml.partition(":")[0] in settings.raw:
+    if settings.section(yaml.partition(":")[0]) is not None:
         nothing(f"{words} Judges come first: `ragleague run` asks them.")
         return
     with st.container(border=True):

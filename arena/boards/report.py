@@ -163,7 +163,7 @@ def tournament_report(store: Store, tournament: str, source: str, *, below_cover
     compared = compare_board(store, tournament)
     calibration = calibrate_tournament(store, tournament, resampling_of(board.settings), label_next=0)
     card_sections = []
-    if calibration.comparisons or "card" in board.settings.raw:
+    if calibration.comparisons or board.settings.card is not None:
         card_sections = [*judge_cards(board, calibration, datetime.now(UTC).date()).sections()]
     shown = TournamentBoard(
         board,
@@ -267,7 +267,7 @@ def _digest(outcomes: JudgedWants) -> str:
 
 
 def _judges(settings: StoredSettings) -> Iterator[Table]:
-    if judges := settings.raw.get("judges") or {}:
+    if judges := settings.raw.get("judges"):
         names = dict.fromkeys(
             name
             for judge_settings in judges.values()

@@ -97,7 +97,7 @@ def trust_checks(board: Leaderboard, conclusion: Conclusion, of_people: Sequence
 
 def orders_asked(settings: StoredSettings) -> bool | None:
     """Whether every game is to be judged in both orders; ``None`` for imported verdicts."""
-    return None if settings.imported else settings.both_orders
+    return None if settings.imported else settings.pairwise is not None and settings.pairwise.both_orders
 
 
 def rating_checks(ratings: Ratings, conclusion: Conclusion, *, both_orders: bool | None = None) -> Iterator[Check]:
@@ -422,7 +422,7 @@ def retest_check(judge: str, task: Task, consistency: Consistency | None) -> Che
 def _cards(board: Leaderboard) -> Iterator[Check]:
     """Check that the games' judges have the cards that the configuration requires."""
     settings, today = board.settings, datetime.now(UTC).date()
-    if settings.game_judges and "required" in (settings.raw.get("card") or {}):
+    if settings.game_judges and settings.card is not None and settings.card.cards is not None:
         from arena.data.kinds import VERDICT
         from arena.results.cards import lacking_cards
 

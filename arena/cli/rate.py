@@ -7,35 +7,20 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 from msgspec.structs import replace
-from pydantic import Field
 
 from arena.boards.rated_tables import TableOptions, rate_table, rate_win_matrix
 from arena.boards.ratings import RatedBoard
 from arena.cli.options import Columns, Form, Samples, Set, Values, read_set
 from arena.cli.show import show
+from arena.config.ratings import RatingOptions
 from arena.data.verdict_words import meanings
 from arena.data.win_matrix import is_win_matrix
-from arena.ratings.results import Ratings, RatingSettings
+from arena.ratings.results import Ratings
 from judges.errors import InputError
-from judges.sections import Section
 
 _READING = "How tables are read"
 RatingMethod: TypeAlias = Literal["elo", "bt"]
 """Which rating orders the table."""
-
-
-class _RareSettings(Section):
-    """Settings of ``rate --set``, seldom needed; named as in ``RatingSettings``."""
-
-    ties: Literal["davidson", "rao-kupper", "half"] = "davidson"
-    preferences: Literal["hard", "soft"] = "hard"
-    position: bool = False
-    intervals: Literal["bootstrap", "sandwich"] = "bootstrap"
-    anchor: str | None = None
-    initial: float = 1000.0
-    scale: float = 400.0
-    k: float = 32.0
-    tournaments: Annotated[int, Field(ge=0, le=100_000)] = 500
 
 
 def rate(
@@ -91,16 +76,25 @@ def rate(
     --set: ties=davidson, rao-kupper or half (how Bradley-Terry counts a tie); preferences=soft (score games by columns
     p_a, p_b, p_tie); position=true (estimate the advantage of being shown first); intervals=sandwich (a formula, faster
     than the bootstrap); anchor=AGENT (its Bradley-Terry rating is 'initial'); initial=1000 and scale=400 (points per
-    factor of ten in the odds); k=32 and tournaments=500 (Elo's step, and the random orders it averages; 0: no Elo).
+    factor of ten in the odds); k=32 and tournaments=500 (Elo's step, and the random orders it averages; 0: no Elo);
+    win_and_tie=win (what a win in one order and a tie in the other make); level=0.95 (of intervals); fragility=none,
+    leader or neighbours (whose place is tested against the loss of queries).
     """
-    rare_settings = read_set(_RareSettings, set_entries)
+    options = read_set(
+        RatingOptions,
+        set_entries,
+        bootstrap=samples,
+        cluster=cluster != "none",
+        reconcile=None if as_games is None else not as_games,
+        seed=seed,
+    )
     if by not in {None, "judge"}:
         raise InputError(f"--by: must be 'judge', not {by!r}")
     matrix = is_win_matrix(file) and not column
     if matrix:
         table_options = {
-            "--set preferences": rare_settings.preferences == "soft",
-            "--set position": rare_settings.position,
+            "--set preferences": options.preferences == "soft",
+            "--set position": options.position,
             "--covariate": covariate,
             "--cluster": cluster not in {"auto", "qid"},
             "--by": by,
@@ -114,14 +108,6 @@ def rate(
             )
     elif queries is not None:
         raise InputError(f"{file}: --queries goes with a matrix of win percentages, and this is a table of verdicts")
-    settings = RatingSettings(
-        **rare_settings.model_dump(),
-        centre=rare_settings.initial,
-        bootstrap=samples,
-        cluster=cluster != "none",
-        reconcile=None if as_games is None else not as_games,
-        seed=seed,
-    )
     table_settings = TableOptions(
         cluster,
         tuple(covariate or ()),
@@ -131,6 +117,7 @@ def rate(
         skip_faulty,
         by == "judge",
     )
+    settings = options.settings()
     rated = rate_win_matrix(file, settings, queries) if matrix else rate_table(file, settings, table_settings)
     rated = replace(
         rated,

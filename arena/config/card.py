@@ -28,11 +28,11 @@ class CardSection(Section):
     required: RelativePath | None = None
     """The JSON file of `calibrate --card`. A gate decides only by judges with a valid card that says yes."""
 
-    def settings(self) -> dict[str, Any]:
-        """The settings to store, with the cards themselves; the list is empty while the file does not exist."""
+    def stored(self) -> dict[str, Any]:
+        """The section as JSON, with the cards themselves."""
         settings: dict[str, Any] = {"epsilon": self.epsilon}
         if self.required is not None:
-            settings["required"] = read_cards(self.required) if self.required.is_file() else []
+            settings["cards"] = read_cards(self.required) if self.required.is_file() else []
         return settings
 
 

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, RootModel, Validati
 from judges.errors import ConfigError, InputError
 from judges.prompts.tasks import ANCHORED_CRITERIA, DEFAULT_CRITERIA, NAMED_CRITERIA, Criterion, Need, ReferenceOptions
 from judges.sections import (
+    UNLESS_EMPTY,
     Count,
     JudgeNames,
     PromptName,
@@ -23,6 +24,7 @@ from judges.sections import (
     each_once,
     load_section,
 )
+from judges.spec import Combine
 from judges.types import Task
 from retrieval_eval.exam.items import ItemType
 from retrieval_eval.nuggets.types import BATCH, KEPT, MOST, WINDOW
@@ -80,7 +82,7 @@ class RetrievalSection(Section):
     """A packaged prompt, or the path of your own."""
     depth: Count | None = None
     """Label each agent's documents down to this rank; all when left out."""
-    combine: Literal["majority", "median", "mean"] = "majority"
+    combine: Combine = "majority"
     """One label from several judges: ``majority``, ``median`` or ``mean``. Ties and halves go to the lower label."""
     measures: Annotated[list[str], BeforeValidator(as_list), Field(min_length=1), AfterValidator(_known_measures)] | (
         None
@@ -132,7 +134,9 @@ class CriterionSection(Section):
     """What the judge reads in addition to the name."""
     levels: dict[int, str] = Field(default_factory=dict)
     """What each grade means: ``{0: it is rude, 1: it is curt, 2: it is friendly}``."""
-    needs: Annotated[list[Need], BeforeValidator(as_list), AfterValidator(each_once)] = Field(default_factory=list)
+    needs: Annotated[list[Need], BeforeValidator(as_list), AfterValidator(each_once), UNLESS_EMPTY] = Field(
+        default_factory=list
+    )
     """What answers are checked against: the ``documents`` that the agent itself retrieved, or the ``reference``."""
 
 
@@ -299,7 +303,8 @@ class ExamSection(Section):
             raise ValueError(f"grading {self.grading!r} needs gold answers, which only a 'bank' has")
         if self.items_per_call > 1 and (self.grading != "self_rating" or self.compat is not None):
             raise ValueError("'items_per_call' goes with grading 'self_rating' and without 'compat'")
-        if self.grading != "extraction_llm" and {"check_judge", "check_prompt"} & self.model_fields_set:
+        checks = self.check_judge is not None or "check_prompt" in self.model_fields_set
+        if checks and self.grading != "extraction_llm":
             raise ValueError("'check_judge' and 'check_prompt' go with grading 'extraction_llm' only")
         return self
 

@@ -11,15 +11,12 @@ from pydantic import (
     BeforeValidator,
     Field,
     PrivateAttr,
-    ValidationError,
     ValidationInfo,
     field_validator,
     model_validator,
 )
 
-from arena.config.card import CardSection
-from arena.config.judging import CriteriaSection, ExamSection, NuggetsSection, PairwiseSection, RetrievalSection
-from arena.config.ratings import RatingsSection
+from arena.config.settings import TournamentSettings
 from arena.config.stages import FURTHER, STAGES
 from arena.config.synth import SynthSection
 from judges.errors import ConfigError, InputError
@@ -31,7 +28,6 @@ from judges.sections import (
     TournamentName,
     as_list,
     beside_file,
-    describe,
     expand_home,
     line_in,
     load_section,
@@ -167,7 +163,7 @@ AgentName = Annotated[
 ]
 
 
-class Config(Section):
+class Config(TournamentSettings):
     """A whole tournament. ``data`` is required, every stage is optional."""
 
     name: TournamentName
@@ -184,31 +180,15 @@ class Config(Section):
     """Systems to ask for answers, by names of your choice. Answers in files need none."""
     synth: SynthSection | None = None
     """Makes queries from documents."""
-    retrieval: RetrievalSection | None = None
-    """The stage that labels documents."""
-    pairwise: PairwiseSection | None = None
-    """The stage that plays games."""
-    criteria: CriteriaSection | None = None
-    """The stage that grades single answers."""
-    exam: ExamSection | None = None
-    """The stage that grades answers or documents by a test bank."""
-    nuggets: NuggetsSection | None = None
-    """The stages that make nuggets and check which ones answers state."""
-    ratings: RatingsSection = RatingsSection()
-    """How ratings are computed from games."""
-    card: CardSection | None = None
-    """Requirements for judges that stand in for people."""
     families: dict[str, str] = Field(default_factory=dict)
     """The model family that wrote each agent's answers. Shows whether judges favour their own
     [family](calibration.md#a-tournament).
     """
-    further: dict[str, Any] = Field(default_factory=dict, exclude=True)
-    """The sections of the stages in ``FURTHER``, by key; in the file they stand at the top level."""
     _file: Path | None = PrivateAttr(default=None)
 
     @model_validator(mode="before")
     @classmethod
-    def _further_sections(cls, content: Any, info: ValidationInfo) -> Any:
+    def _filled_in(cls, content: Any) -> Any:
         if not isinstance(content, dict):
             return content
         if empty := [key for key, value in content.items() if value is None and key in cls.model_fields]:
@@ -216,13 +196,7 @@ class Config(Section):
         known = (cls.model_fields.keys() - {"further"}) | FURTHER.keys()
         if unknown := [key for key in content if key not in known and key != "api_key"]:
             raise mistake(f"unknown key {unknown[0]!r}{nearest(unknown[0], known)}", str(unknown[0]))
-        further = {}
-        for key in content.keys() & FURTHER.keys():
-            try:
-                further[key] = FURTHER[key].load("SECTION").model_validate(content[key], context=info.context)
-            except ValidationError as problem:
-                raise mistake(f"{key}.{describe(problem)}", key) from problem
-        return {key: value for key, value in content.items() if key not in further} | {"further": further}
+        return content
 
     @model_validator(mode="after")
     def _judges_are_declared(self) -> Config:
@@ -314,25 +288,13 @@ class Config(Section):
 
     def judges_in_use(self) -> list[str]:
         """Names of the judges that stages ask, without repetitions, in the order of the stages."""
-        sections = (self.section(stage.key) for stage in STAGES)
-        return list(dict.fromkeys(name for section in sections if section is not None for name in _judges_of(section)))
+        return list(dict.fromkeys(name for stage in STAGES for name in self.judges_of(stage.key)))
 
     def _asked(self) -> dict[str, list[str]]:
-        sections = {stage.key: self.section(stage.key) for stage in STAGES}
-        names_by_section = {key: list(_judges_of(section)) for key, section in sections.items() if section is not None}
+        names_by_section = {stage.key: self.judges_of(stage.key) for stage in STAGES}
         if self.synth is not None:
             names_by_section["synth"] = self.synth.judges()
         return names_by_section | {"agents": judges_of_agents(self.agents.values())}
-
-    def section(self, key: str) -> Section | None:
-        section: Section | None = self.further.get(key) if key in FURTHER else getattr(self, key)
-        return section
-
-
-def _judges_of(section: Any) -> list[str]:
-    names = section.judges if hasattr(section, "judges") else section.judge
-    names = names() if callable(names) else names
-    return [names] if isinstance(names, str) else names
 
 
 def load_config(path: Path) -> Config:

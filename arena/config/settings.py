@@ -1,118 +1,159 @@
-"""The stored settings of a tournament: everything that affects the results, without paths, addresses or keys.
+"""The settings that decide results: what a configuration declares of them is what the store keeps and readers get back.
 
-``arena.run.judging.stored_settings`` writes them as JSON; this module reads them, each section on first use. Settings
-that an older version did not write get the value that this version used.
+Paths, addresses and names of variables are never stored: in their place stands what a run found there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, field
+from pydantic import Field, ValidationError, ValidationInfo, model_validator
 
+from arena.config.card import CardSection
+from arena.config.judging import CriteriaSection, ExamSection, NuggetsSection, PairwiseSection, RetrievalSection
 from arena.config.ratings import RatingsSection
-from judges.spec import VENDORS
+from arena.config.stages import FURTHER
+from judges.sections import Section, describe, mistake
+from judges.spec import Combine, JudgeSettings
 
 if TYPE_CHECKING:
-    from arena.config.judging import CriteriaSection, ExamSection, GenerateSection, NuggetsSection, PairwiseSection
     from arena.ratings.games import WinAndTie
 
-Combine: TypeAlias = Literal["majority", "median", "mean"]
 
-_PROBABILITY_PROVIDER: Final = "transformers"
-"""The provider whose judges give probabilities; replies of other providers are not read for them."""
+class TournamentSettings(Section):
+    """The settings that decide results."""
+
+    judges: Mapping[str, JudgeSettings] = Field(default_factory=dict)
+    """The judges, by names of your choice."""
+    retrieval: RetrievalSection | None = None
+    """The stage that labels documents."""
+    pairwise: PairwiseSection | None = None
+    """The stage that plays games."""
+    criteria: CriteriaSection | None = None
+    """The stage that grades single answers."""
+    exam: ExamSection | None = None
+    """The stage that grades answers or documents by a test bank."""
+    nuggets: NuggetsSection | None = None
+    """The stages that make nuggets and check which ones answers state."""
+    ratings: RatingsSection = RatingsSection()
+    """How ratings are computed from games."""
+    card: CardSection | None = None
+    """Requirements for judges that stand in for people."""
+    further: dict[str, Any] = Field(default_factory=dict, exclude=True)
+    """The sections of the stages in ``FURTHER``, by key; in the file they stand at the top level."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _further_sections(cls, content: Any, info: ValidationInfo) -> Any:
+        if not isinstance(content, dict):
+            return content
+        further = {}
+        for key in content.keys() & FURTHER.keys():
+            try:
+                further[key] = FURTHER[key].load("SECTION").model_validate(content[key], context=info.context)
+            except ValidationError as problem:
+                raise mistake(f"{key}.{describe(problem)}", key) from problem
+        return {key: value for key, value in content.items() if key not in further} | {"further": further}
+
+    def section(self, key: str) -> Section | None:
+        """The section of a stage, if it is there."""
+        section: Section | None = self.further.get(key) if key in FURTHER else getattr(self, key, None)
+        return section
+
+    def judges_of(self, key: str) -> list[str]:
+        """Names of the judges that a stage asks; empty without its section."""
+        section: Any = self.section(key)
+        if section is None:
+            return []
+        names = section.judges if hasattr(section, "judges") else section.judge
+        names = names() if callable(names) else names
+        return [names] if isinstance(names, str) else names
 
 
-class StoredJudge(Struct, frozen=True):
-    """The fields of a judge's declaration that affect its replies.
-
-    Attributes:
-        combine: how several samples become one outcome.
-        replies_as: the judge's name in replies, if it is declared.
-    """
-
-    provider: str = ""
-    model: str = ""
-    replies_as: str = ""
-    temperature: float | None = None
-    seed: int | None = None
-    combine: Combine = "majority"
-
-    @property
-    def gives_probabilities(self) -> bool:
-        """Whether its replies may have a probability for each label."""
-        return self.provider == _PROBABILITY_PROVIDER
-
-
-class StoredAgent(Struct, frozen=True):
-    """An agent that the tournament asks; the attributes are those of ``Declared``."""
+class StoredAgent(Section):
+    """An agent that the tournament asks."""
 
     name: str
     identity: str = ""
+    """Hash of everything that affects its replies, except the query."""
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """``AgentSettings`` without defaults."""
     notes: tuple[str, ...] = ()
+    """Remarks for readers of its results."""
     told_id: bool = False
+    """See ``AgentSpec.told_id``."""
 
 
-class StoredRetrieval(Struct, frozen=True):
-    """How retrieval is judged and scored.
+class StoredRetrieval(RetrievalSection):
+    """The section as stored."""
 
-    Attributes:
-        depth: the rank down to which documents count, ``None`` for all.
-        combine: how labels of several judges become one.
-        measures: measures by ir_measures' names; ``None`` in stores of versions that did not store them.
-        scale: label by the judges' word for it; empty in stores of versions that did not store scales.
-    """
-
-    depth: int | None = None
-    combine: Combine = "majority"
-    measures: Sequence[str] | None = None
-    scale: Mapping[str, int] = field(default_factory=dict)
+    measures: list[str] | None = None
+    """Those of the section, which were checked when it was read, else the default ones."""
+    scale: dict[str, int] = Field(default_factory=dict)
+    """Label by the judges' word for it."""
 
 
-class StoredExam(Struct, frozen=True):
-    """The stored settings of an exam.
+class StoredExam(ExamSection):
+    """The section as stored; its ``bank`` is named by a digest."""
 
-    Attributes:
-        section: the section of the configuration, without its bank and prompts.
-        generate: how the bank was written, ``None`` if it came from a file.
-        bank: the bank from the file, without secret texts.
-        prompts: each prompt as NAME@VERSION, by its purpose.
-    """
-
-    section: ExamSection
-    generate: GenerateSection | None
-    bank: Mapping[str, Any] | None
-    prompts: Mapping[str, str]
+    prompts: dict[str, str] = Field(default_factory=dict)
+    """Each prompt as NAME@VERSION, by its purpose."""
+    content: dict[str, Any] | None = None
+    """The bank from the file, without secret texts."""
 
 
-class StoredSettings(Struct, frozen=True, dict=True):
-    """A tournament's settings.
+class StoredCard(CardSection):
+    """The section as stored."""
 
-    Attributes:
-        raw: the settings as stored JSON.
-    """
+    cards: list[dict[str, str]] | None = None
+    """The required cards; none while their file does not exist, ``None`` if no card is required."""
 
-    raw: Mapping[str, Any]
 
-    @cached_property
-    def ratings(self) -> RatingsSection:
-        return RatingsSection.model_validate(self.raw.get("ratings") or {})
+class StoredSettings(TournamentSettings):
+    """A tournament's settings, with what a run found beside them."""
 
-    @cached_property
-    def judges(self) -> Mapping[str, StoredJudge]:
-        return {name: _fields_of(StoredJudge, judge) for name, judge in (self.raw.get("judges") or {}).items()}
+    retrieval: StoredRetrieval | None = None
+    exam: StoredExam | None = None
+    card: StoredCard | None = None
+    prompts: dict[str, str] = Field(default_factory=dict)
+    """The digest of each prompt."""
+    families: dict[str, dict[str, str]] = Field(default_factory=dict)
+    """The declared model families of ``judges``, and those that wrote the answers of ``agents``."""
+    agents: tuple[StoredAgent, ...] = ()
+    """The agents that the tournament asks."""
+    left_out: int = 0
+    """Number of queries in the files that ``data.limit`` leaves out."""
+    source: str = ""
+    """Where verdicts come from that were imported and not judged by a run."""
+    synth: dict[str, Any] | None = None
+    """How queries were made, in a tournament that has nothing else."""
 
-    @cached_property
+    @property
+    def raw(self) -> dict[str, Any]:
+        """The settings as stored JSON."""
+        further = {key: section.model_dump(mode="json", exclude_unset=True) for key, section in self.further.items()}
+        return self.model_dump(mode="json", exclude_unset=True) | further
+
+    def shown(self) -> dict[str, Any]:
+        """The settings without the test bank, which has its own file and may hold secret items."""
+        exam = None if self.exam is None else self.exam.model_dump(mode="json", exclude_unset=True)
+        without = {key: value for key, value in (exam or {}).items() if key not in {"bank", "content"}}
+        return self.raw | ({"exam": without} if exam else {})
+
+    @property
+    def imported(self) -> bool:
+        return bool(self.source)
+
+    @property
     def combinations(self) -> Mapping[str, Combine]:
         """How each judge's samples are combined."""
         return {name: judge.combine for name, judge in self.judges.items()}
 
-    @cached_property
+    @property
     def hosted(self) -> frozenset[str]:
         """The judges that servers run; their replies name the model."""
-        return frozenset(name for name, judge in self.judges.items() if judge.provider in VENDORS)
+        return frozenset(name for name, judge in self.judges.items() if judge.hosted)
 
     def gives_probabilities(self, judge: str) -> bool:
         """Whether the judge's replies may have a probability for each label."""
@@ -128,20 +169,6 @@ class StoredSettings(Struct, frozen=True, dict=True):
         names = self.game_judges or tuple(self.judges)
         return names if all(map(self.of_words, names)) else ()
 
-    @cached_property
-    def agents(self) -> tuple[StoredAgent, ...]:
-        """The agents that the tournament asks."""
-        declarations = self.raw.get("agents", ())
-        return tuple(
-            _fields_of(StoredAgent, {**agent, "notes": tuple(agent.get("notes", ()))}) for agent in declarations
-        )
-
-    @cached_property
-    def retrieval(self) -> StoredRetrieval | None:
-        """How retrieval is judged and scored; ``None`` if no judge labels documents."""
-        section = self.raw.get("retrieval")
-        return None if section is None else _fields_of(StoredRetrieval, section)
-
     @property
     def depth(self) -> int | None:
         """The rank down to which documents count, ``None`` for all."""
@@ -152,90 +179,16 @@ class StoredSettings(Struct, frozen=True, dict=True):
         """How labels of several relevance judges are combined."""
         return "majority" if self.retrieval is None else self.retrieval.combine
 
-    @cached_property
-    def pairwise(self) -> PairwiseSection | None:
-        from arena.config.judging import PairwiseSection
-
-        section = self.raw.get("pairwise")
-        return None if section is None else PairwiseSection.model_validate(section)
-
     @property
     def game_judges(self) -> tuple[str, ...]:
-        return tuple((self.raw.get("pairwise") or {}).get("judges", ()))
+        return tuple(self.judges_of("pairwise"))
 
     @property
     def win_and_tie(self) -> WinAndTie:
-        """Result of a game with a win in one order and a tie in the other; does not import ``PairwiseSection``."""
-        rule: WinAndTie = (self.raw.get("pairwise") or {}).get("win_and_tie", "tie")
-        return rule
-
-    @property
-    def both_orders(self) -> bool:
-        return bool((self.raw.get("pairwise") or {}).get("both_orders"))
+        """Result of a game with a win in one order and a tie in the other."""
+        return "tie" if self.pairwise is None else self.pairwise.win_and_tie
 
     @property
     def adaptive(self) -> bool:
         """Whether games are chosen while they are played."""
-        schedule: Mapping[str, Any] = (self.raw.get("pairwise") or {}).get("schedule", {})
-        return schedule.get("kind") == "adaptive"
-
-    @cached_property
-    def criteria(self) -> CriteriaSection | None:
-        from arena.config.judging import CriteriaSection
-
-        section = self.raw.get("criteria")
-        if not section:
-            return None
-        names = section["names"]  # today's description of a name may differ from the one that the judge read
-        plain = {"names": dict.fromkeys(names, "")} if isinstance(names, list) else {}
-        return CriteriaSection.model_validate({"judge": "", **section, **plain})
-
-    @cached_property
-    def nuggets(self) -> NuggetsSection | None:
-        """The stored section ``nuggets``, if any; its bank is named by a digest."""
-        from arena.config.judging import NuggetsSection
-
-        section = self.raw.get("nuggets")
-        return NuggetsSection.model_validate(section) if section else None
-
-    @cached_property
-    def exam(self) -> StoredExam | None:
-        from arena.config.judging import ExamSection, GenerateSection
-
-        if not (section := self.raw.get("exam")):
-            return None
-        fields = {name: section[name] for name in ExamSection.model_fields if name in section}
-        generate = section["generate"] and GenerateSection.model_construct(**section["generate"])
-        return StoredExam(ExamSection.model_construct(**fields), generate, section["bank"], section["prompts"])
-
-    @property
-    def families(self) -> tuple[Mapping[str, str], Mapping[str, str]]:
-        """The declared model families of judges, and those that wrote agents' answers."""
-        families = self.raw.get("families") or {"judges": {}, "agents": {}}
-        return families["judges"], families["agents"]
-
-    @property
-    def left_out(self) -> int:
-        """Number of queries in the files that ``data.limit`` leaves out."""
-        return int(self.raw.get("left_out", 0))
-
-    @property
-    def imported(self) -> bool:
-        """Whether the verdicts were imported and not judged by a run."""
-        return "source" in self.raw
-
-    @property
-    def of_queries(self) -> bool:
-        """Whether the tournament only has synthetic queries, so that there is nothing to rate."""
-        return "synth" in self.raw
-
-    def shown(self) -> dict[str, Any]:
-        """The settings without the test bank, which has its own file and may hold secret items."""
-        exam = self.raw.get("exam")
-        without = {name: value for name, value in exam.items() if name != "bank"} if exam else exam
-        return {**self.raw, "exam": without} if exam else dict(self.raw)
-
-
-def _fields_of(kind: Any, section: Mapping[str, Any]) -> Any:
-    """Create a struct from those keys of a section that are its fields; ignores other keys."""
-    return kind(**{name: section[name] for name in kind.__struct_fields__ if name in section})
+        return self.pairwise is not None and self.pairwise.schedule.kind == "adaptive"

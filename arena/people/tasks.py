@@ -420,5 +420,5 @@ def judge_saw_reference(kind: JudgedKind, settings: StoredSettings) -> bool:
     if kind.name not in {VERDICT.name, CRITERIA.name}:
         return False
     packaged = load_prompt(kind.task.value, kind.task)
-    prompt = (settings.raw.get(kind.section) or {}).get("prompt")
+    prompt = getattr(settings.section(kind.section), "prompt", None)
     return prompt == f"{packaged.name}@{packaged.version}" and "query.reference" in packaged.user

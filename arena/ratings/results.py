@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 
@@ -14,7 +14,6 @@ from arena.present.numbers import counted
 from arena.ratings.games import Tally, Unit, WinAndTie
 from arena.ratings.likelihood import TieModel
 from arena.ratings.pairs import DirectGames, contradicted
-from judges.errors import InputError
 from retrieval_eval.stats.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -42,16 +41,8 @@ def fewest_queries(agents: int) -> int:
     return math.ceil(FEWEST_QUERIES * (1 + math.log2(max(agents, 3) / 3)))
 
 
-_MOST_DRAWS: Final = 100_000
-"""Limit of random draws, because each stays in memory."""
-
-
-def _one_of(value: str, *choices: str) -> tuple[str, bool]:
-    return f"{', '.join(choices[:-1])} or {choices[-1]}", value in choices
-
-
 class RatingSettings(Struct, frozen=True):
-    """Settings of a leaderboard.
+    """Settings of a leaderboard; ``arena.config.ratings`` checks them.
 
     Attributes:
         k, initial, tournaments: Elo's K-factor, starting rating and number of random orders (0: no Elo ratings).
@@ -91,30 +82,6 @@ class RatingSettings(Struct, frozen=True):
     level: float = 0.95
     seed: int = 0
     fragility: Literal["none", "leader", "neighbours", "auto"] = "auto"
-
-    def __post_init__(self) -> None:
-        allowed = {
-            "k": ("more than 0", 0 < self.k < math.inf),
-            "initial": ("a finite number", math.isfinite(self.initial)),
-            "scale": ("more than 0", 0 < self.scale < math.inf),
-            "tournaments": ("from 0 to 100,000", 0 <= self.tournaments <= _MOST_DRAWS),
-            "centre": ("a finite number", math.isfinite(self.centre)),
-            "bootstrap": ("from 0 to 100,000", 0 <= self.bootstrap <= _MOST_DRAWS),
-            "seed": ("at least 0", self.seed >= 0),
-            "level": ("between 0 and 1", 0 < self.level < 1),
-            "ties": _one_of(self.ties, *get_args(TieModel)),
-            "intervals": _one_of(self.intervals, "bootstrap", "sandwich"),
-            "win_and_tie": _one_of(self.win_and_tie, "tie", "win"),
-            "preferences": _one_of(self.preferences, "hard", "soft"),
-            "fragility": _one_of(self.fragility, "none", "leader", "neighbours", "auto"),
-        }
-        for name, (constraint, valid) in allowed.items():
-            if not valid:
-                raise InputError(f"ratings: {name} must be {constraint}, not {getattr(self, name)!r}")
-        if self.reconcile and self.position:
-            raise InputError(
-                "ratings: reconciled games have no order, so 'position' does not go with them; leave one of the two out"
-            )
 
     @property
     def tie_model(self) -> TieModel:

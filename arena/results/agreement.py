@@ -161,7 +161,7 @@ def calibrate_tournament(
 
 def resampling_of(settings: StoredSettings) -> Settings:
     """Comparison settings that use the seed, sample count and epsilon of a tournament's stored settings."""
-    epsilon = (settings.raw.get("card") or {}).get("epsilon", EPSILON)
+    epsilon = EPSILON if settings.card is None else settings.card.epsilon
     return Settings(samples=settings.ratings.bootstrap.samples, seed=settings.ratings.seed, epsilon=epsilon)
 
 
@@ -258,13 +258,13 @@ def _family_effects_of(
     store: Store, tournament: str, games: GameTable, people: Sequence[Opinion]
 ) -> tuple[StyleEffect, ...]:
     """How judges with a declared model family treat agents of that family; empty if no judge that played has one."""
-    of_judges, of_agents = store.settings(tournament).families
+    families = store.settings(tournament).families
     played = {games.judges[number] for number in set(games.judge[games.played].tolist())}
-    judges = {judge: family for judge, family in of_judges.items() if judge in played}
+    judges = {judge: family for judge, family in families.get("judges", {}).items() if judge in played}
     if not judges:
         return ()
     opinions = regrouped([*verdict_opinions(games), *people], games.clusters)
-    return family_effects(opinions, judges, of_agents)
+    return family_effects(opinions, judges, families["agents"])
 
 
 def judges_alone(

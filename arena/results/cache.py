@@ -16,6 +16,7 @@ import numpy as np
 from msgspec import DecodeError, Struct, msgpack
 from msgspec.structs import asdict
 
+from arena.config.settings import StoredSettings
 from arena.results.games import GameTable, read_games
 from arena.results.ratings import Group, Leaderboard, leaderboard, leaderboard_of, rating_settings
 from arena.store import Store
@@ -160,8 +161,12 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in _NUMBERS:
         return ["array", value.dtype.str, value.shape, np.ascontiguousarray(value).tobytes()]
-    if isinstance(value, Mapping):
-        return ["map", *([_plain(key), _plain(entry)] for key, entry in value.items())]
+    entries = value.raw if isinstance(value, StoredSettings) else value
+    if isinstance(entries, Mapping):
+        return [
+            "map" if entries is value else "settings",
+            *([_plain(key), _plain(entry)] for key, entry in entries.items()),
+        ]
     if isinstance(value, Enum):
         return [*_place(value, ()), value.value]
     if isinstance(value, Struct) or hasattr(value, "_fields"):
@@ -182,8 +187,9 @@ def _frozen(content: Any) -> Any:
         if np.dtype(dtype).kind not in _NUMBERS:
             raise TypeError(f"an array of {dtype}")
         return np.frombuffer(data, dtype).reshape(shape)[()]
-    if kind == "map":
-        return {_frozen(key): _frozen(entry) for key, entry in parts}
+    if kind in ("map", "settings"):
+        entries = {_frozen(key): _frozen(entry) for key, entry in parts}
+        return entries if kind == "map" else StoredSettings.model_validate(entries)
     if kind in _SERIES:
         return _SERIES[kind](map(_frozen, parts))
     name, fields = parts

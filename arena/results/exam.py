@@ -9,7 +9,7 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from arena.config.judging import ExamSection
-from arena.config.settings import Combine, StoredExam, StoredSettings
+from arena.config.settings import StoredExam, StoredSettings
 from arena.results.exam_evaluation import ExamScores, Study, exam_scores
 from arena.stages.exam.bank import bank_kept, generated_bank, material, written_items
 from arena.store import Result, Store, Wanted
@@ -17,6 +17,7 @@ from arena.store.outcomes import combined
 from arena.store.subjects import GradedSubject
 from judges.prompts.tasks import grades_of
 from judges.self_rating import is_answer, self_rating
+from judges.spec import Combine
 from judges.types import Judgment, Task, conversations
 from retrieval_eval.exam.grades import Grade, Graded, Grader, checked_grade, make_grids
 from retrieval_eval.exam.items import Bank, Item
@@ -38,12 +39,12 @@ def stored_scores(store: Store, tournament: str, outcomes: OutcomesOf | None = N
         outcomes: returns the wants of a task with their results, if they have been read already.
     """
     exam = store.settings(tournament).exam
-    if exam is None or exam.section.grading == "extraction_only":
+    if exam is None or exam.grading == "extraction_only":
         return None
     study = exam_study(store, tournament, outcomes)
     if study.bank is None or not study.bank.items:
         return None
-    return exam_scores(study, k=exam.section.depth, workbench=exam.section.compat == "workbench")
+    return exam_scores(study, k=exam.depth, workbench=exam.compat == "workbench")
 
 
 def exam_study(store: Store, tournament: str, outcomes: OutcomesOf | None = None) -> Study:
@@ -53,8 +54,7 @@ def exam_study(store: Store, tournament: str, outcomes: OutcomesOf | None = None
         KeyError: the tournament has no exam.
     """
     settings = store.settings(tournament)
-    exam = _exam(settings)
-    section, data = exam.section, store.dataset(tournament)
+    section, data = _exam(settings), store.dataset(tournament)
     outcomes = outcomes or partial(store.outcomes, tournament)
     bank = stored_bank(store, tournament)
     grades = list(_Reader(outcomes, settings.combinations, section, bank).grades())
@@ -81,7 +81,7 @@ def exam_study(store: Store, tournament: str, outcomes: OutcomesOf | None = None
         RATED_LEVELS if rated else (1,),
         section.texts,
         section.min_grade if rated else 1,
-        (exam.bank or {}).get("version"),
+        (section.content or {}).get("version"),
         conversations(data.queries.values()),
     )
 
@@ -90,12 +90,12 @@ def stored_bank(store: Store, tournament: str) -> Bank:
     """The bank of a tournament: from its file, without secret texts, or the items written so far."""
     settings = store.settings(tournament)
     exam = _exam(settings)
-    if exam.bank is not None:
-        bank = bank_kept(exam.bank)
+    if exam.content is not None:
+        bank = bank_kept(exam.content)
         return bank if store.only is None else bank.of_queries(store.only)
     section = exam.generate
     assert section is not None
-    writer = settings.judges[section.judge or exam.section.judge]
+    writer = settings.judges[section.judge or exam.judge]
     sampling = {"temperature": writer.temperature, "seed": writer.seed}
     origin = {name: value for name, value in sampling.items() if value is not None} | {
         "prompt": exam.prompts["questions"]
@@ -198,6 +198,6 @@ def _exam(settings: StoredSettings) -> StoredExam:
 def _grader(settings: StoredSettings) -> Grader:
     """The grader: the declared model, or the judge's name if it has none, and the prompts."""
     exam = _exam(settings)
-    judge = exam.section.judge
+    judge = exam.judge
     names = [prompt for name, prompt in sorted(exam.prompts.items()) if name != "questions"]
     return Grader(settings.judges[judge].model or judge, " + ".join(names))

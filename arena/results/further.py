@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
+from arena.config.settings import StoredSettings
 from arena.config.stages import FURTHER
 from arena.store import Store
 
 
-def further_results(
-    store: Store, tournament: str, settings: Mapping[str, Any], *, scored: bool = False
-) -> dict[str, Any]:
+def further_results(store: Store, tournament: str, settings: StoredSettings, *, scored: bool = False) -> dict[str, Any]:
     """Results of the tournament's stages in ``FURTHER``, by section; ``scored`` skips stages without scores."""
     return {
         key: import_module(f"arena.results.{key}").results(store, tournament)
         for key, stage in FURTHER.items()
-        if settings.get(key) and (stage.scores or not scored)
+        if key in settings.further and (stage.scores or not scored)
     }

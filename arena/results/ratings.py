@@ -200,7 +200,7 @@ def leaderboard_of(
     judged_by_several = verdicts if verdicts is not None and len(verdicts.judges) > 1 else None
     retrieval, citations = _documents(data, samples.get(Task.RELEVANCE, ()), settings)
     exam, nuggets = _exam(store, name, settings, samples), _nuggets(store, name, settings)
-    further = further_results(store, name, settings.raw)
+    further = further_results(store, name, settings)
     gaps = {"pairwise": wanted.table.gaps()} if len(wanted.table) else {}
     if Task.CRITERIA in outcomes:
         gaps["criteria"] = gaps_of(

@@ -7,9 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from typing import Any
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from arena.config.settings import StoredAgent, StoredSettings
@@ -25,28 +23,7 @@ NOT_ASKED = "not asked"
 """Used as a cause if the agent has not been asked yet, or if its answer came after the tournament's last run."""
 
 
-class Declared(Struct, frozen=True):
-    """An agent that the tournament asks.
-
-    Attributes:
-        identity: hash of everything that affects its replies, except the query.
-        settings: those fields of its declaration that are stored.
-        notes: remarks for readers of its results.
-        told_id: see ``AgentSpec.told_id``.
-    """
-
-    name: str
-    identity: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    told_id: bool = False
-
-    def asked(self, query: Query) -> AgentQuery:
-        """The query to this agent, as the store identifies it."""
-        return AgentQuery.of(self.identity, query, told_id=self.told_id)
-
-
-def with_replies(data: Dataset, agents: Sequence[Declared], location: str) -> Dataset:
+def with_replies(data: Dataset, agents: Sequence[StoredAgent], location: str) -> Dataset:
     """The dataset from files, with the agents' replies from the store added.
 
     A document keeps its id unless another text already has it; then a hash of the text is appended.
@@ -99,7 +76,7 @@ def owed(store: Store, data: Dataset, settings: StoredSettings) -> dict[str, Cau
     causes_by_agent: dict[str, Causes] = {}
     unanswered_ids = unanswered(data, settings)
     for agent in settings.agents:
-        missing = [_asked(agent, data.queries[query_id]) for query_id in unanswered_ids[agent.name]]
+        missing = [AgentQuery.of(agent, data.queries[query_id]) for query_id in unanswered_ids[agent.name]]
         outcomes = AgentReplies(store).outcomes(missing)
         causes = Counter(outcomes.get(query, NOT_ASKED) for query in missing)
         causes_by_agent[agent.name] = {
@@ -112,7 +89,7 @@ def failures(store: Store, data: Dataset, settings: StoredSettings) -> list[tupl
     """Agent, query_id and failure of every answer that an agent failed to give; arguments as in ``owed``."""
     entries = []
     for agent in settings.agents:
-        asked = {query_id: _asked(agent, query) for query_id, query in data.queries.items()}
+        asked = {query_id: AgentQuery.of(agent, query) for query_id, query in data.queries.items()}
         replies = AgentReplies(store).replies(list(asked.values()))
         for query_id, agent_query in asked.items():
             if isinstance(reply := replies.get(agent_query), AgentFailure):
@@ -120,11 +97,7 @@ def failures(store: Store, data: Dataset, settings: StoredSettings) -> list[tupl
     return entries
 
 
-def _asked(agent: StoredAgent, query: Query) -> AgentQuery:
-    return AgentQuery.of(agent.identity, query, told_id=agent.told_id)
-
-
-def require_fit(data: Dataset, agents: Iterable[Declared]) -> None:
+def require_fit(data: Dataset, agents: Iterable[StoredAgent]) -> None:
     """Check that agents and files do not conflict.
 
     Raises:
@@ -139,8 +112,8 @@ def require_fit(data: Dataset, agents: Iterable[Declared]) -> None:
             raise InputError(f"agents.{agent.name}: the data has answers or documents of an agent of this name already")
 
 
-def _replies(store: Store, agent: Declared, queries: Iterable[Query]) -> list[tuple[Query, AgentReply]]:
-    agent_queries = [(query, agent.asked(query)) for query in queries]
+def _replies(store: Store, agent: StoredAgent, queries: Iterable[Query]) -> list[tuple[Query, AgentReply]]:
+    agent_queries = [(query, AgentQuery.of(agent, query)) for query in queries]
     replies = AgentReplies(store).replies([agent_query for _, agent_query in agent_queries])
     return [
         (query, reply)
@@ -149,7 +122,7 @@ def _replies(store: Store, agent: Declared, queries: Iterable[Query]) -> list[tu
     ]
 
 
-def _answer(query: Query, agent: Declared, reply: AgentReply, names: Mapping[str, str]) -> Answer:
+def _answer(query: Query, agent: StoredAgent, reply: AgentReply, names: Mapping[str, str]) -> Answer:
     """The answer with its costs and citations in the metadata, as in a table of answers."""
     figures = {
         LATENCY: reply.latency_s,
@@ -165,7 +138,7 @@ def _answer(query: Query, agent: Declared, reply: AgentReply, names: Mapping[str
 
 
 def _retrieved(
-    query: Query, agent: Declared, reply: AgentReply, documents: dict[str, Document]
+    query: Query, agent: StoredAgent, reply: AgentReply, documents: dict[str, Document]
 ) -> tuple[list[Retrieved], dict[str, str]]:
     """The retrieved documents, and for each id in the reply the id that it got.
 

@@ -54,7 +54,7 @@ def means_of(store: Store, tournament: str, data: Callable[[], Dataset], *, ever
         table, column = score_table(results.assignments, list(results.banks)), COLUMNS.index("v_strict")
         ends = np.array(table.bounds)[..., column]
         methods.append(Means("v_strict", table.runs, table.topics, table.values[:, :, column], table.gaps, ends))
-    for stage_results in further_results(store, tournament, settings.raw, scored=True).values():
+    for stage_results in further_results(store, tournament, settings, scored=True).values():
         methods += stage_results.means()
     labels = store.outcomes(tournament, Task.RELEVANCE)
     if labels or store.is_labelled(tournament):

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from arena.calibration.methods import Means
 from arena.results.samples import outcomes
-from arena.stages.support import SUPPORT, SupportStage, SupportSubject
+from arena.stages.support import SUPPORT, SupportSection, SupportStage, SupportSubject
 from arena.store import Store
 from judges.types import Judgment, conversations
 from retrieval_eval.scores.citations import OtherMarks, other_marks
@@ -61,7 +61,8 @@ def _wanted(store: Store, tournament: str) -> dict[SupportSubject, int | None]:
 def results(store: Store, tournament: str) -> SupportResults:
     """Support scores of what has been judged so far."""
     data, settings = store.dataset(tournament), store.settings(tournament)
-    which: CitationsChecked = settings.raw[SupportStage.key]["citations"]
+    section: SupportSection = settings.further[SupportStage.key]
+    which = section.citations
     wanted = _wanted(store, tournament)
     answers, unread = {}, dict.fromkeys(data.agents, 0)
     for (query_id, agent), sentences in data.sentences.items():

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from arena.config.declared import stored_declaration
 from arena.config.schema import Config
+from arena.config.settings import StoredAgent
 from arena.data.corpus import ReadCorpus, corpus_of
-from arena.results.replies import Declared
 from arena.run.executors import open_judges
 from arena.store import sqlite_path
 from judges.errors import PROGRESS
@@ -35,7 +34,7 @@ class OpenedAgents(Struct, frozen=True):
     agents: list[Agent]
     judges: dict[str, Judge]
     corpus: ReadCorpus | None
-    declared: list[Declared]
+    declared: list[StoredAgent]
 
     async def close(self) -> None:
         """Close agents and judges."""
@@ -72,11 +71,13 @@ def open_agents(
     for agent in agents if stop is not None else ():
         if lacking := getattr(agent, "lacking", ""):
             PROGRESS.warning("agent %s: %s", agent.name, lacking)
-    return OpenedAgents(agents, judges, corpus, [_declared(agent, specs[agent.name]) for agent in agents])
+    return OpenedAgents(agents, judges, corpus, [_stored(agent, specs[agent.name]) for agent in agents])
 
 
-def _declared(agent: Agent, spec: AgentSpec) -> Declared:
-    return Declared(agent.name, agent.identity, stored_declaration(spec), agent.notes, spec.told_id)
+def _stored(agent: Agent, spec: AgentSpec) -> StoredAgent:
+    return StoredAgent(
+        name=agent.name, identity=agent.identity, settings=spec.stored(), notes=agent.notes, told_id=spec.told_id
+    )
 
 
 def _cache(config: Config) -> Path | None:

@@ -15,10 +15,11 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from arena.config.schema import Config
+from arena.config.settings import StoredAgent
 from arena.data.corpus import ReadCorpus
 from arena.data.dataset import Dataset
 from arena.data.files import load_files
-from arena.results.replies import Declared, require_fit
+from arena.results.replies import require_fit
 from arena.run.agents import OpenedAgents, open_agents
 from arena.run.interrupts import run_to_end, stopping_early
 from arena.run.ledger import Progress, StageSummary, failed
@@ -106,7 +107,7 @@ class AgentsRun(Struct, frozen=True):
     """
 
     agents: dict[str, AgentSummary]
-    declared: list[Declared]
+    declared: list[StoredAgent]
     corpus: ReadCorpus | None = None
     interrupted: bool = False
     retried: bool = False
@@ -387,7 +388,7 @@ class Answers:
         keyed = []
         for want in wants:
             query = self.queries[want.query_id]
-            asked = self._declared[want.item].asked(query)
+            asked = AgentQuery.of(self._declared[want.item], query)
             keyed.append(KeyedWant(want, asked.reply_id, _Request(asked.reply_id, asked, query)))
         return keyed
 

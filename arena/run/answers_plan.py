@@ -66,7 +66,7 @@ def plan_agents(
     if data.has_messages:
         require_messages(config.agents)
     opened, queries = opened or open_agents(config), list(data.queries.values())
-    wanted = {agent.name: [agent.asked(query) for query in queries] for agent in opened.declared}
+    wanted = {agent.name: [AgentQuery.of(agent, query) for query in queries] for agent in opened.declared}
     outcomes = _outcomes(config, [query for agent_queries in wanted.values() for query in agent_queries])
     documents = () if opened.corpus is None else opened.corpus.documents
     texts = [text for query in queries for text in (query.text, *(each.text for each in query.messages))]

@@ -7,13 +7,12 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
-from arena.config.declared import deciding
 from arena.config.schema import Config
-from arena.config.settings import StoredSettings
+from arena.config.settings import StoredAgent, StoredSettings
 from arena.data.dataset import Dataset
 from arena.data.files import load_files, with_qrels, with_references, with_runs
 from arena.data.warnings import notes_of
@@ -36,10 +35,8 @@ from retrieval_eval.agents.spec import uses_corpus
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from arena.results.replies import Declared
 
-
-def load_data(config: Config, agents: Sequence[Declared] | None = None, files: Dataset | None = None) -> Dataset:
+def load_data(config: Config, agents: Sequence[StoredAgent] | None = None, files: Dataset | None = None) -> Dataset:
     """The data of a tournament: its files, and the stored replies of its agents.
 
     Args:
@@ -78,7 +75,7 @@ def _run_depth(config: Config) -> int | None:
     return max(depths)
 
 
-def declared_agents(config: Config) -> list[Declared]:
+def declared_agents(config: Config) -> list[StoredAgent]:
     """The agents of a configuration, as the store identifies them; opens them to find out."""
     if not config.agents:
         return []
@@ -107,7 +104,7 @@ def run(
     progress: Progress,
     *,
     data: Dataset | None = None,
-    agents: Sequence[Declared] | None = None,
+    agents: Sequence[StoredAgent] | None = None,
     only: Sequence[Task] | None = None,
     retry_failed: bool = False,
     trace: Callable[[CallTrace], None] | None = None,
@@ -143,7 +140,7 @@ def run(
 
         check_measures(config.retrieval.measures, data)
     asked = [task for task in stages.tasks if only is None or task in only]
-    settings = StoredSettings(stored_settings(stages, agents))
+    settings = stored_settings(stages, agents)
     stop = Stop()
     judges = open_judges(config, stop, trace)
     store = Store.create(config.store)
@@ -209,18 +206,19 @@ async def _judge(engine: Engine, begun: Begun, lookup: Lookup, stop: Stop) -> Ru
     return RunSummary(engine.ledger.stages, summaries, stopped_lines(judges), retried=lookup.retry_failed)
 
 
-def stored_settings(stages: TournamentStages, agents: Sequence[Declared] = ()) -> dict[str, Any]:
-    """The settings that decide results, as the store records them; without paths, addresses or variable names."""
+def stored_settings(stages: TournamentStages, agents: Sequence[StoredAgent] = ()) -> StoredSettings:
+    """The settings that decide results, as the store records them."""
     config = stages.config
+    used = {name: config.judges[name] for name in config.judges_in_use()}
     settings = stages.settings() | config.model_dump(mode="json", include={"ratings"})
-    settings["judges"] = {name: deciding(config.judges[name]) for name in config.judges_in_use()}
+    settings["judges"] = {name: judge.stored() for name, judge in used.items()}
     if config.card is not None:
-        settings["card"] = config.card.settings()
-    families = {name: family for name in config.judges_in_use() if (family := config.judges[name].family) is not None}
+        settings["card"] = config.card.stored()
+    families = {name: judge.family for name, judge in used.items() if judge.family is not None}
     if families or config.families:
         settings["families"] = {"judges": families, "agents": config.families}
     if agents:
-        settings["agents"] = [asdict(agent) for agent in agents]
+        settings["agents"] = [agent.model_dump(mode="json") for agent in agents]
     if stages.data.left_out:
         settings["left_out"] = stages.data.left_out
-    return settings
+    return StoredSettings.model_validate(settings)

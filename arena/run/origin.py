@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from arena.config.declared import deciding, stored_declaration
 from arena.config.schema import Config
 from arena.data.files import load_files
 from arena.run.recorder import answer_digests, origin_of, query_digests
@@ -95,7 +94,7 @@ def _differences(
     changed = sum(described["queries"].get(query_id) != digest for query_id, digest in stored.items())
     gone += [_counted(changed)] if changed else []
     judges, used = (subject.get("settings") or {}).get("judges", {}), config.judges_in_use()
-    gone += [f"judge {name!r}" for name in judges if name not in used or deciding(config.judges[name]) != judges[name]]
+    gone += [f"judge {name!r}" for name in judges if name not in used or config.judges[name].stored() != judges[name]]
     gone += _changed_agents(config, (subject.get("settings") or {}).get("agents", ()))
     added = [f"agent {agent!r}" for agent in sorted(described["agents"].difference(subject["agents"]))]
     more = len(described["queries"].keys() - stored.keys())
@@ -108,7 +107,7 @@ def _changed_agents(config: Config, stored: Collection[Mapping[str, Any]]) -> li
     return [
         f"settings of agent {agent['name']!r}"
         for agent in stored
-        if agent["name"] in specs and stored_declaration(specs[agent["name"]]) != agent.get("settings", {})
+        if agent["name"] in specs and specs[agent["name"]].stored() != agent.get("settings", {})
     ]
 
 

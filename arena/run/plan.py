@@ -151,7 +151,7 @@ def _plan_tournament(config: Config, opened: OpenedAgents | None) -> Plan:
         settings = stored_settings(stages, () if opened is None else opened.declared)
         planner = Planner(stages, _specs(config), store)
         if store is not None and config.name in store.tournaments() and (providers := planner.opened()) is not None:
-            made = made_from(config, settings, data.digest(), providers)
+            made = made_from(config, settings.raw, data.digest(), providers)
             planner.assigned = Assigned(store, config.name, made, stages.leads_on)
         for stage in stages.stages:
             planner.walk(want for query_id in data.queries for want in stages.first(stage, query_id).ready)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
@@ -133,6 +135,11 @@ class Stage:
     def stand_in(self, want: Wanted, prompt: Prompt) -> Result | None:  # noqa: ARG002
         """A plausible result, so that plans can count what follows from it; ``None`` if nothing does."""
         return None
+
+
+def file_digest(path: Path) -> str:
+    """Stands in stored settings for a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
 
 
 class TournamentStage(Stage):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from arena.config.judging import CriteriaSection
 from arena.config.schema import Config
@@ -110,15 +109,6 @@ class CriteriaStage(TournamentStage):
             raise ConfigError(
                 f"criteria.prompt: {name!r} lacks {{{{ query.reference }}}}, which {criterion.name!r} needs"
             )
-
-    def settings(self) -> dict[str, Any]:
-        """Omits empty ``needs``, which earlier stores do not have."""
-        settings = super().settings()
-        if isinstance(settings["names"], dict):
-            for criterion in settings["names"].values():
-                if isinstance(criterion, dict) and not criterion["needs"]:
-                    del criterion["needs"]
-        return settings
 
     def assumptions(self) -> Iterator[str]:
         """Notes on answers that some criterion cannot grade."""

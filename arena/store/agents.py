@@ -23,6 +23,7 @@ from judges.types import Query, Usage
 from retrieval_eval.agents.types import AgentFailure, AgentReply, ReplyOrFailure, RetrievedText
 
 if TYPE_CHECKING:
+    from arena.config.settings import StoredAgent
     from arena.store.database import Database
 
 ANSWERED = "answered"
@@ -46,9 +47,9 @@ class AgentQuery(Struct, frozen=True):
     query_id: str = ""
 
     @staticmethod
-    def of(identity: str, query: Query, *, told_id: bool) -> AgentQuery:
+    def of(agent: StoredAgent, query: Query) -> AgentQuery:
         """Build the key of a query from everything that the agent receives."""
-        return AgentQuery(identity, query.thread, query.query_id if told_id else "")
+        return AgentQuery(agent.identity, query.thread, query.query_id if agent.told_id else "")
 
     @property
     def reply_id(self) -> str:

@@ -12,11 +12,11 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from arena.config.settings import Combine
 from arena.ratings.games import GameVerdict
 from arena.store import Result, Wanted
 from arena.store.subjects import GameSubject
 from judges.errors import RETRIED_NEXT_RUN
+from judges.spec import Combine
 from judges.types import GAME_OUTCOMES, LABEL, GameOutcome, JudgeFailure, Judgment, Outcome, Verdict
 
 LabelResults: TypeAlias = dict[tuple[str, str], Result | None]

@@ -6,7 +6,6 @@ settings, plus its wants: the judgments that it needs. Each want links to its ju
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
@@ -291,7 +290,7 @@ class Store(Database):
 
     def rated_tournaments(self) -> list[str]:
         """Names of the tournaments, oldest first, without those that only generate queries."""
-        return [name for name in self.tournaments() if not self.settings(name).of_queries]
+        return [name for name in self.tournaments() if self.settings(name).synth is None]
 
     def only_tournament(self) -> str:
         """The name of the store's one tournament.
@@ -317,7 +316,7 @@ class Store(Database):
             rows = TOURNAMENT.c
             begun = select(rows.settings).where(rows.name == name, rows.data_digest != NOT_BEGUN)
             stored = connection.execute(begun).scalar()
-            settings = None if stored is None else StoredSettings(json.loads(stored))
+            settings = None if stored is None else StoredSettings.model_validate_json(stored)
         if settings is None:
             raise InputError(
                 f"{self.location}: no tournament named {name!r}; there are {', '.join(self.tournaments()) or 'none'}"

@@ -22,7 +22,6 @@ from arena.boards.ratings import RatedBoard
 from arena.boards.report import TournamentReport, tournament_report
 from arena.boards.wins import Wins
 from arena.calibration.comparison import Settings
-from arena.config.ratings import RatingsSection
 from arena.config.settings import StoredSettings
 from arena.present.blocks import Board
 from arena.ratings.games import GameVerdict, as_games, reconcile
@@ -185,7 +184,7 @@ def _report(seen: Seen, rated: RatedTable) -> TournamentReport:
         {},
         {Task.PAIRWISE: Coverage(number, number, 0, 0, 0)},
         {},
-        StoredSettings({"ratings": RatingsSection().model_dump(mode="json"), "judges": {}}),
+        StoredSettings(),
     )
     pairs = pair_results(reconcile(verdicts) if seen.count.folds else as_games(verdicts))
     return TournamentReport(

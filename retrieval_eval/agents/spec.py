@@ -124,23 +124,18 @@ class MappingSpec(Section):
         return self
 
 
-class AgentSpec(Section):
-    """One entry under ``agents:``, a system to compare."""
+class AgentSettings(Section):
+    """What of an agent's declaration results keep."""
 
     kind: AgentKind
     """``rag``, ``fusion``, ``baseline``, ``endpoint``, ``http``, ``python`` or ``file``: see [agents](agents.md)."""
     version: str = ""
     """Change it when the system behind the address changes, so that it is asked again. ``python``: also when a part of
     the function changes that [cannot be read](judges.md#functions)."""
-
     generator: str | None = None
     """The judge that writes answers. ``rag``, ``fusion``: by default ``extractive``, which picks sentences."""
-    prompt: PromptName | None = None
-    """``rag``, ``fusion``, ``baseline``: a packaged prompt, or the path of your own."""
     retriever: Literal["bm25", "dense", "hybrid"] = "bm25"
     """``bm25``, ``dense``, or ``hybrid``, which merges both by reciprocal rank."""
-    embeddings: EmbeddingsSpec = EmbeddingsSpec()
-    """``dense``, ``hybrid``: what turns texts into vectors."""
     depth: Count = 10
     """Documents to retrieve and record."""
     passages: Count = 5
@@ -149,16 +144,27 @@ class AgentSpec(Section):
     """The constant of reciprocal rank fusion."""
     queries: Count = 4
     """``fusion``: number of further queries."""
-    queries_prompt: PromptName = "fusion_queries"
-    """``fusion``: the prompt that asks for further queries."""
-
     ask: Literal["article", "page", "answer"] | None = None
     """``baseline``: what the model writes: an ``article``, a ``page`` or an ``answer``."""
-
-    base_url: Address | None = None
-    """``endpoint``: the address before ``/chat/completions``."""
     model: str = ""
     """``endpoint``: the model's name."""
+
+    def stored(self) -> dict[str, Any]:
+        """These fields as JSON, without default values."""
+        return self.model_dump(mode="json", include=set(AgentSettings.model_fields), exclude_defaults=True)
+
+
+class AgentSpec(AgentSettings):
+    """One entry under ``agents:``, a system to compare."""
+
+    prompt: PromptName | None = None
+    """``rag``, ``fusion``, ``baseline``: a packaged prompt, or the path of your own."""
+    embeddings: EmbeddingsSpec = EmbeddingsSpec()
+    """``dense``, ``hybrid``: what turns texts into vectors."""
+    queries_prompt: PromptName = "fusion_queries"
+    """``fusion``: the prompt that asks for further queries."""
+    base_url: Address | None = None
+    """``endpoint``: the address before ``/chat/completions``."""
     api_key_env: Variable | None = None
     """``endpoint``: the environment variable that holds the key."""
     url: Address | None = None
@@ -177,10 +183,8 @@ class AgentSpec(Section):
     """Attempts of one request."""
     concurrency: Count = 4
     """Requests at once."""
-
     function: Named | None = None
     """``python``: ``module:function`` or ``file.py:function``, called with a query."""
-
     answers: RelativePath | None = None
     """``file``: a table ``qid, answer``, with ``agent`` if it holds several."""
     documents: RelativePath | None = None

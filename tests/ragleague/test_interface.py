@@ -117,7 +117,7 @@ def test_two_agents_are_compared_as_by_the_command(board: rl.Board, demo: Path, 
 
 
 def test_a_wrong_table_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(rl.InputError, match="unknown setting 'sed'; did you mean 'seed'"):
+    with pytest.raises(rl.InputError, match="unknown key 'sed'; did you mean 'seed'"):
         rl.rate([], sed=1)
     verdicts = [{"agent_a": "a", "agent_b": "b", "verdict": "A"}]
     frame = pd.DataFrame([("a", "b", "A"), ("a", "b", "Z")], columns=["agent_a", "agent_b", "verdict"])
@@ -263,8 +263,8 @@ ANSWERS = {name: [{"question": "Why?", "answer": name}] for name in "xy"}
     ("call", "said"),
     [
         (lambda _: rl.rate(VERDICTS, bootstrap="x"), "rate.bootstrap: must be a whole number, not 'x'"),
-        (lambda _: rl.rate(VERDICTS, level=95), "ratings: level must be between 0 and 1, not 95.0"),
-        (lambda _: rl.rate(VERDICTS, initial=float("nan")), "ratings: initial must be a finite number, not nan"),
+        (lambda _: rl.rate(VERDICTS, level=95), "rate.level: must be less than 1, not 95"),
+        (lambda _: rl.rate(VERDICTS, initial=float("nan")), "rate.initial: must be a finite number, not nan"),
         (lambda _: rl.rate(VERDICTS, columns=["verdict"]), "columns: must be a section, such as .*, not .'verdict'."),
         (lambda _: rl.rate(VERDICTS, covariates="length"), "covariates: must be a list, such as .*, not 'length'"),
         (lambda _: rl.rate([1, 2]), "verdicts: give a frame, dictionaries or a file, and not int"),

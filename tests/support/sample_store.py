@@ -32,7 +32,7 @@ SCALE = {"not relevant": 0, "somewhat relevant": 1, "very relevant": 2}
 
 SETTINGS: dict[str, Any] = {
     "judges": {"strict": {"provider": "openai", "model": "judge-1", "temperature": 0.0}},
-    "retrieval": {"judge": "strict", "prompt": "reasoner@1", "depth": None, "scale": SCALE},
+    "retrieval": {"judge": ["strict"], "prompt": "reasoner@1", "depth": None, "scale": SCALE},
     "pairwise": {
         "judges": ["strict"],
         "both_orders": True,

@@ -209,6 +209,7 @@ def test_where_every_judgment_failed_the_pages_say_so_and_nothing_breaks(here: P
     assert "Judges come first: `ragleague run` asks them." in shown(page("vote"))
     assert "Add this to the tournament's YAML file" not in shown(page("vote")), "which has it"
     assert "Add this to the tournament's YAML file" in shown(page("assess"))
+    assert "Add this to the tournament's YAML file" in shown(page("grade")), "its section is empty"
     overview = shown(page("leaderboard"))
     assert "Not enough verdicts to rate" in overview or "No verdicts yet" in overview
     assert "24 failed" in overview

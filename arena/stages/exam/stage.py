@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from arena.config.judging import ExamSection
 from arena.config.schema import Config
 from arena.data.dataset import Dataset
-from arena.stages.base import Release, TournamentStage
+from arena.stages.base import Release, TournamentStage, file_digest
 from arena.stages.exam.bank import Material, kept_bank, load_bank, material, subtopics, written_items
 from arena.stages.labels import RelevanceLabels
 from arena.store import Result, Store, Wanted
@@ -110,7 +110,7 @@ class ExamStage(TournamentStage):
         """Read how the last run grouped items into calls, if ``items_per_call`` is unchanged."""
         size = self.section.items_per_call
         before = store.settings(tournament).exam if size > 1 else None
-        if before is not None and before.section.items_per_call == size:
+        if before is not None and before.items_per_call == size:
             for want, _ in store.wanted(tournament, Task.GRADING):
                 self._earlier.setdefault(want.query_id, {})[GradedSubject.of(want).by] = None
 
@@ -210,9 +210,11 @@ class ExamStage(TournamentStage):
             mode="json",
             exclude={"bank": True, "prompt": True, "check_prompt": True, "generate": {"subtopics", "prompt"}},
         )
-        gold = self.section.grading == "extraction_words"
-        bank = kept_bank(self.bank, gold=gold) if self.bank is not None else None
-        return settings | {"prompts": self.prompt_names(), "bank": bank}
+        settings["prompts"] = self.prompt_names()
+        if self.bank is not None and self.section.bank is not None:
+            gold = self.section.grading == "extraction_words"
+            settings |= {"bank": file_digest(self.section.bank), "content": kept_bank(self.bank, gold=gold)}
+        return settings
 
     @property
     def _per_query(self) -> int:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from arena.config.judging import NuggetAssignmentSection, NuggetsSection
 from arena.data.dataset import Dataset
+from arena.stages.base import file_digest
 from judges.errors import ConfigError, DataError
 from judges.types import Judgment, Task
 from retrieval_eval.nuggets.files import read_banks
@@ -52,7 +52,7 @@ def nugget_settings(section: NuggetsSection, prompts: Mapping[str, str]) -> dict
     if section.create is not None:
         settings["create"] |= {"prompt": prompts[Task.NUGGETS], "importance_prompt": prompts[Task.IMPORTANCE]}
     if section.bank is not None:
-        settings["bank"] = hashlib.sha256(section.bank.read_bytes()).hexdigest()[:12]
+        settings["bank"] = file_digest(section.bank)
     return settings
 
 

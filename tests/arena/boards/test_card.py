@@ -165,7 +165,9 @@ def findings(folder: Path) -> list[str]:
 
 def test_a_card_is_bound_to_model_prompt_and_parameters_and_to_nothing_else() -> None:
     def bound(**changed: Any) -> str:
-        return bound_to(StoredSettings({**SETTINGS, "prompts": {"pairwise": "1"}, **changed}), "strict", VERDICT)
+        return bound_to(
+            StoredSettings.model_validate({**SETTINGS, "prompts": {"pairwise": "1"}, **changed}), "strict", VERDICT
+        )
 
     known = bound()
     assert known
@@ -182,18 +184,18 @@ def test_a_card_is_bound_to_model_prompt_and_parameters_and_to_nothing_else() ->
 
 def test_whatever_people_judge_can_have_a_card() -> None:
     for kind in KINDS.values():
-        bound_to(StoredSettings(SETTINGS), "strict", kind)
-        held = StoredSettings({**SETTINGS, "card": {"required": []}})
+        bound_to(StoredSettings.model_validate(SETTINGS), "strict", kind)
+        held = StoredSettings.model_validate({**SETTINGS, "card": {"cards": []}})
         assert len(lacking_cards(held, kind, date(2030, 1, 1))) == 1
 
 
 def test_every_level_needs_its_own_card_and_exams_have_none() -> None:
-    section = {"required": [], "epsilon": 0.1}
-    settings = StoredSettings({**SETTINGS, "card": section, "exam": {"judge": "strict"}})
+    section = {"cards": [], "epsilon": 0.1}
+    settings = StoredSettings.model_validate({**SETTINGS, "card": section, "exam": {"judge": "strict", "bank": "a1b2"}})
     today = date(2030, 1, 1)
     assert lacking_cards(settings, RELEVANCE, today) == ["strict has no card for labels"]
     assert lacking_cards(settings, None, today) == [NO_CARD]
-    assert lacking_cards(StoredSettings(SETTINGS), None, today) == []
+    assert lacking_cards(StoredSettings.model_validate(SETTINGS), None, today) == []
     card = {"judge": "strict", "level": "criteria", "bound_to": bound_to(settings, "strict", CRITERIA)}
     for verdict, expires, epsilon, lacking in (
         ("yes", "2030-01-01", "0.1", []),
@@ -202,7 +204,7 @@ def test_every_level_needs_its_own_card_and_exams_have_none() -> None:
         ("yes", "2030-01-01", "0.3", ["the card of strict for criteria allows an epsilon of 0.3, more than 0.1"]),
     ):
         given = {**card, "verdict": verdict, "expires": expires, "epsilon": epsilon}
-        held = StoredSettings({**SETTINGS, "card": {**section, "required": [given]}})
+        held = StoredSettings.model_validate({**SETTINGS, "card": {**section, "cards": [given]}})
         assert lacking_cards(held, CRITERIA, today) == lacking
 
 

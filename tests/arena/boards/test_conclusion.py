@@ -61,7 +61,7 @@ def test_judges_that_only_compare_words_take_the_headline_and_nobody_leads() -> 
     games = {"pairwise": {"judges": ["words"]}}
 
     def of(settings: dict[str, Any]) -> Conclusion:
-        return conclude_board(Leaderboard("t", ratings, {}, {}, {}, {}, StoredSettings(settings)))
+        return conclude_board(Leaderboard("t", ratings, {}, {}, {}, {}, StoredSettings.model_validate(settings)))
 
     found = of({"judges": words})
     assert (found.headline, found.standing, found.top) == ("No language model judged these games", "none", ())
@@ -140,7 +140,9 @@ def test_where_quality_ties_the_cheaper_and_the_faster_are_named() -> None:
         for agent, (latency, cost) in took.items()
     }
     costs = cost_board(Dataset(queries, {}, answers), ratings.agents, {})
-    sentence = conclude_board(Leaderboard("t", ratings, {}, {}, {}, {}, StoredSettings({}), costs=costs)).sentence
+    sentence = conclude_board(
+        Leaderboard("t", ratings, {}, {}, {}, {}, StoredSettings.model_validate({}), costs=costs)
+    ).sentence
     assert sentence.endswith("; of these two is the fastest (500 ms) and one is the cheapest ($0.010 a query).")
     points, taken = {"one": (9.0, 2.0), "two": (9.0, 3.0)}, {"one": (2.0,) * 8, "two": (3.0,) * 8}
     prices = {price: Front(price, points, ("one",), taken, tuple(range(8))) for price in (LATENCY, COST)}

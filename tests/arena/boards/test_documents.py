@@ -21,7 +21,7 @@ from tests.support.llm_server import LLMServer
 from tests.support.tournaments import configured, write_data
 from tests.support.tournaments import run as run_quietly
 
-SETTINGS: dict[str, Any] = {"ratings": {"bootstrap": {"samples": 100}}, "retrieval": {"depth": 9}}
+SETTINGS: dict[str, Any] = {"ratings": {"bootstrap": {"samples": 100}}, "retrieval": {"judge": ["j"], "depth": 9}}
 QUERIES = ("q1", "q2", "q3")
 
 
@@ -58,7 +58,11 @@ LABELS = [said(2), said(0, doc="d2"), said(1, query="q2"), said(0, query="q2", d
 
 
 def board(*labels: tuple[Wanted, Result | None], qrels: Any = None, **settings: Any) -> RetrievalBoard:
-    found = retrieval_board(data(qrels), labels, StoredSettings(SETTINGS | {"retrieval": {"depth": 9, **settings}}))
+    found = retrieval_board(
+        data(qrels),
+        labels,
+        StoredSettings.model_validate(SETTINGS | {"retrieval": {**SETTINGS["retrieval"], **settings}}),
+    )
     assert found is not None
     return found
 
@@ -75,7 +79,9 @@ def test_a_query_on_which_an_agent_failed_is_in_none_of_its_scores() -> None:
     answers = {key: answer for key, answer in whole.answers.items() if key != ("q2", "bad")}
     retrieved = {"q1": whole.retrieved["q1"]}
     agents = [{"name": name, "identity": name} for name in ("bad", "good")]
-    settings = StoredSettings(SETTINGS | {"agents": agents, "retrieval": {"measures": ["RR@5"]}})
+    settings = StoredSettings.model_validate(
+        SETTINGS | {"agents": agents, "retrieval": {"judge": ["j"], "measures": ["RR@5"]}}
+    )
     people = {"q1": {"d1": 0, "d2": 1}, "q2": {"d1": 1}}
     failed = replace(whole, answers=answers, retrieved=retrieved, qrels=people)
     found = retrieval_board(failed, LABELS, settings)
@@ -107,7 +113,7 @@ def test_without_any_label_there_are_no_scores_and_no_error() -> None:
     assert [own.measures[agent]["nDCG@10"].value for agent in ("good", "bad")] == [None, None]
     assert own.metrics.gaps.of("good") == (2, 2)
     assert (found.judges["j"].distribution.left, found.judges["j"].distribution.failed) == (1, 1)
-    assert retrieval_board(data(), [], StoredSettings(SETTINGS)) is None
+    assert retrieval_board(data(), [], StoredSettings.model_validate(SETTINGS)) is None
 
 
 def test_depth_cuts_what_an_agent_retrieved() -> None:
@@ -140,7 +146,7 @@ def test_people_s_labels_of_passages_of_answers_are_no_documents_that_somebody_m
     with_passages = {"q1": {**documents["q1"], "q1/good#1": 3}, "q2": documents["q2"], "q3": {"q3/shy#1": 1}}
     one, other = (Retrieval(board(*LABELS, qrels=own)).json() for own in (with_passages, documents))
     assert one == other
-    assert retrieval_board(data({"q1": {"q1/good#1": 3}}), [], StoredSettings(SETTINGS)) is None
+    assert retrieval_board(data({"q1": {"q1/good#1": 3}}), [], StoredSettings.model_validate(SETTINGS)) is None
     of_a_document = {"q1": {**documents["q1"], "q9/good#1": 3}, "q2": documents["q2"]}
     assert board(*LABELS, qrels=of_a_document) != board(*LABELS, qrels=documents)
 
@@ -157,7 +163,7 @@ def test_several_judges_are_combined_and_compared() -> None:
 def test_documents_that_all_agents_were_given_are_nobody_s_retrieval() -> None:
     shared = Dataset({"q1": Query("q1", "q1")}, {"d1": Document("d1", "d1")}, {("q1", "x"): Answer("q1", "x", "so")},
                      {"q1": (Retrieved("q1", "d1", "", 1),)})  # fmt: skip
-    found = retrieval_board(shared, [said(2)], StoredSettings(SETTINGS))
+    found = retrieval_board(shared, [said(2)], StoredSettings.model_validate(SETTINGS))
     assert found is not None
     assert (found.scores, found.without_documents) == ({}, ("x",))
 

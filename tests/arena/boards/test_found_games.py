@@ -198,7 +198,7 @@ def test_documents_shown_are_those_of_the_judge_s_prompt(tmp_path: Path, thresho
     for (want, result), record in zip(games[::2], game_records(games, "tie"), strict=True):
         prompt = stages.prompt(want)
         assert prompt is not None
-        found = documents_of(record, data, labels, StoredSettings({**SETTINGS, **sections}))
+        found = documents_of(record, data, labels, StoredSettings.model_validate({**SETTINGS, **sections}))
         seen = [entry.document.doc_id for entry in found if entry.shown]
         same = result is not None and result.judgment_id == IDENTICAL
         assert seen == ([] if same else [entry.document.doc_id for entry in prompt.inputs.documents])
@@ -210,7 +210,7 @@ def test_documents_shown_are_those_of_the_judge_s_prompt(tmp_path: Path, thresho
 def test_without_labels_every_retrieved_document_is_shown(tmp_path: Path) -> None:
     with closing(Store.open(str(write_store(tmp_path / "s.db", queries=2)))) as store:
         data, games = store.dataset("sample"), game_records(store.outcomes("sample", Task.PAIRWISE), "tie")
-    found = documents_of(games[-1], data, {}, StoredSettings({**SETTINGS, "retrieval": None}))
+    found = documents_of(games[-1], data, {}, StoredSettings.model_validate({**SETTINGS, "retrieval": None}))
     assert len(found) == 3
     assert all(entry.shown for entry in found)
 

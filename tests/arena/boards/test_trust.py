@@ -73,7 +73,9 @@ def board(verdicts: Iterator[GameVerdict], **parts: Any) -> Leaderboard:
     usual = {(f"q{query}", agent): length for query in range(200) for agent, length in LENGTHS.items()}
     ratings = rate(list(verdicts), settings, lengths=parts.pop("lengths", usual))
     covered = {Task.PAIRWISE: Coverage(100, 99, 1, 0, 0)}
-    return Leaderboard("t", ratings, {}, {}, covered, {}, StoredSettings(SETTINGS | parts.pop("settings", {})), **parts)
+    return Leaderboard(
+        "t", ratings, {}, {}, covered, {}, StoredSettings.model_validate(SETTINGS | parts.pop("settings", {})), **parts
+    )
 
 
 def found(leaderboard: Leaderboard) -> dict[str, Check]:
@@ -136,7 +138,7 @@ def test_nobody_is_told_to_judge_both_orders_of_games_that_were() -> None:
     assert one["No favour for the place shown"].remedy.startswith("Judge every game in both orders")
     assert "pairwise.both_orders" not in both["Agreement of both orders"].remedy
     assert one["Agreement of both orders"].remedy.startswith("Set pairwise.both_orders")
-    incomplete = found(board(iter(whole[1:]), settings={"pairwise": {"judges": [], "both_orders": True}}))
+    incomplete = found(board(iter(whole[1:]), settings={"pairwise": {"judges": ["judge"], "both_orders": True}}))
     assert incomplete["No favour for the place shown"].remedy.startswith("Run again, with --retry-failed")
     assert one["Robust to a few queries"].finding.startswith("Place or strength? The bar")
 
@@ -205,7 +207,7 @@ def test_a_lead_that_one_query_carries_fails() -> None:
     even = [GameVerdict(f"q{q}", a, b, odd if q % 2 else own, "j") for q in range(21) for a, b, own, odd in sides]
     settings = RatingSettings(bootstrap=50, tournaments=5)
     covered = {Task.PAIRWISE: Coverage(21, 21, 0, 0, 0)}
-    leaderboard = Leaderboard("t", rate(even, settings), {}, {}, covered, {}, StoredSettings(SETTINGS))
+    leaderboard = Leaderboard("t", rate(even, settings), {}, {}, covered, {}, StoredSettings.model_validate(SETTINGS))
     assert found(leaderboard)["Robust to a few queries"].status == "failed"
 
 

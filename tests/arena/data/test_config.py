@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from arena.config.schema import Config, load_config
 from arena.config.settings import StoredSettings
+from arena.data.dataset import Dataset
 from arena.data.kinds import CRITERIA
 from arena.demo import copy_demo
+from arena.run.judging import stored_settings
+from arena.stages.together import TournamentStages
 from judges.errors import ConfigError
 from judges.prompts.tasks import ANCHORED_CRITERIA, Criterion
 
@@ -60,6 +64,24 @@ def test_every_stage_is_optional_but_data(tmp_path: Path) -> None:
     assert (config.retrieval, config.pairwise, config.criteria, config.judges_in_use()) == (None, None, None, [])
 
 
+def test_a_tournament_is_stored_and_read_back_in_the_sections_of_its_file(tmp_path: Path) -> None:
+    config = load_config(put(tmp_path, FULL.replace("prompts/mine.yaml", "reasoner")))
+    stored = stored_settings(TournamentStages(config, Dataset({})))
+    text = json.dumps(stored.raw)
+    read = StoredSettings.model_validate_json(text)
+    assert read == stored
+    assert read.raw == json.loads(text)
+    assert (read.ratings, read.card) == (config.ratings, None)
+    for key in ("pairwise", "criteria"):
+        declared, section = getattr(config, key), getattr(read, key)
+        assert section == declared.model_copy(
+            update={"prompt": f"{declared.prompt}@{section.prompt.partition('@')[2]}"}
+        )
+    assert [judge.model for judge in read.judges.values()] == ["gpt-x", "claude-x", ""]
+    assert str(tmp_path) not in text
+    assert "concurrency" not in text
+
+
 def test_criteria_may_say_what_each_grade_means(tmp_path: Path) -> None:
     criteria = "criteria: {judge: second, scale: [0, 1], names: {tone: {levels: {1: friendly, 0: rude}}, depth: deep}}"
     own = load_config(
@@ -71,7 +93,7 @@ def test_criteria_may_say_what_each_grade_means(tmp_path: Path) -> None:
     form = CRITERIA.form
     assert form is not None
     assert form.rows is not None
-    rows = form.rows(StoredSettings({"criteria": kept}))
+    rows = form.rows(StoredSettings.model_validate({"criteria": kept}))
     assert rows == {"tone": "tone: 0: rude; 1: friendly", "depth": "depth: deep"}
     packaged = load_config(put(tmp_path, FULL.replace("scale: [1, 5], names: [tone, depth]", "names: anchored")))
     assert packaged.criteria is not None

@@ -253,7 +253,7 @@ def test_what_a_file_says_of_other_texts_is_counted_and_left_out() -> None:
 
 
 def test_the_rubric_is_the_judges_own() -> None:
-    named = StoredSettings({"criteria": {"names": ["clear", "true"], "scale": [1, 5]}})
+    named = StoredSettings.model_validate({"criteria": {"judge": "j", "names": ["clear", "true"], "scale": [1, 5]}})
     form = CRITERIA.form
     assert form is not None
     assert form.rows is not None

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from msgspec import structs, to_builtins
 
+from arena.config.ratings import RatingOptions
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.elo import elo
 from arena.ratings.games import GameVerdict, as_games
@@ -17,6 +18,7 @@ from arena.ratings.pairs import from_win_matrix
 from arena.ratings.rate import notes, rate, rate_games
 from arena.ratings.results import Ratings, RatingSettings
 from judges.errors import InputError
+from judges.sections import argument
 from judges.types import Verdict
 
 DATA = Path(os.environ.get("RAGLEAGUE_SHARED", Path(__file__).parents[3] / ".." / "shared")) / "data"
@@ -196,7 +198,7 @@ def test_fractions_of_games_have_no_elo_rating() -> None:
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"k": 0.0}, "k must be more than 0, not 0.0"),
+        ({"k": 0.0}, "k: must be more than 0, not 0.0"),
         ({"bootstrap": -1}, "bootstrap"),
         ({"ties": "ignore"}, "ties"),
         ({"win_and_tie": "loss"}, "win_and_tie"),
@@ -207,7 +209,7 @@ def test_fractions_of_games_have_no_elo_rating() -> None:
 )
 def test_settings_that_make_no_sense_are_refused(setting: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        RatingSettings(**setting)
+        argument("rate", RatingOptions, setting)
 
 
 def test_an_unknown_anchor_is_refused_with_the_names_to_choose_from() -> None:

@@ -108,7 +108,7 @@ def test_the_same_word_of_the_same_thing_stands_in_each_tournament(kept: Annotat
 
 def test_what_was_said_outlives_another_run(kept: Annotations, store: Store) -> None:
     kept.add([SAID])
-    store.begin("one", {"k": 2}, Dataset({"q2": Query("q2", "how?")}), [])
+    store.begin("one", {"left_out": 2}, Dataset({"q2": Query("q2", "how?")}), [])
     assert kept.latest() == [SAID]
 
 

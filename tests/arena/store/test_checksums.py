@@ -31,7 +31,7 @@ FURTHER = replace(LABEL, item="d2")
 @pytest.fixture
 def store(store_location: str) -> Iterator[Store]:
     with closing(Store.create(store_location)) as made:
-        made.begin("t", {"a": 1}, DATA, [LABEL, FURTHER])
+        made.begin("t", {"left_out": 1}, DATA, [LABEL, FURTHER])
         save(made, JUDGMENT, replace(JUDGMENT, judgment_id="2"))
         made.assign("t", [(LABEL, JUDGMENT.judgment_id), (FURTHER, "2")])
         yield made
@@ -63,7 +63,7 @@ def test_a_changed_byte_takes_no_game_away_without_a_word(tmp_path: Path) -> Non
     """Also where no index of wants and judgments is looked through: an id or a tournament's number that is another."""
     path, verdict = tmp_path / "s.db", replace(JUDGMENT, judgment_id="0123456789", outcome="A")
     with closing(Store.create(str(path))) as made:
-        made.begin("t", {"a": 1}, DATA, [GAME, replace(GAME, order="ba")])
+        made.begin("t", {"left_out": 1}, DATA, [GAME, replace(GAME, order="ba")])
         save(made, verdict, task=Task.PAIRWISE)
         made.assign("t", [(GAME, verdict.judgment_id)])
     with closing(Store.open(str(path))) as store:
@@ -83,10 +83,10 @@ def test_checksums_hold_through_all_that_is_done_to_wants(store: Store) -> None:
     store.extend("t", [FURTHER, replace(LABEL, item="d3")])
     store.assign("t", [(FURTHER, JUDGMENT.judgment_id)])
     assert check(store).problems == ()
-    store.begin("t", {"a": 1}, DATA, [FURTHER, replace(LABEL, item="d4"), LABEL])  # keeps what was judged
+    store.begin("t", {"left_out": 1}, DATA, [FURTHER, replace(LABEL, item="d4"), LABEL])  # keeps what was judged
     assert check(store).problems == ()
     assert dict(store.wanted("t"))[FURTHER] == JUDGMENT.judgment_id
-    store.begin("t", {"a": 2}, DATA, [LABEL])
+    store.begin("t", {"left_out": 2}, DATA, [LABEL])
     assert check(store).problems == ()
 
 
@@ -105,7 +105,7 @@ def test_damaged_data_are_written_anew_by_the_next_run(store: Store) -> None:
         connection.exec_driver_sql("UPDATE query SET text = 'another'")
     discard(store, check(store))
     assert check(store).problems == ("tournament 't', until its next run writes it again",)
-    store.begin("t", {"a": 1}, DATA, [LABEL])
+    store.begin("t", {"left_out": 1}, DATA, [LABEL])
     assert check(store).problems == ()
     assert store.dataset("t") == DATA
 

@@ -24,7 +24,7 @@ def filled(location: str) -> Store:
     """A store with something in every table that is not of the moment, and a hole in the numbers of its rows."""
     store = Store.create(location)
     for name in ("gone", "one"):
-        store.begin(name, {"k": 1}, DATA, [LABEL, GAME])
+        store.begin(name, {"left_out": 1}, DATA, [LABEL, GAME])
     store.assign("one", [(LABEL, "id-1")])
     save(store, JUDGMENT)
     Annotations(store, "one").add([Annotation("verdict", "ann", "q1", "x", "y", "0" * 32, "A", 1.5)])

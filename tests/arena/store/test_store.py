@@ -91,12 +91,12 @@ def test_many_results_are_found_at_once(store: Store) -> None:
 
 
 def test_the_data_come_back_equal(store: Store) -> None:
-    store.begin("one", {"k": 1}, DATA, [])
+    store.begin("one", {"left_out": 1}, DATA, [])
     assert store.dataset("one") == DATA
     assert list(store.dataset("one").queries) == ["q2", "q1"]
     assert store.dataset("one").digest() == DATA.digest()
     changed = replace(DATA, answers={("q2", "x"): Answer("q2", "x", "so")})
-    store.begin("one", {"k": 1}, changed, [])
+    store.begin("one", {"left_out": 1}, changed, [])
     assert store.dataset("one") == changed
 
 
@@ -111,18 +111,18 @@ def test_wants_keep_their_order_and_point_to_their_results(store: Store) -> None
 
 
 def test_beginning_again_forgets_wants_and_no_judgment(store: Store) -> None:
-    store.begin("one", {"k": 1}, DATA, [LABEL])
+    store.begin("one", {"left_out": 1}, DATA, [LABEL])
     store.assign("one", [(LABEL, "id-1")])
     save(store, JUDGMENT)
-    store.begin("one", {"k": 2}, DATA, [GAME])
+    store.begin("one", {"left_out": 2}, DATA, [GAME])
     assert store.wanted("one") == [(GAME, None)]
-    assert store.settings("one").raw == {"k": 2}
+    assert store.settings("one").raw == {"left_out": 2}
     assert store.results(["id-1"]) == {"id-1": JUDGMENT}
 
 
 def test_tournaments_share_judgments_and_nothing_else(store: Store) -> None:
-    store.begin("one", {"k": 1}, DATA, [LABEL])
-    store.begin("two", {"k": 2}, replace(DATA, answers={}), [LABEL])
+    store.begin("one", {"left_out": 1}, DATA, [LABEL])
+    store.begin("two", {"left_out": 2}, replace(DATA, answers={}), [LABEL])
     store.assign("one", [(LABEL, "id-1")])
     assert store.tournaments() == ["one", "two"]
     assert (store.wanted("one"), store.wanted("two")) == ([(LABEL, "id-1")], [(LABEL, None)])
@@ -139,15 +139,15 @@ def test_names_that_could_run_together_stay_apart(store: Store) -> None:
 
 
 def test_a_beginning_that_fails_leaves_the_earlier_one(store: Store) -> None:
-    store.begin("one", {"k": 1}, DATA, [LABEL])
+    store.begin("one", {"left_out": 1}, DATA, [LABEL])
 
     def wants() -> Iterator[Wanted]:
         yield GAME
         raise RuntimeError("broken")
 
     with pytest.raises(RuntimeError, match="broken"):
-        store.begin("one", {"k": 2}, DATA, wants())
-    assert (store.wanted("one"), store.settings("one").raw) == ([(LABEL, None)], {"k": 1})
+        store.begin("one", {"left_out": 2}, DATA, wants())
+    assert (store.wanted("one"), store.settings("one").raw) == ([(LABEL, None)], {"left_out": 1})
 
 
 def test_every_change_shows_to_other_readers(store: Store, store_location: str) -> None:
