@@ -1,14 +1,21 @@
-"""Boards of optional stages; each board is in the module here that is named like the stage's section."""
+"""Boards of the stages that define their own section."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
 
+from arena.boards.scores import ScoreBoard
+from arena.config.stages import further_stages
 from arena.present.blocks import Board
+from arena.results.further import StageResults
 
 
-def further_boards(results: Mapping[str, Any]) -> dict[str, Board]:
+def further_boards(results: Mapping[str, StageResults]) -> dict[str, Board]:
     """Boards by section, from the results that ``arena.results.further`` read."""
-    return {key: import_module(f"arena.boards.{key}").board(result) for key, result in results.items()}
+    boards: dict[str, Board] = {}
+    for key, result in results.items():
+        stage = further_stages()[key]
+        own = import_module(stage.board).board if stage.board else None
+        boards[key] = ScoreBoard(key, result.scores, stage.words) if own is None else own(result)
+    return boards

@@ -23,11 +23,11 @@ from arena.ratings.results import Ratings
 from arena.ratings.separation import GamesOfAgent, QueryFigures, Standings, Unlike, divided, separations, standings
 from arena.results import samples
 from arena.results.cache import Cache, cached_games
+from arena.results.criteria import grades
 from arena.results.documents import QueryLabels, query_labels
 from arena.results.exam import stored_scores
 from arena.results.exam_evaluation import Study
 from arena.results.nuggets import nugget_results
-from arena.results.ratings import grades
 from arena.store import Store
 from judges.types import Judgment, Query, Task
 from retrieval_eval.nuggets.scores import query_scores

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,13 +10,13 @@ import typer
 from arena.cli.console import INCOMPLETE
 from arena.cli.inputs import ColumnsNamed, JudgeNamed, Limit, Save, Sources, are_answers, read_inputs
 from arena.cli.options import Details, Form, LogJson, RetryFailed
-from arena.run.pipeline import STAGE_TASKS
+from arena.config.stages import STAGES
 from judges.errors import InputError
 
 if TYPE_CHECKING:
     from arena.config.schema import Config
 
-Stage = StrEnum("Stage", list(STAGE_TASKS))  # type: ignore[misc]
+_STAGES = "|".join(("synth", "agents", *(stage.name or stage.key for stage in STAGES)))
 
 
 def demo(
@@ -110,7 +109,9 @@ def run(
     limit: Limit = None,
     column: ColumnsNamed = None,
     save: Save = None,
-    stage: Annotated[list[Stage] | None, typer.Option("--stage", help="do only this stage; may be repeated")] = None,
+    stage: Annotated[
+        list[str] | None, typer.Option("--stage", metavar=f"[{_STAGES}]", help="do only this stage; may be repeated")
+    ] = None,
     retry_failed: RetryFailed = False,
     wait: Annotated[
         bool, typer.Option("--wait/--no-wait", help="wait for the batches of judges with 'mode: batch' to end")
@@ -149,7 +150,7 @@ def run(
             loaded,
             watching,
             print_part,
-            stages=[each.value for each in stage or ()],
+            stages=stage or (),
             retry_failed=retry_failed,
             wait=wait,
             trace=trace,

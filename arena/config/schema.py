@@ -20,7 +20,7 @@ from pydantic import (
 from arena.config.card import CardSection
 from arena.config.judging import CriteriaSection, ExamSection, NuggetsSection, PairwiseSection, RetrievalSection
 from arena.config.ratings import RatingsSection
-from arena.config.stages import FURTHER, STAGES
+from arena.config.stages import find_stage, further_stages, installed_stages, listed_stages
 from arena.config.synth import SynthSection
 from judges.errors import ConfigError, InputError
 from judges.masking import key_in
@@ -204,7 +204,7 @@ class Config(Section):
     [family](calibration.md#a-tournament).
     """
     further: dict[str, Any] = Field(default_factory=dict, exclude=True)
-    """The sections of the stages in ``FURTHER``, by key; in the file they stand at the top level."""
+    """The sections of the stages that define their own, by key; in the file they stand at the top level."""
     _file: Path | None = PrivateAttr(default=None)
 
     @model_validator(mode="before")
@@ -214,16 +214,19 @@ class Config(Section):
             return content
         if empty := [key for key, value in content.items() if value is None and key in cls.model_fields]:
             raise mistake(f"{empty[0]}: is empty; fill it in, or remove it", empty[0])
-        known = (cls.model_fields.keys() - {"further"}) | FURTHER.keys()
-        if unknown := [key for key in content if key not in known and key != "api_key"]:
+        fields = cls.model_fields.keys() - {"further"}
+        unknown = [key for key in content if key not in fields and key != "api_key" and find_stage(str(key)) is None]
+        if unknown:
+            known = fields | further_stages().keys() | {*installed_stages()}
             raise mistake(f"unknown key {unknown[0]!r}{nearest(unknown[0], known)}", str(unknown[0]))
-        further = {}
-        for key in content.keys() & FURTHER.keys():
-            try:
-                further[key] = FURTHER[key].load("SECTION").model_validate(content[key], context=info.context)
-            except ValidationError as problem:
-                raise mistake(f"{key}.{describe(problem)}", key) from problem
-        return {key: value for key, value in content.items() if key not in further} | {"further": further}
+        sections = {}
+        for key, stage in further_stages().items():
+            if key in content:
+                try:
+                    sections[key] = stage.load("SECTION").model_validate(content[key], context=info.context)
+                except ValidationError as problem:
+                    raise mistake(f"{key}.{describe(problem)}", key) from problem
+        return {key: value for key, value in content.items() if key not in sections} | {"further": sections}
 
     @model_validator(mode="after")
     def _judges_are_declared(self) -> Config:
@@ -315,18 +318,18 @@ class Config(Section):
 
     def judges_in_use(self) -> list[str]:
         """Names of the judges that stages ask, without repetitions, in the order of the stages."""
-        sections = (self.section(stage.key) for stage in STAGES)
+        sections = (self.section(stage.key) for stage in listed_stages())
         return list(dict.fromkeys(name for section in sections if section is not None for name in _judges_of(section)))
 
     def _asked(self) -> dict[str, list[str]]:
-        sections = {stage.key: self.section(stage.key) for stage in STAGES}
+        sections = {stage.key: self.section(stage.key) for stage in listed_stages()}
         names_by_section = {key: list(_judges_of(section)) for key, section in sections.items() if section is not None}
         if self.synth is not None:
             names_by_section["synth"] = self.synth.judges()
         return names_by_section | {"agents": judges_of_agents(self.agents.values())}
 
     def section(self, key: str) -> Section | None:
-        section: Section | None = self.further.get(key) if key in FURTHER else getattr(self, key)
+        section: Section | None = getattr(self, key, None) if key in type(self).model_fields else self.further.get(key)
         return section
 
 

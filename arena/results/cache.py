@@ -17,6 +17,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from arena.config.stages import further_stages
 from arena.results.games import GameTable
 from arena.results.ratings import Group, Leaderboard, leaderboard, leaderboard_of, rating_settings, verified
 from arena.store import Store
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 
-FIGURES: Final = 11
+FIGURES: Final = 12
 """Version of the figures. Raise it when the computation of a figure changes, so that stores recompute theirs; the tests
 of this module fail until you do.
 """
@@ -210,13 +211,18 @@ def _type(module: str, name: str, names: list[str]) -> Any:
     Raises:
         TypeError: the type is not frozen, is not part of this project, or has other fields.
     """
-    kind: Any = getattr(import_module(module), name) if _MODULE.fullmatch(module) else None
+    kind: Any = getattr(import_module(module), name) if _MODULE.fullmatch(module) or _is_of_a_stage(module) else None
     frozen = isinstance(kind, type) and issubclass(kind, Struct) and kind.__struct_config__.frozen
     if not isinstance(kind, type) or not (frozen or issubclass(kind, tuple | Enum)):
         raise TypeError(f"{module}.{name} is no frozen type")
     if kind.__module__ != module or names != _names(kind):
         raise TypeError(f"{module}.{name} has other fields")
     return kind
+
+
+def _is_of_a_stage(module: str) -> bool:
+    """Whether the module reads the results of a stage in use, which may come from another distribution."""
+    return any(module == stage.results for stage in further_stages().values())
 
 
 def _names(kind: type) -> list[str]:

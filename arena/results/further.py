@@ -1,4 +1,4 @@
-"""Results of the stages in ``FURTHER``; each stage has a module here that is named like its section."""
+"""Results of the stages that define their own section, read by the module that each names."""
 
 from __future__ import annotations
 
@@ -6,16 +6,37 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from arena.config.stages import FURTHER
+from msgspec import Struct
+
+from arena.config.stages import find_stage, further_stages
 from arena.store import Store
+from judges.errors import InputError
+from retrieval_eval.stats.scores import Scores
+
+
+class StageResults(Struct, frozen=True, eq=False):
+    """Results of a stage; subclasses add what only their board shows.
+
+    Attributes:
+        scores: its scores of the agents; the first stands for the stage.
+    """
+
+    scores: tuple[Scores, ...] = ()
 
 
 def further_results(
     store: Store, tournament: str, settings: Mapping[str, Any], *, scored: bool = False
-) -> dict[str, Any]:
-    """Results of the tournament's stages in ``FURTHER``, by section; ``scored`` skips stages without scores."""
+) -> dict[str, StageResults]:
+    """Results of these stages by section; ``scored`` skips stages without scores.
+
+    Raises:
+        InputError: a stage that judged here is not installed.
+    """
+    for key, origin in settings.get("stages", {}).items():
+        if find_stage(key) is None:
+            raise InputError(f"{tournament}: its section {key!r} is of {origin}, which is not installed; install it")
     return {
-        key: import_module(f"arena.results.{key}").results(store, tournament)
-        for key, stage in FURTHER.items()
+        key: import_module(stage.results).results(store, tournament)
+        for key, stage in further_stages().items()
         if settings.get(key) and (stage.scores or not scored)
     }

@@ -11,10 +11,10 @@ from arena.calibration.votes import Level, Opinion, VoteAgreement, agreement_bet
 from arena.data.dataset import Dataset
 from arena.results.annotations import texts_now
 from arena.results.calibration import Spending
+from arena.results.criteria import grades
 from arena.results.games import GameTable
 from arena.results.nuggets import nugget_results
 from arena.results.opinion_tables import SUPPORT
-from arena.results.ratings import grades
 from arena.results.samples import labels_by_judge, outcomes
 from arena.results.support import checked
 from arena.stages.support import SupportSubject

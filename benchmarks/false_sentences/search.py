@@ -182,7 +182,7 @@ def _report(seen: Seen, rated: RatedTable) -> TournamentReport:
         "table",
         rated.ratings,
         rated.by_judge,
-        {},
+        (),
         {Task.PAIRWISE: Coverage(number, number, 0, 0, 0)},
         {},
         StoredSettings({"ratings": RatingsSection().model_dump(mode="json"), "judges": {}}),

@@ -16,10 +16,10 @@ from arena.boards.compare import OF_STAGE
 from arena.boards.conclusion import NO_MODEL
 from arena.boards.gate.board import GateBoard
 from arena.boards.gate.score import LEVEL, MARGIN, PAIRWISE, SHARE, Compared
-from arena.calibration.methods import Means
 from arena.calibration.votes import Level
 from arena.config.card import NO_CARD, lacking_cards
 from arena.config.settings import StoredSettings
+from arena.config.stages import further_stages
 from arena.present.numbers import P_VALUE, counted, listed
 from arena.ratings.evidence import outcomes_of
 from arena.ratings.games import Unit
@@ -37,6 +37,7 @@ from retrieval_eval.stats.bootstrap import Clusters, units_of
 from retrieval_eval.stats.looks import level_of_look
 from retrieval_eval.stats.missing import shares
 from retrieval_eval.stats.paired import Paired, paired
+from retrieval_eval.stats.scores import Scores
 
 _ONE_SIDED: Final = 0.25
 """If an agent is shown first (or last) in fewer verdicts than this share, position bias and quality are confounded."""
@@ -80,7 +81,7 @@ def compare(
     requested = [on] if isinstance(on, str) else list(on)
     check_margin(margin, requested)
     pairwise = [PAIRWISE] if len(games) or settings.pairwise is not None else []
-    means: dict[str, Means] = {}
+    means: dict[str, Scores] = {}
     if requested != [PAIRWISE]:
         names = {method: name for name, method in OF_STAGE.items()}
         every = bool(requested)
@@ -114,9 +115,9 @@ def compare(
 
 def _without_card(on: str, settings: StoredSettings) -> Iterator[str]:
     """A doubt for each judge of the score that lacks a card which the configuration requires."""
-    levels: dict[str, Level | None] = {PAIRWISE: "verdicts", "nuggets": "nuggets", "exam": None}
-    levels |= dict.fromkeys(("support_precision", "support_recall"), "support")
-    level = levels.get(on, "criteria" if on in _criteria(settings) else "labels")
+    levels: dict[str, Any] = {PAIRWISE: "verdicts", "nuggets": "nuggets", "exam": None}
+    levels |= {name: stage.level or None for stage in further_stages().values() for name in stage.scores}
+    level: Level | None = levels.get(on, "criteria" if on in _criteria(settings) else "labels")
     for why in lacking_cards(settings, level, datetime.now(UTC).date()):
         yield f"{why}. {'Decide by another score' if why == NO_CARD else _WRITES_CARDS}."
 
@@ -125,7 +126,7 @@ def _criteria(settings: StoredSettings) -> frozenset[str]:
     return frozenset(("criteria", *(settings.criteria.names if settings.criteria is not None else ())))
 
 
-def _with_queries(means: Means, queries: Collection[str]) -> Means:
+def _with_queries(means: Scores, queries: Collection[str]) -> Scores:
     """Add the missing ones of these queries, without a score of any agent."""
     added = sorted(set(queries).difference(means.queries))
     unknown = np.full((2, len(means.agents), len(added)), np.nan)
@@ -306,7 +307,7 @@ def _unit(clusters: Clusters) -> Unit:
     return "conversation" if clusters else "query"
 
 
-def _by_score(means: Means, pair: tuple[str, str], margin: float, clusters: Clusters) -> Compared:
+def _by_score(means: Scores, pair: tuple[str, str], margin: float, clusters: Clusters) -> Compared:
     """Compare two agents by a score of each answer or list of documents; the turns of a conversation are averaged."""
     name, unit = means.name, _unit(clusters)
     scored = [agent for agent in pair if agent in means.agents]
@@ -354,7 +355,7 @@ def _by_score(means: Means, pair: tuple[str, str], margin: float, clusters: Clus
     return Compared(name, *means_of_both, result, LEVEL, tuple(doubts), tuple(notes), unit, judgments)
 
 
-def _missing_judgments(means: Means, pair: tuple[str, str], clusters: Clusters) -> Iterator[str]:
+def _missing_judgments(means: Scores, pair: tuple[str, str], clusters: Clusters) -> Iterator[str]:
     """Note on the score's missing judgments, and on whether one agent misses significantly more."""
     by_agent = {agent: means.missing(agent) for agent in pair}
     if means.gaps is None or not any(missing for missing, _ in by_agent.values()):

@@ -13,7 +13,7 @@ from arena.boards.gate.board import GateBoard
 from arena.boards.gate.compare import check_agents, check_margin, compare
 from arena.boards.gate.score import MARGIN, PAIRWISE
 from arena.config.card import lacking_cards
-from arena.config.stages import STAGES
+from arena.config.stages import listed_stages
 from arena.data.dataset import SHARED, Dataset
 from arena.data.files import load_files
 from arena.present.numbers import listed
@@ -114,7 +114,7 @@ def _require_answers(config: Config, new: str, old: str) -> None:
 def _stages(config: Config, name: str) -> Sequence[str]:
     """The stages that a score needs, in the order of execution."""
     scores = {"exam", "nuggets", PAIRWISE, "criteria", *(config.criteria.names if config.criteria is not None else ())}
-    further = {score: stage.key for stage in STAGES for score in stage.scores}
+    further = {score: stage.key for stage in listed_stages() for score in stage.scores}
     scores |= further.keys()
     if name not in scores:
         try:
