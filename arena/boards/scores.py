@@ -30,7 +30,7 @@ class ScoreBoard(Board, frozen=True, eq=False):
 
     def scored(self) -> Collection[str]:
         """The agents with a row on the leaderboard: all of them if any has a score."""
-        return self.scores[0].agents if self.scores and self.scores[0].seen().any() else ()
+        return self.agents() if self.scores and self.scores[0].seen().any() else ()
 
     def columns(self, agent: str) -> TableRow:
         """An agent's scores as columns of the leaderboard; the columns are the same for every agent."""
@@ -45,7 +45,10 @@ class ScoreBoard(Board, frozen=True, eq=False):
         """The agents in ``order``, then the others, best first."""
         means = self.scores[0].means if self.scores else {}
         best = sorted(means, key=lambda agent: (means[agent].value is None, -(means[agent].value or 0), agent))
-        return [*(agent for agent in self.order if agent in means), *(a for a in best if a not in self.order)]
+        return [
+            *(agent for agent in self.order if agent in means),
+            *(agent for agent in best if agent not in self.order),
+        ]
 
     def sections(self) -> list[Section]:
         columns = [
@@ -60,8 +63,4 @@ class ScoreBoard(Board, frozen=True, eq=False):
         return [Section(self.key, self.title, "", [Table(self.key, self.title, columns, rows)])]
 
     def json(self) -> Any:
-        agents = {
-            agent: {each.column: flat({"mean": each.means.get(agent)}) for each in self.scores}
-            for agent in self.agents()
-        }
-        return {"agents": {agent: {**row, **self._missing(agent)} for agent, row in agents.items()}}
+        return {"agents": {agent: flat(self.columns(agent)) for agent in self.agents()}}

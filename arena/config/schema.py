@@ -215,7 +215,7 @@ class Config(Section):
         if empty := [key for key, value in content.items() if value is None and key in cls.model_fields]:
             raise mistake(f"{empty[0]}: is empty; fill it in, or remove it", empty[0])
         fields = cls.model_fields.keys() - {"further"}
-        unknown = [key for key in content if key not in fields and key != "api_key" and find_stage(str(key)) is None]
+        unknown = [key for key in content if key not in fields and key != "api_key" and _lacks_stage(key)]
         if unknown:
             known = fields | further_stages().keys() | {*installed_stages()}
             raise mistake(f"unknown key {unknown[0]!r}{nearest(unknown[0], known)}", str(unknown[0]))
@@ -331,6 +331,13 @@ class Config(Section):
     def section(self, key: str) -> Section | None:
         section: Section | None = getattr(self, key, None) if key in type(self).model_fields else self.further.get(key)
         return section
+
+
+def _lacks_stage(key: Any) -> bool:
+    try:
+        return find_stage(str(key)) is None
+    except InputError as error:
+        raise mistake(str(error), str(key)) from error
 
 
 def _judges_of(section: Any) -> list[str]:

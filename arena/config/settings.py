@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from msgspec import Struct, field
 
 from arena.config.ratings import RatingsSection
+from arena.config.stages import find_stage
 from judges.spec import VENDORS
 
 if TYPE_CHECKING:
@@ -95,6 +96,11 @@ class StoredSettings(Struct, frozen=True, dict=True):
     """
 
     raw: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        """Look up the stages of other distributions, so that their tasks and words are known."""
+        for key in self.raw.get("stages", ()):
+            find_stage(key)
 
     @cached_property
     def ratings(self) -> RatingsSection:

@@ -82,6 +82,8 @@ STAGES: Final = (
 
 GROUP: Final = "ragleague.stages"
 """The group of entry points; the name of each is the key of its stage."""
+_RESERVED: Final = ("left_out", "prompts", "source", "stages")
+"""Keys of stored settings that are no sections."""
 _INSTALLED: dict[str, ListedStage] = {}
 """Stages of other distributions that a configuration or a store has asked for, by key."""
 
@@ -136,11 +138,25 @@ def find_stage(key: str) -> ListedStage | None:
     return _INSTALLED.setdefault(key, replace(stage, origin=sources[0]))
 
 
+def require_stages(origins: Mapping[str, str]) -> None:
+    """Check that the stages of other distributions that judged a tournament are installed.
+
+    Args:
+        origins: by section, the name and version of its stage's distribution when it judged.
+
+    Raises:
+        InputError: one is not installed.
+    """
+    for key, origin in origins.items():
+        if find_stage(key) is None:
+            raise InputError(f"section {key!r} was judged by a stage of {origin}, which is not installed; install it")
+
+
 def _fault(key: str, stage: object) -> str:
     """The reason why an entry point is not a stage that can be added; empty if it is one."""
     if not isinstance(stage, ListedStage):
         return "is no ListedStage"
-    if stage.key != key:
+    if stage.key != key or key in _RESERVED:
         return f"has the key {stage.key!r}"
     if not (stage.words and stage.results):
         return "needs 'words' and 'results'"

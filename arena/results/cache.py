@@ -17,7 +17,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from arena.config.stages import further_stages
+from arena.config.stages import further_stages, require_stages
 from arena.results.games import GameTable
 from arena.results.ratings import Group, Leaderboard, leaderboard, leaderboard_of, rating_settings, verified
 from arena.store import Store
@@ -84,6 +84,7 @@ def cached_leaderboard(
     A read-only store caches nothing, so each reader computes its own. Ratings below ``ratings.min_coverage`` are never
     cached and are returned only with ``below_coverage``.
     """
+    require_stages(store.settings(tournament).raw.get("stages", {}))
     board = _cached_board(store, tournament, group)
     if board.withheld and below_coverage:
         return leaderboard(store, tournament, below_coverage=True, group=group)

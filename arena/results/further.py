@@ -8,9 +8,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from arena.config.stages import find_stage, further_stages
+from arena.config.stages import further_stages, require_stages
 from arena.store import Store
-from judges.errors import InputError
 from retrieval_eval.stats.scores import Scores
 
 
@@ -32,9 +31,7 @@ def further_results(
     Raises:
         InputError: a stage that judged here is not installed.
     """
-    for key, origin in settings.get("stages", {}).items():
-        if find_stage(key) is None:
-            raise InputError(f"{tournament}: its section {key!r} is of {origin}, which is not installed; install it")
+    require_stages(settings.get("stages", {}))
     return {
         key: import_module(stage.results).results(store, tournament)
         for key, stage in further_stages().items()
