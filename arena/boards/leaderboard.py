@@ -358,9 +358,9 @@ class TournamentBoard(Board, frozen=True):
 
             parts["citations"] = Citations(board.citations, self.order)
         if board.exam is not None:
-            from arena.boards.exam import ExamBoard
+            from arena.boards.exam import exam_board
 
-            parts["exam"] = ExamBoard(board.exam)
+            parts["exam"] = exam_board(board.exam)
         parts["criteria"] = self._criteria()
         if board.retrieval is not None:
             from arena.boards.retrieval import Retrieval

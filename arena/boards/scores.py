@@ -30,7 +30,7 @@ class ScoreBoard(Board, frozen=True, eq=False):
 
     def scored(self) -> Collection[str]:
         """The agents with a row on the leaderboard: all of them if any has a score."""
-        return self.agents() if self.scores and self.scores[0].seen().any() else ()
+        return self.agents() if any(scores.seen().any() for scores in self.scores) else ()
 
     def columns(self, agent: str) -> TableRow:
         """An agent's scores as columns of the leaderboard; the columns are the same for every agent."""
@@ -39,7 +39,7 @@ class ScoreBoard(Board, frozen=True, eq=False):
 
     def _missing(self, agent: str) -> TableRow:
         gaps = self.scores[0].gaps if self.scores else None
-        return {} if gaps is None else {f"{self.key}_missing": gaps.of(agent)[0]}
+        return {} if gaps is None else {f"{self.key}_missing": gaps.of(agent)[0] if agent in gaps.agents else None}
 
     def agents(self) -> list[str]:
         """The agents in ``order``, then the others, best first."""

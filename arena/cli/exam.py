@@ -131,7 +131,7 @@ def exam(
 def _scores(
     study: Study, file: Path, official: Path | None, k: int, alpha: float, workbench: bool, out: Path | None, form: str
 ) -> None:
-    from arena.boards.exam import ExamBoard
+    from arena.boards.exam import exam_board
     from arena.cli.console import output
     from arena.cli.show import show
     from arena.results.exam_evaluation import exam_scores, read_official
@@ -139,7 +139,7 @@ def _scores(
     if not study.rankings:
         raise InputError(f"{file}: does not say which response a passage belongs to; name the runs with --run")
     official_ranks = read_official(official) if official is not None else None
-    board = ExamBoard(exam_scores(study, k=k, alpha=alpha, workbench=workbench, official=official_ranks))
+    board = exam_board(exam_scores(study, k=k, alpha=alpha, workbench=workbench, official=official_ranks))
     if out is not None:
         _save(out, board.queries())
     show(board, form)

@@ -203,7 +203,7 @@ def _bank(config: Path, out: Path | None, force: bool, retry_failed: bool, log_j
 
 
 def _grades(config: Path, out: Path | None, secret: bool, retry_failed: bool, log_json: Path | None, form: str) -> None:
-    from arena.boards.exam import ExamBoard
+    from arena.boards.exam import exam_board
     from arena.cli.console import errors, output, print_json
     from arena.cli.run_lines import print_summary
     from arena.cli.show import show
@@ -216,7 +216,7 @@ def _grades(config: Path, out: Path | None, secret: bool, retry_failed: bool, lo
         graded = exam_run.grade(loaded, bars, retry_failed=retry_failed, trace=trace)
     print_summary(graded.summary)
     if graded.scores is not None:
-        show(ExamBoard(graded.scores), form)
+        show(exam_board(graded.scores), form)
     elif form == "json":
         print_json(None)
     if out is not None:

@@ -23,6 +23,7 @@ from arena.results.ratings import Group, Leaderboard, leaderboard, leaderboard_o
 from arena.store import Store
 from arena.store.cache import FigureCache
 from judges.errors import StoreError
+from retrieval_eval.stats.scores import Scores
 
 if TYPE_CHECKING:
     from retrieval_eval.stats.estimate import Drawn
@@ -187,7 +188,7 @@ class _Writer:
         if isinstance(value, Enum):
             return [self._number(type(value), []), value.value]
         if isinstance(value, Struct):
-            fields = asdict(value)
+            fields = asdict(value) | {name: getattr(value, name) for name in _computed(type(value))}
             return [self._number(type(value), list(fields)), *map(self.value, fields.values())]
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             return [self._number(type(value), list(value._fields)), *map(self.value, value)]
@@ -227,7 +228,12 @@ def _is_of_a_stage(module: str) -> bool:
 
 
 def _names(kind: type) -> list[str]:
-    return list(getattr(kind, "__struct_fields__", ()) or getattr(kind, "_fields", ()))
+    return [*(getattr(kind, "__struct_fields__", ()) or getattr(kind, "_fields", ())), *_computed(kind)]
+
+
+def _computed(kind: type) -> tuple[str, ...]:
+    """Cached properties that are written with the fields, because they are slow to compute."""
+    return ("means",) if issubclass(kind, Scores) else ()
 
 
 class _Reader:
@@ -247,7 +253,12 @@ class _Reader:
 
     def _new(self, kind: Any, parts: list[Any]) -> Any:
         if isinstance(kind, int):
-            return self._types[kind](*map(self.value, parts))
+            made, values = self._types[kind], [*map(self.value, parts)]
+            computed = _computed(made)
+            decoded = made(*values[: len(values) - len(computed)])
+            for name in computed:
+                decoded.__dict__[name] = values[-1]
+            return decoded
         if kind == "array":
             dtype, shape, single, data = parts
             array = np.frombuffer(base64.b64decode(data), _numeric(dtype)).reshape(shape)

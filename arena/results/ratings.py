@@ -209,16 +209,15 @@ def leaderboard_of(
     further = further_results(store, name, settings.raw)
     gaps: dict[str, Gaps] = {"pairwise": wanted.table.gaps()} if len(wanted.table) else {}
     criteria = criteria_scores(outcomes.get(Task.CRITERIA, ()), settings, conversations(data.queries.values()))
-    if criteria and criteria[0].gaps is not None:
-        gaps["criteria"] = criteria[0].gaps
+    gaps |= _gaps("criteria", criteria)
     if exam is not None:
-        gaps["exam"] = exam.cover.gaps
+        gaps |= _gaps("exam", exam.scores)
     if nuggets is not None:
-        gaps |= {"nuggets": nuggets.answers.gaps, "nuggets_documents": nuggets.documents.gaps}
+        gaps |= _gaps("nuggets", nuggets.answers.scores) | _gaps("nuggets_documents", nuggets.documents.scores)
     if retrieval is not None and "judge" in retrieval.scores:
         gaps["retrieval"] = retrieval.scores["judge"].metrics.gaps
-    firsts = {key: stage_results.scores[0] for key, stage_results in further.items() if stage_results.scores}
-    gaps |= {key: scores.gaps for key, scores in firsts.items() if scores.gaps is not None}
+    for key, stage_results in further.items():
+        gaps |= _gaps(key, stage_results.scores)
     return replace(
         board,
         ratings=ratings,
@@ -361,6 +360,11 @@ def _owed(store: Store, data: Dataset, settings: StoredSettings) -> Mapping[str,
     from arena.results.replies import owed
 
     return owed(store, data, settings)
+
+
+def _gaps(key: str, scores: Sequence[Scores]) -> dict[str, Gaps]:
+    """Missing judgments behind the scores of a stage, by its name; empty if none are counted."""
+    return {key: scores[0].gaps} if scores and scores[0].gaps is not None else {}
 
 
 def _adaptive(settings: StoredSettings, data: Dataset, table: GameTable) -> AdaptiveState | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from arena.calibration.consensus import games_of, settled
 from arena.calibration.methods import Method, Played
@@ -26,7 +27,7 @@ from arena.results.ratings import rating_settings
 from arena.results.samples import outcomes
 from arena.store import Result, Store, Wanted
 from judges.types import Task
-from retrieval_eval.nuggets.scores import COLUMNS, score_table
+from retrieval_eval.nuggets.scores import score_table
 from retrieval_eval.stats.scores import Scores, scores_of
 
 PEOPLE = "people"
@@ -51,13 +52,9 @@ def means_of(store: Store, tournament: str, data: Callable[[], Dataset], *, ever
         grades = criteria_scores(outcomes(store, tournament, Task.CRITERIA), settings)
         methods += [scores for scores in grades[: None if every else 1] if scores.seen().any()]
     if (exam := stored_scores(store, tournament)) is not None:
-        cover, level = exam.cover, exam.cover.levels.index(exam.level)
-        ends = np.array([cover.least[:, :, level], cover.possible[:, :, level]])
-        methods.append(Scores("cover", cover.agents, cover.queries, cover.cover[:, :, level], cover.gaps, ends))
+        methods += exam.scores
     if (results := nugget_results(store, tournament)) is not None and results.banks:
-        table, column = score_table(results.assignments, list(results.banks)), COLUMNS.index("v_strict")
-        ends = np.array(table.bounds)[..., column]
-        methods.append(Scores("v_strict", table.runs, table.topics, table.values[:, :, column], table.gaps, ends))
+        methods.append(score_table(results.assignments, list(results.banks)).scores(results.clusters)[0])
     for stage_results in further_results(store, tournament, settings.raw, scored=True).values():
         methods += stage_results.scores
     labels = store.outcomes(tournament, Task.RELEVANCE)
@@ -107,6 +104,5 @@ def _retrieval(
     for measure in board.measures if every else board.measures[:1]:
         for source, label_scores in board.scores.items():
             name, metrics = measure if source == "judge" else f"{measure}, {PEOPLE}", label_scores.metrics
-            values, ends = metrics.of_measure(measure), metrics.bounds_of(measure)
-            methods.append(Scores(name, metrics.runs, metrics.topics, values, metrics.gaps, ends))
+            methods.append(replace(metrics.scores(measure), name=name))
     return methods
