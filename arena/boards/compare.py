@@ -421,7 +421,9 @@ def compared(
     used = [
         method for method in methods if method.name not in _LEFT_OUT and (method.name != RATING or ratings is not None)
     ]
-    used = [method.among(queries) if isinstance(method, Scores) else method for method in used]
+    used = [
+        replace(method.among(queries), clusters=clusters) if isinstance(method, Scores) else method for method in used
+    ]
     used.sort(key=lambda method: method.name != RATING)
     score_draws = [draw_scores(method, queries) for method in used]
     counts = {method.name: units_with(method.seen(), units_of(method.queries, clusters)).tolist() for method in used}
@@ -436,7 +438,7 @@ def compared(
     ways = []
     for method, score_draw in zip(used, score_draws, strict=True):
         if isinstance(method, Scores):
-            scores = mean_estimates(method.values, units_of(method.queries, clusters), method.scale)
+            scores = tuple(method.means.values())
         else:
             scores = estimates(
                 score_draw.points, score_draw.samples, [seen[score_draw.name][agent] for agent in score_draw.agents]

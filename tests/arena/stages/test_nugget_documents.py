@@ -158,7 +158,7 @@ def test_documents_are_written_as_nuggetizer_does_and_stand_on_the_leaderboard(
     assert "nuggets_documents_v_strict" in cli("leaderboard", "t.yaml", "--format", "csv").out.splitlines()[0]
     refused = cli("nuggets", "passages.jsonl")
     assert refused.status == 2
-    assert "only answers of runs are scored" in refused.err
+    assert "only answers of runs can be scored" in refused.err
 
 
 V, O = Importance.VITAL, Importance.OKAY  # noqa: E741
