@@ -44,17 +44,21 @@ def stored_methods(store: Store, tournament: str, games: GameTable, data: Callab
     return [*played_methods(games, store.settings(tournament)), *means_of(store, tournament, data)]
 
 
-def means_of(store: Store, tournament: str, data: Callable[[], Dataset], *, every: bool = False) -> list[Scores]:
-    """The ways of scoring that average over queries; ``every`` adds each single criterion and each further measure."""
+def answer_scores(store: Store, tournament: str, *, every: bool = False) -> Iterator[Scores]:
+    """Grades, EXAM-Cover and V_strict; ``every`` adds each single criterion."""
     settings = store.settings(tournament)
-    methods: list[Scores] = []
     if settings.criteria is not None:
         grades = criteria_scores(outcomes(store, tournament, Task.CRITERIA), settings)
-        methods += [scores for scores in grades[: None if every else 1] if scores.seen().any()]
+        yield from (scores for scores in grades[: None if every else 1] if scores.seen().any())
     if (exam := stored_scores(store, tournament)) is not None:
-        methods += exam.scores
+        yield from exam.scores
     if (results := nugget_results(store, tournament)) is not None and results.banks:
-        methods.append(score_table(results.assignments, list(results.banks)).scores(results.clusters)[0])
+        yield score_table(results.assignments, list(results.banks)).scores(results.clusters)[0]
+
+
+def means_of(store: Store, tournament: str, data: Callable[[], Dataset], *, every: bool = False) -> list[Scores]:
+    """The scores that average over queries; ``every`` adds each single criterion and each further measure."""
+    settings, methods = store.settings(tournament), [*answer_scores(store, tournament, every=every)]
     for stage_results in further_results(store, tournament, settings.raw, scored=True).values():
         methods += stage_results.scores
     labels = store.outcomes(tournament, Task.RELEVANCE)

@@ -56,28 +56,6 @@ _CREDIT: Final = np.array([[1, 0, 0], [1, 0.5, 0]] * 3)
 _NEEDS_IMPORTANCE: Final = np.array([True, True, True, True, False, False])
 
 
-class QueryScores(Struct, frozen=True):
-    """The scores of one answer; ``None`` if undefined."""
-
-    v_strict: float | None
-    v: float | None
-    w_strict: float | None
-    w: float | None
-    a_strict: float | None
-    a: float | None
-
-
-def query_scores(importances: Sequence[Importance | None], labels: Sequence[Support | None]) -> QueryScores:
-    """Score one answer.
-
-    Args:
-        importances: importance of each nugget of the query.
-        labels: the answer's support of each nugget; ``None`` for a failed label.
-    """
-    values = scores_of_counts(_counts(importances, labels).reshape(3, 4))
-    return QueryScores(*(None if np.isnan(value) else float(value) for value in values))
-
-
 def scores_of_counts(counts: Ints, *, failed: float | None = None) -> Floats:
     """Compute the six scores in the order of ``COLUMNS``; counts of shape (..., 3, 4) give (..., 6).
 

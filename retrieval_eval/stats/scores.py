@@ -88,6 +88,13 @@ class Scores(Struct, frozen=True, eq=False, dict=True):
         """Whether there is a value, shape (agents, queries)."""
         return ~np.isnan(self.values)
 
+    def cells(self) -> dict[tuple[str, str], float]:
+        """The values by query and agent, in the order of the queries."""
+        return {
+            (self.queries[column], self.agents[row]): float(self.values[row, column])
+            for column, row in np.argwhere(self.seen().T).tolist()
+        }
+
     def among(self, queries: Collection[str]) -> Scores:
         """Restrict the scores to these queries."""
         columns = [index for index, name in enumerate(self.queries) if name in queries]
