@@ -10,7 +10,6 @@ from msgspec import field
 from msgspec.structs import replace
 
 from arena.boards.conclusion import STANDINGS, Conclusion, adaptive_line, conclude_board, to_tell_apart
-from arena.boards.further import further_boards
 from arena.boards.ratings import (
     conclusion_section,
     controlled_json,
@@ -19,7 +18,7 @@ from arena.boards.ratings import (
     ratings_json,
     ratings_section,
 )
-from arena.boards.scores import ScoreBoard
+from arena.boards.scores import ScoreBoard, further_boards
 from arena.boards.trust import in_short, judge_section, no_people, trust_checks
 from arena.config.stages import further_stages
 from arena.present.advice import to_judge_the_rest
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from arena.results.ratings import Leaderboard
     from arena.store import Store
     from judges.types import Task
-    from retrieval_eval.stats.scores import Scores
 
 DETAILS: Final = frozenset(
     {"conclusion", "leaderboard", "judges", "criteria", "exam", "nuggets", "retrieval", "citations", "costs"}
@@ -442,7 +440,7 @@ class Criteria(ScoreBoard, frozen=True, eq=False, kw_only=True):
             fullest = max(means[agent].values(), key=lambda mean: mean["wanted"])
             graded = f"{COUNT.write(fullest['graded'])} of {COUNT.write(fullest['wanted'])}"
             rows.append({"agent": agent, **self.columns(agent), "graded": graded})
-        named = (Column(scores.column, scores.heading, FIGURE) for scores in self._graded())
+        named = (Column(key, key.removeprefix(COLUMN), FIGURE) for key in self.columns(""))
         columns = [Column("agent", "Agent"), *named, Column("graded", "Answers graded")]
         criteria = self.settings.criteria
         low, high = ("the lowest", "the highest") if criteria is None else criteria.scale
@@ -455,31 +453,19 @@ class Criteria(ScoreBoard, frozen=True, eq=False, kw_only=True):
         return self.json()
 
     def columns(self, agent: str) -> dict[str, float | None]:
-        """An agent's mean grades as columns of the leaderboard; the columns are the same for every agent."""
-        return {
-            scores.column: scores.means[agent].value if agent in scores.means else None for scores in self._graded()
-        }
+        """An agent's mean grades as columns of the leaderboard, without intervals."""
+        graded = (scores for scores in self.scores if scores.seen().any())
+        return {scores.column: scores.means[agent].value if agent in scores.means else None for scores in graded}
 
     def json(self) -> dict[str, dict[str, Any]]:
-        """Mean, graded and wanted answers by agent and criterion, without criteria that grade none of its answers."""
-        rows = {
-            agent: {scores.name: self._mean(scores, agent) for scores in self._graded()} for agent in self._agents()
-        }
-        graded = {agent: {name: mean for name, mean in row.items() if mean["graded"]} for agent, row in rows.items()}
-        return {agent: row for agent, row in graded.items() if row}
-
-    def _mean(self, scores: Scores, agent: str) -> dict[str, Any]:
-        return {
-            "mean": scores.means[agent].value if agent in scores.means else None,
-            "graded": scores.count(agent),
-            "wanted": scores.missing(agent)[1],
-        }
-
-    def _agents(self) -> list[str]:
-        return sorted({agent for scores in self.scores for agent in scores.agents})
-
-    def _graded(self) -> list[Scores]:
-        return [scores for scores in self.scores if scores.seen().any()]
+        """Mean, graded and wanted answers by agent and criterion, where any answer is graded."""
+        means: dict[str, dict[str, Any]] = {}
+        for agent in sorted({agent for scores in self.scores for agent in scores.agents}):
+            for scores in self.scores:
+                if graded := scores.count(agent):
+                    mean = {"mean": scores.means[agent].value, "graded": graded, "wanted": scores.missing(agent)[1]}
+                    means.setdefault(agent, {})[scores.name] = mean
+        return means
 
 
 def missing(board: Leaderboard) -> list[str]:

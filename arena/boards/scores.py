@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
+from arena.config.stages import further_stages
 from arena.present.blocks import Board, Section
 from arena.present.numbers import COUNT, FIGURE
 from arena.present.table import Column, Table, TableRow, flat
+from arena.results.further import StageResults
 from retrieval_eval.stats.scores import Scores
 
 INTERVAL = "95% interval"
@@ -64,3 +67,13 @@ class ScoreBoard(Board, frozen=True, eq=False):
 
     def json(self) -> Any:
         return {"agents": {agent: flat(self.columns(agent)) for agent in self.agents()}}
+
+
+def further_boards(results: Mapping[str, StageResults]) -> dict[str, Board]:
+    """Boards by section, from the results that ``arena.results.further`` read."""
+    boards: dict[str, Board] = {}
+    for key, result in results.items():
+        stage = further_stages()[key]
+        own = import_module(stage.board).board if stage.board else None
+        boards[key] = ScoreBoard(key, result.scores, stage.words) if own is None else own(result)
+    return boards
