@@ -94,7 +94,7 @@ def test_a_board_shows_itself_in_a_notebook_and_writes_a_report(board: rl.Board,
     assert "No language model judged these games" in shown
     assert "<script" not in shown
     assert board.report(tmp_path / "r.html").read_text().startswith("<!doctype html>\n<!-- ragleague report -->")
-    with pytest.raises(rl.InputError, match=r"ends in \.html"):
+    with pytest.raises(rl.InputError, match=r"must end in \.html"):
         board.report(tmp_path / "r.txt")
     with pytest.raises(rl.InputError, match="no plot 'pie'"):
         board.plot("pie")  # type: ignore[arg-type]

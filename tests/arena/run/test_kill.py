@@ -206,7 +206,9 @@ def test_a_server_that_stays_away_ends_a_run_with_one_line_and_status_3(
             done = ended(child)
         assert (done.status, done.out) == (3, "")
         (line,) = done.err.splitlines()
-        assert re.search(r"went away and was not back .* run again to continue; .* not be kept: [1-9]\d*$", line), line
+        assert re.search(r"went away and was not back .* run again to continue; .* not be stored: [1-9]\d*$", line), (
+            line
+        )
         lost, asked = int(line.rpartition(" ")[2]), log(url)["count"]
         assert run(load_config(config)).complete
         assert log(url)["count"] <= ALL + lost + CONCURRENCY < ALL + asked

@@ -71,7 +71,7 @@ def test_samples_become_the_verdict_that_single_results_become(how: Combine, tmp
     read, samples = read_games(store, "t", lambda games: games), store.outcomes("t", Task.PAIRWISE)
     results = combined(samples, {"one": how})
     again = game_table(results)
-    for name in ("agents", "queries", "judges", "a", "b", "query", "judge", "said", "identical"):
+    for name in ("agents", "queries", "judges", "a", "b", "query", "judge", "outcome", "identical"):
         np.testing.assert_array_equal(getattr(read.table, name), getattr(again, name))
     assert read.causes == Counter(result.cause for _, result in results if isinstance(result, JudgeFailure))
     assert len(read.causes) == 2
