@@ -29,7 +29,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from arena.results.cache import cached_leaderboard
 from arena.store import Store
-from arena.store.annotations import Annotations, Kind
+from arena.store.annotations import Annotations
 from benchmarks import page_store
 from tests.support.browser import served
 
@@ -198,7 +198,7 @@ def _report(people: list[Voter], cpu: float, wall: float) -> None:
 def _require_kept(location: str, people: list[Voter]) -> None:
     names = {voter.name: voter.saved for voter in people}
     with closing(Store.open(location)) as store:
-        said = Annotations(store, page_store.NAME).latest(Kind.VERDICT)
+        said = Annotations(store, page_store.NAME).latest("verdict")
     kept = Counter(one.annotator for one in said if one.annotator in names)
     lost = sum(saved - kept[name] for name, saved in names.items())
     print(f"kept in the store: {kept.total()}; called saved and not there: {lost}")

@@ -164,16 +164,7 @@ PAGES: Final = (
             "disagreements": trust.disagreements,
         },
     ),
-    Page(
-        "Review",
-        {
-            "vote": review.vote,
-            "label": review.label,
-            "grade": review.grade,
-            "assess": review.assess,
-            "check": review.check_citations,
-        },
-    ),
+    Page("Review", review.VIEWS),
     Page(
         "Workbench",
         {

@@ -9,12 +9,12 @@ from typing import Any, Final, Literal, TypeAlias
 from msgspec import Struct
 
 from arena.boards.calibration.people import alternative_json, alternative_table, in_words, people_checks, slug
-from arena.boards.judge_sentences import THINGS
 from arena.boards.scores import further_boards
 from arena.boards.trust import LENGTH, NOT_FOOLED, PEOPLE, PLACE, TIES, habit_checks, orders_asked, retest_check
 from arena.calibration.comparison import PANEL, Comparison, JudgeAgainstPeople, judge_against_people, people
 from arena.calibration.votes import Level
-from arena.config.card import bound_to, seal
+from arena.config.card import seal
+from arena.data.kinds import JudgedKind, kind_of
 from arena.present.blocks import (
     Block,
     Board,
@@ -33,9 +33,9 @@ from arena.present.table import plain
 from arena.ratings.games import Unit
 from arena.ratings.results import UNITS, JudgeHealth, Ratings
 from arena.results.calibration import Calibration, Spending
+from arena.results.cards import bound_to
 from arena.results.ratings import Leaderboard
 from arena.store.outcomes import Consistency
-from judges.types import Task
 from retrieval_eval.stats.alternative import HALF, AlternativeTest
 from retrieval_eval.stats.bootstrap import FEW_QUERIES
 from retrieval_eval.stats.estimate import Estimate
@@ -47,13 +47,6 @@ FEWEST_PEOPLE: Final = 3
 _GOOD_FOR: Final = timedelta(days=90)
 MOST_FAILED: Final = 0.05
 """Largest share of its judgments that a judge may fail."""
-_TASKS: Final[Mapping[Level, Task]] = {
-    "verdicts": Task.PAIRWISE,
-    "labels": Task.RELEVANCE,
-    "criteria": Task.CRITERIA,
-    "nuggets": Task.ASSIGNMENT,
-    "support": Task("support"),
-}
 _STAND_IN: Final = "Fitness to stand in for people"
 _IN_ORDERS: Final = "Agreement of both orders"
 _FAILURES: Final = "Few failures"
@@ -95,7 +88,7 @@ class JudgeCard(Struct, frozen=True):
 
     @property
     def question(self) -> str:
-        return f"May {self.judge} stand in for people on {THINGS[self.level]}?"
+        return f"May {self.judge} stand in for people on {kind_of(self.level).things}?"
 
     @property
     def headline(self) -> str:
@@ -204,7 +197,7 @@ class _Evidence(Struct, frozen=True):
 
     def card(self, expires: date) -> JudgeCard:
         judge, level = self.judge.judge, self.judge.level
-        binding = bound_to(self.board.settings, judge, level)
+        binding = bound_to(self.board.settings, judge, self.kind)
         checks = (*self._checks_against_people(), *self._checks_of_judge(), _is_bound(binding))
         verdict: May = (
             "not known"
@@ -214,6 +207,10 @@ class _Evidence(Struct, frozen=True):
         if any(check.status == "failed" and check.name not in _TASTES for check in checks):
             verdict = "no"
         return JudgeCard(judge, level, verdict, checks, self.judge, dict(self._figures()), binding, expires)
+
+    @property
+    def kind(self) -> JudgedKind:
+        return kind_of(self.judge.level)
 
     @property
     def health(self) -> tuple[Ratings, JudgeHealth] | None:
@@ -226,14 +223,14 @@ class _Evidence(Struct, frozen=True):
     @property
     def consistency(self) -> Consistency | None:
         """How often repeated judgments of the judge agree; ``None`` if none were made."""
-        return self.board.consistency.get(_TASKS[self.judge.level], {}).get(self.judge.judge)
+        return self.board.consistency.get(self.kind.task, {}).get(self.judge.judge)
 
     @property
     def failed(self) -> tuple[int, int]:
         """Failed and requested judgments: the judge's on games; on other tasks those of all judges of the stage."""
         if self.judge.level == "verdicts" and self.spent is not None:
             return self.spent.failed, self.spent.wanted
-        stage = self.board.coverage.get(_TASKS[self.judge.level])
+        stage = self.board.coverage.get(self.kind.task)
         return (0, 0) if stage is None else (stage.failed, stage.wanted)
 
     def _checks_against_people(self) -> Iterator[Check]:
@@ -257,7 +254,7 @@ class _Evidence(Struct, frozen=True):
                 if self.board.settings.imported
                 else "Declare 'family' of judges and 'families' of agents, and take a judge of another family.",
             )
-        yield retest_check(self.judge.judge, _TASKS[self.judge.level], self.consistency)
+        yield retest_check(self.judge.judge, self.kind.task, self.consistency)
         if self.judge.level == "verdicts":
             audits = (check for board in further_boards(self.board.further).values() for check in board.checks())
             yield from (check for check in audits if check.name == f"{NOT_FOOLED} {self.judge.judge}")

@@ -22,7 +22,6 @@ from arena.results.games import PROBABILITIES, verdict_probabilities
 from arena.results.samples import each_outcome, labels_by_judge, labels_of, outcomes
 from arena.store import Result, Store
 from arena.store.outcomes import game_verdicts
-from arena.store.subjects import AnswerSubject, DocumentSubject
 from arena.store.wants import verdict_rows
 from judges.errors import DataError, InputError, reason
 from judges.providers.transformers import label_probabilities
@@ -149,8 +148,7 @@ def export_labels(store: Store, tournament: str, out: Path) -> int:
             if want.judge in probability_judges:
                 details |= {f"p_{label}": str(share) for label, share in label_probabilities(result.reason).items()}
             names |= dict.fromkeys(details)
-            document = DocumentSubject.of(want)
-            names_of = {"qid": document.query_id, "did": document.doc_id, **dict.fromkeys(judge_column, want.judge)}
+            names_of = {"qid": want.query_id, "did": want.item, **dict.fromkeys(judge_column, want.judge)}
             label = {"label": str(label_of(result.outcome)), "reason": result.reason}
             rows.append({**details, **names_of, **label})
     write_rows(out, ("qid", "did", *judge_column, "label", *names, "reason"), rows)
@@ -188,8 +186,7 @@ def export_criteria(store: Store, tournament: str, out: Path) -> int:
         if isinstance(result, Judgment):
             graded = grades(want, result, settings)
             names |= dict.fromkeys(graded)
-            answer = AnswerSubject.of(want)
-            rows.append({**graded, "qid": answer.query_id, "agent": answer.agent, "reason": result.reason})
+            rows.append({**graded, "qid": want.query_id, "agent": want.item, "reason": result.reason})
     if clashes := names.keys() & {"qid", "agent", "reason"}:
         raise DataError(out, "a criterion has the name of another column; rename it", value=min(clashes))
     write_rows(out, ("qid", "agent", *names, "reason"), rows)

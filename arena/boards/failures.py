@@ -14,7 +14,7 @@ from arena.results.exam import open_items
 from arena.results.replies import failures as failures_of_agents
 from arena.run.answers import ASKED_AGAIN
 from arena.store import Store, Wanted
-from arena.store.subjects import PassageSubject
+from arena.store.subjects import GradedSubject
 from judges.errors import CAUSES, remedy
 from judges.types import JudgeFailure, Task
 from retrieval_eval.agents.types import AGENT_CAUSES, AgentFailure
@@ -110,7 +110,7 @@ def _remedy(cause: str, *, of_agents: bool) -> str:
 
 def _of_judge(want: Wanted, result: JudgeFailure, open_ids: Collection[str]) -> dict[str, Any]:
     """Fields of a judge's failure; hides the id of a secret item, and message and reply, which may quote it."""
-    secret = want.task in _ABOUT_ITEMS and not set(PassageSubject.of(want).item_ids) <= set(open_ids)
+    secret = want.task in _ABOUT_ITEMS and not set(GradedSubject.of(want).by) <= set(open_ids)
     item = " / ".join(filter(None, (want.item, SECRET_TEXT if secret else want.other, want.order)))
     where = {"task": want.task.value, "judge": want.judge, "qid": want.query_id, "item": item}
     texts = {"message": SECRET_TEXT} if secret else {"reply": result.reply}

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from arena.config.settings import StoredSettings
 from arena.data.dataset import SHARED, Dataset
+from arena.data.kinds import FLAG, Annotation, texts_now
 from arena.present.numbers import COUNT, PERCENT, clipped
 from arena.present.table import Column, Table
-from arena.results.annotations import texts_now
 from arena.results.games import GameKey, GameTable
 from arena.results.samples import outcomes
 from arena.store import IDENTICAL, Result, Store
-from arena.store.annotations import Annotation, Annotations, Kind
+from arena.store.annotations import Annotations
 from arena.store.outcomes import LabelResults
 from judges.errors import CAUSES
 from judges.prompts.tasks import references
@@ -353,7 +353,7 @@ def opponents_table(
 def flag(key: GameKey, data: Dataset, annotator: str, comment: str | None) -> Annotation:
     """An annotation that flags a game; ``None`` as the comment withdraws the annotator's flag."""
     value = {"judge": key.judge, "comment": comment or ""}
-    annotation = Annotation(Kind.FLAG, annotator, key.query_id, key.agent_a, key.agent_b, "", value)
+    annotation = Annotation(FLAG.name, annotator, key.query_id, key.agent_a, key.agent_b, "", value)
     return replace(annotation, texts=texts_now(annotation, data, {}) or "", value=None if comment is None else value)
 
 
@@ -361,7 +361,7 @@ def flags_of(store: Store, tournament: str) -> Flags:
     """The flags of a tournament's games, without flags on texts that have changed since."""
     flags: dict[GameKey, list[Annotation]] = {}
     data: dict[str, Dataset] = {}
-    for annotation in Annotations(store, tournament).latest(Kind.FLAG):
+    for annotation in Annotations(store, tournament).latest(FLAG.name):
         if annotation.value is not None:
             if annotation.query_id not in data:
                 data[annotation.query_id] = store.dataset(tournament, annotation.query_id)

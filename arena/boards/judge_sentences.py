@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
+from arena.data.kinds import kind_of
 from arena.present.numbers import PERCENT, SIGNED_2, counted, with_interval
 from arena.ratings.results import UNITS
 from judges.types import GameOutcome
@@ -20,15 +21,6 @@ if TYPE_CHECKING:
 Trust: TypeAlias = Literal[
     "unknown", "other scale", "few", "chance", "below people", "beside people", "as people", "above chance"
 ]
-
-THINGS: Final[dict[Level, str]] = {
-    "verdicts": "games",
-    "labels": "documents",
-    "criteria": "grades",
-    "nuggets": "nuggets",
-    "support": "citations",
-}
-"""Plural of the things judged on each level."""
 
 MARGIN: Final = 0.05
 """Margin of equivalence: how much less than people a judge may agree with people and still count as equal."""
@@ -109,7 +101,7 @@ def _finding(comparison: Comparison, judge: JudgeAgainstPeople) -> Finding:
 
 
 def _sentence(comparison: Comparison, judge: JudgeAgainstPeople, trust: Trust) -> str:
-    things, within, share = THINGS[judge.level], comparison.people.within.share, judge.votes.share
+    things, within, share = kind_of(judge.level).things, comparison.people.within.share, judge.votes.share
     if trust == "unknown":
         return f"{judge.judge} and people judged none of the same {things}."
     if trust == "other scale" and judge.judge_range and judge.people_range:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from arena.boards.metrics import citations, citations_table
 from arena.boards.scores import ScoreBoard
+from arena.data.kinds import SUPPORT, SUPPORT_WORDS
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, MISSING, PERCENT, POINTS, WORDS, counted, listed
 from arena.present.table import Column, Exact, Table, TableRow
@@ -241,12 +242,6 @@ def exact(value: Any) -> Any:
     return [exact(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
-_SUPPORT: Final[Mapping[Support | None, str]] = {
-    Support.FULL: "support",
-    Support.PARTIAL: "partial support",
-    Support.NONE: "no support",
-    None: "not known",
-}
 _EDITS: Final = (
     Column("kind", "Change"),
     Column("query", "Query"),
@@ -260,7 +255,7 @@ _EDITS: Final = (
 
 def support_words(label: Support | None) -> str:
     """A support label in words."""
-    return _SUPPORT[label]
+    return "not known" if label is None else SUPPORT_WORDS[SUPPORT[label]]
 
 
 class NuggetEdits(Board, frozen=True):

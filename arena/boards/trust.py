@@ -63,7 +63,6 @@ SCORES: Final[Mapping[str, str]] = {
     "nuggets": "nuggets",
     "nuggets_documents": "nuggets of documents",
     "retrieval": "labels of documents",
-    "support": "support",
 }
 """Names of scores within sentences."""
 NOT_FOOLED: Final = "No points for cheats from"
@@ -425,9 +424,10 @@ def _cards(board: Leaderboard) -> Iterator[Check]:
     """Check that the games' judges have the cards that the configuration requires."""
     settings, today = board.settings, datetime.now(UTC).date()
     if settings.game_judges and "required" in (settings.raw.get("card") or {}):
-        from arena.config.card import lacking_cards
+        from arena.data.kinds import VERDICT
+        from arena.results.cards import lacking_cards
 
-        lacking = lacking_cards(settings, "verdicts", today)
+        lacking = lacking_cards(settings, VERDICT, today)
         finding = f"{listed(lacking, _NAMED)}." if lacking else "Every judge's card says yes."
         yield Check(
             "A valid card of the judge",

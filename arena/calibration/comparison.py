@@ -27,8 +27,10 @@ from arena.calibration.corrected_ratings import Estimates, estimates
 from arena.calibration.correlation import BlandAltman, Correlations, bland_altman, correlations
 from arena.calibration.methods import MethodPair, leaderboard_agreement
 from arena.calibration.votes import (
+    ONE_MEAN,
     Annotator,
     ItemKey,
+    ItemMeans,
     Level,
     Opinion,
     Values,
@@ -379,6 +381,7 @@ def compare(
     human_opinions: Sequence[Opinion],
     settings: Settings = USUAL,
     *,
+    means: ItemMeans = ONE_MEAN,
     group: str = "",
     most: int = 0,
     label_next: int | None = None,
@@ -392,6 +395,7 @@ def compare(
         judges: all opinions of each judge.
         human_opinions: all opinions of people.
         settings: of consensus and intervals.
+        means: the means that the items enter.
         group: name of the group.
         most: number of disagreements to list per judge.
         label_next: number of items to label next, per judge; ``None`` computes no corrected estimates.
@@ -447,6 +451,7 @@ def compare(
                     _in_file_order(judge_values, judge_opinions[name]),
                     against.consensus.numbers,
                     chances,
+                    means=means,
                     label_next=label_next,
                     seed=settings.seed,
                 ),
@@ -458,6 +463,7 @@ def compare(
                 _by_query(against.consensus.numbers, clusters),
                 (settings.samples, settings.seed),
                 clusters,
+                means=means,
             )
             if boards
             else None,

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import scipy
@@ -31,7 +31,7 @@ from arena.calibration.prediction_powered import (
     tuned,
 )
 from arena.calibration.randomness import LEVEL, not_random, queries_not_random
-from arena.calibration.votes import ItemKey, Level, Values
+from arena.calibration.votes import ONE_MEAN, ItemKey, ItemMeans, Level, Values
 from arena.ratings.counts import reachable
 from judges.errors import InputError
 from retrieval_eval.stats.arrays import Floats
@@ -275,14 +275,6 @@ def _in_points(theta: Floats, influence: Floats, units: int, parameters: int) ->
     )
 
 
-_ENDS: Final[Mapping[Level, tuple[float, float]]] = {
-    "verdicts": (0.0, 1.0),
-    "nuggets": (0.0, 2.0),
-    "support": (0.0, 2.0),
-}
-"""Lowest and highest value of a score, for levels with the same scale in every tournament."""
-
-
 class Estimates(Struct, frozen=True):
     """A judge's means and ratings, corrected by people's labels.
 
@@ -317,6 +309,7 @@ def estimates(
     people: Values,
     chances: Chances,
     *,
+    means: ItemMeans = ONE_MEAN,
     label_next: int = 0,
     seed: int = 0,
 ) -> Estimates:
@@ -328,6 +321,7 @@ def estimates(
         people: people's consensus on some of the items. Without ``chances`` these must be a random sample; figures
             whose labels visibly are not are refused.
         chances: the probability with which each labelled item was drawn; for all labelled items or for none.
+        means: the means that the items enter.
         label_next: number of items to label next.
         seed: of the random choice of these items.
 
@@ -345,20 +339,20 @@ def estimates(
     queries = [query_id for query_id, _ in items]
     chosen = next_labels(queries, is_labelled, label_next, seed) if label_next else []
     query_reason = "" if chances else queries_not_random(np.array(is_labelled, np.bool_), queries, LEVEL / 2)
-    figures, refused = _figures(level, judge, people, chances, query_reason)
+    figures, refused = _figures(level, judge, people, chances, query_reason, means=means)
     ratings, why = _ratings(judge, people, chances, query_reason) if level == "verdicts" else (None, "")
     return Estimates(figures, ratings, why, tuple(items[index] for index in chosen), refused)
 
 
 def _figures(
-    level: Level, judge: Values, people: Values, chances: Chances, query_reason: str
+    level: Level, judge: Values, people: Values, chances: Chances, query_reason: str, *, means: ItemMeans
 ) -> tuple[dict[str, Corrected], dict[str, str]]:
     """Corrected means by name, and the reasons of those refused; ``query_reason`` refuses all."""
     by_name: dict[str, list[_ItemScore]] = {}
     for query_id, values in judge.items():
         for item, value in values.items():
             human, chance = people.get(query_id, {}).get(item), chances.get((query_id, item), 1.0)
-            for name, mirrored, kind in _means_of(level, item):
+            for name, mirrored, kind in _means_of(level, item, means):
                 people_score = None if human is None else _score(level, human, mirrored)
                 row = _ItemScore(query_id, _score(level, value, mirrored), people_score, chance, kind)
                 by_name.setdefault(name, []).append(row)
@@ -373,7 +367,7 @@ def _figures(
         ):
             refused[name] = reason
         else:
-            figures[name] = corrected_mean(judge_scores, people_scores, queries, probabilities, _ENDS.get(level))
+            figures[name] = corrected_mean(judge_scores, people_scores, queries, probabilities, means.ends)
     return figures, refused
 
 
@@ -389,15 +383,11 @@ def _not_random(
     return not_random(labelled, queries, {"the judge's value": np.array(judge), "the opponent": kinds}, level)
 
 
-def _means_of(level: Level, item: ItemKey) -> list[tuple[str, bool, str]]:
+def _means_of(level: Level, item: ItemKey, means: ItemMeans) -> list[tuple[str, bool, str]]:
     """For each mean that an item enters: its name, whether the value is mirrored, and the opponent in a game."""
     if level == "verdicts":
         return [(item[-2], False, item[-1]), (item[-1], True, item[-2])]
-    if level == "criteria":
-        return [(f"{item[-2]}, {item[-1]}", False, "")]
-    if level == "support":
-        return [(item[-3], False, "")]
-    return [(item[-2] if level == "nuggets" else "all documents", False, "")]
+    return [(", ".join(item[place] for place in means.names) or "all documents", False, "")]
 
 
 def _score(level: Level, value: float, mirrored: bool) -> float:

@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from arena.calibration.votes import ItemKey, Level, Opinion, Values, paired
+from arena.calibration.votes import ONE_MEAN, ItemMeans, Level, Opinion, Values, paired
 from arena.ratings.bootstrap import bootstrap, refitted
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.elo import EloSettings, elo, resampled_elo
@@ -255,7 +255,13 @@ def _rank_gaps(methods: Sequence[MethodScores], excluded: Collection[str]) -> tu
 
 
 def leaderboard_agreement(
-    level: Level, judge: Values, people: Values, draws: tuple[int, int] = (1000, 0), clusters: Clusters = ALONE
+    level: Level,
+    judge: Values,
+    people: Values,
+    draws: tuple[int, int] = (1000, 0),
+    clusters: Clusters = ALONE,
+    *,
+    means: ItemMeans = ONE_MEAN,
 ) -> MethodPair | None:
     """Correlate the rankings of agents by people and by a judge, with intervals by resampling queries.
 
@@ -265,13 +271,14 @@ def leaderboard_agreement(
         people: people's values.
         draws: number of resamples, and the seed; both rankings use the same resampled queries.
         clusters: the conversation of each query.
+        means: the means that the items enter.
 
     Returns:
-        ``None`` for documents, and for fewer than three agents.
+        ``None`` for items of no agent, and for fewer than three agents.
     """
     pairs = paired(people, judge)
-    agent_columns = (-2, -1) if level == "verdicts" else (-2,)
-    agents = sorted({item[column] for _, item, *_ in pairs for column in agent_columns}) if level != "labels" else []
+    places = (-2, -1) if level == "verdicts" else means.names[:1]
+    agents = sorted({item[place] for _, item, *_ in pairs for place in places})
     if len(agents) < _FEWEST_AGENTS:
         return None
     sides = [[(query_id, item, values[side]) for query_id, item, *values in pairs] for side in (0, 1)]
@@ -283,7 +290,8 @@ def leaderboard_agreement(
             for side in sides
         ]
     else:
-        scores = [_query_means(side, agents, draws, clusters) for side in sides]
+        by_agent = [[(query_id, item[places[0]], value) for query_id, item, value in side] for side in sides]
+        scores = [_query_means(side, agents, draws, clusters) for side in by_agent]
     points, drawn = zip(*scores, strict=True)
     queries = len({clusters.get(query_id, query_id) for query_id, *_ in pairs})
     return method_pair(("people", "judge"), (points[0], points[1]), (drawn[0], drawn[1]), queries)
@@ -304,15 +312,15 @@ def _ratings(verdicts: tuple[Opinion, ...], draws: tuple[int, int]) -> tuple[Flo
 
 
 def _query_means(
-    values: Sequence[tuple[str, ItemKey, float]], agents: Sequence[str], draws: tuple[int, int], clusters: Clusters
+    values: Sequence[tuple[str, str, float]], agents: Sequence[str], draws: tuple[int, int], clusters: Clusters
 ) -> tuple[Floats, Floats]:
     """Means over queries, and the means of each resample, shapes (agents,) and (samples, agents)."""
     row = {agent: index for index, agent in enumerate(agents)}
     column = {query_id: index for index, query_id in enumerate(dict.fromkeys(query_id for query_id, *_ in values))}
     total, count = np.zeros((2, len(row), len(column)))
-    for query_id, item, value in values:
-        total[row[item[-2]], column[query_id]] += value
-        count[row[item[-2]], column[query_id]] += 1
+    for query_id, agent, value in values:
+        total[row[agent], column[query_id]] += value
+        count[row[agent], column[query_id]] += 1
     table = np.divide(total, count, out=np.full_like(total, np.nan), where=count > 0)
     means = draw(Scores("", tuple(agents), tuple(column), table), list(column), *draws, clusters)
     return means.points, means.samples

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from msgspec import Struct
@@ -22,16 +22,31 @@ from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import jackknife_estimate, jackknife_estimates, share_estimate
 from retrieval_eval.stats.estimate import Estimate
 
-Level: TypeAlias = Literal["verdicts", "labels", "criteria", "nuggets", "support"]
-"""What was judged: two answers to a query; a document; an answer by one criterion; a nugget in an answer; a sentence
-and the document that it cites."""
+Level: TypeAlias = str
+"""What was judged, such as ``verdicts`` or ``labels``; see ``arena.data.kinds``."""
 
 ItemKey: TypeAlias = tuple[str, ...]
-"""Identifies an item within its query: two agents in alphabetical order; a document; an agent and a criterion; an agent
-and a nugget; an agent, the index of a sentence and a document. Further columns come first if these are ambiguous."""
+"""Identifies an item within its query: two agents in alphabetical order; a document; an agent and what was judged of
+its answer. Further columns come first if these are ambiguous."""
 
 Values: TypeAlias = Mapping[str, Mapping[ItemKey, float]]
 """A value for each item, by query."""
+
+
+class ItemMeans(Struct, frozen=True):
+    """How the values of items become means.
+
+    Attributes:
+        names: places in an item, counted from its end, that name its mean, the agent first; empty if all items of the
+            tournament have one mean, as documents do. Of verdicts both agents have a mean.
+        ends: lowest and highest value, if the scale is the same in every tournament.
+    """
+
+    names: tuple[int, ...] = ()
+    ends: tuple[float, float] | None = None
+
+
+ONE_MEAN: Final = ItemMeans()
 
 
 class Opinion(NamedTuple):

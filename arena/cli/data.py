@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -11,17 +10,20 @@ import typer
 
 from arena.cli.console import INCOMPLETE
 from arena.cli.options import Force, Form, Source, Tournament, Values, given_options, require_free
+from arena.data.kinds import FLAG, KINDS, NUGGETS, VERDICT, Annotation
 from arena.present.numbers import counted
 from judges.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from arena.people.votes import TableKind
     from arena.results.nuggets import NuggetResults
     from arena.results.opinion_tables import TableReading
     from arena.store import Store
-    from arena.store.annotations import Annotation
+
+    KindName = str
+else:
+    KindName = Literal[tuple(KINDS)]
 
 _VOTES, _VERDICTS, _READING = "People's labels", "Verdicts", "How tables are read"
 _LISTED_PEOPLE = 3
@@ -34,17 +36,6 @@ _OPTIONS_OF: Final = {
     "votes": {"--kind", "--annotator", "--format"},
 }
 _DATA: Final = ("queries.csv", "documents.csv", "answers.csv")
-
-
-class VoteKind(StrEnum):
-    """Kinds of labels by people, as the files name them."""
-
-    VERDICT = "verdict"
-    RELEVANCE = "relevance"
-    CRITERIA = "criteria"
-    NUGGETS = "nuggets"
-    SUPPORT = "support"
-    FLAG = "flag"
 
 
 def import_file(
@@ -67,7 +58,7 @@ def import_file(
         str | None, typer.Option(help="the tournament's name; for verdicts the default is the file's name")
     ] = None,
     kind: Annotated[
-        VoteKind | None,
+        KindName | None,
         typer.Option(help="import people's labels of this kind into an existing tournament", rich_help_panel=_VOTES),
     ] = None,
     annotator: Annotated[
@@ -138,7 +129,7 @@ def _import_verdicts(file: Path, store: str, name: str | None, **options: Any) -
 def _import_votes(
     source: str,
     file: Path,
-    kind: VoteKind,
+    kind: str,
     annotator: str | None,
     tournament: str | None,
     reading: TableReading,
@@ -150,9 +141,9 @@ def _import_votes(
     from arena.store.annotations import Annotations, annotator_name
     from retrieval_eval.nuggets.files import read_assignments
 
-    if kind is VoteKind.FLAG:
+    if kind == FLAG.name:
         raise InputError("--kind flag: flags cannot be imported; people make them on the page of a game")
-    is_nuggets = kind is VoteKind.NUGGETS
+    is_nuggets = kind == NUGGETS.name
     if is_nuggets and annotator is None:
         raise InputError("--annotator: name the person who made these assignments; the file does not say")
     person = annotator_name(annotator) if is_nuggets and annotator is not None else ""
@@ -162,7 +153,7 @@ def _import_votes(
         if is_nuggets:
             imported = imported_assignments(assignments, _nuggets(store, name).banks, data.answers, person)
         else:
-            imported = read_table(file, _table_kind(kind), data, annotator, reading)
+            imported = read_table(file, KINDS[kind], data, annotator, reading)
         if not imported.annotations:
             reasons = "".join(f"; {reason}: {number}" for reason, number in imported.left_out.items())
             nothing = f"no label of an answer and a nugget of {name!r}{reasons}"
@@ -201,9 +192,7 @@ def export(
             help="for millions of verdicts: write this many Parquet files, split by query, into the folder OUT",
         ),
     ] = None,
-    kind: Annotated[
-        VoteKind, typer.Option(help="for votes: the kind of label", rich_help_panel=_VOTES)
-    ] = VoteKind.VERDICT,
+    kind: Annotated[KindName, typer.Option(help="for votes: the kind of label", rich_help_panel=_VOTES)] = VERDICT.name,
     annotator: Annotated[
         str | None,
         typer.Option(
@@ -243,7 +232,7 @@ def export(
         elif what == "votes":
             from arena.cli.console import tell
 
-            write_votes = _export_nuggets if kind is VoteKind.NUGGETS else _export_table
+            write_votes = _export_nuggets if kind == NUGGETS.name else _export_table
             tell(*write_votes(store, name, out, kind, annotator), form)
         elif what == "qrels":
             _export_qrels(store, name, out, judge)
@@ -282,32 +271,19 @@ def _export_qrels(store: Store, name: str, out: Path, judge: str | None) -> None
         raise typer.Exit(INCOMPLETE)
 
 
-def _table_kind(kind: VoteKind) -> TableKind:
-    from arena.store.annotations import Kind
-
-    kinds: dict[VoteKind, TableKind] = {
-        VoteKind.VERDICT: Kind.VERDICT,
-        VoteKind.RELEVANCE: Kind.RELEVANCE,
-        VoteKind.CRITERIA: Kind.CRITERIA,
-        VoteKind.SUPPORT: Kind.SUPPORT,
-        VoteKind.FLAG: Kind.FLAG,
-    }
-    return kinds[kind]
-
-
 def _export_table(
-    store: Store, name: str, out: Path, kind: VoteKind, annotator: str | None
+    store: Store, name: str, out: Path, kind: str, annotator: str | None
 ) -> tuple[dict[str, Any], list[str]]:
     """Write the votes of one kind, by everybody or one person; returns the JSON record and the lines of text."""
     from arena.people.votes import write_table
     from arena.results.opinions import current_annotations
     from retrieval_eval.data.trec import is_qrels
 
-    votes, outdated = current_annotations(store, name, _table_kind(kind))
+    votes, outdated = current_annotations(store, name, kind)
     if annotator is not None or is_qrels(out) or not votes:
         person = _single_annotator(votes, annotator, name)
         votes = [vote for vote in votes if vote.annotator == person]
-    write_table(out, _table_kind(kind), votes)
+    write_table(out, KINDS[kind], votes)
     people = sorted({vote.annotator for vote in votes})
     lines = [f"wrote {out}: {len(votes):,} by {_people_line(people)}"]
     lines += [f"- of texts that have changed since, left out: {outdated}"] if outdated else []
@@ -315,15 +291,15 @@ def _export_table(
 
 
 def _export_nuggets(
-    store: Store, name: str, out: Path, _kind: VoteKind, annotator: str | None
+    store: Store, name: str, out: Path, _kind: str, annotator: str | None
 ) -> tuple[dict[str, Any], list[str]]:
     """Write one person's assignments of the current nuggets; returns the JSON record and the lines of text."""
     from arena.people.votes import assignments_of
-    from arena.store.annotations import Annotations, Kind
+    from arena.store.annotations import Annotations
     from retrieval_eval.nuggets.files import write_assignments
 
     banks, data = _nuggets(store, name).banks, store.dataset(name)
-    latest = Annotations(store, name).latest(Kind.NUGGET)
+    latest = Annotations(store, name).latest(NUGGETS.name)
     person = _single_annotator(latest, annotator, name)
     assignments = assignments_of(
         banks, data.answers.values(), [annotation for annotation in latest if annotation.annotator == person]

@@ -2,6 +2,7 @@
 
 A new stage needs a file in ``arena.stages`` with its class and section, one in ``arena.results``, a prompt, and a line
 here. A stage of another distribution needs no line: its entry point in ``ragleague.stages`` names a ``ListedStage``.
+What people can judge of it too, its module says in ``KIND``.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class ListedStage(Struct, frozen=True):
         board: module whose ``board(results)`` returns their board; empty for the table of their scores.
         name: its name for ``--stage``, if that differs from the key.
         scores: headings of its scores by name, for a stage that defines its own section; the first one stands for it.
-        level: the kind of judgments behind these scores, as people give them too; empty if people give none.
+        by_people: whether people judge the same; the module then defines ``KIND``, a ``JudgedKind`` with the
+            name, level and column ``key``.
         origin: name and version of the distribution that it comes from; empty for this one.
     """
 
@@ -43,7 +45,7 @@ class ListedStage(Struct, frozen=True):
     board: str = ""
     name: str = ""
     scores: Mapping[str, str] = field(default_factory=dict)
-    level: str = ""
+    by_people: bool = False
     origin: str = ""
 
     def load(self, name: str) -> Any:
@@ -66,7 +68,7 @@ STAGES: Final = (
         "arena.results.support",
         "arena.boards.support",
         scores={"support_precision": "Support", "support_recall": "Support recall"},
-        level="support",
+        by_people=True,
     ),
     ListedStage(
         "audit",

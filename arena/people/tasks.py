@@ -26,18 +26,15 @@ from numpy.typing import NDArray
 
 from arena.config.settings import StoredSettings
 from arena.data.dataset import Dataset
-from arena.results.annotations import texts_now
-from arena.stages.support import SupportSubject
-from arena.store.annotations import Annotation, Kind, texts_digest
+from arena.data.kinds import CRITERIA, NUGGETS, VERDICT, Annotation, JudgedKind, texts_digest, texts_now
 from judges.prompts import load_prompt
-from judges.prompts.tasks import Criterion
-from judges.types import Answer, Query, Task
+from judges.types import Answer, Query
 from retrieval_eval.nuggets.types import Nugget, NuggetBank
 
 Banks: TypeAlias = Mapping[str, NuggetBank]
 GameNames: TypeAlias = tuple[str, str, str]
 """A query and two agents in alphabetical order."""
-_Key: TypeAlias = tuple[Kind, str, str, str]
+_Key: TypeAlias = tuple[str, str, str, str]
 _Numbers: TypeAlias = NDArray[np.uint64]
 _Rows: TypeAlias = NDArray[np.int32]
 
@@ -66,7 +63,7 @@ class AnnotationTask(Struct, frozen=True, dict=True):
         seen: whether the annotator gave a value for any part or skipped it.
     """
 
-    kind: Kind
+    kind: JudgedKind
     query_id: str
     query: Query
     names: tuple[str, ...]
@@ -92,7 +89,7 @@ class AnnotationTask(Struct, frozen=True, dict=True):
     @cached_property
     def digests(self) -> tuple[str, ...]:
         """``texts_digest`` of the query and the texts, for each part."""
-        if self.kind is not Kind.NUGGET:
+        if len(self.part_texts) != len(self.parts):
             return (texts_digest(self.query.thread, *self.texts),)
         return tuple(texts_digest(self.query.thread, *self.texts, text) for text in self.part_texts)
 
@@ -114,7 +111,7 @@ class AnnotationTask(Struct, frozen=True, dict=True):
         share = None if seconds is None or values is None else round(seconds / len(self.parts), 2)
         part_values = [None] * len(self.parts) if values is None else values
         return [
-            Annotation(self.kind, annotator, self.query_id, name, part, digest, value, share)
+            Annotation(self.kind.name, annotator, self.query_id, name, part, digest, value, share)
             for part, digest, value in zip(self.parts, self.digests, part_values, strict=True)
             for name in self.names
         ]
@@ -265,19 +262,23 @@ def games(played: Iterable[GameNames], data: Dataset) -> TaskPool:
 
 def _game_task(data: Dataset, query_id: str, first: str, second: str) -> AnnotationTask:
     texts = data.answers[query_id, first].text, data.answers[query_id, second].text
-    return AnnotationTask(Kind.VERDICT, query_id, data.queries[query_id], (first,), texts, (second,))
+    return AnnotationTask(VERDICT, query_id, data.queries[query_id], (first,), texts, (second,))
 
 
-def documents(labelled: Iterable[tuple[str, str]], data: Dataset) -> TaskPool:
-    """Pool of documents to label; ``labelled`` has the query and document of each label by a judge."""
-    rows = list(labelled)
+def judged(kind: JudgedKind, judgments: Iterable[Annotation], data: Dataset) -> TaskPool:
+    """Pool of the items that judges judged, each shown by its texts; those whose texts are gone are skipped."""
+    by_thing = {(judgment.query_id, judgment.item, judgment.other): judgment for judgment in judgments}
+    rows = [judgment for judgment in by_thing.values() if None not in kind.texts(judgment, data)]
 
     def make(row: int, _annotator: str) -> AnnotationTask:
-        query_id, doc_id = rows[row]
-        texts = (data.documents[doc_id].text,)
-        return AnnotationTask(Kind.RELEVANCE, query_id, data.queries[query_id], (doc_id,), texts)
+        judgment = rows[row]
+        _, *texts = (text or "" for text in kind.texts(judgment, data))
+        return AnnotationTask(
+            kind, judgment.query_id, data.queries[judgment.query_id], (judgment.item,), tuple(texts), (judgment.other,)
+        )
 
-    return TaskPool([query_id for query_id, _ in rows], *_sort_keys(rows), False, make, with_values)
+    keys = [(judgment.query_id, *kind.item(judgment.item, judgment.other)) for judgment in rows]
+    return TaskPool([judgment.query_id for judgment in rows], *_sort_keys(keys), False, make, with_values)
 
 
 def answers(graded: Iterable[tuple[str, str]], data: Dataset) -> TaskPool:
@@ -287,7 +288,7 @@ def answers(graded: Iterable[tuple[str, str]], data: Dataset) -> TaskPool:
 
     def make(row: int, _annotator: str) -> AnnotationTask:
         query_id, text = rows[row]
-        return AnnotationTask(Kind.CRITERIA, query_id, data.queries[query_id], by_text[query_id, text], (text,))
+        return AnnotationTask(CRITERIA, query_id, data.queries[query_id], by_text[query_id, text], (text,))
 
     return TaskPool([query_id for query_id, _ in rows], *_sort_keys(rows), False, make, with_values)
 
@@ -317,25 +318,7 @@ def nugget_task(
     chosen = bank.nuggets if chosen is None else chosen
     ids, texts = tuple(nugget.nugget_id for nugget in chosen), tuple(nugget.text for nugget in chosen)
     no_values, query = (None,) * len(ids), Query(bank.query_id, bank.query)
-    return AnnotationTask(Kind.NUGGET, bank.query_id, query, agents, (answer,), ids, texts, no_values)
-
-
-def citations(checked: Iterable[SupportSubject], data: Dataset) -> TaskPool:
-    """Pool of sentences to compare with a cited document; ``checked`` are those that judges checked."""
-    sentences = data.sentences
-    rows = [
-        subject for subject in checked if subject.place < len(sentences.get((subject.query_id, subject.agent)) or ())
-    ]
-
-    def make(row: int, _annotator: str) -> AnnotationTask:
-        query_id, agent, place, doc_id = subject = rows[row]
-        answer_sentences = sentences[query_id, agent]
-        assert answer_sentences is not None
-        texts = answer_sentences[place].text, data.documents[doc_id].text
-        return AnnotationTask(Kind.SUPPORT, query_id, data.queries[query_id], (agent,), texts, (subject.other,))
-
-    queries, keys = [subject.query_id for subject in rows], [tuple(map(str, subject)) for subject in rows]
-    return TaskPool(queries, *_sort_keys(keys), False, make, with_values)
+    return AnnotationTask(NUGGETS, bank.query_id, query, agents, (answer,), ids, texts, no_values)
 
 
 def with_votes(
@@ -348,7 +331,7 @@ def with_votes(
     votes = {
         annotation.query_id: annotation
         for annotation in annotations
-        if annotation.kind is Kind.VERDICT and texts_now(annotation, data, {}) == annotation.texts
+        if annotation.kind == VERDICT.name and texts_now(annotation, data, {}) == annotation.texts
     }
     as_seen = (
         _game_task(data, task.query_id, vote.item, vote.other) if (vote := votes.get(task.query_id)) else task
@@ -373,9 +356,9 @@ def with_values(tasks: Iterable[AnnotationTask], annotations: Iterable[Annotatio
 def _with_values(task: AnnotationTask, known: Mapping[_Key, Mapping[str, Any]]) -> AnnotationTask:
     values, seen = [], False
     for part, digest in zip(task.parts, task.digests, strict=True):
-        by_name = known.get((task.kind, task.query_id, part, digest), {})
+        by_name = known.get((task.kind.name, task.query_id, part, digest), {})
         candidates = [by_name[name] for name in task.names if name in by_name]
-        if task.kind is Kind.NUGGET:
+        if task.part_texts:
             candidates = candidates or list(by_name.values())
         seen = seen or bool(candidates)
         values.append(next((value for value in candidates if value is not None), None))
@@ -429,48 +412,13 @@ _EVERYBODY: Final = np.uint64(_number(""))
 """Used for shared rows instead of the annotator's number, so that their order is the same for everybody."""
 
 
-def judge_saw_reference(kind: Kind, settings: StoredSettings) -> bool:
+def judge_saw_reference(kind: JudgedKind, settings: StoredSettings) -> bool:
     """Whether the judges of such tasks saw the query's reference answer, so that annotators may see it too.
 
     True for the packaged prompts that contain it; false for a user's prompt, whose content is unknown.
     """
-    if kind not in {Kind.VERDICT, Kind.CRITERIA}:
+    if kind.name not in {VERDICT.name, CRITERIA.name}:
         return False
-    task = Task.PAIRWISE if kind is Kind.VERDICT else Task.CRITERIA
-    packaged = load_prompt(task.value, task)
-    prompt = (settings.raw.get(task.value) or {}).get("prompt")
+    packaged = load_prompt(kind.task.value, kind.task)
+    prompt = (settings.raw.get(kind.section) or {}).get("prompt")
     return prompt == f"{packaged.name}@{packaged.version}" and "query.reference" in packaged.user
-
-
-class Rubric(Struct, frozen=True):
-    """The grading scheme for answers: criteria with their descriptions, and the range of the integer grades."""
-
-    criteria: Mapping[str, str]
-    low: int
-    high: int
-
-
-def rubric_of(settings: StoredSettings) -> Rubric | None:
-    """The tournament's rubric; ``None`` if its answers are not graded."""
-    if (section := settings.criteria) is None:
-        return None
-    return Rubric({criterion.name: _description(criterion) for criterion in section.listed()}, *section.scale)
-
-
-def _description(criterion: Criterion) -> str:
-    """Description and levels of a criterion, with the same content as for the judge."""
-    levels = "; ".join(f"{grade}: {meaning}" for grade, meaning in criterion.levels)
-    with_levels = f"{criterion.description} ({levels})"
-    return with_levels if levels and criterion.description else levels or criterion.description
-
-
-def scale_of(settings: StoredSettings, labels: Iterable[int]) -> list[tuple[int, str]]:
-    """The relevance labels of a tournament with their names, the lowest first.
-
-    Args:
-        settings: the tournament's.
-        labels: the judges' labels. Old stores have no scale; for these it runs from 0 to the highest of these labels.
-    """
-    scale = settings.retrieval.scale if settings.retrieval is not None else {}
-    words = scale or {str(label): label for label in range(max(labels, default=0) + 1)}
-    return sorted((label, word) for word, label in words.items())

@@ -2,44 +2,37 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from arena.calibration.votes import Opinion
 from arena.data.dataset import Dataset
+from arena.data.kinds import FLAG, RELEVANCE, VERDICT, Annotation, JudgedKind, as_whole, texts_now
 from arena.data.verdicts import write_verdicts
 from arena.people.tasks import Banks, nugget_task, with_values
 from arena.present.blocks import Board, Section
 from arena.present.numbers import COUNT
 from arena.present.table import Column, Table, records
 from arena.ratings.games import GameVerdict
-from arena.results.annotations import texts_now
 from arena.results.opinion_tables import TableReading, read_opinions
-from arena.stages.support import SupportSubject
 from arena.store import Store
-from arena.store.annotations import Annotation, Annotations, Kind, annotator_name
+from arena.store.annotations import Annotations, annotator_name
 from judges.errors import DataError
-from judges.types import Answer, GameOutcome, Verdict
+from judges.types import Answer, Verdict
 from judges.writing import count_words
 from retrieval_eval.data.tables import write_rows
 from retrieval_eval.data.trec import is_qrels, write_qrels
 from retrieval_eval.nuggets.types import Assignment, Support, of_empty_answer
-
-TableKind: TypeAlias = Literal[Kind.VERDICT, Kind.RELEVANCE, Kind.CRITERIA, Kind.SUPPORT, Kind.FLAG]
 
 UNKNOWN_TEXTS: Final = "of answers or documents that the tournament does not have"
 UNKNOWN_ANSWERS: Final = "answers that the tournament does not have"
 CHANGED_ANSWERS: Final = "answers with another text than the tournament's"
 UNKNOWN_NUGGETS: Final = "labels of nuggets that the tournament does not have"
 FAILED_LABELS: Final = "labels that failed"
-
-_SUPPORT: Final = ("qid", "agent", "sentence", "did", "support", "annotator")
-_LEVEL = {Kind.VERDICT: "verdicts", Kind.RELEVANCE: "labels", Kind.CRITERIA: "criteria", Kind.SUPPORT: "support"}
 
 
 class ImportedVotes(Struct, frozen=True):
@@ -54,7 +47,7 @@ class ImportedVotes(Struct, frozen=True):
     left_out: Mapping[str, int]
 
 
-def write_table(out: Path, kind: TableKind, annotations: Sequence[Annotation]) -> None:
+def write_table(out: Path, kind: JudgedKind, annotations: Sequence[Annotation]) -> None:
     """Write annotations as a table; labels of one person as qrels if the file's name ends in ``.qrels``.
 
     In verdicts, ``agent_a`` is the agent whose answer the annotator saw first.
@@ -62,7 +55,7 @@ def write_table(out: Path, kind: TableKind, annotations: Sequence[Annotation]) -
     Raises:
         DataError: the file cannot be written.
     """
-    if kind is Kind.VERDICT:
+    if kind is VERDICT:
         verdicts = [
             GameVerdict(
                 annotation.query_id, annotation.item, annotation.other, Verdict(annotation.value), annotation.annotator
@@ -70,45 +63,30 @@ def write_table(out: Path, kind: TableKind, annotations: Sequence[Annotation]) -
             for annotation in annotations
         ]
         write_verdicts(out, verdicts)
-    elif kind is Kind.CRITERIA:
-        grades = (
-            {"qid": annotation.query_id, "agent": annotation.item, "criterion": name, "score": grade}
-            | {"annotator": annotation.annotator}
-            for annotation in annotations
-            for name, grade in annotation.value.items()
-        )
-        write_rows(out, ("qid", "agent", "criterion", "score", "annotator"), grades)
-    elif kind is Kind.FLAG:
+    elif kind is FLAG:
         flags = (
-            {"qid": flag.query_id, "agent_a": flag.item, "agent_b": flag.other, **flag.value}
+            {"qid": flag.query_id, **dict(zip(FLAG.columns, (flag.item, flag.other), strict=True)), **flag.value}
             | {"annotator": flag.annotator, "at": flag.at}
             for flag in annotations
         )
-        write_rows(out, ("qid", "agent_a", "agent_b", "judge", "comment", "annotator", "at"), flags)
-    elif kind is Kind.SUPPORT:
-        subjects = [
-            SupportSubject.named(annotation.query_id, annotation.item, annotation.other) for annotation in annotations
-        ]
-        checked = (
-            dict(zip(_SUPPORT, (*subject, annotation.value, annotation.annotator), strict=True))
-            for annotation, subject in zip(annotations, subjects, strict=True)
-        )
-        write_rows(out, _SUPPORT, checked)
-    elif is_qrels(out):
+        write_rows(out, ("qid", *FLAG.columns, "judge", FLAG.column, "annotator", "at"), flags)
+    elif kind is RELEVANCE and is_qrels(out):
         labels: dict[str, dict[str, int]] = {}
         for annotation in annotations:
             labels.setdefault(annotation.query_id, {})[annotation.item] = annotation.value
         write_qrels(out, labels)
     else:
+        columns = ("qid", *kind.columns, kind.column, "annotator")
         rows = (
-            {"qid": label.query_id, "did": label.item, "label": label.value, "annotator": label.annotator}
-            for label in annotations
+            (opinion.query_id, *kind.cells(opinion.item), as_whole(opinion.value), opinion.rater)
+            for annotation in annotations
+            for opinion in kind.opinions(annotation)
         )
-        write_rows(out, ("qid", "did", "label", "annotator"), rows)
+        write_rows(out, columns, (dict(zip(columns, row, strict=True)) for row in rows))
 
 
 def read_table(
-    file: Path, kind: TableKind, data: Dataset, annotator: str | None = None, reading: TableReading | None = None
+    file: Path, kind: JudgedKind, data: Dataset, annotator: str | None = None, reading: TableReading | None = None
 ) -> ImportedVotes:
     """Read a table or qrels as annotations of the tournament's current texts.
 
@@ -125,53 +103,21 @@ def read_table(
         InputError: a name is empty or too long.
     """
     table = read_opinions(file, reading)
-    if table.level != _LEVEL[kind]:
-        raise DataError(file, f"holds {table.level}, not {_LEVEL[kind]}")
+    if table.level != kind.level:
+        raise DataError(file, f"holds {table.level}, not {kind.level}")
     opinions = table.groups.get("", ())
     raters = sorted({opinion.rater for opinion in opinions})
     if annotator is not None and len(raters) > 1:
         message = f"names {len(raters)} people, but --annotator gives one name for all; leave --annotator out"
         raise DataError(file, message, value=raters[0])
     names = {rater: annotator_name(annotator or rater) for rater in raters}
-    if kind is Kind.CRITERIA:
-        read = list(_grades(opinions, names))
-    else:
-        read = [_annotation(opinion, kind, names[opinion.rater]) for opinion in opinions]
+    read = list(kind.annotations(opinion._replace(rater=names[opinion.rater]) for opinion in opinions))
     known = [
         replace(annotation, texts=digest)
         for annotation in read
         if (digest := texts_now(annotation, data, {})) is not None
     ]
     return ImportedVotes(known, _without_zeros({UNKNOWN_TEXTS: len(read) - len(known)}))
-
-
-def _grades(opinions: Sequence[Opinion], names: Mapping[str, str]) -> Iterator[Annotation]:
-    """One annotation per person and answer, with the grades of all criteria."""
-    by_answer: defaultdict[tuple[str, str, str], dict[str, float]] = defaultdict(dict)
-    for opinion in opinions:
-        agent, criterion = opinion.item
-        grade = int(opinion.value) if opinion.value.is_integer() else opinion.value
-        by_answer[opinion.rater, opinion.query_id, agent][criterion] = grade
-    for (rater, query_id, agent), grades in by_answer.items():
-        yield Annotation(Kind.CRITERIA, names[rater], query_id, agent, "", "", grades)
-
-
-def _annotation(opinion: Opinion, kind: TableKind, annotator: str) -> Annotation:
-    query_id, item, value = opinion.query_id, opinion.item, opinion.value
-    if kind is Kind.RELEVANCE:
-        return Annotation(kind, annotator, query_id, item[0], "", "", int(value))
-    if kind is Kind.SUPPORT:
-        agent, sentence, doc_id = item
-        other = SupportSubject(query_id, agent, _sentence_index(sentence), doc_id).other
-        return Annotation(kind, annotator, query_id, agent, other, "", int(value))
-    first, second = item[::-1] if opinion.swapped else item
-    verdict = GameOutcome(int(-value if opinion.swapped else value)).verdict
-    return Annotation(kind, annotator, query_id, first, second, "", verdict)
-
-
-def _sentence_index(text: str) -> int:
-    """The index of a sentence; -1, which no sentence has, if the text is not a number."""
-    return int(text) if text.isascii() and text.isdigit() else -1
 
 
 def assignments_of(banks: Banks, answers: Iterable[Answer], annotations: Sequence[Annotation]) -> list[Assignment]:
@@ -258,7 +204,7 @@ def vote_counts(store: Store, tournament: str) -> VoteCounts:
         current = [annotation for annotation in latest if (annotation.annotator, annotation.kind) == (annotator, kind)]
         labels = sum(annotation.value is not None for annotation in current)
         last = max(annotation.at for annotation in current)[:19]
-        row = {"annotator": annotator, "kind": kind.value, "labels": labels, "skipped": len(current) - labels}
+        row = {"annotator": annotator, "kind": kind, "labels": labels, "skipped": len(current) - labels}
         rows.append(row | {"replaced": total - len(current), "last": last})
     none_yet = f"nobody has said anything of {tournament!r} yet; 'ragleague ui' has a page for it"
     return VoteCounts(tournament, Table("votes", "", _COLUMNS, rows, () if rows else (none_yet,)))

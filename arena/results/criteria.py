@@ -9,7 +9,7 @@ import numpy as np
 
 from arena.config.settings import StoredSettings
 from arena.store import Result, Wanted
-from arena.store.subjects import AnswerSubject, GradedSubject
+from arena.store.subjects import GradedSubject
 from judges.types import Judgment
 from retrieval_eval.stats.bootstrap import ALONE, Clusters
 from retrieval_eval.stats.scores import Scores, scores_of
@@ -25,7 +25,7 @@ def criteria_scores(
     graded: dict[tuple[str, str], Mapping[str, float]] = {}
     wanted: dict[tuple[str, str], Sequence[str]] = {}
     for want, result in outcomes:
-        key = AnswerSubject.of(want).agent, want.query_id
+        key = want.item, want.query_id
         wanted[key] = graded_by(want, settings)
         if isinstance(result, Judgment):
             graded[key] = grades(want, result, settings)
@@ -46,7 +46,7 @@ def criteria_scores(
 def graded_by(want: Wanted, settings: StoredSettings) -> Sequence[str]:
     """The criteria that an answer is graded by."""
     assert settings.criteria is not None
-    return GradedSubject.of(want).criteria or tuple(settings.criteria.names)
+    return GradedSubject.of(want).by or tuple(settings.criteria.names)
 
 
 def grades(want: Wanted, judgment: Judgment, settings: StoredSettings) -> dict[str, float]:

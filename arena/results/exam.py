@@ -14,7 +14,7 @@ from arena.results.exam_evaluation import ExamScores, Study, exam_scores
 from arena.stages.exam.bank import bank_kept, generated_bank, material, written_items
 from arena.store import Result, Store, Wanted
 from arena.store.outcomes import combined
-from arena.store.subjects import FacetSubject, PassageSubject
+from arena.store.subjects import GradedSubject
 from judges.prompts.tasks import grades_of
 from judges.self_rating import is_answer, self_rating
 from judges.types import Judgment, Task, conversations
@@ -106,10 +106,10 @@ def stored_bank(store: Store, tournament: str) -> Bank:
         for want, result in item_outcomes
         if isinstance(result, Judgment) and isinstance(result.outcome, tuple)
         for item in written_items(
-            section, want.query_id, FacetSubject.of(want).subtopic, result.outcome, {"model": result.model, **origin}
+            section, want.query_id, want.item or None, result.outcome, {"model": result.model, **origin}
         )
     ]
-    facets = [(want.query_id, FacetSubject.of(want).subtopic) for want, _ in item_outcomes]
+    facets = [(want.query_id, want.item or None) for want, _ in item_outcomes]
     return generated_bank(store.dataset(tournament).queries, facets, items)
 
 
@@ -136,19 +136,19 @@ class _Reader:
             yield from self._ratings()
             return
         checked = {
-            PassageSubject.of(want): int(str(result.outcome))
+            GradedSubject.of(want): int(str(result.outcome))
             for want, result in self._outcomes(Task.ANSWER_CHECK)
             if isinstance(result, Judgment)
         }
         for want, result in self._outcomes(Task.EXTRACTION):
-            subject = PassageSubject.of(want)
-            (item_id,) = subject.item_ids
+            subject = GradedSubject.of(want)
+            (item_id,) = subject.by
             if item_id in self._active:
                 grade, answer = None, ""
                 if isinstance(result, Judgment):
                     answer = str(result.outcome)
                     grade = self._checked(self._active[item_id], answer, checked.get(subject))
-                yield Grade(want.query_id, subject.passage_id, item_id, grade, answer)
+                yield Grade(want.query_id, subject.item, item_id, grade, answer)
 
     def _checked(self, item: Item, answer: str, by_judge: int | None) -> int | None:
         if self._section.grading == "extraction_words":
@@ -159,15 +159,15 @@ class _Reader:
 
     def _ratings(self) -> Iterator[Grade]:
         for want, result in self._outcomes(Task.GRADING):
-            subject = PassageSubject.of(want)
-            ids, reply = subject.item_ids, ""
+            subject = GradedSubject.of(want)
+            ids, reply = subject.by, ""
             item_grades: Sequence[int | None] = [None] * len(ids)
             if isinstance(result, Judgment):
                 reply = "" if len(ids) > 1 or result.reply.strip().isdigit() else result.reply.strip()
                 item_grades = grades_of(result.outcome, len(ids))
             for item_id, grade in zip(ids, item_grades, strict=True):
                 if item_id in self._active:
-                    yield Grade(want.query_id, subject.passage_id, item_id, grade, reply)
+                    yield Grade(want.query_id, subject.item, item_id, grade, reply)
 
     def _outcomes(self, task: Task) -> list[tuple[Wanted, Result | None]]:
         return combined(self._reparsed(self._outcomes_of(task)), self._combinations)

@@ -20,7 +20,7 @@ from arena.stages.nuggets.banks import (
     settled_bank,
 )
 from arena.store import Result, Store, Wanted
-from arena.store.subjects import AssignmentSubject, NuggetSubject, TurnSubject
+from arena.store.subjects import AssignmentSubject, read_span
 from judges.errors import to_be_asked
 from judges.types import JudgeFailure, Judgment, Query, Task, conversations
 from judges.writing import count_words
@@ -156,7 +156,7 @@ def _by_query(outcomes: Outcomes) -> dict[str, list[tuple[Wanted, Result | None]
 def _place(entry: tuple[Wanted, Result | None]) -> int:
     """Index of a turn, or of the first nugget in a call for importance."""
     want, _ = entry
-    return TurnSubject.of(want).number if want.task is Task.NUGGETS else NuggetSubject.of(want).places.start
+    return int(want.item) if want.task is Task.NUGGETS else read_span(want.item).start
 
 
 def _missing_importance(turns: Outcomes, labels: Outcomes, section: NuggetsSection) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from arena.calibration.votes import ItemKey, Level, Opinion
+from arena.data.kinds import CRITERIA, NO_VALUE, RELEVANCE, VERDICT, JudgedKind, as_number, kind_of_columns
 from arena.data.verdict_words import BOTH_ORDERS
 from arena.data.verdicts import CONVERSATION, ImportedVerdicts, read_verdicts
 from arena.present.numbers import counted
@@ -28,7 +28,6 @@ from retrieval_eval.data.vocabulary import (
     folded,
     missing_column,
 )
-from retrieval_eval.nuggets.types import Support, make_nuggets
 from retrieval_eval.stats.bootstrap import Clusters
 
 PROBABILITY: Final = "probability"
@@ -36,28 +35,9 @@ PROBABILITY: Final = "probability"
 _MAX_DISTINCT: Final = 50
 """Maximum number of values in a column that distinguishes items, such as the turn or the dimension."""
 
-SUPPORT = {Support.NONE: 0.0, Support.PARTIAL: 1.0, Support.FULL: 2.0}
-_ITEM_COLUMNS: Final[Mapping[Level, tuple[str, ...]]] = {
-    "criteria": ("agent", "criterion"),
-    "nuggets": ("agent", "nugget"),
-    "support": ("agent", "sentence", "did"),
-    "labels": ("did",),
-}
-"""Columns that name what was judged, by level; a table has the first level whose columns it has."""
 _SHOWN: Final = ("query", "answer", "reference", "passages")
 _TEXTS: Final = {folded(name) for column in _SHOWN for name in (column, *NAMES[column])}
 """Names of columns that hold texts shown to people."""
-_OPINION_NOUNS: Final[Mapping[Level, str]] = {
-    "criteria": "grade",
-    "nuggets": "nugget label",
-    "support": "support label",
-}
-_VALUE_COLUMNS: Final[Mapping[Level, str]] = {
-    "labels": "label",
-    "criteria": "score",
-    "nuggets": "assignment",
-    "support": "support",
-}
 
 
 class TableReading(Struct, frozen=True):
@@ -108,7 +88,7 @@ def read_opinions(path: Path, reading: TableReading | None = None) -> OpinionTab
     - ``did, label``: relevance labels, whole numbers;
     - ``agent, criterion, score``: grades; or ``agent`` and a column for each criterion, as ``export`` writes them;
     - ``agent, nugget, assignment``: ``support``, ``partial_support`` or ``not_support``, which become 2, 1 and 0;
-    - ``agent, sentence, did, support``: 2, 1 or 0, for the sentence at an index from 0 and a document that it cites.
+    - the columns of a kind that a stage brings along, see ``JudgedKind``.
 
     A column ``probability`` holds the chance with which each item was drawn, for corrected estimates.
 
@@ -126,9 +106,8 @@ def read_opinions(path: Path, reading: TableReading | None = None) -> OpinionTab
         if column not in columns:
             raise missing_column(path, column, columns)
     names = set(canonical_names(columns, OPINION_NAMES, options.columns).values())
-    for level, item_columns in _ITEM_COLUMNS.items():
-        if names >= {*item_columns, _VALUE_COLUMNS[level]}:
-            return _graded(path, level, options)
+    if (kind := kind_of_columns(names)) is not None:
+        return _graded(path, kind, options)
     game_columns = {"agent_a", "agent_b"} & set(canonical_names(columns, VERDICT_NAMES, options.columns).values())
     if "agent" in names and "agent_a" not in game_columns and not names & {"criterion", "nugget"}:
         return _wide(path, options)
@@ -147,7 +126,7 @@ def _qrels(path: Path) -> OpinionTable:
         for query_id, labels in qrels.labels.items()
         for doc_id, label in labels.items()
     ]
-    return OpinionTable("labels", {"": opinions}, tuple(_below_zero(opinions)))
+    return OpinionTable(RELEVANCE.level, {"": opinions}, tuple(_below_zero(opinions)))
 
 
 def _below_zero(opinions: Sequence[Opinion]) -> Iterator[str]:
@@ -215,7 +194,7 @@ def _verdicts(path: Path, options: TableReading) -> OpinionTable:
         strict=True,
     )
     apart = telling_apart(list(rows_of_one), spare)
-    return OpinionTable("verdicts", dict(groups), tuple(remarks), clusters, frozenset(spare), apart)
+    return OpinionTable(VERDICT.level, dict(groups), tuple(remarks), clusters, frozenset(spare), apart)
 
 
 def telling_apart(items: Sequence[Hashable], further: Mapping[str, Sequence[str]]) -> frozenset[str]:
@@ -267,13 +246,11 @@ def _places_known(imported: ImportedVerdicts) -> bool:
     return bool(np.isin(other, shown).any())
 
 
-def _graded(path: Path, level: Level, options: TableReading) -> OpinionTable:
-    needed = ["qid", *_ITEM_COLUMNS[level], _VALUE_COLUMNS[level]]
+def _graded(path: Path, kind: JudgedKind, options: TableReading) -> OpinionTable:
+    needed = ["qid", *kind.columns, kind.column]
     names = options.names(*needed, "annotator")
     rows = read_rows(path, [*needed, *_further(options)], names, columns=options.columns)
-    return _collected(
-        path, rows, [_VALUE_COLUMNS[level]], lambda row, _: _item(row, level), level=level, options=options
-    )
+    return _collected(path, rows, [kind.column], lambda row, _: kind.item_in(row), kind=kind, options=options)
 
 
 def _wide(path: Path, options: TableReading) -> OpinionTable:
@@ -291,14 +268,14 @@ def _wide(path: Path, options: TableReading) -> OpinionTable:
     if not criteria:
         raise missing_column(path, "criterion", columns)
     return _collected(
-        path, rows, criteria, lambda row, column: (row.identifier("agent"), column), level="criteria", options=options
+        path, rows, criteria, lambda row, column: (row.identifier("agent"), column), kind=CRITERIA, options=options
     )
 
 
 def _is_text(rows: Iterable[Row], column: str) -> bool:
     """Whether a column is named like a text shown to people and holds texts, not numbers."""
     texts = (row.text(column).strip() for row in rows) if folded(column) in _TEXTS else iter(())
-    return any(text and _number(text) is None for text in texts)
+    return any(text and as_number(text) is None for text in texts)
 
 
 def _further(options: TableReading) -> list[str]:
@@ -311,7 +288,7 @@ def _collected(
     columns: Sequence[str],
     item_of: Callable[[Row, str], ItemKey],
     *,
-    level: Level,
+    kind: JudgedKind,
     options: TableReading,
 ) -> OpinionTable:
     groups: dict[str, list[Opinion]] = {}
@@ -333,13 +310,13 @@ def _collected(
         if chance is None and PROBABILITY in row.values:
             raise row.error(f"{PROBABILITY!r} must be above 0 and at most 1", row.text(PROBABILITY))
         for column in columns:
-            if options.skip_empty and row.text(column).strip().casefold() in _NO_VALUE:
+            if options.skip_empty and row.text(column).strip().casefold() in NO_VALUE:
                 skipped += 1
                 continue
             item = (*map(row.identifier, options.item), *item_of(row, column))
             rater = row.text("annotator").strip() or rater_of_file(path)
             group = row.identifier(options.by) if options.by else ""
-            opinion = Opinion(query_id, item, rater, _value(row, column, level), chance=chance)
+            opinion = Opinion(query_id, item, rater, kind.parse(row, column), chance=chance)
             groups.setdefault(group, []).append(opinion)
             rows_of_one.append((group, query_id, item, rater))
             for name, texts in further.items():
@@ -350,49 +327,17 @@ def _collected(
         "reason",
         CONVERSATION,
         PROBABILITY,
-        *_ITEM_COLUMNS[level],
+        *kind.columns,
         *columns,
         *_further(options),
     }
     raters = {opinion.rater for opinions in groups.values() for opinion in opinions}
-    count = f"{counted(len(rows_of_one), _OPINION_NOUNS.get(level, 'label'))} by {counted(len(raters), 'rater')}"
+    count = f"{counted(len(rows_of_one), kind.noun)} by {counted(len(raters), 'rater')}"
     say_read(path, spellings, used_columns, count)
     spare = {name: texts for name, texts in further.items() if spellings.get(name, name) not in used_columns}
     remarks = [f"{skipped:,} without a value left out"] if skipped else []
-    if level == "labels":
+    if kind is RELEVANCE:
         remarks += _below_zero([opinion for opinions in groups.values() for opinion in opinions])
-    return OpinionTable(level, groups, tuple(remarks), clusters, frozenset(spare), telling_apart(rows_of_one, spare))
-
-
-def _item(row: Row, level: Level) -> ItemKey:
-    if level == "nuggets":
-        (nugget,) = make_nuggets(row.identifier("qid"), [row.identifier("nugget")], [None])
-        return row.identifier("agent"), nugget.nugget_id
-    return tuple(row.identifier(name) for name in _ITEM_COLUMNS[level])
-
-
-_DECIMAL_COMMA: Final = re.compile(r"\A([-+]?\d+),(\d{1,2}|\d{4,})\Z")
-"""A number such as 4,5; 1,000 is ambiguous and does not match."""
-_NO_VALUE: Final = frozenset({"", "nan", "na", "n/a", "none", "null", "<na>"})
-
-
-def _value(row: Row, column: str, level: Level) -> float:
-    text, whole_numbers = row.text(column).strip(), level in ("labels", "support")
-    if level == "nuggets":
-        if text not in set(Support):
-            raise row.error(f"'assignment' must be one of {', '.join(Support)}", text)
-        return SUPPORT[Support(text)]
-    if text.casefold() in _NO_VALUE:
-        raise row.error(f"{column!r} is empty; fill it in, or leave such rows out with --skip-faulty", text or None)
-    if (value := _number(text)) is None:
-        raise row.error(f"{column!r} is no number", text)
-    if not abs(value) < float("inf") or (whole_numbers and value != int(value)):
-        raise row.error(f"{column!r} is no {'whole ' if whole_numbers else ''}number", text)
-    return value
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(_DECIMAL_COMMA.sub(r"\1.\2", text))
-    except ValueError:
-        return None
+    return OpinionTable(
+        kind.level, groups, tuple(remarks), clusters, frozenset(spare), telling_apart(rows_of_one, spare)
+    )

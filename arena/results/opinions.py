@@ -9,21 +9,28 @@ import numpy as np
 
 from arena.calibration.votes import Level, Opinion, VoteAgreement, agreement_between
 from arena.data.dataset import Dataset
-from arena.results.annotations import texts_now
+from arena.data.kinds import (
+    CRITERIA,
+    FLAG,
+    KINDS,
+    NUGGETS,
+    RELEVANCE,
+    SUPPORT,
+    VERDICT,
+    Annotation,
+    JudgedKind,
+    kind_of,
+    texts_now,
+)
 from arena.results.calibration import Spending
 from arena.results.criteria import grades
 from arena.results.games import GameTable
 from arena.results.nuggets import nugget_results
-from arena.results.opinion_tables import SUPPORT
-from arena.results.samples import labels_by_judge, outcomes
-from arena.results.support import checked
-from arena.stages.support import SupportSubject
+from arena.results.samples import outcomes
 from arena.store import Store
-from arena.store.annotations import Annotation, Annotations, Kind
-from arena.store.subjects import AnswerSubject
+from arena.store.annotations import Annotations
 from arena.store.wants import spent_by_judge
-from judges.types import GAME_OUTCOMES, Judgment, Task, label_of
-from retrieval_eval.nuggets.types import Support
+from judges.types import Judgment, Task
 from retrieval_eval.stats.arrays import Bools
 
 _QRELS = "qrels"
@@ -46,13 +53,13 @@ def peoples_opinions(
     annotations, outdated = current_annotations(store, tournament, data=data)
     by_level: dict[tuple[Level, str], list[Opinion]] = {}
     for annotation in annotations:
-        for level, opinion in _opinions_in(annotation):
-            by_level.setdefault((level, ""), []).append(opinion)
+        kind = KINDS[annotation.kind]
+        by_level.setdefault((kind.level, ""), []).extend(kind.opinions(annotation))
     return by_level, outdated
 
 
 def current_annotations(
-    store: Store, tournament: str, kind: Kind | None = None, *, data: Callable[[], Dataset] | None = None
+    store: Store, tournament: str, kind: str | None = None, *, data: Callable[[], Dataset] | None = None
 ) -> tuple[list[Annotation], int]:
     """Each person's latest annotations whose texts have not changed, without skipped items.
 
@@ -69,43 +76,20 @@ def current_annotations(
     annotations = [
         annotation
         for annotation in latest
-        if annotation.value is not None and (annotation.kind is kind or annotation.kind is not Kind.FLAG)
+        if annotation.value is not None and (annotation.kind == kind or annotation.kind != FLAG.name)
     ]
     if not annotations:
         return [], 0
     # A labelled document may be retrieved for no query, so labels need the whole dataset.
-    labelled = any(annotation.kind is Kind.RELEVANCE for annotation in annotations)
+    labelled = any(annotation.kind == RELEVANCE.name for annotation in annotations)
     query_ids = () if labelled else sorted({annotation.query_id for annotation in annotations})
     dataset = store.dataset(tournament, *query_ids) if data is None else data()
-    texts = nugget_texts(store, tournament) if any(annotation.kind is Kind.NUGGET for annotation in annotations) else {}
+    texts = (
+        nugget_texts(store, tournament) if any(annotation.kind == NUGGETS.name for annotation in annotations) else {}
+    )
     nuggets = {nugget_id: text for (_, nugget_id), text in texts.items()}
     current = [annotation for annotation in annotations if texts_now(annotation, dataset, nuggets) == annotation.texts]
     return current, len(annotations) - len(current)
-
-
-def _opinions_in(annotation: Annotation) -> Iterator[tuple[Level, Opinion]]:
-    if annotation.kind is Kind.VERDICT:
-        pair = tuple(sorted((annotation.item, annotation.other)))
-        value = float(GAME_OUTCOMES[annotation.value])
-        swapped = annotation.item != pair[0]
-        yield (
-            "verdicts",
-            Opinion(annotation.query_id, pair, annotation.annotator, -value if swapped else value, swapped),
-        )
-    elif annotation.kind is Kind.RELEVANCE:
-        yield "labels", Opinion(annotation.query_id, (annotation.item,), annotation.annotator, float(annotation.value))
-    elif annotation.kind is Kind.NUGGET:
-        label = SUPPORT[Support(annotation.value)]
-        yield "nuggets", Opinion(annotation.query_id, (annotation.item, annotation.other), annotation.annotator, label)
-    elif annotation.kind is Kind.SUPPORT:
-        subject = SupportSubject.named(annotation.query_id, annotation.item, annotation.other)
-        yield "support", _of_support(subject, annotation.annotator, annotation.value)
-    else:
-        for criterion, grade in annotation.value.items():
-            yield (
-                "criteria",
-                Opinion(annotation.query_id, (annotation.item, criterion), annotation.annotator, float(grade)),
-            )
 
 
 def agreement_with_judges(
@@ -115,19 +99,17 @@ def agreement_with_judges(
 
     ``annotations`` are the person's, all of one kind.
     """
-    leveled = [
-        opinion for annotation in annotations if annotation.value is not None for opinion in _opinions_in(annotation)
-    ]
-    if not leveled:
+    answered = [annotation for annotation in annotations if annotation.value is not None]
+    if not answered:
         return {}
-    (level,) = {level for level, _ in leveled}
-    person_opinions = [opinion for _, opinion in leveled]
+    kind = KINDS[answered[0].kind]
+    person_opinions = [opinion for annotation in answered for opinion in kind.opinions(annotation)]
     rows = (
         games.of_pairs((opinion.query_id, opinion.item[0], opinion.item[1]) for opinion in person_opinions)
-        if level == "verdicts"
+        if kind is VERDICT
         else None
     )
-    judge_opinions = judges_opinions(store, tournament, games, {level}, rows).get((level, ""), [])
+    judge_opinions = judges_opinions(store, tournament, games, {kind.level}, rows).get((kind.level, ""), [])
     by_judge: defaultdict[str, list[Opinion]] = defaultdict(list)
     for opinion in judge_opinions:
         by_judge[opinion.rater].append(opinion)
@@ -157,15 +139,29 @@ def judges_opinions(
     store: Store, tournament: str, games: GameTable, levels: Collection[Level], of: Bools | None = None
 ) -> dict[tuple[Level, str], list[Opinion]]:
     """All opinions of judges at some levels, without failures; ``of`` selects games, by default all."""
-    readers: dict[Level, Callable[[], Iterable[Opinion]]] = {
-        "verdicts": lambda: verdict_opinions(games, of),
-        "labels": lambda: _labels(store, tournament),
-        "criteria": lambda: _criteria(store, tournament),
-        "nuggets": lambda: _nuggets(store, tournament),
-        "support": lambda: (_of_support(subject, *label) for subject, label in checked(store, tournament).items()),
-    }
-    opinions = {level: list(reader()) for level, reader in readers.items() if level in levels}
+    opinions = {level: list(_opinions_on(store, tournament, games, kind_of(level), of)) for level in sorted(levels)}
     return {(level, ""): level_opinions for level, level_opinions in opinions.items() if level_opinions}
+
+
+def _opinions_on(
+    store: Store, tournament: str, games: GameTable, kind: JudgedKind, of: Bools | None
+) -> Iterable[Opinion]:
+    if kind is VERDICT:
+        return verdict_opinions(games, of)
+    if kind is NUGGETS:
+        return _nuggets(store, tournament)
+    if kind is CRITERIA:
+        return _criteria(store, tournament)
+    return (opinion for judgment in judgments_of(store, tournament, kind.name) for opinion in kind.opinions(judgment))
+
+
+def judgments_of(store: Store, tournament: str, name: str) -> list[Annotation]:
+    """What each judge says of each item of a kind, samples combined, without failures."""
+    return [
+        Annotation(name, want.judge, want.query_id, want.item, want.other, "", result.outcome)
+        for want, result in outcomes(store, tournament, KINDS[name].task)
+        if isinstance(result, Judgment)
+    ]
 
 
 def verdict_opinions(games: GameTable, of: Bools | None = None) -> list[Opinion]:
@@ -197,24 +193,12 @@ def spending(store: Store, tournament: str) -> dict[str, Spending]:
     }
 
 
-def _labels(store: Store, tournament: str) -> Iterator[Opinion]:
-    for judge, labels in labels_by_judge(store, tournament).items():
-        for (query_id, doc_id), result in labels.items():
-            if isinstance(result, Judgment):
-                yield Opinion(query_id, (doc_id,), judge, float(label_of(result.outcome)))
-
-
 def _criteria(store: Store, tournament: str) -> Iterator[Opinion]:
     settings = store.settings(tournament)
     for want, result in outcomes(store, tournament, Task.CRITERIA):
         if isinstance(result, Judgment):
             for criterion, grade in grades(want, result, settings).items():
-                yield Opinion(want.query_id, (AnswerSubject.of(want).agent, criterion), want.judge, grade)
-
-
-def _of_support(subject: SupportSubject, rater: str, level: int) -> Opinion:
-    item = subject.agent, str(subject.place), subject.doc_id
-    return Opinion(subject.query_id, item, rater, float(level))
+                yield Opinion(want.query_id, (want.item, criterion), want.judge, grade)
 
 
 def _nuggets(store: Store, tournament: str) -> Iterator[Opinion]:

@@ -29,15 +29,10 @@ class SupportResults(StageResults, frozen=True, eq=False, kw_only=True):
     marks: Mapping[str, OtherMarks]
 
 
-def checked(store: Store, tournament: str) -> dict[SupportSubject, tuple[str, int]]:
-    """The judge and the label (0, 1 or 2) of each citation; failures are left out."""
-    return {subject: opinion for subject, opinion in _wanted(store, tournament).items() if opinion is not None}
-
-
-def _wanted(store: Store, tournament: str) -> dict[SupportSubject, tuple[str, int] | None]:
-    """The judge and the label of each citation to be judged; ``None`` if the label is missing."""
+def _wanted(store: Store, tournament: str) -> dict[SupportSubject, int | None]:
+    """The label of each citation to be judged; ``None`` if the label is missing."""
     return {
-        SupportSubject.of(want): (want.judge, result.outcome)
+        SupportSubject.of(want): result.outcome
         if isinstance(result, Judgment) and isinstance(result.outcome, int)
         else None
         for want, result in outcomes(store, tournament, SUPPORT)
@@ -56,11 +51,10 @@ def results(store: Store, tournament: str) -> SupportResults:
             continue
 
         def level(place: int, doc_id: str, query_id: str = query_id, agent: str = agent) -> int | None:
-            opinion = wanted.get(SupportSubject(query_id, agent, place, doc_id))
-            return None if opinion is None else opinion[1]
+            return wanted.get(SupportSubject(query_id, agent, place, doc_id))
 
         def missing(place: int, doc_id: str, query_id: str = query_id, agent: str = agent) -> bool:
-            return wanted.get(SupportSubject(query_id, agent, place, doc_id), ("", 0)) is None
+            return wanted.get(SupportSubject(query_id, agent, place, doc_id), 0) is None
 
         answers[query_id, agent] = answer_support(sentences, which, level, missing)
     scores = support_scores(answers, clusters=conversations(data.queries.values()))

@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from arena.calibration.comparison import Comparison, Settings, compare
 from arena.calibration.people_tests import GradeTest, grade_tests
 from arena.calibration.votes import Level, Opinion, Opinions
+from arena.data.kinds import kind_of
 from arena.present.numbers import counted, listed
 from arena.results.calibration import Calibration
 from arena.results.opinion_tables import OpinionTable, TableReading, read_opinions
@@ -110,7 +111,15 @@ def compare_opinions(
     """
     further: dict[str, Any] = {"most": most, "label_next": label_next, "boards": boards, "clusters": clusters}
     comparisons = tuple(
-        compare(level, by_name(judges[level, group]), people_opinions, settings, group=group, **further)
+        compare(
+            level,
+            by_name(judges[level, group]),
+            people_opinions,
+            settings,
+            means=kind_of(level).means,
+            group=group,
+            **further,
+        )
         for (level, group), people_opinions in people.items()
         if (level, group) in judges
     )

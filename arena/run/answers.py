@@ -28,7 +28,6 @@ from arena.store import Store, Wanted
 from arena.store.agents import ANSWERED, AgentQuery, AgentReplies
 from arena.store.runners import Runner
 from arena.store.runs import AGENTS
-from arena.store.subjects import AnswerSubject
 from judges.errors import RETRIED_NEXT_RUN, InputError, ProviderError
 from judges.functions import contained
 from judges.judge import Judge, MayAsk, Stop
@@ -215,7 +214,7 @@ async def _ask(source: Answers, progress: Progress, stop: Stop) -> AgentsRun:
 
     def settled(want: Wanted, result: ReplyOrFailure | AnswerOutcome) -> None:
         if failed(result):
-            agent = AnswerSubject.of(want).agent
+            agent = want.item
             causes[agent][result.cause or ""] += 1  # type: ignore[union-attr]
             if isinstance(result, AgentFailure):
                 problems.setdefault(agent, result.message)
@@ -372,7 +371,7 @@ class Answers:
         for agent in self.opened.agents:
             first.setdefault(agent.identity, agent.name)
         return [
-            AnswerSubject(query_id, agent.name).want(Task.ANSWERING, first[agent.identity])
+            Wanted(Task.ANSWERING, first[agent.identity], query_id, agent.name)
             for agent in self.opened.agents
             for query_id in self.queries
         ]
@@ -388,7 +387,7 @@ class Answers:
         keyed = []
         for want in wants:
             query = self.queries[want.query_id]
-            asked = self._declared[AnswerSubject.of(want).agent].asked(query)
+            asked = self._declared[want.item].asked(query)
             keyed.append(KeyedWant(want, asked.reply_id, _Request(asked.reply_id, asked, query)))
         return keyed
 

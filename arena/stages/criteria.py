@@ -12,7 +12,7 @@ from arena.stages.base import Release, TournamentStage
 from arena.stages.labels import RelevanceLabels
 from arena.stages.schedule import answering
 from arena.store import Wanted
-from arena.store.subjects import AnswerSubject, GradedSubject
+from arena.store.subjects import GradedSubject
 from judges.errors import ConfigError
 from judges.prompts import load_prompt
 from judges.prompts.tasks import CITATION_QUALITY, Criterion, Need, ReferenceOptions, criteria_prompt
@@ -45,7 +45,7 @@ class CriteriaStage(TournamentStage):
 
     def first(self, query_id: str) -> Release:
         answers = (self._graded(query_id, agent) for agent in self._answering[query_id])
-        return Release.all(graded.want(self._section.judge) for graded in answers if graded is not None)
+        return Release.all(graded.want(Task.CRITERIA, self._section.judge) for graded in answers if graded is not None)
 
     def _graded(self, query_id: str, agent: str) -> GradedSubject | None:
         available = self._available(query_id, agent)
@@ -61,10 +61,10 @@ class CriteriaStage(TournamentStage):
     def prompt(self, want: Wanted) -> Prompt | None:
         """The answer with the documents of all agents, or of its agent only."""
         graded = GradedSubject.of(want)
-        documents, options = self._shown(*AnswerSubject.of(want))
+        documents, options = self._shown(want.query_id, want.item)
         if documents is None:
             return None
-        names, answer = graded.criteria or tuple(self._criteria), self.data.answers[want.query_id, graded.agent]
+        names, answer = graded.by or tuple(self._criteria), self.data.answers[want.query_id, graded.item]
         if CITATION_QUALITY in names:
             answer = self.data.renumbered(answer, [entry.document.doc_id for entry in documents])
         return criteria_prompt(
@@ -104,7 +104,7 @@ class CriteriaStage(TournamentStage):
         graded, reference = self._graded(*first), self.data.queries[first[0]].reference
         if need == "documents" or graded is None or reference is None:
             return
-        prompt = self.prompt(graded.want(self._section.judge))
+        prompt = self.prompt(graded.want(Task.CRITERIA, self._section.judge))
         if prompt is not None and reference not in prompt.system + prompt.user:
             name = self.templates[Task.CRITERIA].name
             raise ConfigError(

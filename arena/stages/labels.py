@@ -12,7 +12,6 @@ from arena.config.schema import Config
 from arena.data.dataset import SHARED, Dataset
 from arena.store import Result, Wanted
 from arena.store.outcomes import LabelResults, document_labels
-from arena.store.subjects import DocumentSubject
 from judges.errors import ConfigError, to_be_asked
 from judges.prompts import load_prompt
 from judges.types import AnnotatedDocument, Judgment, Retrieved, Task, label_of
@@ -49,7 +48,7 @@ class RelevanceLabels:
         reply was faster.
         """
         assert self._section is not None
-        document, place = DocumentSubject.of(want), self._section.judge.index
+        document, place = (want.query_id, want.item), self._section.judge.index
         results = self._results.setdefault(document, [])
         results.append((want, result))
         if len(results) == self._per_document:

@@ -11,7 +11,6 @@ from arena.data.dataset import Dataset
 from arena.stages.base import Release, TournamentStage
 from arena.stages.labels import RelevanceLabels
 from arena.store import Result, Wanted
-from arena.store.subjects import DocumentSubject
 from judges.prompts.tasks import relevance_prompt
 from judges.types import Prompt, Task
 from retrieval_eval.scores.metrics import default_measures
@@ -31,7 +30,7 @@ class RelevanceStage(TournamentStage):
 
     def first(self, query_id: str) -> Release:
         return Release.all(
-            DocumentSubject(query_id, doc_id).want(Task.RELEVANCE, judge)
+            Wanted(Task.RELEVANCE, judge, query_id, doc_id)
             for doc_id in self.labels.pool(query_id)
             for judge in self._section.judge
         )
@@ -42,7 +41,7 @@ class RelevanceStage(TournamentStage):
         return Release()
 
     def prompt(self, want: Wanted) -> Prompt:
-        query, document = self.data.queries[want.query_id], self.data.documents[DocumentSubject.of(want).doc_id]
+        query, document = self.data.queries[want.query_id], self.data.documents[want.item]
         return relevance_prompt(self.templates[Task.RELEVANCE], query, document)
 
     def settings(self) -> dict[str, Any]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Final, NamedTuple, Self
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple, Self
 
+from arena.calibration.votes import ItemKey, ItemMeans
 from arena.config.schema import Config
 from arena.data.dataset import Dataset
+from arena.data.kinds import SUPPORT_WORDS, Annotation, Choice, JudgedKind, TaskForm
 from arena.stages.base import Release, TournamentStage
 from arena.stages.labels import RelevanceLabels
 from arena.store import Wanted
@@ -44,13 +46,9 @@ class SupportSubject(NamedTuple):
     doc_id: str
 
     @classmethod
-    def of(cls, want: Wanted) -> Self:
-        return cls.named(want.query_id, want.item, want.other)
-
-    @classmethod
-    def named(cls, query_id: str, agent: str, other: str) -> Self:
-        """The subject from the columns of a want or an annotation."""
-        return cls(query_id, agent, *json.loads(other))
+    def of(cls, thing: Wanted | Annotation) -> Self:
+        """That of a want or an annotation."""
+        return cls(thing.query_id, thing.item, *json.loads(thing.other))
 
     @property
     def other(self) -> str:
@@ -61,14 +59,53 @@ class SupportSubject(NamedTuple):
         return Wanted(SUPPORT, judge, self.query_id, self.agent, self.other)
 
 
-def cited_texts(subject: SupportSubject, data: Dataset) -> tuple[str | None, str | None]:
-    """The current texts of the sentence and the document; ``None`` for a missing one."""
-    sentences, document = (
-        data.sentences.get((subject.query_id, subject.agent)) or (),
-        data.documents.get(subject.doc_id),
-    )
-    sentence = sentences[subject.place].text if subject.place < len(sentences) else None
-    return sentence, None if document is None else document.text
+class _Citations(JudgedKind, frozen=True):
+    """A sentence and a document that it cites. The item of an opinion is agent, index of the sentence, and document."""
+
+    def texts(self, annotation: Annotation, data: Dataset) -> list[str | None]:
+        subject, query = SupportSubject.of(annotation), data.queries.get(annotation.query_id)
+        sentences = data.sentences.get((subject.query_id, subject.agent)) or ()
+        sentence = sentences[subject.place].text if 0 <= subject.place < len(sentences) else None
+        document = data.documents.get(subject.doc_id)
+        shown = sentence, None if document is None else document.text
+        return [None if query is None else query.thread, *shown]
+
+    def item(self, item: str, other: str) -> ItemKey:
+        place, doc_id = json.loads(other)
+        return item, str(place), doc_id
+
+    def fields(self, item: ItemKey) -> tuple[str, str]:
+        agent, place, doc_id = item
+        known = place.isascii() and place.isdigit()
+        return agent, json.dumps([int(place) if known else -1, doc_id])  # no sentence has -1
+
+    def cells(self, item: ItemKey) -> Sequence[Any]:
+        agent, place, doc_id = item
+        return agent, int(place), doc_id
+
+
+KIND: Final = _Citations(
+    name="support",
+    level="support",
+    things="citations",
+    section="support",
+    task=SUPPORT,
+    not_asked=("judge", "citations"),
+    columns=("agent", "sentence", "did"),
+    column="support",
+    noun="support label",
+    words=SUPPORT_WORDS,
+    means=ItemMeans((-3,), (0.0, 2.0)),
+    form=TaskForm(
+        "check",
+        "Does the document say what the statement claims?",
+        *("statement", "statements", "checked"),
+        *("No citation is checked yet.", "support:\n  judge: JUDGE"),
+        lambda _: [Choice(2, "All of it", "1"), Choice(1, "A part of it", "2"), Choice(0, "None of it", "3")],
+        names=("Statement", "Document"),
+    ),
+)
+"""What people judge of this stage."""
 
 
 class SupportStage(TournamentStage):

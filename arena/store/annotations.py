@@ -6,62 +6,23 @@ item is identified by its texts as well as its names, so a changed answer does n
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
 from sqlalchemy import Connection, Row, func, insert, select
 
+from arena.data.kinds import FLAG, KINDS, Annotation
 from arena.store.bulk import CHUNK, chunks
 from arena.store.check import require_checksums, store_checksums
 from arena.store.rows import ANNOTATION_ROWS, tournament_number
-from judges.errors import InputError
+from judges.errors import InputError, StoreError
 
 if TYPE_CHECKING:
     from arena.store.database import Database
 
 _LONGEST_NAME = 80
-
-
-class Kind(StrEnum):
-    """The kinds of annotation."""
-
-    VERDICT = "verdict"
-    RELEVANCE = "relevance"
-    CRITERIA = "criteria"
-    NUGGET = "nugget"
-    SUPPORT = "support"
-    FLAG = "flag"
-    """A remark on a judge's game: ``{"judge": ..., "comment": ...}``. It carries no judgment."""
-
-
-class Annotation(Struct, frozen=True):
-    """One person's annotation of one item.
-
-    Attributes:
-        annotator: the person's name, see ``annotator_name``.
-        item: the labelled document, the graded agent, or in a game the agent whose answer was shown first; verdict A
-            is for this agent, B for the other.
-        other: the other agent of a game, the nugget's id, or the sentence and the document that it cites.
-        texts: ``texts_digest`` of the texts that the annotator saw.
-        value: the verdict, label or grades, as JSON values; ``None`` if the annotator skipped the item.
-        seconds: time spent on it, if known.
-        at: time in ISO 8601; if empty, the time at which it is added.
-    """
-
-    kind: Kind
-    annotator: str
-    query_id: str
-    item: str
-    other: str
-    texts: str
-    value: Any
-    seconds: float | None = None
-    at: str = ""
 
 
 _KEY = ("kind", "annotator", "query_id", "item", "other", "texts")
@@ -115,7 +76,7 @@ class Annotations:
                 store_checksums(connection, "annotation", {str(row[0]): row for row in connection.execute(added)})
         return len(new)
 
-    def latest(self, kind: Kind | None = None, annotator: str | None = None) -> list[Annotation]:
+    def latest(self, kind: str | None = None, annotator: str | None = None) -> list[Annotation]:
         """The latest annotation of each item by each annotator, oldest first, skipped items included.
 
         Args:
@@ -125,37 +86,37 @@ class Annotations:
         with self._store.reading() as connection:
             return self._latest(connection, kind, annotator)
 
-    def history(self, kind: Kind | None = None, annotator: str | None = None) -> list[Annotation]:
+    def history(self, kind: str | None = None, annotator: str | None = None) -> list[Annotation]:
         """All annotations, replaced ones included, oldest first."""
         with self._store.reading() as connection:
             return self._select(connection, self._filters(kind, annotator))
 
-    def news(self, kind: Kind, annotator: str, seen: int = 0) -> tuple[list[Annotation], int]:
+    def news(self, kind: str, annotator: str, seen: int = 0) -> tuple[list[Annotation], int]:
         """One person's annotations with an id above ``seen``, oldest first, and the highest id, for the next call."""
         with self._store.reading() as connection:
             after = ANNOTATION_ROWS.c.annotation_id > seen
             rows = self._rows(connection, [*self._filters(kind, annotator), after])
         return [_annotation(row) for row in rows], rows[-1].annotation_id if rows else seen
 
-    def counts(self) -> dict[tuple[Kind, str], int]:
+    def counts(self) -> dict[tuple[str, str], int]:
         """Number of items that each annotator judged, by kind and annotator; skipped items and flags do not count."""
-        counts: dict[tuple[Kind, str], int] = {}
+        counts: dict[tuple[str, str], int] = {}
         for annotation in self.latest():
-            if annotation.value is not None and annotation.kind is not Kind.FLAG:
+            if annotation.value is not None and annotation.kind != FLAG.name:
                 key = annotation.kind, annotation.annotator
                 counts[key] = counts.get(key, 0) + 1
         return dict(sorted(counts.items()))
 
-    def _latest(self, connection: Connection, kind: Kind | None, annotator: str | None) -> list[Annotation]:
+    def _latest(self, connection: Connection, kind: str | None, annotator: str | None) -> list[Annotation]:
         columns = ANNOTATION_ROWS.c
         in_tournament = columns.tournament_id == tournament_number(connection, self._tournament)
         last = select(func.max(columns.annotation_id)).where(in_tournament, *self._filters(kind, annotator))
         last_ids = last.group_by(*(columns[name] for name in _KEY))
         return self._select(connection, [columns.annotation_id.in_(last_ids)])
 
-    def _filters(self, kind: Kind | None, annotator: str | None) -> list[Any]:
+    def _filters(self, kind: str | None, annotator: str | None) -> list[Any]:
         columns = ANNOTATION_ROWS.c
-        of_kind = [] if kind is None else [columns.kind == kind.value]
+        of_kind = [] if kind is None else [columns.kind == kind]
         return of_kind + ([] if annotator is None else [columns.annotator == annotator])
 
     def _earlier(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> dict[tuple[str, ...], Row[Any]]:
@@ -195,15 +156,10 @@ def annotator_name(entry: str) -> str:
     return name
 
 
-def texts_digest(*texts: str) -> str:
-    """Digest of the texts that an annotator saw, as 32 hexadecimal digits; the order of the texts matters."""
-    return hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:32]
-
-
 def _row(annotation: Annotation, number: int) -> dict[str, Any]:
     return {
         "tournament_id": number,
-        "kind": annotation.kind.value,
+        "kind": annotation.kind,
         "annotator": annotator_name(annotation.annotator),
         "query_id": annotation.query_id,
         "item": annotation.item,
@@ -216,8 +172,11 @@ def _row(annotation: Annotation, number: int) -> dict[str, Any]:
 
 
 def _annotation(row: Any) -> Annotation:
+    if row.kind not in KINDS:
+        known = ", ".join(KINDS)
+        raise StoreError(f"annotation {row.annotation_id} in the store is of the kind {row.kind!r}; known are {known}")
     return Annotation(
-        Kind(row.kind),
+        row.kind,
         row.annotator,
         row.query_id,
         row.item,

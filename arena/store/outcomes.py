@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from arena.config.settings import Combine
 from arena.ratings.games import GameVerdict
 from arena.store import Result, Wanted
-from arena.store.subjects import DocumentSubject, GameSubject
+from arena.store.subjects import GameSubject
 from judges.errors import RETRIED_NEXT_RUN
 from judges.types import GAME_OUTCOMES, LABEL, GameOutcome, JudgeFailure, Judgment, Outcome, Verdict
 
@@ -39,7 +39,7 @@ def of_each_judge(results: Iterable[tuple[Wanted, Result | None]]) -> dict[str, 
     """Relevance results, with their samples already combined, by judge and (query_id, doc_id)."""
     by_judge: defaultdict[str, LabelResults] = defaultdict(dict)
     for want, result in results:
-        by_judge[want.judge][DocumentSubject.of(want)] = result
+        by_judge[want.judge][want.query_id, want.item] = result
     return dict(by_judge)
 
 
@@ -59,13 +59,13 @@ def document_labels(
     """
     each = list(results)
     retried = {
-        DocumentSubject.of(want): result
+        (want.query_id, want.item): result
         for want, result in each
         if isinstance(result, JudgeFailure) and result.cause in RETRIED_NEXT_RUN
     }
     by_document: defaultdict[tuple[str, str], list[Result | None]] = defaultdict(list)
     for want, result in combined(each, how):
-        by_document[DocumentSubject.of(want)].append(result)
+        by_document[want.query_id, want.item].append(result)
     labels = {
         document: judged[0] if len(judged) == 1 else combine(judged, across) for document, judged in by_document.items()
     }

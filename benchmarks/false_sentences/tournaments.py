@@ -22,10 +22,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from arena.config.schema import Config
-from arena.results.annotations import texts_now
+from arena.data.kinds import Annotation, texts_now
 from arena.run import judging as tournament
 from arena.store import Store
-from arena.store.annotations import Annotation, Annotations, Kind
+from arena.store.annotations import Annotations
 from benchmarks.false_sentences.recount import Row
 from benchmarks.false_sentences.voters import Vote
 from judges.types import Task
@@ -361,6 +361,6 @@ def _cast(world: World, config: Config) -> None:
         for vote in world.votes():
             query, one, other = vote.thing
             verdict = {1: "A", 0: "TIE", -1: "B"}[vote.value]
-            seen = Annotation(Kind.VERDICT, vote.rater, query, one, other, "", verdict)
+            seen = Annotation("verdict", vote.rater, query, one, other, "", verdict)
             said.append(replace(seen, texts=texts_now(seen, data, {})))
         Annotations(store, config.name).add(said)

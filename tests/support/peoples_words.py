@@ -7,12 +7,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
+from arena.data.kinds import Annotation, texts_digest
 from arena.store import Store, Wanted
-from arena.store.annotations import Annotation, Annotations, Kind, texts_digest
+from arena.store.annotations import Annotations
 from judges.types import Judgment, Task
 
 PEOPLE: Final = ("ann", "bob")
-_KINDS: Final = {Task.PAIRWISE: Kind.VERDICT, Task.CRITERIA: Kind.CRITERIA}
+_KINDS: Final = {Task.PAIRWISE: "verdict", Task.CRITERIA: "criteria"}
 
 
 def add_people(path: Path, tournament: str, *, share: float = 0.5, error: float = 0.15) -> int:

@@ -8,8 +8,9 @@ from contextlib import closing
 from itertools import combinations
 from pathlib import Path
 
+from arena.data.kinds import Annotation, texts_digest
 from arena.store import Store
-from arena.store.annotations import Annotation, Annotations, Kind, texts_digest
+from arena.store.annotations import Annotations
 
 
 def cast_votes(path: Path, agents: Sequence[str], *, name: str = "sample", voters: int = 2, share: float = 0.5) -> None:
@@ -27,5 +28,5 @@ def cast_votes(path: Path, agents: Sequence[str], *, name: str = "sample", voter
                 )
                 for voter in range(voters):
                     verdict = noise.choices(["A", "TIE", "B"], [0.7, 0.1, 0.2])[0]
-                    said.append(Annotation(Kind.VERDICT, f"person-{voter}", query_id, better, worse, texts, verdict))
+                    said.append(Annotation("verdict", f"person-{voter}", query_id, better, worse, texts, verdict))
         Annotations(store, name).add(said)

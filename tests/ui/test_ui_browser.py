@@ -12,10 +12,11 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from arena.data.kinds import Annotation
 from arena.present.numbers import COUNT, PERCENT, POINTS
 from arena.results.ratings import leaderboard
 from arena.store import Store
-from arena.store.annotations import Annotation, Annotations
+from arena.store.annotations import Annotations
 from retrieval_eval.data.tables import write_rows
 from tests.support.browser import INERT, PASSAGE, answered, opened_with, reader, served, settle, show_at, until, visit
 from tests.support.nugget_store import AGENTS as NUGGET_AGENTS

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from arena.data.kinds import Annotation, texts_digest
 from arena.people.votes import assignments_of
 from arena.results.agreement import compare_with_people
 from arena.results.nuggets import nugget_results
 from arena.store import Store
-from arena.store.annotations import Annotation, Annotations, Kind, texts_digest
+from arena.store.annotations import Annotations
 from retrieval_eval.nuggets.types import Support
 from tests.support.nugget_store import played_nugget_tournament
 from tests.support.pages import page, press, sent, shown
@@ -110,7 +111,7 @@ def test_a_query_that_was_voted_on_with_another_pair_is_not_voted_on_twice(store
         texts = opened_store.dataset("sample")
         others = next(pair for pair in combinations(sorted(AGENTS), 2) if set(pair) != {first, second})
         digest = texts_digest(texts.queries[query_id].text, *(texts.answers[query_id, own].text for own in others))
-        said = Annotation(Kind.VERDICT, "ann", query_id, *others, digest, "A")
+        said = Annotation("verdict", "ann", query_id, *others, digest, "A")
         Annotations(opened_store, "sample").add([said])
     run = press(run, FIRST)
     assert "two other answers to this query" in shown(run)
@@ -231,7 +232,7 @@ def test_a_statement_is_checked_against_its_document_blind(tmp_path: Path, monke
     assert progress(run) == "0 of 1 statements checked"
     press(run, "All of it")
     (said,) = kept(Path(config.store), tournament="small")
-    assert (said.kind, said.value) == (Kind.SUPPORT, 2)
+    assert (said.kind, said.value) == ("support", 2)
 
 
 FULL, PARTIAL, NONE = Support

@@ -23,7 +23,7 @@ from arena.present.table import shown as columns_of
 from arena.results.agreement import calibrate_tournament, resampling_of
 from arena.results.calibration import Calibration
 from arena.store import Store
-from arena.store.annotations import Annotations, Kind
+from arena.store.annotations import Annotations
 from tests.support.pages import page, sent, shown, unfolded
 from tests.support.peoples_words import add_people
 from tests.support.sample_store import write_store
@@ -124,7 +124,7 @@ def test_a_vote_leaves_all_that_judges_said_as_it_is(judged: Path, monkeypatch: 
         monkeypatch.setattr(Store, name, lambda *_, **__: pytest.fail("read anew"))
     before = data.tournaments()[0]
     with closing(Store.open(str(judged))) as store:
-        said = Annotations(store, "sample").latest(Kind.VERDICT)[0]
+        said = Annotations(store, "sample").latest("verdict")[0]
         Annotations(store, "sample").add([replace(said, annotator="new")])
     after = data.tournaments()[0]
     assert after != before

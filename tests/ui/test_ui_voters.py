@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from arena.data.kinds import Annotation
 from arena.people import tasks
 from arena.store import Store, engine
-from arena.store.annotations import Annotation, Annotations, Kind
+from arena.store.annotations import Annotations
 from benchmarks import page_store
 from benchmarks.voters import Voter, all_vote
 from tests.support.browser import served
@@ -51,7 +52,7 @@ def test_a_hundred_people_vote_at_once_and_every_vote_is_kept(
         together.wait()
         for _ in range(VOTES):
             with data.shared(store_location) as store:
-                news, seen = Annotations(store, page_store.NAME).news(Kind.VERDICT, who, seen)
+                news, seen = Annotations(store, page_store.NAME).news("verdict", who, seen)
             progress.add(news)
             task = progress.next()
             assert task is not None

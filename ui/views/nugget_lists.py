@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from arena.boards.bank import ItemEffect, items_table, nugget_effects, nugget_line
 from arena.boards.nuggets import edits_table, preview_table, scores_table
 from arena.data import safe_files
+from arena.data.kinds import texts_digest
 from arena.present.blocks import Block
 from arena.present.picture import of_table
 from arena.results.nuggets import NuggetResults, preview
-from arena.store.annotations import texts_digest
 from retrieval_eval.nuggets.editing import (
     EditKind,
     added,

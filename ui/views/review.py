@@ -7,99 +7,78 @@ page writes to the store only when a button is pressed, and a press redraws only
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 import streamlit as st
 from msgspec import Struct, field
 
-from arena.boards.nuggets import support_words
+from arena.data.kinds import (
+    CRITERIA,
+    KINDS,
+    NUGGETS,
+    RELEVANCE,
+    VERDICT,
+    Annotation,
+    Choice,
+    JudgedKind,
+    TaskForm,
+    texts_digest,
+)
 from arena.people import tasks
-from arena.people.tasks import AnnotationTask, Rubric, TaskPool, TaskProgress, TaskState, rubric_of, scale_of
+from arena.people.tasks import AnnotationTask, TaskPool, TaskProgress, TaskState
 from arena.present.numbers import PERCENT, counted
-from arena.results.nuggets import nuggets_section
-from arena.results.opinions import agreement_with_judges
-from arena.results.samples import outcomes
-from arena.results.support import checked
-from arena.store import Store
-from arena.store.annotations import Annotation, Annotations, Kind, annotator_name, texts_digest
+from arena.results.opinions import agreement_with_judges, judgments_of
+from arena.store.annotations import Annotations, annotator_name
 from judges.errors import InputError, RagleagueError
-from judges.types import Judgment, Task, Verdict
-from retrieval_eval.nuggets.types import Support
 from ui import data, text
 from ui.access import allowed, viewer
 from ui.editing import check
 from ui.text import lacking, nothing, problem
 
 
-class Choice(Struct, frozen=True):
-    """A possible answer to a task, or to a row of it.
-
-    Attributes:
-        value: the value stored, or chosen for the row.
-        label: our own words.
-        key: its keyboard shortcut.
-        meaning: from outside; may be empty.
-    """
-
-    value: Any
-    label: str
-    key: str | None
-    meaning: str = ""
-
-
-class TaskForm(Struct, frozen=True):
-    """One kind of task; all words are our own.
-
-    Attributes:
-        kind: of the annotations that it makes.
-        question: the question that people answer.
-        thing, things, done: words for what they read, its plural for counts, and the state of a finished task.
-        missing: shown if there is nothing to review yet.
-        section: of the YAML file that it needs.
-        pool: makes the tasks; empty before a judge has judged anything.
-        choices: in the order of their keys.
-        row: word for a row, if each row of a task gets its own choice.
-        rows: texts from outside of the rows, by name.
-        names: of the texts, if they are of several kinds.
-    """
-
-    kind: Kind
-    question: str
-    thing: str
-    things: str
-    done: str
-    missing: str
-    section: str
-    pool: Callable[[data.Source], TaskPool]
-    choices: Callable[[data.Source], Sequence[Choice]]
-    row: str = ""
-    rows: Callable[[data.Source, AnnotationTask], Mapping[str, str]] = lambda *_: {}
-    names: Sequence[str] = ()
-
-
 @st.fragment
-def show(form: TaskForm, source: data.Source) -> None:
-    """Draw the page of a form."""
+def show(kind: JudgedKind, source: data.Source) -> None:
+    """Draw the page of a kind."""
+    form = form_of(kind)
     st.html(f'<h2 class="question">{form.question}</h2>')
     top = st.container(horizontal=True, vertical_alignment="bottom", key="review-top")
     with top:
         annotator = _annotator()
-    pool = _pool(source, form.kind)
-    if not pool.queries and form.kind is Kind.VERDICT and data.played(source):
+    pool = _pool(source, kind.name)
+    if not pool.queries and kind is VERDICT and data.played(source):
         nothing(text.NO_TEXTS)
     elif not pool.queries:
         lacking(form.missing, form.section, data.settings(source))
     elif annotator == "":
         st.info("Enter your name or initials to begin.")
     elif annotator:
-        Review(form, source, annotator).show(pool, top)
+        Review(kind, source, annotator).show(pool, top)
 
 
 @data.derived("Drawing the tasks …")
-def _pool(source: data.Source, kind: Kind) -> TaskPool:
-    return FORMS[kind].pool(source)
+def _pool(source: data.Source, kind: str) -> TaskPool:
+    """The tasks of a kind; empty before a judge has judged anything."""
+    texts = data.dataset(source)
+    if kind == VERDICT.name:
+        return tasks.games(data.played(source), texts)
+    if kind == NUGGETS.name:
+        results = data.nuggets(source)
+        return tasks.nuggets({} if results is None else results.banks, texts.answers.values())
+    judgments = _judgments(source, kind)
+    if kind == CRITERIA.name:
+        return tasks.answers(dict.fromkeys((judgment.query_id, judgment.item) for judgment in judgments), texts)
+    return tasks.judged(KINDS[kind], judgments, texts)
+
+
+_judgments = data.judged(judgments_of, "Reading the judgments …")
+
+
+def form_of(kind: JudgedKind) -> TaskForm:
+    """The form of a kind that has one."""
+    assert kind.form is not None
+    return kind.form
 
 
 class _State(Struct):
@@ -127,19 +106,23 @@ class _State(Struct):
 class Review(Struct, frozen=True):
     """One person's tasks of one kind in one tournament: draws them and saves the answers."""
 
-    form: TaskForm
+    kind: JudgedKind
     source: data.Source
     annotator: str
 
     @property
+    def form(self) -> TaskForm:
+        return form_of(self.kind)
+
+    @property
     def _state(self) -> _State:
-        digest = texts_digest(self.source.location, self.source.tournament, self.form.kind, self.annotator)
+        digest = texts_digest(self.source.location, self.source.tournament, self.kind.name, self.annotator)
         state: _State = st.session_state.setdefault(f"review-{digest}", _State())
         return state
 
     def _key(self, task: AnnotationTask) -> str:
         """Part of widget keys, so that a press on another person's or tournament's task is not taken for this one."""
-        return texts_digest(self.source.location, self.source.tournament, self.form.kind, self.annotator, task.task_id)[
+        return texts_digest(self.source.location, self.source.tournament, self.kind.name, self.annotator, task.task_id)[
             :16
         ]
 
@@ -149,7 +132,7 @@ class Review(Struct, frozen=True):
         if state.progress is None or state.progress.queue.pool is not pool:
             state.progress, state.seen = TaskProgress(pool.queue(self.annotator)), 0
         with data.shared(self.source.location) as store:
-            news, seen = Annotations(store, self.source.tournament).news(self.form.kind, self.annotator, state.seen)
+            news, seen = Annotations(store, self.source.tournament).news(self.kind.name, self.annotator, state.seen)
         state.progress.add(news)
         state.seen = seen
         return state.progress
@@ -167,7 +150,7 @@ class Review(Struct, frozen=True):
             self._show_end(progress.annotations, total, skipped)
             return
         state.begun.setdefault(task.task_id, time.monotonic())
-        choices = self.form.choices(self.source)
+        choices = self.form.choices(data.settings(self.source))
         with top:
             raw = text.raw_switch()
             answers = task.texts if len(task.texts) == 2 and not self.form.names else ("", "")
@@ -183,7 +166,7 @@ class Review(Struct, frozen=True):
 
     def _show_texts(self, task: AnnotationTask, choices: Sequence[Choice], *, raw: bool, marks: bool) -> None:
         others = task.texts[::-1] if marks else (None,) * len(task.texts)
-        if task.kind is Kind.RELEVANCE:
+        if task.kind is RELEVANCE:
             text.strong(data.dataset(self.source).documents[task.names[0]].metadata.get("title", ""))
         several = len(task.texts) > 1
         if several and not self.form.names:
@@ -210,7 +193,7 @@ class Review(Struct, frozen=True):
     def _show_rows(self, task: AnnotationTask, choices: Sequence[Choice]) -> None:
         """Draw a choice for each row; the bar's shortcuts apply to the first row without one."""
         labels = {choice.value: choice.label for choice in choices}
-        words = self.form.rows(self.source, task)
+        words = self._words(task)
         earlier = self._earlier(task)
         with st.container(key="rows", gap="small"):
             for number, (name, key) in enumerate(self._rows(task).items(), start=1):
@@ -233,7 +216,13 @@ class Review(Struct, frozen=True):
     def _rows(self, task: AnnotationTask) -> dict[str, str]:
         """Widget keys of the rows, by row name."""
         key = self._key(task)
-        return {name: f"row-{n}-{key}" for n, name in enumerate(self.form.rows(self.source, task))}
+        return {name: f"row-{n}-{key}" for n, name in enumerate(self._words(task))}
+
+    def _words(self, task: AnnotationTask) -> Mapping[str, str]:
+        """Texts of the rows, by row name; empty for a task of one choice."""
+        if self.form.rows is not None:
+            return self.form.rows(data.settings(self.source))
+        return dict(zip(task.parts, task.part_texts, strict=True)) if self.form.row else {}
 
     def _show_bar(self, task: AnnotationTask, choices: Sequence[Choice], before: AnnotationTask | None) -> None:
         task_key, rows = self._key(task), list(self._rows(task).values())
@@ -296,7 +285,7 @@ class Review(Struct, frozen=True):
 
     def _check_pair(self, task: AnnotationTask, annotations: list[Annotation]) -> None:
         """Refuse the vote if another window asked the query with another pair, as the tournament has changed since."""
-        if task.kind is Kind.VERDICT:
+        if task.kind is VERDICT:
             (current,) = tasks.with_votes([task], annotations, data.dataset(self.source))
             if {*current.names, *current.parts} != {*task.names, *task.parts}:
                 raise InputError("You have voted on two other answers to this query meanwhile.")
@@ -327,7 +316,7 @@ class Review(Struct, frozen=True):
                     else ""
                 )
                 pairs = counted(agreement.pairs, "judgment")
-                per_order = ", each order of a game counted" if self.form.kind is Kind.VERDICT else ""
+                per_order = ", each order of a game counted" if self.kind is VERDICT else ""
                 text.lead(
                     f"You agree with {judge} on {PERCENT.write(estimate.value)} of its {pairs}{per_order}{interval}."
                 )
@@ -386,112 +375,5 @@ def _annotator() -> str | None:
         return None
 
 
-@data.derived()
-def _scale(source: data.Source) -> Sequence[Choice]:
-    scale = scale_of(
-        data.settings(source), [label for labels in data.labels(source).values() for label in labels.values()]
-    )
-    ends = {scale[0][0]: "not relevant at all", scale[-1][0]: "all one could wish for"}
-    return [
-        Choice(label, f"Label {label}", _digit(label), ends.get(label, "") if word == str(label) else word)
-        for label, word in scale
-    ]
-
-
-def _graded(store: Store, tournament: str) -> Sequence[tuple[str, str]]:
-    """Query and agent of every answer that a judge graded."""
-    judged = outcomes(store, tournament, Task.CRITERIA)
-    return list(dict.fromkeys((want.query_id, want.item) for want, result in judged if isinstance(result, Judgment)))
-
-
-_graded_answers = data.judged(_graded, "Reading the grades …")
-
-
-def _rubric(source: data.Source) -> Rubric:
-    rubric = rubric_of(data.settings(source))
-    assert rubric is not None
-    return rubric
-
-
-def _digit(value: int) -> str | None:
-    """The keyboard key of a number from 0 to 9, else ``None``."""
-    return str(value) if 0 <= value <= 9 else None
-
-
-_checked = data.judged(checked, "Reading the judgments …")
-
-
-def _supports(source: data.Source) -> list[Choice]:
-    grades = nuggets_section(data.settings(source)).assign.grades
-    offered = [label for label in Support if grades == 3 or label is not Support.PARTIAL]
-    return [Choice(label, support_words(label), str(number)) for number, label in enumerate(offered, start=1)]
-
-
-_FORMS: Final = (
-    TaskForm(
-        Kind.VERDICT,
-        "Which answer serves the one who asked better?",
-        *("answer", "queries", "voted on"),
-        *("No game has a verdict yet.", "pairwise:\n  judges: [JUDGE]"),
-        lambda source: tasks.games(data.played(source), data.dataset(source)),
-        lambda _: [
-            Choice(Verdict.A, "Answer 1", "1"),
-            Choice(Verdict.B, "Answer 2", "2"),
-            Choice(Verdict.TIE, "Tie", "3"),
-        ],
-    ),
-    TaskForm(
-        Kind.RELEVANCE,
-        "How relevant is the document?",
-        *("document", "documents", "labelled"),
-        *("No document has a label yet.", "retrieval:\n  judge: JUDGE"),
-        lambda source: tasks.documents(
-            [(query_id, doc_id) for query_id, labels in data.labels(source).items() for doc_id in labels],
-            data.dataset(source),
-        ),
-        _scale,
-    ),
-    TaskForm(
-        Kind.CRITERIA,
-        "How good is the answer by each criterion?",
-        *("answer", "answers", "graded"),
-        *("No answer has a grade yet.", "criteria:\n  judge: JUDGE\n  names: [accuracy, completeness]"),
-        lambda source: tasks.answers(
-            _graded_answers(source) if rubric_of(data.settings(source)) else (), data.dataset(source)
-        ),
-        lambda source: [
-            Choice(grade, str(grade), _digit(grade)) for grade in range(_rubric(source).low, _rubric(source).high + 1)
-        ],
-        "Criterion",
-        lambda source, _: {
-            name: f"{name}: {meaning}" if meaning else name for name, meaning in _rubric(source).criteria.items()
-        },
-    ),
-    TaskForm(
-        Kind.NUGGET,
-        "Which facts does the answer state, true or not?",
-        *("answer", "answers", "assessed"),
-        *("There are no nuggets yet.", "nuggets:\n  judge: JUDGE"),
-        lambda source: tasks.nuggets(
-            results.banks if (results := data.nuggets(source)) else {}, data.dataset(source).answers.values()
-        ),
-        _supports,
-        "Nugget",
-        lambda _, task: dict(zip(task.parts, task.part_texts, strict=True)),
-    ),
-    TaskForm(
-        Kind.SUPPORT,
-        "Does the document say what the statement claims?",
-        *("statement", "statements", "checked"),
-        *("No citation is checked yet.", "support:\n  judge: JUDGE"),
-        lambda source: tasks.citations(_checked(source), data.dataset(source)),
-        lambda _: [
-            Choice(2, "All of it", "1"),
-            Choice(1, "A part of it", "2"),
-            Choice(0, "None of it", "3"),
-        ],
-        names=("Statement", "Document"),
-    ),
-)
-FORMS: Final = {form.kind: form for form in _FORMS}
-vote, label, grade, assess, check_citations = (partial(show, form) for form in _FORMS)
+VIEWS: Final = {kind.form.view: partial(show, kind) for kind in KINDS.values() if kind.form is not None}
+"""The parts of the page by name, in the order of the menu."""

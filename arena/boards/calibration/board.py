@@ -28,11 +28,11 @@ from arena.boards.calibration.people import (
     people_blocks,
     slug,
 )
-from arena.boards.judge_sentences import THINGS
 from arena.calibration.comparison import Comparison, JudgeAgainstPeople
 from arena.calibration.corrected_ratings import CorrectedRatings, Estimates
 from arena.calibration.people_tests import GradeTest
 from arena.calibration.prediction_powered import labels_needed
+from arena.data.kinds import kind_of
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, P_VALUE, PERCENT, POINTS, Number, counted
 from arena.present.picture import Look, of_table
@@ -65,7 +65,7 @@ def corrected_figures(judge: JudgeAgainstPeople, width: float | None = None) -> 
     refused = list(_refused(estimates, kind))
     yield Remarks([_furthest_off(estimates, judge.judge, kind, form), *refused, *_rating_notes(estimates.ratings)])
     if rows := figure_rows(estimates, width):
-        title = "Win rates, a tie being half a win" if rates else f"Means of {THINGS[judge.level]}"
+        title = "Win rates, a tie being half a win" if rates else f"Means of {kind_of(judge.level).things}"
         width_text = "" if width is None else f"{form.factor * width:g}{form.unit}"
         needed = (
             f"Labels needed: for an interval {width_text} wide; where none are named, not even all labels would do."

@@ -10,18 +10,11 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from arena.boards.agreement import COEFFICIENTS, WIDE, confusion, correlation_columns
-from arena.boards.judge_sentences import (
-    OUTCOME_WORDS,
-    THINGS,
-    Finding,
-    findings,
-    gain_from_ties,
-    is_full,
-    outside_scale,
-)
+from arena.boards.judge_sentences import OUTCOME_WORDS, Finding, findings, gain_from_ties, is_full, outside_scale
 from arena.boards.trust import ALPHA, PEOPLE, no_people
 from arena.calibration.comparison import PANEL, Comparison, Disagreement, JudgeAgainstPeople
 from arena.calibration.votes import Level
+from arena.data.kinds import kind_of
 from arena.present.blocks import Block, Check, Checks, Remarks, Status, settled
 from arena.present.numbers import (
     ALIGNED,
@@ -40,7 +33,6 @@ from arena.present.picture import LevelLine as Line
 from arena.present.table import ORDERS, Column, Table, flat
 from arena.ratings.games import Unit
 from arena.ratings.results import UNITS
-from arena.results.opinion_tables import SUPPORT
 from judges.types import GameOutcome
 from retrieval_eval.stats.alternative import FEWEST, AlternativeTest
 from retrieval_eval.stats.bootstrap import FEW_QUERIES
@@ -369,7 +361,7 @@ def _remarks(comparison: Comparison) -> Iterator[str]:
     if consensus.converged is False:
         yield f"{label}Dawid and Skene's model has not converged after {consensus.iterations} steps"
     if consensus.contested and consensus.method == "majority":
-        contested = f"{consensus.contested:,} of {people.things:,} {THINGS[people.level]}"
+        contested = f"{consensus.contested:,} of {people.things:,} {kind_of(people.level).things}"
         yield f"{label}consensus: majority of people; no value leads on {contested}"
     suspects = [
         f"{annotator.rater} {FIGURE.write(annotator.kappa.value)}"
@@ -389,9 +381,6 @@ def _remarks(comparison: Comparison) -> Iterator[str]:
             yield f"{label}{name}: {outside}"
         if judge.queries < FEW_QUERIES:
             yield f"{label}{name}: {counted(judge.queries, *UNITS[judge.unit])} in common: intervals are rough"
-
-
-_SUPPORT: Final = {value: label.value.replace("_", " ") for label, value in SUPPORT.items()}
 
 
 def difference_charts(comparisons: Sequence[Comparison]) -> list[Chart]:
@@ -471,11 +460,12 @@ def disagreement_table(
 
 def value_words(level: Level, disagreement: Disagreement) -> tuple[str, str, str]:
     """The judge's value, people's consensus and all their votes, each in words."""
+    words = kind_of(level).words
 
     def worded(value: float) -> str:
         if level == "verdicts":
             return "a tie" if not value else f"{disagreement.item[-2 if value > 0 else -1]} wins"
-        return _SUPPORT.get(value, f"{value:g}") if level in ("nuggets", "support") else f"{value:g}"
+        return words.get(value, f"{value:g}")
 
     votes = ", ".join(f"{rater}: {worded(vote)}" for rater, vote in sorted(disagreement.votes.items()))
     return worded(disagreement.judge), worded(disagreement.people), votes

@@ -15,16 +15,15 @@ from msgspec.structs import replace
 from arena.boards.compare import OF_STAGE
 from arena.boards.conclusion import NO_MODEL
 from arena.boards.gate.board import GateBoard
-from arena.boards.gate.score import LEVEL, MARGIN, PAIRWISE, SHARE, Compared
-from arena.calibration.votes import Level
-from arena.config.card import NO_CARD, lacking_cards
+from arena.boards.gate.score import LEVEL, MARGIN, PAIRWISE, SHARE, Compared, section_of
 from arena.config.settings import StoredSettings
-from arena.config.stages import further_stages
+from arena.data.kinds import KINDS
 from arena.present.numbers import P_VALUE, counted, listed
 from arena.ratings.evidence import outcomes_of
 from arena.ratings.games import Unit
 from arena.ratings.results import UNITS
 from arena.results.cache import cached_games
+from arena.results.cards import NO_CARD, lacking_cards
 from arena.results.games import FAILED, NOT_WANTED, GameTable
 from arena.results.ratings import rating_settings
 from arena.results.scores import means_of
@@ -115,10 +114,9 @@ def compare(
 
 def _without_card(on: str, settings: StoredSettings) -> Iterator[str]:
     """A doubt for each judge of the score that lacks a card which the configuration requires."""
-    levels: dict[str, Any] = {PAIRWISE: "verdicts", "nuggets": "nuggets", "exam": None}
-    levels |= {name: stage.level or None for stage in further_stages().values() for name in stage.scores}
-    level: Level | None = levels.get(on, "criteria" if on in _criteria(settings) else "labels")
-    for why in lacking_cards(settings, level, datetime.now(UTC).date()):
+    section = section_of(on, _criteria(settings))
+    kind = next((kind for kind in KINDS.values() if kind.section == section), None)
+    for why in lacking_cards(settings, kind, datetime.now(UTC).date()):
         yield f"{why}. {'Decide by another score' if why == NO_CARD else _WRITES_CARDS}."
 
 

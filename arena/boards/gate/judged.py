@@ -11,12 +11,12 @@ from msgspec.structs import replace
 
 from arena.boards.gate.board import GateBoard
 from arena.boards.gate.compare import check_agents, check_margin, compare
-from arena.boards.gate.score import MARGIN, PAIRWISE
-from arena.config.card import lacking_cards
-from arena.config.stages import listed_stages
+from arena.boards.gate.score import MARGIN, PAIRWISE, score_sections, section_of
 from arena.data.dataset import SHARED, Dataset
 from arena.data.files import load_files
+from arena.data.kinds import VERDICT
 from arena.present.numbers import listed
+from arena.results.cards import lacking_cards
 from arena.run.interrupts import interruptible
 from arena.run.judging import load_data, run
 from arena.run.pipeline import RunPart, play
@@ -113,17 +113,14 @@ def _require_answers(config: Config, new: str, old: str) -> None:
 
 def _stages(config: Config, name: str) -> Sequence[str]:
     """The stages that a score needs, in the order of execution."""
-    scores = {"exam", "nuggets", PAIRWISE, "criteria", *(config.criteria.names if config.criteria is not None else ())}
-    further = {score: stage.key for stage in listed_stages() for score in stage.scores}
-    scores |= further.keys()
-    if name not in scores:
+    criteria = config.criteria.names if config.criteria is not None else ()
+    section = section_of(name, criteria)
+    if section == "retrieval":
         try:
             parse_measures([name])
         except InputError as error:
+            scores = {"exam", "nuggets", PAIRWISE, "criteria", *criteria, *score_sections()}
             raise InputError(f"--on {name}: no score is called so{nearest(name, scores)}") from error
-    section = name if name in ("exam", "nuggets", PAIRWISE, "criteria") else further.get(name, "retrieval")
-    if config.criteria is not None and name in config.criteria.names:
-        section = "criteria"
     labels = ["relevance"] if config.retrieval is not None else []
     if section == "retrieval":
         if labels or config.data.qrels:
@@ -175,7 +172,7 @@ def _by_batch(
             looks = [size / most for size in sizes if size <= games]
             board = compare(store, batch_config.name, new, old, on=PAIRWISE, margin=margin, looks=looks)
             settings = store.settings(batch_config.name)
-            without_card = bool(lacking_cards(settings, "verdicts", datetime.now(UTC).date()))
+            without_card = bool(lacking_cards(settings, VERDICT, datetime.now(UTC).date()))
         unfinished = any(stage.left for stage in summary.stages.values())
         if board.verdict != "undecided" or games >= most or unfinished or without_card:
             return board

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from msgspec import Struct
 
 from arena.boards.calibration.methods import way_of
 from arena.boards.compare import OF_STAGE
+from arena.config.stages import listed_stages
 from arena.present.advice import judge_first
 from arena.present.numbers import COUNT, Number, Percent, counted
 from arena.ratings.games import Unit
@@ -25,6 +26,18 @@ SHARE: Final = Percent(1)
 """Format of a share of points; it has a decimal because the margin may have one."""
 FORM: Final = Number(3)
 SIGNED: Final = Number(3, signed=True)
+
+
+def score_sections() -> dict[str, str]:
+    """Sections of the scores of stages that define their own."""
+    return {score: stage.key for stage in listed_stages() for score in stage.scores}
+
+
+def section_of(on: str, criteria: Collection[str]) -> str:
+    """The section of the configuration whose judgments make a score; ``criteria`` are their names."""
+    if on in ("exam", "nuggets", PAIRWISE, "criteria"):
+        return on
+    return "criteria" if on in criteria else score_sections().get(on, "retrieval")
 
 
 class Compared(Struct, frozen=True):

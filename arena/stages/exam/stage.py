@@ -16,7 +16,7 @@ from arena.stages.base import Release, TournamentStage
 from arena.stages.exam.bank import Material, kept_bank, load_bank, material, subtopics, written_items
 from arena.stages.labels import RelevanceLabels
 from arena.store import Result, Store, Wanted
-from arena.store.subjects import FacetSubject, PassageSubject
+from arena.store.subjects import GradedSubject
 from judges.prompts import PromptTemplate, load_prompt
 from judges.prompts.tasks import answer_check_prompt, extraction_prompt, grading_prompt, questions_prompt
 from judges.self_rating import is_answer
@@ -112,7 +112,7 @@ class ExamStage(TournamentStage):
         before = store.settings(tournament).exam if size > 1 else None
         if before is not None and before.section.items_per_call == size:
             for want, _ in store.wanted(tournament, Task.GRADING):
-                self._earlier.setdefault(want.query_id, {})[PassageSubject.of(want).item_ids] = None
+                self._earlier.setdefault(want.query_id, {})[GradedSubject.of(want).by] = None
 
     def first(self, query_id: str) -> Release:
         """The items to write, or else every passage with the bank's items."""
@@ -120,7 +120,7 @@ class ExamStage(TournamentStage):
         if self.bank is None and generate is not None:
             judge = generate.judge or self.section.judge
             facets = self._facets.get(query_id, ())
-            return Release.all(FacetSubject(query_id, facet).want(judge) for facet in facets)
+            return Release.all(Wanted(Task.QUESTIONS, judge, query_id, facet or "") for facet in facets)
         assert self.bank is not None
         return Release.all(self._graded(query_id, self.bank.active.get(query_id, ())))
 
@@ -128,7 +128,7 @@ class ExamStage(TournamentStage):
         groups = grouped(items, self.section.items_per_call, self._earlier.get(query_id, ()), self._items)
         for passage in self._material.passages.get(query_id, ()):
             for group in groups:
-                yield PassageSubject(query_id, passage.doc_id, group).want(self._grading, self.section.judge)
+                yield GradedSubject(query_id, passage.doc_id, group).want(self._grading, self.section.judge)
 
     def after(self, want: Wanted, result: Result) -> Release:
         """The grading of written items, or the check of an extracted answer; nothing after a failure."""
@@ -137,12 +137,12 @@ class ExamStage(TournamentStage):
         if want.task is Task.QUESTIONS:
             assert isinstance(result.outcome, tuple)
             assert self.section.generate is not None
-            items = written_items(self.section.generate, want.query_id, FacetSubject.of(want).subtopic, result.outcome)
+            items = written_items(self.section.generate, want.query_id, want.item or None, result.outcome)
             self._items.update({item.item_id: item for item in items})
             return Release.all(self._graded(want.query_id, items))
-        graded = PassageSubject.of(want)
-        (item_id,) = graded.item_ids
-        answer = self._answers[graded.passage_id, item_id] = str(result.outcome)
+        graded = GradedSubject.of(want)
+        (item_id,) = graded.by
+        answer = self._answers[graded.item, item_id] = str(result.outcome)
         if not is_answer(answer):
             return Release()  # graded 0 without a call
         return Release.all([replace(want, task=Task.ANSWER_CHECK, judge=self.section.check_judge or want.judge)])
@@ -152,29 +152,29 @@ class ExamStage(TournamentStage):
         query = self.data.queries[want.query_id]
         template = self._template(want)
         if want.task is Task.QUESTIONS:
-            subtopic = self._facets[want.query_id][FacetSubject.of(want).subtopic]
+            subtopic = self._facets[want.query_id][want.item or None]
             return questions_prompt(template, query, self._per_query, subtopic)
-        graded = PassageSubject.of(want)
-        items = [self._items[item_id] for item_id in graded.item_ids]
-        passage = self._passages[want.query_id, graded.passage_id]
+        graded = GradedSubject.of(want)
+        items = [self._items[item_id] for item_id in graded.by]
+        passage = self._passages[want.query_id, graded.item]
         if want.task is Task.GRADING:
             return grading_prompt(template, query, passage, [item.text for item in items])
         (item,) = items
         question = Query(want.query_id, item.text)
         if want.task is Task.EXTRACTION:
             return extraction_prompt(template, question, passage)
-        answer = self._answers.get((graded.passage_id, item.item_id))
+        answer = self._answers.get((graded.item, item.item_id))
         return None if answer is None else answer_check_prompt(template, question, item.answers, answer)
 
     def _template(self, want: Wanted) -> PromptTemplate:
         if want.task is not self._grading:
             return self.templates[want.task.value]
-        first, *_ = PassageSubject.of(want).item_ids
+        first, *_ = GradedSubject.of(want).by
         kind = self._items[first].item_type
         return self.templates[_EXTRACTION[kind] if want.task is Task.EXTRACTION else f"grading {kind}"]
 
     def typical_tokens(self, want: Wanted) -> int:
-        number = len(PassageSubject.of(want).item_ids) if want.task is Task.GRADING else 1
+        number = len(GradedSubject.of(want).by) if want.task is Task.GRADING else 1
         return _TOKENS_OF_A_RATING * number if number > 1 else self._template(want).reply.typical_tokens
 
     def stand_in(self, want: Wanted, prompt: Prompt) -> Judgment:  # noqa: ARG002
@@ -182,9 +182,9 @@ class ExamStage(TournamentStage):
         if want.task is Task.QUESTIONS:
             texts = tuple(_UNWRITTEN.format(number + 1) for number in range(self._per_query))
             return Judgment("", texts, "", "", "")
-        graded = PassageSubject.of(want)
-        answers = [self._items[item_id].answers for item_id in graded.item_ids]
-        return Judgment("", f"{answers[0][0]}, as {graded.passage_id} has it", "", "", "")
+        graded = GradedSubject.of(want)
+        answers = [self._items[item_id].answers for item_id in graded.by]
+        return Judgment("", f"{answers[0][0]}, as {graded.item} has it", "", "", "")
 
     def most(self) -> dict[Task, int]:
         """The number of gradings if all items are written, or of checks if all passages have an answer."""

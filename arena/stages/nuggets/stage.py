@@ -27,7 +27,7 @@ from arena.stages.nuggets.banks import (
 )
 from arena.stages.schedule import answering
 from arena.store import Result, Wanted
-from arena.store.subjects import AssignmentSubject, NuggetSubject, TurnSubject, parts
+from arena.store.subjects import AssignmentSubject, parts, read_span, write_span
 from judges.errors import ConfigError
 from judges.prompts import load_prompt
 from judges.prompts.tasks import assignment_prompt, creation_prompt, importance_prompt
@@ -99,7 +99,7 @@ class NuggetStage(TournamentStage):
                 return Release()
             self._queries[query_id] = _Growing(read)
         numbers = range(1, len(self._queries[query_id].windows) + 1)
-        turns = [TurnSubject(query_id, number).want(self._judge) for number in numbers]
+        turns = [Wanted(Task.NUGGETS, self._judge, query_id, str(number)) for number in numbers]
         return Release(turns, turns[:1])
 
     def _windows(self, query_id: str) -> Sequence[Sequence[str]] | None:
@@ -119,7 +119,7 @@ class NuggetStage(TournamentStage):
         growing, outcome = self._queries[want.query_id], listed(result)
         if want.task is Task.NUGGETS:
             return self._after_turn(want.query_id, growing, outcome)
-        growing.importances[NuggetSubject.of(want).places] = importances_of(outcome)
+        growing.importances[read_span(want.item)] = importances_of(outcome)
         if sum(map(len, growing.importances.values())) < len(growing.texts):
             return Release()
         labels = [label for span in spans(len(growing.texts), self._at_once) for label in growing.importances[span]]
@@ -135,9 +135,10 @@ class NuggetStage(TournamentStage):
         growing.turns += 1
         growing.texts = listed_nuggets(texts, self._section)
         if growing.turns < len(growing.windows):
-            return Release(ready=[TurnSubject(query_id, growing.turns + 1).want(self._judge)])
+            return Release(ready=[Wanted(Task.NUGGETS, self._judge, query_id, str(growing.turns + 1))])
         return Release.all(
-            NuggetSubject(query_id, span).want(self._judge) for span in spans(len(growing.texts), self._at_once)
+            Wanted(Task.IMPORTANCE, self._judge, query_id, write_span(span))
+            for span in spans(len(growing.texts), self._at_once)
         )
 
     @property
@@ -156,13 +157,13 @@ class NuggetStage(TournamentStage):
         if growing is None:
             return None
         if want.task is Task.NUGGETS:
-            if TurnSubject.of(want).number != growing.turns + 1:
+            if int(want.item) != growing.turns + 1:
                 return None
             assert self._section.create is not None
             window = [self.data.documents[doc_id] for doc_id in growing.windows[growing.turns]]
             return creation_prompt(template, query, window, growing.texts, self._section.create.most)
         if want.task is Task.IMPORTANCE:
-            return importance_prompt(template, query, parts(growing.texts, NuggetSubject.of(want).places))
+            return importance_prompt(template, query, parts(growing.texts, read_span(want.item)))
         subject = AssignmentSubject.of(want)
         nuggets = parts(growing.nuggets, subject.places)
         if want.task is Task.PASSAGE_ASSIGNMENT:

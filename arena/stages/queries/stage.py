@@ -17,7 +17,6 @@ from arena.stages.queries.candidates import (
 )
 from arena.stages.queries.config import SynthConfig
 from arena.store import Result, Wanted
-from arena.store.subjects import DocumentSubject, SourceSubject
 from judges.prompts import load_prompt
 from judges.prompts.tasks import answerable_prompt, queries_prompt
 from judges.types import Judgment, Prompt, Query, Task
@@ -65,13 +64,13 @@ class QueriesStage(Stage):
     def wants(self) -> list[Wanted]:
         """A query-writing request for each model and passage."""
         models = self.config.synth.models
-        return [SourceSubject(passage).want(model) for passage in self.passages for model in models]
+        return [Wanted(Task.QUERIES, model, passage, "") for passage in self.passages for model in models]
 
     def prompt(self, want: Wanted) -> Prompt:
         if want.task is Task.ANSWERABLE:
             asked = self._by_id[want.query_id]
             return answerable_prompt(self.templates[want.task], Query(asked.query_id, asked.text), asked.passage)
-        section, passage = self.config.synth, self.passages[SourceSubject.of(want).passage_id]
+        section, passage = self.config.synth, self.passages[want.query_id]
         shown = drawn(self.examples, section.sample.seed, lambda text: f"{passage.doc_id}\0{text}")[: section.shots]
         return queries_prompt(self.templates[want.task], passage, section.per_passage, shown)
 
@@ -95,8 +94,7 @@ class QueriesStage(Stage):
         asked = list(to_be_checked(self.candidates, section.quotas, answered))
         self._checked |= {each.query_id: None for each in asked}
         return [
-            DocumentSubject(each.query_id, each.passage.doc_id).want(Task.ANSWERABLE, section.filters.answerable)
-            for each in asked
+            Wanted(Task.ANSWERABLE, section.filters.answerable, each.query_id, each.passage.doc_id) for each in asked
         ]
 
     def _drawn(self) -> list[Candidate]:
@@ -106,7 +104,7 @@ class QueriesStage(Stage):
         to_come: list[Candidate] = []
         for want, result in self._written.items():
             if isinstance(result, Judgment) and isinstance(result.outcome, tuple):
-                passage = self.passages[SourceSubject.of(want).passage_id]
+                passage = self.passages[want.query_id]
                 prompt = f"{template.name}@{template.version}"
                 batch = [candidate(text, passage, want.judge, result.model, prompt) for text in result.outcome]
                 (written if result.judgment_id else to_come).extend(batch)

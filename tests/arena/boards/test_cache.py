@@ -19,6 +19,7 @@ import pytest
 
 from arena.calibration.comparison import Settings
 from arena.config.schema import load_config
+from arena.data.kinds import Annotation
 from arena.ratings.games import GameVerdict
 from arena.ratings.panel import panel_ratings
 from arena.results import cache as kept
@@ -28,7 +29,7 @@ from arena.results.games import read_games
 from arena.results.ratings import Leaderboard, leaderboard, leaderboard_of
 from arena.run.judging import run
 from arena.store import Store
-from arena.store.annotations import Annotation, Annotations, Kind
+from arena.store.annotations import Annotations
 from judges.errors import StoreError
 from judges.types import JudgeFailure, Task, Verdict
 from tests.golden.worlds import write_whole
@@ -59,7 +60,7 @@ def test_what_is_kept_says_what_a_fresh_one_says_to_the_last_digit(
 
 def test_a_new_judgment_takes_it_away_and_a_vote_does_not(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     before = cached_leaderboard(store, "sample")
-    Annotations(store, "sample").add([Annotation(Kind.VERDICT, "ann", "q00", "bm25", "dense", "0" * 32, "A")])
+    Annotations(store, "sample").add([Annotation("verdict", "ann", "q00", "bm25", "dense", "0" * 32, "A")])
     failed = [(want, result) for want, result in store.outcomes("sample", Task.PAIRWISE) if result is not None]
     want, failure = next((want, result) for want, result in failed if isinstance(result, JudgeFailure))
     with monkeypatch.context() as patch:

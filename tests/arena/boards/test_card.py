@@ -9,18 +9,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import date
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 import yaml
 
 from arena.boards.leaderboard import with_people
-from arena.calibration.votes import Level
-from arena.config.card import NO_CARD, bound_to, lacking_cards, read_cards, seal
+from arena.config.card import read_cards, seal
 from arena.config.settings import StoredSettings
+from arena.data.kinds import CRITERIA, KINDS, RELEVANCE, VERDICT, Annotation, texts_digest
+from arena.results.cards import NO_CARD, bound_to, lacking_cards
 from arena.results.ratings import leaderboard
 from arena.store import Store
-from arena.store.annotations import Annotation, Annotations, Kind, texts_digest
+from arena.store.annotations import Annotations
 from judges.errors import InputError
 from tests.conftest import CLI
 from tests.support.llm_server import LLMServer, by_name
@@ -64,7 +65,7 @@ def vote(folder: Path, people: Sequence[str] = PEOPLE, error: float = 0.15) -> N
                     answers = [data.answers[query_id, agent].text for agent in (better, worse)]
                     verdict = "B" if chance.random() < error else "A"
                     texts = texts_digest(query.text, *answers)
-                    said.append(Annotation(Kind.VERDICT, person, query_id, better, worse, texts, verdict))
+                    said.append(Annotation("verdict", person, query_id, better, worse, texts, verdict))
         Annotations(store, "small").add(said)
 
 
@@ -164,7 +165,7 @@ def findings(folder: Path) -> list[str]:
 
 def test_a_card_is_bound_to_model_prompt_and_parameters_and_to_nothing_else() -> None:
     def bound(**changed: Any) -> str:
-        return bound_to(StoredSettings({**SETTINGS, "prompts": {"pairwise": "1"}, **changed}), "strict", "verdicts")
+        return bound_to(StoredSettings({**SETTINGS, "prompts": {"pairwise": "1"}, **changed}), "strict", VERDICT)
 
     known = bound()
     assert known
@@ -180,20 +181,20 @@ def test_a_card_is_bound_to_model_prompt_and_parameters_and_to_nothing_else() ->
 
 
 def test_whatever_people_judge_can_have_a_card() -> None:
-    for level in get_args(Level):
-        bound_to(StoredSettings(SETTINGS), "strict", level)
+    for kind in KINDS.values():
+        bound_to(StoredSettings(SETTINGS), "strict", kind)
         held = StoredSettings({**SETTINGS, "card": {"required": []}})
-        assert len(lacking_cards(held, level, date(2030, 1, 1))) == 1
+        assert len(lacking_cards(held, kind, date(2030, 1, 1))) == 1
 
 
 def test_every_level_needs_its_own_card_and_exams_have_none() -> None:
     section = {"required": [], "epsilon": 0.1}
     settings = StoredSettings({**SETTINGS, "card": section, "exam": {"judge": "strict"}})
     today = date(2030, 1, 1)
-    assert lacking_cards(settings, "labels", today) == ["strict has no card for labels"]
+    assert lacking_cards(settings, RELEVANCE, today) == ["strict has no card for labels"]
     assert lacking_cards(settings, None, today) == [NO_CARD]
     assert lacking_cards(StoredSettings(SETTINGS), None, today) == []
-    card = {"judge": "strict", "level": "criteria", "bound_to": bound_to(settings, "strict", "criteria")}
+    card = {"judge": "strict", "level": "criteria", "bound_to": bound_to(settings, "strict", CRITERIA)}
     for verdict, expires, epsilon, lacking in (
         ("yes", "2030-01-01", "0.1", []),
         ("no", "2030-01-01", "0.1", ["the card of strict for criteria says no"]),
@@ -202,7 +203,7 @@ def test_every_level_needs_its_own_card_and_exams_have_none() -> None:
     ):
         given = {**card, "verdict": verdict, "expires": expires, "epsilon": epsilon}
         held = StoredSettings({**SETTINGS, "card": {**section, "required": [given]}})
-        assert lacking_cards(held, "criteria", today) == lacking
+        assert lacking_cards(held, CRITERIA, today) == lacking
 
 
 @pytest.mark.parametrize(("name", "value"), [("verdict", "yes"), ("expires", "2040-01-01"), ("epsilon", 0.5)])

@@ -13,11 +13,12 @@ from msgspec.structs import replace
 from arena.boards import compare
 from arena.boards.compare import CompareBoard, compare_board, compared
 from arena.calibration.methods import Played
+from arena.data.kinds import Annotation
 from arena.present.picture import CellPanel, Strip
 from arena.ratings.bradley_terry import BradleyTerrySettings
 from arena.ratings.games import Games
 from arena.store import Store
-from arena.store.annotations import Annotation, Annotations, Kind
+from arena.store.annotations import Annotations
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.scores import Scores
 from tests.support.sample_store import write_store
@@ -125,6 +126,6 @@ def test_a_tournament_is_compared_once_until_somebody_says_something(
 
     monkeypatch.setattr(compare, "compared", again)
     assert repr(compare_board(store, "sample").ways) == repr(found.ways)
-    Annotations(store, "sample").add([Annotation(Kind.VERDICT, "ann", "q1", "dense", "bm25", "", "A")])
+    Annotations(store, "sample").add([Annotation("verdict", "ann", "q1", "dense", "bm25", "", "A")])
     with pytest.raises(AssertionError, match="compared again"):
         compare_board(store, "sample")

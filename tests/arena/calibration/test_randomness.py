@@ -11,7 +11,7 @@ import pytest
 from arena.calibration.corrected_ratings import Estimates, estimates
 from arena.calibration.prediction_powered import next_labels
 from arena.calibration.randomness import LEVEL, not_random
-from arena.calibration.votes import Level
+from arena.data.kinds import CRITERIA, VERDICT, JudgedKind
 from tests.conftest import CLI
 
 THINGS = [(query, place) for query in range(60) for place in range(6)]
@@ -62,10 +62,10 @@ def test_labels_that_follow_the_file_or_the_judge_are_refused(chosen: range | st
     assert reason in _why(chosen, grades)
 
 
-def _estimates(level: Level, labelled: Sequence[bool]) -> Estimates:
+def _estimates(kind: JudgedKind, labelled: Sequence[bool]) -> Estimates:
     """Every agent's things on 80 queries; ``labelled`` says of each, in order, whether people labelled it."""
     rng = np.random.default_rng(2)
-    names = [("a", "b"), ("a", "c"), ("b", "c")] if level == "verdicts" else [("a", "quality"), ("b", "quality")]
+    names = [("a", "b"), ("a", "c"), ("b", "c")] if kind is VERDICT else [("a", "quality"), ("b", "quality")]
     things = [(f"q{query}", item) for query in range(80) for item in names]
     judge: dict[str, dict[tuple[str, ...], float]] = {}
     people: dict[str, dict[tuple[str, ...], float]] = {}
@@ -74,18 +74,18 @@ def _estimates(level: Level, labelled: Sequence[bool]) -> Estimates:
         judge.setdefault(query, {})[item] = value
         if known:
             people.setdefault(query, {})[item] = value
-    return estimates(level, judge, people, {})
+    return estimates(kind.level, judge, people, {}, means=kind.means)
 
 
 def test_an_agent_that_nobody_labelled_leaves_the_means_of_others_alone() -> None:
     drawn = np.random.default_rng(0).random(80) < 0.4
-    found = _estimates("criteria", [known for pair in zip(drawn, [False] * 80, strict=True) for known in pair])
+    found = _estimates(CRITERIA, [known for pair in zip(drawn, [False] * 80, strict=True) for known in pair])
     assert (set(found.figures), found.refused) == ({"a, quality"}, {})
 
 
 def test_win_rates_over_opponents_that_nobody_labelled_games_with_are_refused() -> None:
     drawn = np.random.default_rng(0).random(80) < 0.4
-    found = _estimates("verdicts", [known for one in drawn for known in (one, False, False)])
+    found = _estimates(VERDICT, [known for one in drawn for known in (one, False, False)])
     assert set(found.refused) == {"a", "b"}
     assert "first things of each query" in found.no_ratings
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +13,7 @@ from scipy import stats
 
 from arena.calibration.comparison import USUAL
 from arena.calibration.methods import leaderboard_agreement
+from arena.data.kinds import CRITERIA, KINDS, RELEVANCE, JudgedKind
 from arena.results.opinion_tables import TableReading, read_opinions
 from arena.results.table_agreement import OpinionFiles, calibrate_tables
 from arena.run.imports import import_table
@@ -115,14 +115,21 @@ def test_leaderboards_agree_by_the_places_of_agents() -> None:
 def test_leaderboards_rest_on_the_same_things() -> None:
     people = {"q0": {("a", "tone"): 3.0, ("b", "tone"): 2.0, ("c", "tone"): 1.0}}
     judge = {**people, "q1": {("c", "tone"): 90.0}}
-    own = leaderboard_agreement("criteria", judge, people)
+    own = leaderboard_agreement("criteria", judge, people, means=CRITERIA.means)
     assert (own.agents, own.kendall.value) == (3, pytest.approx(1))
 
 
-@pytest.mark.parametrize("level", ["labels", "criteria"])
-def test_two_agents_and_documents_have_no_leaderboard(level: Any) -> None:
+def test_citations_are_ranked_by_the_agents_that_cite() -> None:
+    values = {f"q{query}": {(agent, "0", "d1"): float(at) for at, agent in enumerate("abc")} for query in range(3)}
+    own = leaderboard_agreement("support", values, values, means=KINDS["support"].means)
+    assert own is not None
+    assert (own.agents, own.kendall.value) == (3, pytest.approx(1))
+
+
+@pytest.mark.parametrize("kind", [RELEVANCE, CRITERIA])
+def test_two_agents_and_documents_have_no_leaderboard(kind: JudgedKind) -> None:
     values = {"q0": {("a", "tone"): 3.0, ("b", "tone"): 2.0}}
-    assert leaderboard_agreement(level, values, values) is None
+    assert leaderboard_agreement(kind.level, values, values, means=kind.means) is None
 
 
 SAID = ("A", "B", "A", "A", "B", "A", "A", "A", "B", "A", "A", "B")

@@ -8,8 +8,8 @@ import pytest
 
 from arena.config.schema import Config, load_config
 from arena.config.settings import StoredSettings
+from arena.data.kinds import CRITERIA
 from arena.demo import copy_demo
-from arena.people.tasks import Rubric, rubric_of
 from judges.errors import ConfigError
 from judges.prompts.tasks import ANCHORED_CRITERIA, Criterion
 
@@ -68,8 +68,11 @@ def test_criteria_may_say_what_each_grade_means(tmp_path: Path) -> None:
     assert own.criteria is not None
     assert own.criteria.listed() == [Criterion("tone", "", ((0, "rude"), (1, "friendly"))), Criterion("depth", "deep")]
     kept = own.criteria.model_dump(mode="json")
-    rubric = rubric_of(StoredSettings({"criteria": kept}))
-    assert rubric == Rubric({"tone": "0: rude; 1: friendly", "depth": "deep"}, 0, 1)
+    form = CRITERIA.form
+    assert form is not None
+    assert form.rows is not None
+    rows = form.rows(StoredSettings({"criteria": kept}))
+    assert rows == {"tone": "tone: 0: rude; 1: friendly", "depth": "depth: deep"}
     packaged = load_config(put(tmp_path, FULL.replace("scale: [1, 5], names: [tone, depth]", "names: anchored")))
     assert packaged.criteria is not None
     assert tuple(packaged.criteria.listed()) == ANCHORED_CRITERIA

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
+from arena.data.kinds import KINDS, Annotation
 from arena.people import tasks
 from arena.results.nuggets import nugget_results
 from arena.results.opinions import peoples_opinions
 from arena.store import Store
-from arena.store.annotations import Annotation, Annotations, Kind
+from arena.store.annotations import Annotations
 from judges.types import Answer
 from retrieval_eval.nuggets.types import Support
 from tests.support.sample_store import AGENTS, write_store
@@ -28,17 +29,21 @@ def sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_store(Path("s.db"), queries=6)
 
 
-def said_by(annotator: str, kind: Kind, value: Any, most: int = 6) -> list[Annotation]:
+LABELLED = (("q01", "q01-d0"), ("q02", "q02-d1"))
+
+
+def said_by(annotator: str, kind: str, value: Any, most: int = 6) -> list[Annotation]:
     """Let somebody say the same of the first things that they are asked."""
     with closing(Store.open("s.db")) as store:
         data = store.dataset("sample")
-        if kind is Kind.VERDICT:
+        if kind == "verdict":
             games = [(query, *pair) for query in data.queries for pair in combinations(sorted(AGENTS), 2)]
             todo = tasks.games(games, data).queue(annotator)
-        elif kind is Kind.CRITERIA:
+        elif kind == "criteria":
             todo = tasks.answers(data.answers, data).queue(annotator)
         else:
-            todo = tasks.documents([("q01", "q01-d0"), ("q02", "q02-d1")], data).queue(annotator)
+            labels = [Annotation(kind, "judge", query, doc, "", "", 1) for query, doc in LABELLED]
+            todo = tasks.judged(KINDS[kind], labels, data).queue(annotator)
         values = None if value is None else [value]
         said = [one for task in todo[:most] for one in task.annotations(annotator, values)]
         Annotations(store, "sample").add(said)
@@ -51,7 +56,7 @@ def rows(name: str) -> list[dict[str, str]]:
 
 
 def test_verdicts_go_out_as_they_were_shown_and_come_back_the_same(cli: Any) -> None:
-    said = said_by("ann", Kind.VERDICT, "A") + said_by("b <b>", Kind.VERDICT, "TIE", 4)
+    said = said_by("ann", "verdict", "A") + said_by("b <b>", "verdict", "TIE", 4)
     done = cli("export", "s.db", "votes.csv", "--what", "votes", "--kind", "verdict")
     assert (done.status, done.out) == (0, "wrote votes.csv: 10 by ann, b <b>\n"), done.err
     assert list(rows("votes.csv")[0]) == ["qid", "agent_a", "agent_b", "verdict", "judge", "order"]
@@ -70,7 +75,7 @@ def test_verdicts_go_out_as_they_were_shown_and_come_back_the_same(cli: Any) -> 
 
 def test_of_many_people_a_line_names_the_first_and_counts_all(cli: Any) -> None:
     for name in "abcd":
-        said_by(name, Kind.VERDICT, "A", 1)
+        said_by(name, "verdict", "A", 1)
     out = cli("export", "s.db", "votes.csv", "--what", "votes").out
     assert out == "wrote votes.csv: 4 by 4 people (a, b, c, ...)\n"
 
@@ -79,14 +84,14 @@ def test_the_side_that_a_person_saw_first_survives_a_table(cli: Any) -> None:
     Path("v.csv").write_text("qid,agent_a,agent_b,verdict,order\nq01,bm25,dense,B,ab\nq01,bm25,hybrid,A,ba\n")
     assert cli("import", "v.csv", "--store", "s.db", "--kind", "verdict", "--annotator", "ann").status == 0
     with closing(Store.open("s.db")) as store:
-        said = Annotations(store, "sample").latest(Kind.VERDICT)
+        said = Annotations(store, "sample").latest("verdict")
     assert [(one.item, one.other, one.value) for one in said] == [("bm25", "dense", "B"), ("hybrid", "bm25", "B")]
 
 
 def test_labels_go_out_as_a_table_or_one_person_s_as_qrels_and_come_in(cli: Any) -> None:
-    said_by("ann", Kind.RELEVANCE, 2)
-    said_by("bob", Kind.RELEVANCE, 0)
-    said_by("eve", Kind.RELEVANCE, None)
+    said_by("ann", "relevance", 2)
+    said_by("bob", "relevance", 0)
+    said_by("eve", "relevance", None)
     assert (
         cli("export", "s.db", "l.csv", "--what", "votes", "--kind", "relevance").out == "wrote l.csv: 4 by ann, bob\n"
     )
@@ -110,7 +115,7 @@ def test_labels_go_out_as_a_table_or_one_person_s_as_qrels_and_come_in(cli: Any)
 
 
 def test_votes_on_texts_that_changed_stay_at_home(cli: Any) -> None:
-    (said, *_) = said_by("ann", Kind.VERDICT, "A")
+    (said, *_) = said_by("ann", "verdict", "A")
     with closing(Store.create("s.db")) as store:
         data = store.dataset("sample")
         answers = data.answers | {(said.query_id, said.item): Answer(said.query_id, said.item, "another")}

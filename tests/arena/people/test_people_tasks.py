@@ -16,11 +16,12 @@ from msgspec.structs import replace
 
 from arena.config.settings import StoredSettings
 from arena.data.dataset import Dataset
+from arena.data.kinds import CRITERIA, RELEVANCE, Annotation
 from arena.people import tasks
-from arena.people.tasks import AnnotationTask, GameNames, Rubric, TaskState, rubric_of
+from arena.people.tasks import AnnotationTask, GameNames, TaskState
 from arena.people.votes import assignments_of, imported_assignments
 from arena.store import Store
-from arena.store.annotations import Annotation, Annotations, Kind
+from arena.store.annotations import Annotations
 from judges.types import Answer, Document, Query, Verdict
 from retrieval_eval.nuggets.types import Importance, NuggetBank, Support, make_nuggets
 from tests.support.children import at_once
@@ -43,14 +44,15 @@ SAME = replace(DATA, answers=DATA.answers | {("q1", agent): Answer("q1", agent, 
 
 
 def asked(
-    kind: Kind, annotator: str = "ann", said: Sequence[Annotation] = (), data: Dataset = DATA
+    kind: str, annotator: str = "ann", said: Sequence[Annotation] = (), data: Dataset = DATA
 ) -> list[AnnotationTask]:
     """A person's whole queue."""
-    if kind is Kind.VERDICT:
+    if kind == "verdict":
         return voted(GAMES, data, said, annotator)
-    if kind is Kind.RELEVANCE:
-        queue = tasks.documents([(query, f"d-{query}") for query in QUERIES], data).queue(annotator)
-    elif kind is Kind.CRITERIA:
+    if kind == "relevance":
+        labels = [Annotation(kind, "judge", query, f"d-{query}", "", "", 1) for query in QUERIES]
+        queue = tasks.judged(RELEVANCE, labels, data).queue(annotator)
+    elif kind == "criteria":
         queue = tasks.answers(data.answers, data).queue(annotator)
     else:
         queue = tasks.nuggets(BANKS, data.answers.values()).queue(annotator)
@@ -63,16 +65,16 @@ def voted(
     return tasks.with_votes(tasks.games(played, data).queue(annotator), said, data)
 
 
-VALUES: dict[Kind, list[Any]] = {
-    Kind.VERDICT: [Verdict.TIE],
-    Kind.RELEVANCE: [0],
-    Kind.CRITERIA: [{"clear": 2, "true": 0}],
-    Kind.NUGGET: LABELS,
+VALUES: dict[str, list[Any]] = {
+    "verdict": [Verdict.TIE],
+    "relevance": [0],
+    "criteria": [{"clear": 2, "true": 0}],
+    "nuggets": LABELS,
 }
 
 
 @pytest.mark.parametrize("kind", VALUES)
-def test_what_was_said_is_found_at_its_place_by_whom_it_was_said_until_a_text_changes(kind: Kind) -> None:
+def test_what_was_said_is_found_at_its_place_by_whom_it_was_said_until_a_text_changes(kind: str) -> None:
     before = asked(kind)
     task = before[3]
     for values, state in ((VALUES[kind], TaskState.DONE), (None, TaskState.SKIPPED)):
@@ -82,14 +84,14 @@ def test_what_was_said_is_found_at_its_place_by_whom_it_was_said_until_a_text_ch
         assert (after[3], after[3].state, after[3].task_id) == (expected, state, task.task_id)
         assert [*after[:3], task, *after[4:]] == before
         changed = replace(DATA, queries=DATA.queries | {task.query_id: Query(task.query_id, "Else?")})
-        if kind is not Kind.NUGGET:  # whose queries are those of the bank
+        if kind != "nuggets":  # whose queries are those of the bank
             assert {one.state for one in asked(kind, said=said, data=changed)} == {TaskState.OPEN}
     skipped = task.annotations("ann")
     assert asked(kind, said=[*skipped, *task.annotations("ann", VALUES[kind])])[3].state is TaskState.DONE
 
 
 @pytest.mark.parametrize("kind", VALUES)
-def test_the_order_is_one_s_own_and_nothing_that_is_added_or_stands_elsewhere_moves_it(kind: Kind) -> None:
+def test_the_order_is_one_s_own_and_nothing_that_is_added_or_stands_elsewhere_moves_it(kind: str) -> None:
     queue = asked(kind)
     backwards = replace(DATA, answers=dict(reversed(DATA.answers.items())))
     assert queue == asked(kind, data=backwards)
@@ -98,8 +100,8 @@ def test_the_order_is_one_s_own_and_nothing_that_is_added_or_stands_elsewhere_mo
     assert [task for task in asked(kind, data=more) if task.names != ("new",)] == queue
 
 
-@pytest.mark.parametrize("kind", [Kind.CRITERIA, Kind.NUGGET])
-def test_answers_of_one_text_are_read_once_for_all_who_gave_it(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", ["criteria", "nuggets"])
+def test_answers_of_one_text_are_read_once_for_all_who_gave_it(kind: str) -> None:
     queue = asked(kind, data=SAME)
     (both,) = (task for task in queue if len(task.names) > 1)
     assert both.names == ("x", "z")
@@ -124,7 +126,7 @@ def test_nobody_is_asked_a_query_twice_and_the_plan_s_order_means_nothing(
 
 def test_every_game_is_as_likely_to_be_asked_and_either_side_to_be_first() -> None:
     """3600 draws of 360 games and of two sides; bounds are four standard deviations."""
-    whole = [task for number in range(60) for task in asked(Kind.VERDICT, f"person {number}")]
+    whole = [task for number in range(60) for task in asked("verdict", f"person {number}")]
     pairs = Counter(tuple(sorted((*task.names, *task.parts))) for task in whole)
     # Half of the queries have one draw for all 60 people, so that the 30 shared draws count 60 times each.
     assert all(abs(count - 600) < 4 * (30 * 60**2 * 5 / 36 + 1800 * 5 / 36) ** 0.5 for count in pairs.values())
@@ -134,7 +136,7 @@ def test_every_game_is_as_likely_to_be_asked_and_either_side_to_be_first() -> No
 
 def test_about_half_of_the_queries_bring_the_same_game_to_everybody() -> None:
     games = [
-        {(task.query_id, *sorted((*task.names, *task.parts))) for task in asked(Kind.VERDICT, name)}
+        {(task.query_id, *sorted((*task.names, *task.parts))) for task in asked("verdict", name)}
         for name in ("ann", "bob", "eve")
     ]
     assert 20 <= len(set.intersection(*games)) <= 45
@@ -157,7 +159,7 @@ VOTER = """
 import sys
 from contextlib import closing
 from arena.store import Store
-from arena.store.annotations import Annotations, Kind
+from arena.store.annotations import Annotations
 from arena.people import tasks
 from judges.types import Verdict
 from itertools import combinations
@@ -168,7 +170,7 @@ def act(who):
             data, agents = store.dataset("t"), "wxyz"
             games = [(query, *pair) for query in [*data.queries][:5] for pair in combinations(agents, 2)]
             todo = tasks.games(games, data).queue(who)
-            todo = tasks.with_votes(todo, annotations.latest(Kind.VERDICT, who), data)
+            todo = tasks.with_votes(todo, annotations.latest("verdict", who), data)
             left = [task for task in todo if task.state is tasks.TaskState.OPEN]
             if not left:
                 break
@@ -190,7 +192,7 @@ def test_voters_at_once_on_one_store_lose_nothing(tmp_path: Path) -> None:
 
 def test_nuggets_are_asked_query_by_query_and_empty_answers_never() -> None:
     data = replace(DATA, answers=DATA.answers | {("q1", "z"): Answer("q1", "z", " \n")})
-    queue = asked(Kind.NUGGET, data=data)
+    queue = asked("nuggets", data=data)
     assert len(queue) == 11
     assert [query for query, _ in groupby(task.query_id for task in queue)] == list(
         dict.fromkeys(task.query_id for task in queue)
@@ -198,7 +200,7 @@ def test_nuggets_are_asked_query_by_query_and_empty_answers_never() -> None:
 
 
 def nugget_task(query_id: str, agent: str, data: Dataset = DATA) -> AnnotationTask:
-    return next(one for one in asked(Kind.NUGGET, data=data) if one.query_id == query_id and agent in one.names)
+    return next(one for one in asked("nuggets", data=data) if one.query_id == query_id and agent in one.names)
 
 
 def test_a_changed_answer_or_nugget_inherits_no_label_and_a_late_agent_of_the_same_text_does() -> None:
@@ -252,5 +254,8 @@ def test_what_a_file_says_of_other_texts_is_counted_and_left_out() -> None:
 
 def test_the_rubric_is_the_judges_own() -> None:
     named = StoredSettings({"criteria": {"names": ["clear", "true"], "scale": [1, 5]}})
-    assert rubric_of(named) == Rubric({"clear": "", "true": ""}, 1, 5)
-    assert rubric_of(StoredSettings({"criteria": None})) is None
+    form = CRITERIA.form
+    assert form is not None
+    assert form.rows is not None
+    assert form.rows(named) == {"clear": "clear", "true": "true"}
+    assert [choice.value for choice in form.choices(named)] == [1, 2, 3, 4, 5]

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from arena.boards.site import publish
 from arena.config.schema import Config, load_config
 from arena.data.files import load_dataset
+from arena.data.kinds import texts_now
 from arena.people import tasks
-from arena.results.annotations import texts_now
 from arena.run.answers import run_agents
 from arena.run.judging import load_data
 from arena.run.plan import plan

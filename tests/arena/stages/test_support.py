@@ -16,16 +16,16 @@ from msgspec.structs import replace
 
 from arena.boards.gate.compare import compare
 from arena.boards.support import SupportBoard, board
+from arena.data.kinds import Annotation, texts_now
 from arena.people import tasks
 from arena.people.votes import read_table, write_table
-from arena.results.annotations import texts_now
 from arena.results.games import read_games
-from arena.results.opinions import judges_opinions, peoples_opinions
-from arena.results.support import checked, results
+from arena.results.opinions import judges_opinions, judgments_of, peoples_opinions
+from arena.results.support import results
 from arena.run.judging import load_data
-from arena.stages.support import SUPPORT, SupportSubject, cited_texts
+from arena.stages.support import KIND, SUPPORT, SupportSubject
 from arena.store import Store
-from arena.store.annotations import Annotations, Kind
+from arena.store.annotations import Annotations
 from judges.errors import ConfigError, DataError
 from judges.types import Answer
 from retrieval_eval.data.tables import write_rows
@@ -287,7 +287,9 @@ def test_a_sentence_that_people_were_shown_is_the_one_that_the_judge_was(tmp_pat
     data = load_data(tournament(tmp_path, answers))
     sentences = data.sentences["q1", "x"]
     assert sentences is not None
-    assert cited_texts(SupportSubject("q1", "x", 0, "nothing"), data) == (sentences[0].text, None)
+    cited = SupportSubject("q1", "x", 0, "nothing")
+    shown = KIND.texts(Annotation(KIND.name, "", "q1", cited.agent, cited.other, "", None), data)
+    assert shown == [data.queries["q1"].thread, sentences[0].text, None]
 
 
 def test_a_tournament_checks_citations_and_a_second_run_knows_them(tmp_path: Path) -> None:
@@ -332,8 +334,8 @@ def test_people_check_the_same_pairs_blind_and_are_held_against_the_judge(tmp_pa
     config = tournament(tmp_path, ANSWERS)
     run(config)
     with closing(Store.open(config.store)) as store:
-        data, pairs = store.dataset(config.name), checked(store, config.name)
-        todo = tasks.citations(pairs, data).queue("ann")
+        data, judgments = store.dataset(config.name), judgments_of(store, config.name, KIND.name)
+        todo = tasks.judged(KIND, judgments, data).queue("ann")
         assert {task.texts for task in todo} == {
             ("About q1, as all tells it.", "About q1, as all tells it."),
             ("About q2.", "About q2, as all tells it."),
@@ -345,12 +347,12 @@ def test_people_check_the_same_pairs_blind_and_are_held_against_the_judge(tmp_pa
         assert (level, len(found)) == ("support", 2)
         judged = judges_opinions(store, config.name, read_games(store, config.name, attrgetter("table")), {"support"})
         assert {one.item for one in judged["support", ""]} == {one.item for one in found}
-        write_table(tmp_path / "said.csv", Kind.SUPPORT, Annotations(store, config.name).latest())
-        again = read_table(tmp_path / "said.csv", Kind.SUPPORT, data)
+        write_table(tmp_path / "said.csv", KIND, Annotations(store, config.name).latest())
+        again = read_table(tmp_path / "said.csv", KIND, data)
         assert {one.other for one in again.annotations} == {one.other for one in said}
         answer = replace(data.answers["q2", "x"], text="Something else [1].")
         changed = replace(data, answers={**data.answers, ("q2", "x"): answer})
-        assert len(read_table(tmp_path / "said.csv", Kind.SUPPORT, changed).annotations) == 2
+        assert len(read_table(tmp_path / "said.csv", KIND, changed).annotations) == 2
         assert [texts_now(one, changed, {}) == one.texts for one in said].count(True) == 1
 
 

@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from arena.data.dataset import Dataset
+from arena.data.kinds import Annotation, texts_digest
 from arena.store import Store
-from arena.store.annotations import Annotation, Annotations, Kind, annotator_name, texts_digest
-from judges.errors import InputError
+from arena.store.annotations import Annotations, annotator_name
+from judges.errors import InputError, StoreError
 from judges.types import Query
 
 DATA = Dataset({"q1": Query("q1", "why?")})
-SAID = Annotation(Kind.NUGGET, "ann", "q1", "x", "q1/abc", "texts-1", "support", 2.5, "2025-01-01T00:00:00.000+00:00")
+SAID = Annotation("nuggets", "ann", "q1", "x", "q1/abc", "texts-1", "support", 2.5, "2025-01-01T00:00:00.000+00:00")
 
 SCALARS = st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.floats(allow_nan=False, allow_infinity=False)
 JSON_VALUES = st.recursive(
@@ -46,10 +47,16 @@ def kept(store: Store) -> Annotations:
 
 
 def test_what_is_said_comes_back_equal(kept: Annotations) -> None:
-    grades = replace(SAID, kind=Kind.CRITERIA, other="", value={"tone": 2, "depth": 0}, seconds=None)
+    grades = replace(SAID, kind="criteria", other="", value={"tone": 2, "depth": 0}, seconds=None)
     skipped = replace(SAID, item="y", value=None)
     assert kept.add([SAID, grades, skipped]) == 3
     assert kept.latest() == kept.history() == [SAID, grades, skipped]
+
+
+def test_a_kind_that_nobody_knows_is_named_in_one_line(kept: Annotations) -> None:
+    kept.add([replace(SAID, kind="mood")])
+    with pytest.raises(StoreError, match="annotation 1 in the store is of the kind 'mood'; known are verdict, "):
+        kept.latest()
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
@@ -77,15 +84,15 @@ def test_a_double_click_is_kept_once_and_a_change_of_mind_back_is_not_lost(kept:
 def test_annotators_kinds_and_texts_are_kept_apart(kept: Annotations, store: Store) -> None:
     others = [
         replace(SAID, annotator="bob", value="not_support"),
-        replace(SAID, kind=Kind.RELEVANCE, value=1),
+        replace(SAID, kind="relevance", value=1),
         replace(SAID, texts=texts_digest("the answer changed"), value="partial_support"),
         replace(SAID, other="q1/def", value=None),
     ]
     kept.add([SAID, *others])
     assert kept.latest() == [SAID, *others]
     assert kept.latest(annotator="bob") == others[:1]
-    assert kept.latest(Kind.RELEVANCE, "ann") == [others[1]]
-    assert kept.counts() == {(Kind.NUGGET, "ann"): 2, (Kind.NUGGET, "bob"): 1, (Kind.RELEVANCE, "ann"): 1}
+    assert kept.latest("relevance", "ann") == [others[1]]
+    assert kept.counts() == {("nuggets", "ann"): 2, ("nuggets", "bob"): 1, ("relevance", "ann"): 1}
     store.begin("two", {}, DATA, [])
     assert Annotations(store, "two").latest() == []
 

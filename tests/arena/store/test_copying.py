@@ -12,8 +12,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from arena.data.kinds import Annotation
 from arena.store import Store
-from arena.store.annotations import Annotation, Annotations, Kind
+from arena.store.annotations import Annotations
 from arena.store.copying import content, copy
 from judges.errors import StoreError
 from tests.conftest import CLI
@@ -28,7 +29,7 @@ def filled(location: str) -> Store:
         store.begin(name, {"k": 1}, DATA, [LABEL, GAME])
     store.assign("one", [(LABEL, "id-1")])
     save(store, JUDGMENT)
-    Annotations(store, "one").add([Annotation(Kind.VERDICT, "ann", "q1", "x", "y", "0" * 32, "A", 1.5)])
+    Annotations(store, "one").add([Annotation("verdict", "ann", "q1", "x", "y", "0" * 32, "A", 1.5)])
     return store
 
 

@@ -1,0 +1,473 @@
+"""What can be judged, by judges and by people: one ``JudgedKind`` for each kind.
+
+Votes, files, pages, cards, gates and calibration read these records. A stage with its own section brings its own: its
+module defines ``KIND``, and its line in ``arena.config.stages`` says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from arena.calibration.votes import ItemKey, ItemMeans, Opinion
+from arena.config.stages import ListedStage, further_stages
+from judges.types import GAME_OUTCOMES, GameOutcome, Task, Verdict, label_of
+from retrieval_eval.nuggets.types import Support, make_nuggets
+
+if TYPE_CHECKING:
+    from arena.config.settings import StoredSettings
+    from arena.data.dataset import Dataset
+    from judges.prompts.tasks import Criterion
+    from retrieval_eval.data.rows import Row
+
+
+class Annotation(Struct, frozen=True):
+    """One person's, or one judge's, annotation of one item.
+
+    Attributes:
+        kind: name of the ``JudgedKind``.
+        annotator: the person's name, see ``annotator_name``.
+        item: the labelled document, the graded agent, or in a game the agent whose answer was shown first; verdict A
+            is for this agent, B for the other.
+        other: the other agent of a game, the nugget's id, or the sentence and the document that it cites.
+        texts: ``texts_digest`` of the texts that the annotator saw.
+        value: the verdict, label or grades, as JSON values; ``None`` if the annotator skipped the item.
+        seconds: time spent on it, if known.
+        at: time in ISO 8601; if empty, the time at which it is added.
+    """
+
+    kind: str
+    annotator: str
+    query_id: str
+    item: str
+    other: str
+    texts: str
+    value: Any
+    seconds: float | None = None
+    at: str = ""
+
+
+def texts_digest(*texts: str) -> str:
+    """Digest of the texts that an annotator saw, as 32 hexadecimal digits; the order of the texts matters."""
+    return hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:32]
+
+
+class Choice(Struct, frozen=True):
+    """A possible answer to a task, or to a row of it.
+
+    Attributes:
+        value: the value stored, or chosen for the row.
+        label: our own words.
+        key: its keyboard shortcut.
+        meaning: from outside; may be empty.
+    """
+
+    value: Any
+    label: str
+    key: str | None
+    meaning: str = ""
+
+
+class TaskForm(Struct, frozen=True):
+    """The page on which people judge one kind; all words are our own.
+
+    Attributes:
+        view: name of the page in addresses.
+        question: the question that people answer.
+        thing, things, done: words for what they read, its plural for counts, and the state of a finished task.
+        missing: shown if there is nothing to review yet.
+        section: of the YAML file that it needs.
+        choices: in the order of their keys.
+        row: word for a row, if each row of a task gets its own choice.
+        rows: texts of the rows, by name; ``None`` if the rows are the task's parts.
+        names: of the texts, if they are of several kinds.
+    """
+
+    view: str
+    question: str
+    thing: str
+    things: str
+    done: str
+    missing: str
+    section: str
+    choices: Callable[[StoredSettings], Sequence[Choice]]
+    row: str = ""
+    rows: Callable[[StoredSettings], Mapping[str, str]] | None = None
+    names: Sequence[str] = ()
+
+
+_DECIMAL_COMMA: Final = re.compile(r"\A([-+]?\d+),(\d{1,2}|\d{4,})\Z")
+"""A number such as 4,5; 1,000 is ambiguous and does not match."""
+NO_VALUE: Final = frozenset({"", "nan", "na", "n/a", "none", "null", "<na>"})
+
+
+def as_number(text: str) -> float | None:
+    """The number that a text is, with a decimal point or comma."""
+    try:
+        return float(_DECIMAL_COMMA.sub(r"\1.\2", text))
+    except ValueError:
+        return None
+
+
+def as_whole(value: float) -> float:
+    """An integer where the value is one, to be written without a decimal point."""
+    return int(value) if value.is_integer() else value
+
+
+def number(row: Row, column: str, kind: str = "number") -> float:
+    """The number in a column of a row."""
+    text = row.text(column).strip()
+    if text.casefold() in NO_VALUE:
+        raise row.error(f"{column!r} is empty; fill it in, or leave such rows out with --skip-faulty", text or None)
+    if (value := as_number(text)) is None:
+        raise row.error(f"{column!r} is no number", text)
+    if not abs(value) < float("inf"):
+        raise row.error(f"{column!r} is no {kind}", text)
+    return value
+
+
+class JudgedKind(Struct, frozen=True, kw_only=True):
+    """One kind of thing that judges and people judge. As it is, an item is a document and its value a label.
+
+    Attributes:
+        name: in the store, and of ``--kind``.
+        level: its name in calibrations, cards and their files; empty if it judges nothing.
+        things: what is judged, in the plural.
+        section: of the configuration, whose judges make these judgments.
+        task: of the judges.
+        further_prompts: that a card is bound to, besides the task's.
+        not_asked: keys of the section that do not affect how a judge is asked.
+        columns: of a file that name an item.
+        column: of a file that holds the value.
+        noun: for one value.
+        words: for values, where they have any.
+        means: how values are averaged.
+        form: the page for people; ``None`` without one.
+    """
+
+    name: str
+    level: str
+    things: str = ""
+    section: str = ""
+    task: Task = Task.RELEVANCE
+    further_prompts: Collection[str] = ()
+    not_asked: Collection[str] = ("judge",)
+    columns: Sequence[str]
+    column: str
+    noun: str = "label"
+    words: Mapping[float, str] = {}
+    means: ItemMeans = ItemMeans()
+    form: TaskForm | None = None
+
+    def texts(self, annotation: Annotation, data: Dataset) -> list[str | None]:
+        """The query and the texts that a person reads, as they are now; ``None`` for one that is gone."""
+        return [_thread(annotation, data), _document(annotation.item, data)]
+
+    def item(self, item: str, other: str) -> ItemKey:
+        """The item of an opinion, from these fields of an annotation."""
+        return (item, other) if other else (item,)
+
+    def fields(self, item: ItemKey) -> tuple[str, str]:
+        """The fields ``item`` and ``other`` of an annotation, from the item of an opinion."""
+        return item[0], ""
+
+    def item_in(self, row: Row) -> ItemKey:
+        """The item of a row of a file."""
+        return tuple(row.identifier(name) for name in self.columns)
+
+    def parse(self, row: Row, column: str) -> float:
+        """The value in a column of a row."""
+        value = number(row, column, "whole number")
+        if value != int(value):
+            raise row.error(f"{column!r} is no whole number", row.text(column).strip())
+        return value
+
+    def cells(self, item: ItemKey) -> Sequence[Any]:
+        """The item as cells of a file."""
+        return item
+
+    def number(self, value: Any) -> float:
+        """An annotation's value, or a judgment's outcome, as a number."""
+        return float(label_of(value))
+
+    def opinions(self, annotation: Annotation) -> Iterator[Opinion]:
+        """The opinions in an annotation with a value."""
+        item = self.item(annotation.item, annotation.other)
+        yield Opinion(annotation.query_id, item, annotation.annotator, self.number(annotation.value))
+
+    def annotations(self, opinions: Iterable[Opinion]) -> Iterator[Annotation]:
+        """Annotations that hold these opinions, without digests of texts."""
+        for opinion in opinions:
+            item, other = self.fields(opinion.item)
+            yield Annotation(self.name, opinion.rater, opinion.query_id, item, other, "", int(opinion.value))
+
+
+class _Games(JudgedKind, frozen=True):
+    def texts(self, annotation: Annotation, data: Dataset) -> list[str | None]:
+        answers = (_answer(annotation.query_id, agent, data) for agent in (annotation.item, annotation.other))
+        return [_thread(annotation, data), *answers]
+
+    def opinions(self, annotation: Annotation) -> Iterator[Opinion]:
+        shown = self.item(annotation.item, annotation.other)
+        pair, value = tuple(sorted(shown)), float(GAME_OUTCOMES[annotation.value])
+        swapped = pair != shown
+        yield Opinion(annotation.query_id, pair, annotation.annotator, -value if swapped else value, swapped)
+
+    def annotations(self, opinions: Iterable[Opinion]) -> Iterator[Annotation]:
+        for opinion in opinions:
+            first, second = opinion.item[::-1] if opinion.swapped else opinion.item
+            verdict = GameOutcome(int(-opinion.value if opinion.swapped else opinion.value)).verdict
+            yield Annotation(self.name, opinion.rater, opinion.query_id, first, second, "", verdict)
+
+
+class _Flags(_Games, frozen=True):
+    def texts(self, annotation: Annotation, data: Dataset) -> list[str | None]:
+        return [*super().texts(annotation, data), annotation.value["judge"]]
+
+
+class _Grades(JudgedKind, frozen=True):
+    """Grades of an answer, which stand together in an annotation."""
+
+    def texts(self, annotation: Annotation, data: Dataset) -> list[str | None]:
+        return [_thread(annotation, data), _answer(annotation.query_id, annotation.item, data)]
+
+    def parse(self, row: Row, column: str) -> float:
+        return number(row, column)
+
+    def opinions(self, annotation: Annotation) -> Iterator[Opinion]:
+        for criterion, grade in annotation.value.items():
+            yield Opinion(annotation.query_id, (annotation.item, criterion), annotation.annotator, float(grade))
+
+    def annotations(self, opinions: Iterable[Opinion]) -> Iterator[Annotation]:
+        by_answer: defaultdict[tuple[str, str, str], dict[str, float]] = defaultdict(dict)
+        for opinion in opinions:
+            agent, criterion = opinion.item
+            by_answer[opinion.rater, opinion.query_id, agent][criterion] = as_whole(opinion.value)
+        for (rater, query_id, agent), grades in by_answer.items():
+            yield Annotation(self.name, rater, query_id, agent, "", "", grades)
+
+
+class _Nuggets(JudgedKind, frozen=True):
+    def texts(self, annotation: Annotation, data: Dataset) -> list[str | None]:
+        query = data.queries.get(annotation.query_id)  # a bank has no conversations
+        return [None if query is None else query.text, _answer(annotation.query_id, annotation.item, data)]
+
+    def item_in(self, row: Row) -> ItemKey:
+        (nugget,) = make_nuggets(row.identifier("qid"), [row.identifier("nugget")], [None])
+        return row.identifier("agent"), nugget.nugget_id
+
+    def parse(self, row: Row, column: str) -> float:
+        text = row.text(column).strip()
+        if text not in set(Support):
+            raise row.error(f"{column!r} must be one of {', '.join(Support)}", text)
+        return self.number(text)
+
+    def number(self, value: Any) -> float:
+        return SUPPORT[Support(value)]
+
+
+def _thread(annotation: Annotation, data: Dataset) -> str | None:
+    query = data.queries.get(annotation.query_id)
+    return None if query is None else query.thread
+
+
+def _document(doc_id: str, data: Dataset) -> str | None:
+    return data.documents[doc_id].text if doc_id in data.documents else None
+
+
+def _answer(query_id: str, agent: str, data: Dataset) -> str | None:
+    answer = data.answers.get((query_id, agent))
+    return None if answer is None else answer.text
+
+
+SUPPORT: Final = {Support.FULL: 2.0, Support.PARTIAL: 1.0, Support.NONE: 0.0}
+SUPPORT_WORDS: Final = {2.0: "support", 1.0: "partial support", 0.0: "no support"}
+
+
+def _scale(settings: StoredSettings) -> Sequence[Choice]:
+    """The relevance labels of the tournament, the lowest first."""
+    scale = {} if settings.retrieval is None else {label: word for word, label in settings.retrieval.scale.items()}
+    ends = {} if not scale else {min(scale): "not relevant at all", max(scale): "all one could wish for"}
+    return [
+        Choice(label, f"Label {label}", _digit(label), ends.get(label, "") if word == str(label) else word)
+        for label, word in sorted(scale.items())
+    ]
+
+
+def _grades(settings: StoredSettings) -> Sequence[Choice]:
+    assert settings.criteria is not None
+    low, high = settings.criteria.scale
+    return [Choice(grade, str(grade), _digit(grade)) for grade in range(low, high + 1)]
+
+
+def _rubric(settings: StoredSettings) -> Mapping[str, str]:
+    """The tournament's criteria with their descriptions, as the judge reads them."""
+    assert settings.criteria is not None
+    words = {criterion.name: _description(criterion) for criterion in settings.criteria.listed()}
+    return {name: f"{name}: {meaning}" if meaning else name for name, meaning in words.items()}
+
+
+def _description(criterion: Criterion) -> str:
+    """Description and levels of a criterion, with the same content as for the judge."""
+    levels = "; ".join(f"{grade}: {meaning}" for grade, meaning in criterion.levels)
+    with_levels = f"{criterion.description} ({levels})"
+    return with_levels if levels and criterion.description else levels or criterion.description
+
+
+def _assignments(settings: StoredSettings) -> Sequence[Choice]:
+    assert settings.nuggets is not None
+    offered = [label for label in Support if settings.nuggets.assign.grades == 3 or label is not Support.PARTIAL]
+    return [Choice(label, SUPPORT_WORDS[SUPPORT[label]], str(number)) for number, label in enumerate(offered, start=1)]
+
+
+def _digit(value: int) -> str | None:
+    """The keyboard key of a number from 0 to 9, else ``None``."""
+    return str(value) if 0 <= value <= 9 else None
+
+
+VERDICT: Final = _Games(
+    name="verdict",
+    level="verdicts",
+    things="games",
+    section="pairwise",
+    task=Task.PAIRWISE,
+    not_asked=("judges", "schedule"),
+    columns=("agent_a", "agent_b"),
+    column="verdict",
+    means=ItemMeans(ends=(0.0, 1.0)),
+    form=TaskForm(
+        "vote",
+        "Which answer serves the one who asked better?",
+        *("answer", "queries", "voted on"),
+        *("No game has a verdict yet.", "pairwise:\n  judges: [JUDGE]"),
+        lambda _: [
+            Choice(Verdict.A, "Answer 1", "1"),
+            Choice(Verdict.B, "Answer 2", "2"),
+            Choice(Verdict.TIE, "Tie", "3"),
+        ],
+    ),
+)
+RELEVANCE: Final = JudgedKind(
+    name="relevance",
+    level="labels",
+    things="documents",
+    section="retrieval",
+    task=Task.RELEVANCE,
+    not_asked=("judge", "depth", "combine", "measures"),
+    columns=("did",),
+    column="label",
+    form=TaskForm(
+        "label",
+        "How relevant is the document?",
+        *("document", "documents", "labelled"),
+        *("No document has a label yet.", "retrieval:\n  judge: JUDGE"),
+        _scale,
+    ),
+)
+CRITERIA: Final = _Grades(
+    name="criteria",
+    level="criteria",
+    things="grades",
+    section="criteria",
+    task=Task.CRITERIA,
+    columns=("agent", "criterion"),
+    column="score",
+    noun="grade",
+    means=ItemMeans((-2, -1)),
+    form=TaskForm(
+        "grade",
+        "How good is the answer by each criterion?",
+        *("answer", "answers", "graded"),
+        *("No answer has a grade yet.", "criteria:\n  judge: JUDGE\n  names: [accuracy, completeness]"),
+        _grades,
+        "Criterion",
+        _rubric,
+    ),
+)
+NUGGETS: Final = _Nuggets(
+    name="nuggets",
+    level="nuggets",
+    things="nuggets",
+    section="nuggets",
+    task=Task.ASSIGNMENT,
+    further_prompts=("passage_assignment",),
+    not_asked=("judge", "bank", "create", "keep"),
+    columns=("agent", "nugget"),
+    column="assignment",
+    noun="nugget label",
+    words=SUPPORT_WORDS,
+    means=ItemMeans((-2,), (0.0, 2.0)),
+    form=TaskForm(
+        "assess",
+        "Which facts does the answer state, true or not?",
+        *("answer", "answers", "assessed"),
+        *("There are no nuggets yet.", "nuggets:\n  judge: JUDGE"),
+        _assignments,
+        "Nugget",
+    ),
+)
+FLAG: Final = _Flags(name="flag", level="", columns=("agent_a", "agent_b"), column="comment")
+"""A remark on a judge's game, whose value is ``{"judge": ..., "comment": ...}``. It carries no judgment."""
+
+_HERE: Final[Mapping[str, JudgedKind]] = {kind.name: kind for kind in (VERDICT, RELEVANCE, CRITERIA, NUGGETS)}
+
+
+def _brought() -> dict[str, ListedStage]:
+    return {key: stage for key, stage in further_stages().items() if stage.by_people}
+
+
+class _Kinds(Mapping[str, JudgedKind]):
+    """All kinds by name. A stage's own kind is named like its section, and imported when it is asked for."""
+
+    def __getitem__(self, name: str) -> JudgedKind:
+        if name in _HERE:
+            return _HERE[name]
+        if name == FLAG.name:
+            return FLAG
+        kind: JudgedKind = _brought()[name].load("KIND")
+        return kind
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*_HERE, *_brought(), FLAG.name))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+KINDS: Final[Mapping[str, JudgedKind]] = _Kinds()
+
+
+def kind_of(level: str) -> JudgedKind:
+    """The kind at a level of calibrations and cards."""
+    return next(kind for kind in KINDS.values() if kind.level == level)
+
+
+def kind_of_columns(columns: Collection[str]) -> JudgedKind | None:
+    """The kind that a table with these columns holds, verdicts apart; that with the most columns if there are several.
+
+    A stage's kind, whose value has a column of the same name, is imported only if the table has that column.
+    """
+    known = [RELEVANCE, CRITERIA, NUGGETS, *(KINDS[name] for name in _brought() if name in columns)]
+    held = [kind for kind in known if {*kind.columns, kind.column} <= {*columns}]
+    return max(held, key=lambda kind: len(kind.columns), default=None)
+
+
+def texts_now(annotation: Annotation, data: Dataset, nuggets: Mapping[str, str]) -> str | None:
+    """Digest of an annotation's texts as they are now, ``None`` if one of them is gone; see ``texts_digest``.
+
+    Args:
+        annotation: the annotation.
+        data: queries, documents and answers.
+        nuggets: texts of nuggets by id, for annotations of nuggets.
+    """
+    texts = KINDS[annotation.kind].texts(annotation, data)
+    if annotation.kind == NUGGETS.name:
+        texts.append(nuggets.get(annotation.other))
+    known = [text for text in texts if text is not None]
+    return texts_digest(*known) if len(known) == len(texts) else None
