@@ -1,9 +1,11 @@
 """What a stage of another distribution is made of; see the page on your own stage."""
 
 from arena.boards.scores import ScoreBoard
+from arena.calibration.votes import ItemMeans
 from arena.config.schema import Config
 from arena.config.stages import ListedStage
 from arena.data.dataset import Dataset
+from arena.data.kinds import JudgedKind
 from arena.present.blocks import Board
 from arena.results.further import StageResults
 from arena.results.samples import outcomes
@@ -20,6 +22,8 @@ __all__ = [
     "Config",
     "Dataset",
     "Inputs",
+    "ItemMeans",
+    "JudgedKind",
     "Judgment",
     "ListedStage",
     "Prompt",

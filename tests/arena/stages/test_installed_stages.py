@@ -102,6 +102,18 @@ def test_a_stage_may_have_a_board_and_results_of_its_own(page: Path) -> None:
     assert "Tone of answers" in ragleague(page, "leaderboard", "polite.db", "--details")[1]
 
 
+def test_people_are_held_against_the_judge_of_a_stage_that_brings_a_kind(page: Path) -> None:
+    module = page / "site" / "tone_stage.py"
+    source = module.read_text(encoding="utf-8").replace('scores={"tone"', 'by_people=True, scores={"tone"')
+    module.write_text(source + (page / "tone_kind.py").read_text(encoding="utf-8"), encoding="utf-8")
+    rows = ("q1,curt,0", "q1,kind,2", "q2,curt,1", "q2,kind,2")
+    table = "qid,agent,tone,annotator\n" + "".join(f"{row},ann\n" for row in rows)
+    (page / "people.csv").write_text(table, encoding="utf-8")
+    assert ragleague(page, "run", "tournament.yaml")[0] == 0
+    status, output = ragleague(page, "calibrate", "polite.db", "--people", "people.csv")
+    assert (status, "What is taken for what: words, tone" in output) == (0, True), output
+
+
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
