@@ -7,7 +7,7 @@ UV := $(BIN)/uv pip install --quiet --python $(BIN)/python
 TORCH_FROM := $(if $(PIP_FIND_LINKS),--find-links "$(PIP_FIND_LINKS)",--torch-backend cpu)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check pytest frameworks release lock clean
+.PHONY: help demo test check pytest nightly frameworks release lock clean
 
 help:  ## what there is to make
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ pytest: .venv/dev  ## the tests alone; more workers than two cores, since tests 
 	$(BIN)/python -m compileall -q arena judges ragleague retrieval_eval ui  # commands are started by the hundred
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest --collect-only >/dev/null  # rewrites assertions once, not once a worker
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
+
+nightly: .venv/dev  ## the long tests that 'make test' leaves out: Ray, sign-in in a browser, runs on PostgreSQL
+	$(BIN)/pytest -m nightly --numprocesses 2 --dist loadfile
 
 frameworks: .venv/frameworks/tested  ## agents, data and traces of other tools, with the real packages
 	.venv/frameworks/bin/python -m pytest -rA tests/retrieval_eval/agents/test_agents_of_frameworks.py \

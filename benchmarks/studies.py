@@ -10,9 +10,6 @@ import random
 from pathlib import Path
 from typing import Any
 
-from arena.data.verdicts import read_verdicts
-from arena.ratings.panel import panel_ratings
-
 
 def with_words(folder: Path, table: Path) -> None:
     """The verdicts of six judges, with the number of words of both answers."""
@@ -28,12 +25,6 @@ def with_words(folder: Path, table: Path) -> None:
         writer = csv.DictWriter(target, list(games[0]))
         writer.writeheader()
         writer.writerows(games)
-
-
-def discriminations(table: Path) -> dict[str, tuple[float, float | None, float | None]]:
-    """How well each judge tells the agents apart, with an interval."""
-    panel = panel_ratings(read_verdicts(table, skip_empty=True).verdicts)
-    return {judge.judge: (judge.discrimination, judge.low, judge.high) for judge in panel.judges}
 
 
 def a_quarter(votes: Path, few: Path) -> None:

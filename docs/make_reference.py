@@ -24,7 +24,7 @@ from arena.config.schema import Config
 from arena.config.stages import further_stages
 from arena.present.table import TERMS
 from judges.sections import Section
-from retrieval_eval.data.vocabulary import JOINED, NAMES
+from retrieval_eval.data.vocabulary import JOINED, OF_DATA, VOCABULARY, spellings
 
 DOCS = Path(__file__).parent
 QUOTE = '"'
@@ -154,24 +154,9 @@ def columns() -> str:
     return "\n".join(["column | means", "---|---", *(f"{term} | {said}" for term, said in TERMS.items())])
 
 
-_HOLDS = {
-    "qid": "id of the query; without it, queries are told apart by their texts",
-    "query": "text of the query; in a table of queries also `text`, `title`, `topic`, `narrative`",
-    "messages": "what was said before the query in its [conversation](conversations.md)",
-    "conversation": "of a query: the conversation that it is a turn of",
-    "turn": "of a query: its place there, from 1",
-    "agent": "whose answer it is; without it, the file's name",
-    "answer": "its text; it may be empty, and is judged then like any other",
-    "passages": "a list of the texts that were retrieved for the answer",
-    "reference": "a gold answer to the query, which judges of answers see, and agents do not",
-    "did": "id of the document; without it, documents are told apart by their texts",
-    "document": "its text",
-}
-
-
 def names() -> str:
     """A row for each of our columns."""
-    rows = [f"`{column}` | {_HOLDS[column]} | {_other_names(column)}" for column in NAMES]
+    rows = [f"`{column}` | {VOCABULARY[column].holds} | {_other_names(column)}" for column in OF_DATA]
     return "\n".join(["column | holds | other names", "---|---|---", *rows])
 
 
@@ -179,7 +164,7 @@ def _other_names(column: str) -> str:
     """The spellings of a column; of those that are made of two words, the words."""
     first, second = (words.split() for words in JOINED.get(column, ("", "")))
     joined = {f"{one}_{two}" for one in first for two in second}
-    names = [f"`{name}`" for name in NAMES[column] if name not in joined]
+    names = [f"`{name}`" for name in spellings(column) if name not in joined]
     if joined:
         names.append(f"each of {', '.join(first)} with each of {', '.join(second)}, as in `{first[0]}_{second[0]}`")
     return ", ".join(names)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from array import array
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -30,7 +29,7 @@ from judges.errors import (
 )
 from judges.functions import contained
 from judges.masking import exception_line
-from judges.pace import Pace, Ticket
+from judges.pace import Pace, Ticket, backoff_s
 from judges.providers import Provider, open_provider
 from judges.providers.replay import ReadRecords
 from judges.spec import VENDORS, JudgeSpec, Price, cost_usd, price_of
@@ -201,7 +200,6 @@ _INITIAL_CALLS = 4
 MAX_REASKS = 2
 """How often a judge is asked again after a reply outside the contract before the judgment fails."""
 
-_FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 60.0
 _STARTUP_S = 60.0
 """How long a server that has never replied is retried beyond ``max_attempts``, since it may still be starting."""
 Result = Judgment | JudgeFailure
@@ -411,7 +409,8 @@ class Judge:
                 attempts += 1
                 if attempts == 1:
                     failed_at, queued_s = time.perf_counter(), account.queued_s
-                wait_s = self._backoff_s(min(attempts, self.spec.max_attempts - 1), error)
+                wait_s = backoff_s(min(attempts, self.spec.max_attempts - 1), error)
+                wait_s = 0.0 if self.spec.in_batches else wait_s  # which are submitted together anyway
                 trying_s = time.perf_counter() - failed_at - (account.queued_s - queued_s)
                 last = attempts >= self.spec.max_attempts and not self._may_be_starting(error)
                 if last or trying_s + wait_s >= self.spec.retry_s:
@@ -431,16 +430,6 @@ class Judge:
             self._failing_since = now
             PROGRESS.info("judge %s: %s; asked again for up to %.0f s", self.name, error, _STARTUP_S)
         return now - self._failing_since < _STARTUP_S
-
-    def _backoff_s(self, attempts: int, error: TransientError) -> float:
-        """Wait before the next attempt: exponential with full jitter, at least what the server asked for.
-
-        Batches need none, since they are submitted together anyway.
-        """
-        if self.spec.in_batches:
-            return 0.0
-        longest_s = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2.0 ** min(attempts - 1, 32))
-        return max(error.retry_after_s or 0.0, random.uniform(0, longest_s))  # noqa: S311 - no secret
 
     async def _sleep(self, seconds: float) -> None:
         with suppress(TimeoutError):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import random
 import time
 from collections import deque
 from collections.abc import Callable
@@ -15,9 +16,17 @@ from contextlib import suppress
 
 from msgspec import Struct
 
+from judges.errors import TransientError
 from judges.types import Allowance
 
 MINUTE_S = 60.0
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 60.0
+
+
+def backoff_s(attempts: int, error: TransientError) -> float:
+    """Seconds before the next attempt: exponential with full jitter, at least what the server asked for."""
+    longest_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(attempts - 1, 32))
+    return max(error.retry_after_s or 0.0, random.uniform(0, longest_s))  # noqa: S311 - no secret
 
 
 class _Entry(Struct):

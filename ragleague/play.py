@@ -140,7 +140,7 @@ def load(
 
 def _tables(rows: Any, name: str) -> Any:
     """Tables in the form that ``load_dataset`` takes."""
-    from arena.data.records import Rows as Table
+    from retrieval_eval.data.rows import Rows as Table
 
     if isinstance(rows, str | Path):
         if not str(rows):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, get_type_hints
 
 from msgspec import Struct
 
@@ -17,6 +17,8 @@ from arena.ratings.results import Ratings, RatingSettings
 from judges.errors import InputError
 from judges.sections import argument, nearest
 from ragleague.shown import NotebookPicture, as_html, as_text, drawn, frame
+from retrieval_eval.data.columns import Frame, TextSource
+from retrieval_eval.data.rows import Rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -139,39 +141,43 @@ def rate(
     by = argument("cluster", str | None, cluster) or "none"
     meant = argument("values", dict[str, str], values or {})
     how = TableOptions(by, numeric, names, meant, skip_empty, skip_self_play, by_judge)
-    if isinstance(verdicts, str | Path):
-        return Rated(rate_table(Path(verdicts), chosen, how))
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "verdicts.parquet"
-        _written(verdicts, path)
-        try:
-            return Rated(rate_table(path, chosen, how))
-        except InputError as error:
-            message = str(error).replace(f"{path} ", "").replace(f"{path}: ", "")
-            raise InputError(message.replace("say --skip-faulty", "give skip_empty=True")) from error
-
-
-def _written(rows: pd.DataFrame | Iterable[Mapping[str, Any]], path: Path) -> None:
-    """Write rows to a file, so that the reader of files reads every table."""
-    import pandas as pd
-    import pyarrow as pa
-
-    if not isinstance(rows, Iterable):
-        raise InputError(f"verdicts: give a frame, dictionaries or a file, and not {type(rows).__name__}")
-    table = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))
-    if not all(isinstance(name, str) for name in table):
-        raise InputError("verdicts: give a frame, dictionaries or a file: the columns have no names")
-    if table.empty:
-        raise InputError("verdicts: the table has no rows; add at least one")
     try:
-        table.assign(**{name: _alike(table[name]) for name in table.columns}).to_parquet(path, index=False)
-    except (pa.ArrowException, ValueError, TypeError) as error:
-        raise InputError(f"verdicts: cannot be read as a table: {str(error).splitlines()[0]}") from error
+        return Rated(rate_table(_source(verdicts), chosen, how))
+    except InputError as error:
+        if isinstance(verdicts, str | Path):
+            raise
+        raise InputError(_with_arguments(str(error))) from error
 
 
-def _alike(column: pd.Series[Any]) -> pd.Series[Any]:
-    """A column of mixed types as text, and whole floats as integers: pandas turns integers with gaps into floats."""
-    if column.dtype.kind == "f" and (column.dropna() % 1 == 0).all():
-        return column.astype("Int64")
-    several = column.dtype == object and len(set(map(type, column.dropna()))) > 1
-    return column.map(str, na_action="ignore") if several else column
+def _source(verdicts: Any) -> TextSource:
+    if isinstance(verdicts, str | Path):
+        return Path(verdicts)
+    if hasattr(verdicts, "iterrows"):
+        return Frame.of("verdicts", verdicts)
+    several = isinstance(verdicts, Iterable) and not isinstance(verdicts, Mapping)
+    rows: list[Any] = list(verdicts) if several else [verdicts]
+    if not several or not all(isinstance(row, Mapping) for row in rows):
+        other = next((row for row in rows if not isinstance(row, Mapping)), verdicts)
+        raise InputError(f"verdicts: give a frame, dictionaries or a file, and not {type(other).__name__}")
+    return Rows("verdicts", rows)
+
+
+_OPTIONS: Final = (
+    (r"(?<=itself: remove the row, or )say --skip-faulty", "give skip_self_play=True"),
+    (r"say --skip-faulty", "give skip_empty=True"),
+    (r"with --column (\w+)=(\w+)", r"with columns={'\1': '\2'}"),
+    (r"say --column (\w+)=(\w+)", r"give columns={'\1': '\2'}"),
+    (r"--value (\S+)=(\w+)", r"values={'\1': '\2'}"),
+    (r"(?<='\}) values=\{", ", "),
+    (r"no --value says", "no entry of 'values' says"),
+    (r"--by judge", "by_judge"),
+    (r"--(cluster|covariate) ", r"\1 "),
+)
+"""Options of the command, as patterns, and the arguments in their place."""
+
+
+def _with_arguments(message: str) -> str:
+    """The message about a table in memory, with arguments of ``rate`` in place of options."""
+    for option, given in _OPTIONS:
+        message = re.sub(option, given, message)
+    return message.replace("'}, '", "', '")

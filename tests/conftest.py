@@ -53,17 +53,19 @@ LONGEST = (
     "test_studies",
     "test_ui_runs",
     "test_kill",
-    "test_ray_executor",
     "test_hard_endings",
+    "test_functions",
+    "test_faults",
     "test_report",
     "test_ui_accessible_browser",
-    "test_ui_sign_in_browser",
     "test_action",
     "test_configs",
     "test_batches",
     "test_tournament",
     "test_interface",
     "test_keys",
+    "test_bombs",
+    "test_false_sentences",
     "test_rated_tables",
     "test_errors",
     "test_read",
@@ -78,7 +80,6 @@ LONGEST = (
     "test_nugget_judging",
     "test_store",
     "test_checksums",
-    "test_moving",
     "test_ui_pages",
     "test_cli_votes",
     "test_ui_serve",
@@ -120,8 +121,18 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are deselected by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest modules first; with ``--no-loadscope-reorder`` workers take them in this order."""
+    """Mark as ``nightly`` what starts a Ray cluster, or a PostgreSQL server for more than the store's own tests.
+
+    Put the longest modules first; with ``--no-loadscope-reorder`` workers take them in this order.
+    """
+    for item in items:
+        assert isinstance(item, pytest.Function)
+        given = item.callspec.params if hasattr(item, "callspec") else {}
+        on_server = "postgres" in item.fixturenames or given.get("store_location") == "postgresql"
+        if "cluster" in item.fixturenames or (on_server and item.path.parent.name != "store"):
+            item.add_marker(pytest.mark.nightly)
     places = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path.stem, len(places)))
 

@@ -156,3 +156,10 @@ def test_the_pythons_that_are_declared_are_those_that_are_tested() -> None:
     jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8"))["jobs"]
     tested = set(jobs["pythons"]["strategy"]["matrix"]["python"])
     assert declared == tested - {"3.14"} == {"3.11", "3.12", "3.13"}
+
+
+def test_the_nightly_tests_also_run_where_a_file_that_is_there_changes() -> None:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "nightly.yml").read_text(encoding="utf-8"))
+    triggers = workflow[True]  # which YAML reads in "on"
+    assert triggers["push"] == triggers["pull_request"]
+    assert [path for path in triggers["push"]["paths"] if not any(ROOT.glob(path))] == []

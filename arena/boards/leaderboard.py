@@ -13,7 +13,6 @@ from arena.boards.conclusion import STANDINGS, Conclusion, adaptive_line, conclu
 from arena.boards.ratings import (
     conclusion_section,
     controlled_json,
-    panel_json,
     rating_table,
     ratings_json,
     ratings_section,
@@ -279,7 +278,7 @@ class TournamentBoard(Board, frozen=True):
         sections.append(Section("trust", "Can this be trusted?", lead, [Checks(checks)]))
         sections += [self.figure] if self.figure is not None else []
         if board.ratings is not None:
-            sections += judge_section(board.ratings, board.by_judge, board.panel, board.consistency)
+            sections += judge_section(board.ratings, board.by_judge, board.consistency)
         sections += self.calibration
         parts = self._parts()
         sections += [
@@ -330,7 +329,6 @@ class TournamentBoard(Board, frozen=True):
                 "shares": [{**plain(share), "uneven": share.uneven} for share in board.uneven],
             },
             "costs": parts["costs"].json(),
-            "panel": None if board.panel is None else panel_json(board.panel),
             "controlled": None if board.controlled is None else controlled_json(board.controlled),
             "position": None
             if ratings is None or ratings.position_effect is None

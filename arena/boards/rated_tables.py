@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,11 +17,11 @@ from arena.ratings.games import Unit, as_games
 from arena.ratings.health import judge_health
 from arena.ratings.judges import of_judge
 from arena.ratings.pairs import from_win_matrix
-from arena.ratings.panel import PanelRatings, panel_ratings
 from arena.ratings.rate import rate, rate_games
 from arena.ratings.results import Ratings, RatingSettings
 from judges.errors import DataError, InputError
-from retrieval_eval.data.columns import Texts
+from retrieval_eval.data.columns import Texts, TextSource
+from retrieval_eval.data.rows import finite
 from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.estimate import Estimate
 
@@ -78,8 +77,6 @@ class RatedTable(Struct, frozen=True):
         controlled: ratings controlled for covariates; ``None`` unless requested.
         rows: counts of rows by what was noticed: skipped, repeated, conflicting, ...
         cluster_column: the column that takes the place of the query in resampling; ``None`` for the query itself.
-        panel: ratings that weigh each judge by how well it separates the agents; only if ratings by judge are
-            requested and there are several judges.
     """
 
     ratings: Ratings
@@ -87,7 +84,6 @@ class RatedTable(Struct, frozen=True):
     controlled: Controlled | None = None
     rows: Mapping[str, int] = field(default_factory=dict)
     cluster_column: str | None = None
-    panel: PanelRatings | None = None
 
 
 def rate_win_matrix(file: Path, settings: RatingSettings, queries: int | None) -> RatedTable:
@@ -104,14 +100,14 @@ def rate_win_matrix(file: Path, settings: RatingSettings, queries: int | None) -
     return RatedTable(rate_games(from_win_matrix(agents, percentages, queries), settings))
 
 
-def rate_table(file: Path, settings: RatingSettings, options: TableOptions) -> RatedTable:
+def rate_table(source: TextSource, settings: RatingSettings, options: TableOptions) -> RatedTable:
     """Rate a table of verdicts.
 
     Raises:
         InputError: the table, a column or a setting cannot be used; the message names the row or column.
     """
     verdict_file = read_verdicts(
-        file,
+        source,
         columns=column_names(options.columns),
         values=options.values,
         skip_empty=options.skip_empty,
@@ -119,7 +115,7 @@ def rate_table(file: Path, settings: RatingSettings, options: TableOptions) -> R
         preferences=settings.preferences == "soft",
     )
     if not len(verdict_file.table):
-        raise DataError(file, "no row has a verdict to rate")
+        raise DataError(verdict_file.path, "no row has a verdict to rate")
     sides = [_sides(verdict_file, name) for name in options.covariates]
     verdict_file.say({options.cluster, *(column for pair in sides for column in pair)})
     if settings.position and verdict_file.order_unknown:
@@ -128,13 +124,11 @@ def rate_table(file: Path, settings: RatingSettings, options: TableOptions) -> R
         )
     if column := options.cluster_column(verdict_file):
         unit: Unit = "conversation" if column == CONVERSATION else "query"
-        verdict_file = replace(
-            verdict_file, table=verdict_file.table.clustered(_clusters(file, verdict_file, column), unit)
-        )
+        verdict_file = replace(verdict_file, table=verdict_file.table.clustered(_clusters(verdict_file, column), unit))
     return RatedTable(
         _with_known_order(rate(verdict_file.table, settings), verdict_file, settings),
-        _by_judge(file, verdict_file, settings) if options.by_judge else {},
-        _controlled(file, verdict_file, settings, options) if options.covariates else None,
+        _by_judge(verdict_file, settings) if options.by_judge else {},
+        _controlled(verdict_file, settings, options) if options.covariates else None,
         {
             "rows": verdict_file.rows,
             "verdicts": len(verdict_file.table),
@@ -148,7 +142,6 @@ def rate_table(file: Path, settings: RatingSettings, options: TableOptions) -> R
             "both_good": verdict_file.both_good,
         },
         column,
-        panel_ratings(verdict_file.table) if options.by_judge and len(verdict_file.table.judges) > 1 else None,
     )
 
 
@@ -168,7 +161,7 @@ def column_names(entries: Sequence[str], option: str = "--column") -> dict[str, 
     return columns
 
 
-def _by_judge(file: Path, verdict_file: ImportedVerdicts, settings: RatingSettings) -> dict[str, Ratings]:
+def _by_judge(verdict_file: ImportedVerdicts, settings: RatingSettings) -> dict[str, Ratings]:
     verdicts = verdict_file.table
     nameless = np.array([not judge.strip() for judge in verdicts.judges], np.bool_)[verdicts.judge]
     if nameless.any():
@@ -179,7 +172,7 @@ def _by_judge(file: Path, verdict_file: ImportedVerdicts, settings: RatingSettin
         try:
             judge_ratings = rate(of_judge(verdicts, judge), settings)
         except InputError as error:
-            raise InputError(f"{file}: judge {judge!r}: {error}") from error
+            raise InputError(f"{verdict_file.path}: judge {judge!r}: {error}") from error
         by_judge[judge] = _with_known_order(judge_ratings, verdict_file, settings, judge)
     return by_judge
 
@@ -202,30 +195,28 @@ def _with_known_order(
     return replace(ratings, judge_health=replace(ratings.judge_health, **values), beyond_place=None)
 
 
-def _clusters(file: Path, verdict_file: ImportedVerdicts, column: str) -> dict[str, str]:
-    names, value = _extra(file, verdict_file, column)
+def _clusters(verdict_file: ImportedVerdicts, column: str) -> dict[str, str]:
+    names, value = _extra(verdict_file, column)
     empty = np.array([not str(name).strip() for name in names], np.bool_)[value]
     if empty.any() and column != CONVERSATION:
         raise verdict_file.error(int(empty.argmax()), f"--cluster {column}: this row has no value in that column")
     return verdict_file.of_queries(column)
 
 
-def _controlled(
-    file: Path, verdict_file: ImportedVerdicts, settings: RatingSettings, options: TableOptions
-) -> Controlled:
+def _controlled(verdict_file: ImportedVerdicts, settings: RatingSettings, options: TableOptions) -> Controlled:
     """Controlled ratings count every verdict as a game, since covariates belong to single answers."""
-    differences = {name: _difference(file, verdict_file, name) for name in options.covariates}
+    differences = {name: _difference(verdict_file, name) for name in options.covariates}
     games = as_games(verdict_file.table, soft=settings.preferences == "soft")
     try:
         return controlled_ratings(games, differences, settings.bradley_terry, by_query=settings.cluster)
     except ValueError as error:
-        raise InputError(f"{file}: --covariate: {error}") from error
+        raise InputError(f"{verdict_file.path}: --covariate: {error}") from error
 
 
-def _difference(file: Path, verdict_file: ImportedVerdicts, name: str) -> Floats:
+def _difference(verdict_file: ImportedVerdicts, name: str) -> Floats:
     """The covariate of the answer shown first minus that of the second, in standard deviations."""
     log = name.startswith(LOG) or _is_log_name(verdict_file, name)
-    values_a, values_b = (_numbers(file, verdict_file, column, log=log) for column in _sides(verdict_file, name))
+    values_a, values_b = (_numbers(verdict_file, column, log=log) for column in _sides(verdict_file, name))
     shown_first, shown_second = (
         np.where(verdict_file.swapped, values_b, values_a),
         np.where(verdict_file.swapped, values_a, values_b),
@@ -244,9 +235,9 @@ def _sides(verdict_file: ImportedVerdicts, name: str) -> tuple[str, str]:
     return (first, second) if separator else (f"{plain}_a", f"{plain}_b")
 
 
-def _numbers(file: Path, verdict_file: ImportedVerdicts, column: str, *, log: bool) -> Floats:
-    texts = _extra(file, verdict_file, column)
-    numbers = np.array([_finite(str(name)) for name in texts.names])[texts.codes]
+def _numbers(verdict_file: ImportedVerdicts, column: str, *, log: bool) -> Floats:
+    texts = _extra(verdict_file, column)
+    numbers = np.array([finite(str(name)) for name in texts.names], np.float64)[texts.codes]
     for faulty, problem in (
         (np.isnan(numbers), f"the covariate {column!r} is not a number"),
         (numbers < 0 if log else np.isnan(numbers), f"the covariate {column!r} is negative, so it has no logarithm"),
@@ -257,16 +248,8 @@ def _numbers(file: Path, verdict_file: ImportedVerdicts, column: str, *, log: bo
     return numbers
 
 
-def _finite(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        return math.nan
-    return number if math.isfinite(number) else math.nan
-
-
-def _extra(file: Path, verdict_file: ImportedVerdicts, column: str) -> Texts:
+def _extra(verdict_file: ImportedVerdicts, column: str) -> Texts:
     if column not in verdict_file.further:
         names = ", ".join(sorted(verdict_file.further)) or "none"
-        raise InputError(f"{file}: no further column {column!r}; there are: {names}")
+        raise InputError(f"{verdict_file.path}: no further column {column!r}; there are: {names}")
     return verdict_file.further[column]

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from arena.calibration.comparison import Comparison
     from arena.present.picture import Whiskers
     from arena.ratings.covariates import Controlled
-    from arena.ratings.panel import PanelRatings
     from arena.ratings.results import Fragility, Ratings
 
 FLAGS: Final[Mapping[str, str]] = {
@@ -70,7 +69,7 @@ class RatedBoard(Board, frozen=True):
                 remarks=self._remarks(conclusion),
                 title="Leaderboard of all judges together" if rated.by_judge else "Leaderboard",
             ),
-            *judge_section(ratings, rated.by_judge, rated.panel),
+            *judge_section(ratings, rated.by_judge),
         ]
         for number, (judge, judge_ratings) in enumerate(rated.by_judge.items(), start=1):
             judge_conclusion = _weighed_conclusion(judge_ratings)
@@ -105,7 +104,6 @@ class RatedBoard(Board, frozen=True):
         return {
             **ratings_json(rated.ratings),
             "by_judge": {judge: ratings_json(judge_ratings) for judge, judge_ratings in rated.by_judge.items()},
-            "panel": None if rated.panel is None else panel_json(rated.panel),
             "rows": rated.rows,
             "cluster_column": rated.cluster_column,
             "controlled": None if rated.controlled is None else controlled_json(rated.controlled),
@@ -239,16 +237,6 @@ def controlled_json(board: Controlled) -> dict[str, Any]:
         "agents": {row.agent: row.rating for row in board.agents},
         "raw": {row.agent: row.raw for row in board.agents},
         "standard_errors": None if None in errors.values() else errors,
-    }
-
-
-def panel_json(panel: PanelRatings) -> dict[str, Any]:
-    """Ratings of a panel of judges, as JSON."""
-    return {
-        "agents": dict(zip(panel.agents, panel.ratings.tolist(), strict=True)),
-        "judges": panel.judges,
-        "problems": [problem.message for problem in panel.problems],
-        "converged": panel.converged,
     }
 
 

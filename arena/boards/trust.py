@@ -38,7 +38,6 @@ from retrieval_eval.stats.missing import LEVEL as MISSING_LEVEL
 if TYPE_CHECKING:
     from arena.calibration.votes import Level
     from arena.config.settings import StoredSettings
-    from arena.ratings.panel import PanelRatings
     from arena.ratings.results import JudgeAgreement, JudgeHealth, Ratings
     from arena.results.ratings import Leaderboard
     from arena.store.outcomes import Consistency
@@ -521,7 +520,6 @@ _CONSISTENCY: Final = (
 def judge_section(
     ratings: Ratings,
     by_judge: Mapping[str, Ratings],
-    panel: PanelRatings | None = None,
     consistency: Mapping[Task, Mapping[str, Consistency]] | None = None,
 ) -> Iterator[Section]:
     """The section on the judges' health; nothing without verdicts."""
@@ -529,7 +527,7 @@ def judge_section(
         return
     blocks: list[Block] = [habits_table(ratings, by_judge)]
     if by_judge:
-        blocks.append(_alone(ratings, by_judge, panel))
+        blocks.append(_alone(ratings, by_judge))
     if ratings.judges is not None:
         blocks.append(_agreement(ratings.judges))
     if consistency:
@@ -569,10 +567,9 @@ def habits_table(ratings: Ratings, by_judge: Mapping[str, Ratings]) -> Table:
     return Table("habits", "", [*columns, Column("fair", "Without a habit")], rows)
 
 
-def _alone(ratings: Ratings, by_judge: Mapping[str, Ratings], panel: PanelRatings | None) -> Table:
+def _alone(ratings: Ratings, by_judge: Mapping[str, Ratings]) -> Table:
     columns = [Column("agent", "Agent"), Column("all", "All judges")]
     columns += [Column(f"by {judge}", judge) for judge in by_judge]
-    columns.append(Column("weighed", "Weighed", POINTS, "Judges weighed by how well they tell agents apart."))
     rows: dict[str, dict[str, object]] = {row.agent: {"agent": row.agent} for row in ratings.agents}
     for key, ratings_of_judge in {
         "all": ratings,
@@ -581,11 +578,6 @@ def _alone(ratings: Ratings, by_judge: Mapping[str, Ratings], panel: PanelRating
         for row in ratings_of_judge.agents:
             rows[row.agent][key] = f"{row.rank} ({POINTS.write(row.bt)})"
     notes = ["The place of each agent by Bradley-Terry ratings, which are in brackets."]
-    if panel is not None:
-        for agent, rating in zip(panel.agents, panel.ratings.tolist(), strict=True):
-            rows[agent]["weighed"] = rating
-        shown = ", ".join(f"{judge.judge} {FIGURE.write(judge.discrimination)}" for judge in panel.judges)
-        notes.append(f"How well judges tell agents apart (1 average, 0 a coin, below 0 the wrong way): {shown}.")
     return Table("judges-alone", "What each judge alone would say", columns, [*rows.values()], notes)
 
 

@@ -38,15 +38,14 @@ def convert(
     """
     from retrieval_eval.data.rows import known_format
     from retrieval_eval.data.tables import read_columns
-    from retrieval_eval.data.vocabulary import GRADE_NAMES
-    from retrieval_eval.exam.grade_files import is_workbench
+    from retrieval_eval.exam.grade_files import GRADES, is_workbench
 
     if out.exists() and out.samefile(file):
         raise InputError(f"{out}: is the file that is read; name another")
     options = given_options(ctx) - {"--secret"}
     if is_workbench(file) and not (options & {"--onto", "--documents"} or out.name.endswith(".jsonl.gz")):
         _to_tables(file, out, bank, secret)
-    elif is_workbench(file) or (known_format(file) and {"grade", *GRADE_NAMES["grade"]} & set(read_columns(file))):
+    elif is_workbench(file) or (known_format(file) and "grade" in GRADES.named(read_columns(file)).values()):
         if ".jsonl" not in out.suffixes:
             raise InputError(
                 f"{out}: name a .jsonl.gz file; {file} holds grades, which are written in the workbench's format"

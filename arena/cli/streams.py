@@ -22,7 +22,7 @@ def guard_streams() -> None:
     for number in range(3):
         _reserve(number)
     if sys.stdout is sys.__stdout__:
-        sys.stdout = _Output(sys.stdout or _null(os.O_RDONLY))
+        sys.stdout = _Stream(sys.stdout or _null(os.O_RDONLY))
     if sys.stderr is sys.__stderr__:
         sys.stderr = _Stream(sys.stderr or _null(os.O_WRONLY))
 
@@ -30,7 +30,7 @@ def guard_streams() -> None:
 def output_problem() -> tuple[int, str | None]:
     """Exit status and error message of standard output: 0 and ``None`` if everything was written."""
     sys.stdout.flush()
-    return sys.stdout.problem if isinstance(sys.stdout, _Output) else (0, None)
+    return sys.stdout.problem if isinstance(sys.stdout, _Stream) else (0, None)
 
 
 def visible(text: str) -> str:
@@ -57,11 +57,15 @@ class _Stream:
 
     On a terminal, texts pass through ``visible``: names, replies and files come from outside. Other outputs get every
     byte unchanged.
+
+    Attributes:
+        problem: exit status and error message of the first text that could not be written.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._terminal = stream.isatty()
+        self.problem: tuple[int, str | None] = (0, None)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -88,8 +92,12 @@ class _Stream:
         except OSError as error:
             self._failed(error)
 
-    def _failed(self, _error: OSError) -> None:
+    def _failed(self, error: OSError) -> None:
         """Redirect the stream to the null device, so that Python does not try to write again at exit."""
+        if isinstance(error, BrokenPipeError):
+            self.problem = _READER_GONE, None
+        elif not (error.errno == errno.EIO and self._terminal):  # EIO: the terminal was closed, so nobody reads
+            self.problem = _UNWRITTEN, "closed" if error.errno == errno.EBADF else error.strerror
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, self._stream.fileno())
         os.close(null)
@@ -108,19 +116,6 @@ class _Commands:
     def write(self, text: str) -> int:
         self._stream.command(text)
         return len(text)
-
-
-class _Output(_Stream):
-    def __init__(self, stream: TextIO) -> None:
-        super().__init__(stream)
-        self.problem: tuple[int, str | None] = (0, None)
-
-    def _failed(self, error: OSError) -> None:
-        if isinstance(error, BrokenPipeError):
-            self.problem = _READER_GONE, None
-        elif not (error.errno == errno.EIO and self._terminal):  # EIO: the terminal was closed, so nobody reads
-            self.problem = _UNWRITTEN, "closed" if error.errno == errno.EBADF else error.strerror
-        super()._failed(error)
 
 
 def _null(mode: int) -> TextIO:

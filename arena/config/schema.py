@@ -43,7 +43,7 @@ from judges.spec import JudgeSpec
 from retrieval_eval.agents.spec import AgentSpec, judges_of_agents, needs_corpus, uses_corpus
 from retrieval_eval.data.collections import irds_name as dataset_name
 from retrieval_eval.data.tables import has_rows
-from retrieval_eval.data.vocabulary import NAMES
+from retrieval_eval.data.vocabulary import OF_DATA
 from retrieval_eval.documents.passages import PassagesSection
 from retrieval_eval.documents.types import Limits
 
@@ -96,9 +96,8 @@ class DataSection(Section):
     @field_validator("columns")
     @classmethod
     def _known_columns(cls, columns: dict[str, str | None]) -> dict[str, str | None]:
-        known = {*NAMES, "rank", "score"}
-        if unknown := [name for name in columns if name not in known]:
-            raise ValueError(f"unknown name {unknown[0]!r}{nearest(unknown[0], known)}")
+        if unknown := [name for name in columns if name not in OF_DATA]:
+            raise ValueError(f"unknown name {unknown[0]!r}{nearest(unknown[0], OF_DATA)}")
         return columns
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import difflib
 import itertools
-import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -16,13 +15,11 @@ from msgspec.structs import replace
 from arena.config.schema import Config
 from arena.data.dataset import COST, LATENCY, SHARED, TOKENS_IN, TOKENS_OUT, TRIED, Dataset
 from arena.data.records import (
-    COLUMNS,
+    ANSWERS,
     AnswerRecord,
-    Rows,
     RowSource,
     Sources,
     columns_of,
-    named_rows,
     read_records,
     references_in,
     sources_of,
@@ -31,8 +28,8 @@ from arena.present.numbers import clipped, counted
 from judges.errors import DataError, InputError
 from judges.sections import nearest, shortened
 from judges.types import Answer, Document, Query, Retrieved
-from retrieval_eval.data.collections import fetch_documents, topic_rows
-from retrieval_eval.data.column_report import KEPT, READ, ColumnsRead
+from retrieval_eval.data.collections import TOPICS, fetch_documents, topic_rows
+from retrieval_eval.data.column_report import READ, ColumnsRead
 from retrieval_eval.data.conversations import (
     earlier_turns,
     note_of_left_out,
@@ -45,6 +42,7 @@ from retrieval_eval.data.rows import (
     EMPTY,
     Cell,
     Row,
+    Rows,
     alike,
     are_floats,
     id_of_text,
@@ -52,8 +50,9 @@ from retrieval_eval.data.rows import (
     known_format,
     spelling_problem,
 )
+from retrieval_eval.data.table_spec import TableSpec
 from retrieval_eval.data.tables import write_rows
-from retrieval_eval.data.vocabulary import NAMES, TOPIC_NAMES, Columns, folded, how_to_name, missing_column, names_of
+from retrieval_eval.data.vocabulary import OF_DATA, Columns, folded, how_to_name
 
 if TYPE_CHECKING:
     from retrieval_eval.data.runs import Run
@@ -72,7 +71,7 @@ def load_dataset(
 
     Columns: queries ``qid, query`` and optionally ``reference``, the gold answer; documents ``qid, did, document`` and
     optionally ``agent, rank, score``; answers ``qid, agent, answer``, or ``query`` instead of ``qid``, and optionally
-    ``passages`` and ``reference``. ``NAMES`` lists the other spellings. Every other column with a value (``title``,
+    ``passages`` and ``reference``; ``VOCABULARY`` lists other spellings. Every other column with a value (``title``,
     ``website``, ``publish_time``, ...) becomes metadata.
 
     Defaults: without tables of queries, the queries are taken from the answers; without ids, they are hashes of the
@@ -110,8 +109,8 @@ def load_dataset(
     records = [record for record in records if not record.failure]
     answered = _answers_of(records, asked)
     reader = _DocumentReader(asked)
-    document_columns = ColumnsRead(_DOCUMENT_COLUMNS | _SHOWN_METADATA, kept=KEPT)
-    for row in (row for source in retrieving for row in named_rows(source, _DOCUMENT_NAMES, ("document",), columns)):
+    document_columns = DOCUMENTS.report(*_SHOWN_METADATA)
+    for row in (row for source in retrieving for row in DOCUMENTS.rows(source, columns)):
         document_columns.add(row)
         reader.add(row)
     notes = [note] if (note := note_of_left_out(rows.values())) else []
@@ -134,28 +133,17 @@ def load_dataset(
     return data if limit is None else _limited(data, limit)
 
 
-_DOCUMENT_NAMES: Final = names_of("did", "document", "qid", "query", "agent")
+DOCUMENTS: Final = TableSpec(("did", "document", "qid", "query", "agent", "rank", "score"), ("document",), kept=True)
 """``did`` comes first, because in a table of documents a column ``id`` is the document's and not the query's."""
-_QUERY_COLUMNS: Final = {"qid", "query", "reference", "messages", "conversation", "turn"}
-_ANSWER_COLUMNS: Final = {
-    *COLUMNS,
-    "messages",
-    "conversation",
-    "turn",
-    "trace_id",
-    LATENCY,
-    TRIED,
-    COST,
-    TOKENS_IN,
-    TOKENS_OUT,
-}
+_FURTHER: Final = ("conversation", "turn", "trace_id", LATENCY, TRIED, COST, TOKENS_IN, TOKENS_OUT)
+"""Columns of answers that are read besides those of a record."""
 _SHOWN_METADATA: Final = {"title"}
 """Metadata of a document that judges see besides its text."""
 
 
 def _unread_gold(rows: Iterable[Row]) -> list[str]:
     """Notes on tables of queries that have a column of answers but none of gold answers."""
-    answer_names = {folded(name) for name in ("answer", *NAMES["answer"])}
+    answer_names = {folded(name) for name in ("answer", *ANSWERS.spellings("answer"))}
     tables = {
         row.path: name
         for row in rows
@@ -178,7 +166,7 @@ def _log_columns(
     to_come: bool,
 ) -> None:
     """Log how columns were read, and the sizes of the tables; ``to_come`` if runs may add documents later."""
-    query_columns, answer_columns = ColumnsRead(_QUERY_COLUMNS, kept=KEPT), ColumnsRead(_ANSWER_COLUMNS, kept=KEPT)
+    query_columns, answer_columns = TOPICS.report(), ANSWERS.report(*_FURTHER)
     for row in query_rows:
         query_columns.add(row)
     query_columns.say(plain=False)
@@ -196,9 +184,6 @@ def _log_columns(
     ]
     answer_columns.say()
     READ.info("%s", ", ".join(numbers))
-
-
-_DOCUMENT_COLUMNS: Final = {"qid", "query", "did", "document", "agent", "rank", "score"}
 
 
 def load_files(config: Config) -> Dataset:
@@ -283,14 +268,14 @@ class _DocumentReader:
                 raise row.error(f"either all documents name their agent or none does; {other.place} differs")
         self._add_document(row, doc_id)
         self._length[query_id, agent] += 1
-        rank = _rank(row) if "rank" in row.values else self._length[query_id, agent]
+        rank = row.rank() if "rank" in row.values else self._length[query_id, agent]
         group = f"for query {query_id!r}" + (f" by {agent!r}" if agent else "")
         key = (query_id, agent)
         self._require_first(
             row, ("retrieved", *key, doc_id), f"document {doc_id!r} was retrieved twice {group}; leave one out"
         )
         self._require_first(row, ("rank", *key, str(rank)), f"two documents have rank {rank} {group}; leave one out")
-        self._entries[query_id, doc_id, agent] = Retrieved(query_id, doc_id, agent, rank, _score(row))
+        self._entries[query_id, doc_id, agent] = Retrieved(query_id, doc_id, agent, rank, row.number("score"))
 
     def require_answers(self, answering: set[str]) -> None:
         for agent, row in self._agents.items():
@@ -305,7 +290,7 @@ class _DocumentReader:
         return {query_id: tuple(by_query[query_id]) for query_id in self._asked.queries if query_id in by_query}
 
     def _add_document(self, row: Row, doc_id: str) -> None:
-        text, metadata = row.text("document"), _metadata(row, _DOCUMENT_COLUMNS)
+        text, metadata = row.text("document"), _metadata(row, DOCUMENTS.columns)
         place = self._places.setdefault(("document", doc_id), row.place)
         known = self.documents.get(doc_id, Document(doc_id, text, metadata))
         if known.text != text and alike(known.text) != alike(text):
@@ -343,7 +328,7 @@ class _Asked:
         if not text:
             if "query" in row.values:
                 raise row.error(f"'query' {EMPTY}")
-            raise missing_column(row.path, "qid", row.values, row.line, also=NAMES["qid"])
+            raise DOCUMENTS.missing(row.path, "qid", row.values, row.line)
         matches = self._by_text.get(alike(text), [])
         if len(matches) != 1:
             problem = f"several queries have this text: {', '.join(matches)}; add a column qid" if matches else ""
@@ -403,9 +388,8 @@ def _value(name: str) -> float | str:
 
 
 def _require_columns(columns: Columns, sources: Sequence[RowSource]) -> None:
-    known = {*NAMES, "rank", "score"}
-    if unknown := [name for name in columns if name not in known]:
-        raise InputError(f"columns: unknown name {unknown[0]!r}{nearest(unknown[0], known)}")
+    if unknown := [name for name in columns if name not in OF_DATA]:
+        raise InputError(f"columns: unknown name {unknown[0]!r}{nearest(unknown[0], OF_DATA)}")
     if any(not isinstance(source, Rows) and known_format(source) is None for source in sources):
         return  # TREC topics have no header to check
     table_columns = dict.fromkeys(name for source in sources for name in columns_of(source))
@@ -419,7 +403,7 @@ def _require_columns(columns: Columns, sources: Sequence[RowSource]) -> None:
 def _read_queries(sources: Sequence[RowSource], columns: Columns | None, *, ids: bool) -> _Queries:
     queries: dict[str, Query] = {}
     rows: dict[str, Row] = {}
-    for row in (row for source in sources for row in _topics(source, columns, ids=ids)):
+    for row in (row for source in sources for row in topic_rows(source, columns, ids=ids)):
         text = row.text("query")
         query_id = row.identifier("qid") if "qid" in row.values else query_id_of(row)
         if query_id in queries:
@@ -430,12 +414,6 @@ def _read_queries(sources: Sequence[RowSource], columns: Columns | None, *, ids:
         columns_of_query |= {"reference": gold[0]} if (gold := references_in(row)) else {}
         queries[query_id], rows[query_id] = Query.of(query_id, text, columns_of_query), row
     return queries, rows
-
-
-def _topics(source: RowSource, columns: Columns | None, *, ids: bool) -> Iterator[Row]:
-    if isinstance(source, Rows):
-        return map(with_messages, named_rows(source, TOPIC_NAMES, ("qid", "query") if ids else ("query",), columns))
-    return topic_rows(source, columns, ids=ids)
 
 
 def _as_turn(record: AnswerRecord) -> AnswerRecord:
@@ -458,9 +436,7 @@ def _queries_of(records: Sequence[AnswerRecord]) -> _Queries:
     rows: dict[str, Row] = {}
     for record in records:
         if "query" not in record.row.values and not record.query:
-            raise missing_column(
-                record.row.path, "query", record.row.values, record.row.line, also=NAMES["query"], mapped=True
-            )
+            raise ANSWERS.missing(record.row.path, "query", record.row.values, record.row.line, chosen=True)
         if not record.query:
             cell = record.row.values.get("query")
             problem = "is a list; write one text" if isinstance(cell, list | dict) else EMPTY
@@ -618,35 +594,13 @@ def read_answers(source: Path) -> Iterator[tuple[Row, Answer]]:
     for record in read_records([source]):
         query_id = record.query_id or (record.query and id_of_text("q", record.query))
         if not query_id:
-            raise missing_column(source, "qid", record.row.values, record.row.line, also=NAMES["qid"])
+            raise ANSWERS.missing(source, "qid", record.row.values, record.row.line)
         yield record.row, Answer(query_id, record.agent, record.answer, record.metadata)
 
 
-def _metadata(row: Row, columns: set[str]) -> dict[str, str]:
+def _metadata(row: Row, columns: Collection[str]) -> dict[str, str]:
     # CSV does not distinguish an empty cell from an absent one, so neither becomes metadata.
     return {name: text for name in row.values if name not in columns and (text := row.text(name))}
-
-
-def _rank(row: Row) -> int:
-    number = _number(row, "rank")
-    if number is None or number < 1 or number != int(number):
-        raise row.error("'rank' must be a whole number from 1", row.text("rank"))
-    return int(number)
-
-
-def _score(row: Row) -> float | None:
-    return _number(row, "score")
-
-
-def _number(row: Row, column: str) -> float | None:
-    text = row.text(column).strip()
-    try:
-        number = float(text) if text else None
-    except ValueError:
-        number = math.nan
-    if number is not None and not math.isfinite(number):
-        raise row.error(f"{column!r} must be a number", text)
-    return number
 
 
 def _document_row(entry: Retrieved, document: Document) -> dict[str, Cell]:

@@ -24,40 +24,20 @@ from judges.errors import DataError
 from judges.types import Answer, Document
 from retrieval_eval.data.collections import document_of
 from retrieval_eval.data.files import file_stem
-from retrieval_eval.data.rows import (
-    Cell,
-    Row,
-    cell_text,
-    id_of_text,
-    known_format,
-    unstorable,
-)
+from retrieval_eval.data.rows import Cell, Row, Rows, cell_text, id_of_text, known_format
+from retrieval_eval.data.table_spec import TableSpec
 from retrieval_eval.data.tables import read_rows
 from retrieval_eval.data.trec import is_trec_answers, trec_answer_rows
-from retrieval_eval.data.vocabulary import (
-    NAMES,
-    Columns,
-    Spellings,
-    canonical_names,
-    clash,
-    lacks,
-    missing_column,
-    names_of,
-)
+from retrieval_eval.data.vocabulary import Columns, folded, spellings
 
 COLUMNS: Final = ("qid", "query", "agent", "answer", "passages", "reference")
 """The columns of a record; all others are metadata of the answer."""
+ANSWERS: Final = TableSpec((*COLUMNS, "messages", "error"), ("answer",), kept=True)
+_PASSAGE_SPEC: Final = TableSpec(("did", "document"))
 _NESTED: Final = 200
 """Characters of a value in an error message."""
 _HEADER_ROWS: Final = 100
 """Rows that ``columns_of`` reads."""
-
-
-class Rows(Struct, frozen=True):
-    """A table in memory; errors refer to it by ``name``."""
-
-    name: str
-    records: Sequence[Mapping[str, Any]]
 
 
 RowSource: TypeAlias = "Path | str | Rows"
@@ -143,7 +123,7 @@ def read_records(sources: Sequence[RowSource], columns: Columns | None = None) -
         yield from _by_answer([_record(row, name, form) for row, form in _named(source, columns)])
 
 
-_PASSAGE: Final = ("document", "passage", "passage_text", "chunk", "segment", "context")
+_PASSAGE: Final = ("document", *spellings("document"), "context")
 """Columns that hold one passage, in tables where an answer has one row per passage."""
 
 
@@ -173,113 +153,38 @@ def _with_passages(record: AnswerRecord, column: str, passages: Sequence[Documen
     return replace(record, row=replace(record.row, called=called), passages=passages, metadata=metadata)
 
 
-def named_rows(source: RowSource, names: Spellings, required: Sequence[str], columns: Columns | None) -> Iterator[Row]:
-    """The rows of a table, with the columns renamed to ours.
-
-    Raises:
-        DataError: the table cannot be read, or lacks a required column.
-    """
-    if not isinstance(source, Rows):
-        yield from read_rows(source, required, names, columns=columns)
-        return
-    renaming = _Renaming(names, required, columns)
-    yield from map(renaming.of, _in_memory(source))
-
-
-def _in_memory(source: Rows) -> Iterator[Row]:
-    if not source.records:
-        raise DataError(source.name, "the table has no rows; add at least one")
-    for number, record in enumerate(source.records, start=1):
-        cells = {str(name): _plain(cell) for name, cell in record.items()}
-        row = Row(Path(source.name), number, cells)
-        if len(cells) < len(record):
-            raise row.error("two columns have one name; rename one", Counter(map(str, record)).most_common(1)[0][0])
-        if (problem := unstorable(cells)) is not None:
-            raise row.error(problem)
-        yield row
-
-
 def columns_of(source: RowSource) -> Iterator[str]:
     """The column names in a table's first rows, in the table's spelling; for promptfoo also the variables."""
-    rows: Iterable[Mapping[str, Any]]
-    rows = source.records if isinstance(source, Rows) else (row.values for row in read_rows(source))
-    for row in islice(rows, _HEADER_ROWS):
-        yield from row
-        yield from row["vars"] if isinstance(row.get("vars"), dict) else ()
-
-
-_CONVERSATIONS: Final = ("turns", "user_input", "messages")
-"""Columns of DeepEval, ragas and chat logs that hold a whole conversation, answers included."""
-
-
-def _is_list_of_turns(row: Row, column: str) -> bool:
-    return any(isinstance(each, dict) for each in row.listed(column) or ())
-
-
-class _Renaming:
-    """Renames the columns of rows to ours; caches the names by header, because most rows share it."""
-
-    def __init__(self, names: Spellings, required: Sequence[str], columns: Columns | None) -> None:
-        self._names, self._required, self._columns = names, required, columns
-        self._called: dict[tuple[str, ...], dict[str, str]] = {}
-
-    def of(self, row: Row) -> Row:
-        """The row with its columns renamed.
-
-        Raises:
-            DataError: a required column is missing or ambiguous.
-        """
-        header = tuple(row.values)
-        if (called := self._called.get(header)) is None:
-            called = self._called[header] = self._names_of(row)
-        return replace(
-            row, values={called[name]: cell for name, cell in row.values.items() if called[name]}, called=called
-        )
-
-    def _names_of(self, row: Row) -> dict[str, str]:
-        names, columns = self._names, self._columns
-        objects = {name for name, cell in row.values.items() if isinstance(cell, dict)}
-        called = canonical_names(row.values, names, columns, objects)
-        if (problem := clash(called, {*names, *self._required}, names, columns, objects)) is not None:
-            raise row.error(problem)
-        for column in self._required:
-            if lacks(column, called.values()) and not (column == "answer" and "error" in called.values()):
-                if whole := next((name for name in _CONVERSATIONS if _is_list_of_turns(row, name)), None):
-                    problem = (
-                        "is a whole conversation; write a row for each turn to judge, with 'messages' before its answer"
-                    )
-                    raise row.error(f"{whole!r} {problem}")
-                mapped = columns is not None
-                raise missing_column(row.path, column, row.values, also=names.get(column, ()), mapped=mapped)
-        return called
+    for row in islice(read_rows(source), _HEADER_ROWS):
+        yield from row.values
+        yield from variables if isinstance(variables := row.values.get("vars"), dict) else ()
 
 
 def _named(source: RowSource, columns: Columns | None) -> Iterator[tuple[Row, str]]:
     """The renamed rows of a table, each with the format of the file, ``""`` for a plain table."""
-    names = {**names_of(*COLUMNS, "messages"), "error": _ERROR_NAMES}
-    renaming = _Renaming(names, ("answer",), columns)
     if is_traces(next(iter(source.records), {}) if isinstance(source, Rows) else source):
-        rows = trace_rows(source) if not isinstance(source, Rows) else rows_of_traces(_in_memory(source))
-        yield from ((renaming.of(row), "traces") for row in rows)
+        rows = trace_rows(source) if not isinstance(source, Rows) else rows_of_traces(read_rows(source))
+        yield from ((row, "traces") for row in ANSWERS.renamed(rows, columns))
     elif isinstance(source, Rows) or not _is_promptfoo(source):
         deepeval: bool | None = None
-        for row in named_rows(source, names, ("answer",), columns):
+        for row in ANSWERS.rows(source, columns):
             deepeval = _is_deepeval(source, columns) if deepeval is None else deepeval
             yield (_split_passages(row) if deepeval else row), ""
     else:
         results = list(read_rows(source))
         prompts = {cell_text(row.values.get("promptIdx")) for row in results}
-        for row in results:
-            flat = _flattened(row) | {"agent": _of_promptfoo(row.values, several=len(prompts) > 1)}
-            yield renaming.of(replace(row, values=flat)), "promptfoo"
+        flat = (
+            replace(row, values=_flattened(row) | {"agent": _of_promptfoo(row.values, several=len(prompts) > 1)})
+            for row in results
+        )
+        yield from ((row, "promptfoo") for row in ANSWERS.renamed(flat, columns))
 
 
 def _is_deepeval(source: RowSource, columns: Columns | None) -> bool:
     """Whether a table is DeepEval's, by a combination of columns that no other tool has."""
     if "passages" in (columns or {}):
         return False
-    names = {re.sub(r"[\s_-]", "", name).casefold() for name in columns_of(source)}
-    return names >= {"input", "actualoutput", "retrievalcontext"}
+    return set(map(folded, columns_of(source))) >= {"input", "actualoutput", "retrievalcontext"}
 
 
 _TABLE_RULE: Final = re.compile(r"^\s*\|?\s*:?-{2,}:?\s*\|", re.MULTILINE)
@@ -321,7 +226,6 @@ def _path_of_text(answer: Cell) -> str:
     return ""
 
 
-_ERROR_NAMES: Final = ("error_message", "error_msg", "err", "exception", "failure")
 _STATUS: Final = ("status", "status_code", "http_status")
 _BAD_STATUS: Final = re.compile(r"(?:HTTP )?[45]\d\d(?:\.0)?|error|failed|failure|time[d_ ]*out", re.IGNORECASE)
 _NO_FAILURE: Final = frozenset(("", "none", "null", "nan", "n/a", "false", "0", "no", "ok", "[]", "{}"))
@@ -341,7 +245,7 @@ def _failure(row: Row) -> str:
 def _record(row: Row, name: str, form: str) -> AnswerRecord:
     failure = _failure(row)
     if not failure and "answer" not in row.values:
-        raise missing_column(row.path, "answer", row.values, row.line, also=NAMES["answer"], mapped=True)
+        raise ANSWERS.missing(row.path, "answer", row.values, row.line, chosen=True)
     if isinstance(nested := row.values.get("answer"), list | dict):
         kind = "a list" if isinstance(nested, list) else "an object"
         path = _path_of_text(nested)
@@ -422,7 +326,7 @@ def _document(row: Row, entry: Cell) -> Document | None:
         return None
     cells = {**entry, **(entry["metadata"] if isinstance(entry.get("metadata"), dict) else {})}  # LangChain
     cells.pop("metadata", None)
-    called = canonical_names(cells, names_of("did", "document"))
+    called = _PASSAGE_SPEC.named(cells)
     values = {called[name]: cell for name, cell in cells.items() if called[name]}
     if not isinstance(text := values.get("document"), str):
         return None
@@ -435,21 +339,6 @@ def references_in(row: Row, column: str = "reference") -> list[str]:
     if several is not None:
         return [entry for entry in several if isinstance(entry, str) and entry.strip()]
     return [text] if (text := row.text(column)).strip() else []
-
-
-def _plain(value: Any) -> Cell:
-    """A cell of a data frame as a JSON value."""
-    if value is None or isinstance(value, str | int | float | list | dict):
-        return value
-    if hasattr(value, "tolist"):  # numpy arrays and numbers
-        plain: Cell = value.tolist()
-        return plain
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "backslashreplace")
-    if isinstance(value, tuple):
-        return list(value)
-    text = str(value)
-    return None if text in {"<NA>", "NaT"} else text  # missing values of pandas
 
 
 def _is_promptfoo(path: Path | str) -> bool:
@@ -479,7 +368,7 @@ def _flattened(row: Row) -> dict[str, Cell]:
     latency = values.get("latencyMs")
     flat |= {"latency_s": latency / 1000} if isinstance(latency, int | float) else {}
     flat |= {"cost_usd": values["cost"]} if isinstance(values.get("cost"), int | float) else {}
-    if not names_of("query").keys() & canonical_names(flat, names_of("query")).values():
+    if "query" not in TableSpec(("query",)).named(flat).values():
         texts = [cell for cell in variables.values() if isinstance(cell, str)]
         if len(texts) == 1:
             flat["query"] = texts[0]

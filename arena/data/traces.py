@@ -24,6 +24,7 @@ from retrieval_eval.data.files import read_json, read_lines
 from retrieval_eval.data.list_cells import list_in
 from retrieval_eval.data.rows import Cell, Row, known_format
 from retrieval_eval.data.tables import read_rows
+from retrieval_eval.data.vocabulary import spellings
 
 _Object: TypeAlias = Mapping[str, Any]
 
@@ -47,10 +48,13 @@ _ANSWER: Final = (
     *("choices", "generations", "messages", "message", "content", "text", "kwargs", "data"),
 )
 """Keys under which an input or output object has its text, best first."""
-_PASSAGES: Final = ("passages", "contexts", "context", "documents", "source_documents", "retrieved_contexts", "sources")
+_PASSAGES: Final = ("passages", *spellings("passages"), "context", "documents", "sources")
 _TEXTS: Final = ("page_content", "pageContent", "content", "text", "document", "passage")
-_METADATA_COLUMNS: Final = ("agent", "qid", "query_id", "question_id", "reference", "expected_output", "ground_truth")
-"""Keys read from a trace's ``metadata``."""
+_METADATA_COLUMNS: Final = (
+    *("agent", "agent_name", "system_name", "qid", "reference", *spellings("reference")),
+    *(name for name in spellings("qid") if "_" in name[1:]),
+)
+"""Keys read from a trace's ``metadata``; there ``model`` is the language model, and ``run_id`` the trace's id."""
 _NOT_ANSWERING: Final = frozenset({"RETRIEVER", "RERANKER", "EMBEDDING", "TOOL", "GUARDRAIL", "EVALUATOR"})
 _LANGFUSE: Final = frozenset(
     {"observations", "bookmarked", "projectId", "project_id", "htmlPath", "externalId", "sessionId", "session_id"}

@@ -11,15 +11,29 @@ from msgspec import Struct
 
 from judges.errors import InputError
 from judges.types import Verdict
-from retrieval_eval.data.vocabulary import VERDICT_NAMES, folded
+from retrieval_eval.data.table_spec import TableSpec
+from retrieval_eval.data.vocabulary import folded, spellings
 
+VERDICTS: Final = TableSpec(
+    ("qid", "agent_a", "agent_b", "verdict", "judge", "order", "reason", "p_a", "p_b", "p_tie"),
+    ("agent_a", "agent_b"),
+    {
+        # A query's text identifies it better than a column 'id', which may only number the rows.
+        "qid": (*(name for name in spellings("qid") if "_" in name[1:]), "prompt", "iid"),
+        "agent_a": (*spellings("agent_a"), "baseline"),
+        "agent_b": (*spellings("agent_b"), "model"),
+        "verdict": (*spellings("verdict"), "answer"),  # RAGElo writes 'answer'
+    },
+    option=True,
+)
+"""A table of games. It also needs a verdict, in one column, in ``BOTH_ORDERS``, or as probabilities."""
 BOTH_ORDERS: Final = ("winner_ab", "winner_ba")
 """Columns for two verdicts in one row: with agent_a shown first, and with agent_b shown first."""
 _LETTERS: Final = {"a": Verdict.A, "b": Verdict.B, "1": Verdict.A, "2": Verdict.B}
 _COLUMN_WORDS: Final = {
     folded(name): verdict
     for column, verdict in (("agent_a", Verdict.A), ("agent_b", Verdict.B))
-    for name in (column, *VERDICT_NAMES[column])
+    for name in (column, *VERDICTS.spellings(column))
     if name.endswith(("_a", "_b", "_1", "_2"))
 }
 """Names of the two agent columns, used as verdicts (``model_a``)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -11,17 +12,17 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from arena.data.verdict_words import BOTH_ORDERS, Coding, are_numbers, both, number_in, problem_of, side_of
+from arena.data.verdict_words import BOTH_ORDERS, VERDICTS, Coding, are_numbers, both, number_in, problem_of, side_of
 from arena.present.numbers import counted
 from arena.ratings.games import GameVerdict, VerdictTable
 from judges.errors import DataError
 from judges.types import GAME_OUTCOMES, Verdict
 from retrieval_eval.data.column_report import say_read
-from retrieval_eval.data.columns import Texts, TextTable, in_order, joined, read_text_columns, row_at
+from retrieval_eval.data.columns import Texts, TextSource, TextTable, in_order, joined, read_text_columns, row_at
 from retrieval_eval.data.conversations import require_one_spelling
-from retrieval_eval.data.rows import EMPTY, Cell, name_problem, spelling_problem, table_format
+from retrieval_eval.data.rows import EMPTY, Cell, name_problem, spelling_problem
 from retrieval_eval.data.tables import write_rows
-from retrieval_eval.data.vocabulary import VERDICT_NAMES, canonical_names, clash, missing_column
+from retrieval_eval.data.vocabulary import SHOWN_SWAPPED
 from retrieval_eval.stats.arrays import Bools, Floats, Int32s
 
 CONVERSATION: Final = "conversation"
@@ -36,14 +37,13 @@ _NONE: Final = 9
 _ROUNDING: Final = 0.01
 """Tolerance for the sum of rounded probabilities."""
 _NO_VERDICT: Final = {"", "error", "nan"}
-_SHOWN_SWAPPED: Final = {"ab": False, "ba": True, "1": False, "2": True, "first": False, "second": True}
 
 
 class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
     """The verdicts of a file, with counts of what was skipped, repeated or assumed.
 
     Attributes:
-        path: the file.
+        source: the file, or the table in memory.
         table: one verdict per game, with the agents in the order shown, in the order of the file.
         further: extra columns (including ``reason``) as text, aligned with the verdicts; ``""`` for empty cells.
         rows: number of rows in the file.
@@ -60,7 +60,7 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
         called: our name for each column of the file.
     """
 
-    path: Path
+    source: TextSource
     table: VerdictTable
     further: Mapping[str, Texts]
     rows: int
@@ -78,11 +78,16 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
 
     def say(self, used: Collection[str] = ()) -> None:
         """Log which columns were read; ``used`` are extra columns that the caller reads."""
-        known = {*VERDICT_NAMES, *BOTH_ORDERS, CONVERSATION, *used}
+        known = {*VERDICTS.columns, *BOTH_ORDERS, CONVERSATION, *used}
         ties = {"both bad": self.both_bad, "both good": self.both_good}
         rated_ties = "".join(f", {count:,} {what}" for what, count in ties.items() if count)
         numbers = f"{counted(self.rows, 'row')}, {counted(len(self.table), 'verdict')}{rated_ties}"
         say_read(self.path, self.called, known, numbers)
+
+    @property
+    def path(self) -> Path:
+        """The file, or the table's name."""
+        return Path(str(self.source))
 
     @property
     def order_unknown(self) -> int:
@@ -126,11 +131,11 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
 
     def error(self, verdict: int, problem: str, value: str | None = None) -> DataError:
         """The error for a problem in a verdict's row, for the caller to raise; names file, line and value."""
-        return row_at(self.path, int(self.places[verdict])).error(problem, value)
+        return row_at(self.source, int(self.places[verdict])).error(problem, value)
 
 
 def read_verdicts(
-    path: Path | str,
+    source: TextSource,
     *,
     columns: Mapping[str, str] | None = None,
     values: Mapping[str, str] | None = None,
@@ -138,10 +143,10 @@ def read_verdicts(
     skip_self_play: bool = False,
     preferences: bool = False,
 ) -> ImportedVerdicts:
-    """Read a table of verdicts from CSV, TSV, JSONL or Parquet.
+    """Read a table of verdicts from CSV, TSV, JSONL, JSON or Parquet, or from a table in memory.
 
     Columns are ``agent_a, agent_b, verdict`` and optionally ``qid, judge, order, reason``, or the alternative names in
-    ``VERDICT_NAMES``. A table with ``BOTH_ORDERS`` instead of a verdict has two games per row. ``agent_a`` was shown
+    ``VERDICTS``. A table with ``BOTH_ORDERS`` instead of a verdict has two games per row. ``agent_a`` was shown
     first unless ``order`` is ``ba`` (or ``2`` or ``second``, the place where agent_a was shown).
 
     Verdicts are read without regard to case. Their meaning depends on the word:
@@ -163,7 +168,7 @@ def read_verdicts(
     verdict that its probability implies. A row without a probability has only its verdict.
 
     Args:
-        path: the file.
+        source: the file, or the table in memory.
         columns: the file's column for a name of ours, if it has no known name: ``{"verdict": "gold"}``.
         values: meanings of words, numbers or ranges of numbers: ``{"A ist besser": "A", "-3..-1": "A"}``.
         skip_empty: skip and count games whose verdict is empty, ``error`` or ``nan`` instead of raising an error.
@@ -175,24 +180,24 @@ def read_verdicts(
         DataError: the file cannot be read, a column is missing, an agent has no name or plays itself, or a verdict or
             order is unknown.
     """
-    path = Path(path)
-    if unknown := (columns or {}).keys() - VERDICT_NAMES.keys():
-        raise DataError(path, f"no such column to map; choose from {', '.join(VERDICT_NAMES)}", value=min(unknown))
+    path = Path(str(source))
+    if unknown := (columns or {}).keys() - set(VERDICTS.columns):
+        raise DataError(path, f"no such column to map; choose from {', '.join(VERDICTS.columns)}", value=min(unknown))
     read, faults, size, coding = [], _Faults(), 0, Coding.of(values or {})
     called: dict[str, str] = {}
-    for rows in read_text_columns(path):
+    for rows in read_text_columns(source):
         layout = _Layout.of(path, rows, columns or {}, coding, preferences=preferences)
         called |= layout.called
         read.append(_games(rows, layout, faults, skip_empty=skip_empty, skip_self_play=skip_self_play))
         size += rows.places.size
-    faults.raise_first(path)
+    faults.raise_first(source)
     games = _concatenated(read)
     with_query = [part.query is not None for part in read]
     without = sum(len(part.places) for part, has in zip(read, with_query, strict=True) if not has)
     if any(with_query) and without:
         raise DataError(path, f"{without:,} of {games.places.size:,} verdicts name no query: give all or none")
     agents, (first, second) = in_order(games.first, games.second)
-    _require_one_spelling(path, agents, first, second, games.places)
+    _require_one_spelling(source, agents, first, second, games.places)
     judges, (judge,) = in_order(games.judge)
     queries, query = None, None
     if games.query is not None:
@@ -201,26 +206,22 @@ def read_verdicts(
     table = VerdictTable(agents, first, second, games.outcome, queries, query, judges, judge, preference)
     duplicates, conflicts = _repeats(table, [column for name, column in games.further.items() if name != "reason"])
     return ImportedVerdicts(
-        path,
+        source,
         table,
         games.further,
         size,
         games.places,
         games.swapped,
         games.order_known,
-        skipped=sum(part.skipped for part in read),
-        self_play=sum(part.self_play for part in read),
         duplicates=duplicates,
         conflicts=conflicts,
-        order_assumed=sum(part.order_assumed for part in read),
-        both_bad=sum(part.both_bad for part in read),
-        both_good=sum(part.both_good for part in read),
         called=called,
+        **games.counts,
     )
 
 
 def _require_one_spelling(
-    path: Path, agents: Sequence[str], first: Int32s, second: Int32s, places: NDArray[np.int64]
+    source: TextSource, agents: Sequence[str], first: Int32s, second: Int32s, places: NDArray[np.int64]
 ) -> None:
     """Raise an error if two spellings look like one agent; it names the first row with the second spelling."""
     first_rows = np.full(len(agents), places.size)
@@ -229,7 +230,7 @@ def _require_one_spelling(
     spelt: dict[str, str] = {}
     for number in np.argsort(first_rows, kind="stable"):
         if problem := spelling_problem("agents", agents[number], spelt):
-            raise row_at(path, int(places[first_rows[number]])).error(problem)
+            raise row_at(source, int(places[first_rows[number]])).error(problem)
 
 
 def verdict_cells(game: GameVerdict) -> dict[str, Cell]:
@@ -260,55 +261,36 @@ def write_verdicts(path: Path | str, verdicts: Sequence[GameVerdict]) -> None:
 class _Layout(Struct, frozen=True):
     """The file's columns by their role."""
 
-    agent_a: str
-    agent_b: str
+    ours: Mapping[str, str]
+    """The file's column for each of ours that it has."""
     verdicts: Sequence[str]
-    qid: str | None
-    judge: str | None
     order: str | None
     extras: Mapping[str, str]
     """Extra columns: our name, and the file's."""
-    shares: Sequence[str | None] = ()
+    shares: Sequence[str | None]
     """The columns of the probabilities p_a, p_b and p_tie; empty if they are not read."""
-    called: Mapping[str, str] = {}
-    """Our name for each column."""
-    coding: Coding = Coding()
+    called: Mapping[str, str]
+    coding: Coding
 
     @staticmethod
     def of(path: Path, rows: TextTable, columns: Mapping[str, str], coding: Coding, *, preferences: bool) -> _Layout:
-        header, line = list(rows.columns), rows.line if table_format(path) == "jsonl" else None
+        header = list(rows.columns)
         for column in columns.values():
             if column not in header:
-                raise missing_column(path, column, header, line)
-        called = canonical_names(header, VERDICT_NAMES, columns)
-        if (problem := clash(called, VERDICT_NAMES, VERDICT_NAMES, columns)) is not None:
-            raise DataError(path, problem, line=line)
-        ours = {name: theirs for theirs, name in called.items()}
-        columns_by_name = {name: ours.get(name) for name in VERDICT_NAMES}
-        shares = [columns_by_name[name] for name in ("p_a", "p_b", "p_tie")] if preferences else []
-        if preferences and columns_by_name["p_a"] is None and columns_by_name["verdict"] != "preference":
-            raise missing_column(path, "p_a", header, line)
-        both = columns_by_name["verdict"] is None and set(BOTH_ORDERS) <= set(header) and not preferences
-        for name in ("agent_a", "agent_b", "verdict"):
-            if columns_by_name[name] is None and not ((both or any(shares)) and name == "verdict"):
-                raise missing_column(path, name, header, line, also=VERDICT_NAMES[name], option=True)
-        verdicts = BOTH_ORDERS if both else (columns_by_name["verdict"] or str(columns_by_name["p_a"]),)
-        order = None if both else columns_by_name["order"]
-        used = {columns_by_name[name] for name in ("qid", "agent_a", "agent_b", "judge")} | {*verdicts, order}
-        reason = columns_by_name["reason"]
-        extras = {"reason" if column == reason else column: column for column in header if column not in used}
-        return _Layout(
-            str(columns_by_name["agent_a"]),
-            str(columns_by_name["agent_b"]),
-            verdicts,
-            columns_by_name["qid"],
-            columns_by_name["judge"],
-            order,
-            extras,
-            shares,
-            called,
-            coding,
-        )
+                raise VERDICTS.missing(path, column, header, rows.line)
+        called = VERDICTS.checked(path, header, columns, line=rows.line)
+        ours = {name: theirs for theirs, name in called.items() if name in VERDICTS.columns}
+        shares = [ours.get(name) for name in ("p_a", "p_b", "p_tie")] if preferences else []
+        if preferences and "p_a" not in ours and ours.get("verdict") != "preference":
+            raise VERDICTS.missing(path, "p_a", header, rows.line)
+        both = "verdict" not in ours and set(BOTH_ORDERS) <= set(header) and not preferences
+        if "verdict" not in ours and not both and not any(shares):
+            raise VERDICTS.missing(path, "verdict", header, rows.line, chosen=True)
+        verdicts = BOTH_ORDERS if both else (ours.get("verdict") or ours["p_a"],)
+        order = None if both else ours.get("order")
+        used = {order, *verdicts, *(ours.get(name) for name in ("qid", "agent_a", "agent_b", "judge"))}
+        extras = {"reason" if called[name] == "reason" else name: name for name in header if name not in used}
+        return _Layout(ours, verdicts, order, extras, shares, called, coding)
 
 
 class _Faults:
@@ -331,10 +313,10 @@ class _Faults:
             faulty = np.array([each == problem for each in problems], np.bool_)[texts.codes]
             self.add(faulty, places, f"{column!r} {problem}", None if problem == EMPTY else texts)
 
-    def raise_first(self, path: Path) -> None:
+    def raise_first(self, source: TextSource) -> None:
         if self._faults:
             place, _, problem, value = min(self._faults)
-            raise row_at(path, place).error(problem, value)
+            raise row_at(source, place).error(problem, value)
 
 
 class _Games(NamedTuple):
@@ -350,18 +332,14 @@ class _Games(NamedTuple):
     swapped: Bools
     order_known: Bools
     further: Mapping[str, Texts]
-    skipped: int
-    self_play: int
-    order_assumed: int
-    both_bad: int
-    both_good: int
+    counts: Counter[str]
 
 
 def _games(rows: TextTable, layout: _Layout, faults: _Faults, *, skip_empty: bool, skip_self_play: bool) -> _Games:
     """The games of these rows: one per row, or two with ``BOTH_ORDERS``."""
-    agent_a, agent_b = rows.columns[layout.agent_a], rows.columns[layout.agent_b]
-    faults.names(layout.agent_a, agent_a, rows.places)
-    faults.names(layout.agent_b, agent_b, rows.places)
+    agent_a, agent_b = rows.columns[layout.ours["agent_a"]], rows.columns[layout.ours["agent_b"]]
+    faults.names(layout.ours["agent_a"], agent_a, rows.places)
+    faults.names(layout.ours["agent_b"], agent_b, rows.places)
     names, (a, b) = in_order(agent_a, agent_b)
     is_self_play, self_play = a == b, 0
     if is_self_play.any() and skip_self_play:
@@ -372,12 +350,12 @@ def _games(rows: TextTable, layout: _Layout, faults: _Faults, *, skip_empty: boo
     elif is_self_play.any():
         problem = "an agent plays against itself: remove the row, or say --skip-faulty"
         faults.add(is_self_play, rows.places, problem, agent_a)
-    query = None if layout.qid is None else rows.columns[layout.qid]
-    if layout.qid is not None and query is not None:
-        faults.names(layout.qid, query, rows.places)
-    size = rows.places.size
-    judge = Texts([""], np.zeros(size, np.int32)) if layout.judge is None else rows.columns[layout.judge]
-    order = Texts([""], np.zeros(size, np.int32)) if layout.order is None else rows.columns[layout.order]
+    none = Texts([""], np.zeros(rows.places.size, np.int32))
+    query = rows.columns[layout.ours["qid"]] if "qid" in layout.ours else None
+    if query is not None:
+        faults.names(layout.ours["qid"], query, rows.places)
+    judge = rows.columns[layout.ours["judge"]] if "judge" in layout.ours else none
+    order = none if layout.order is None else rows.columns[layout.order]
     swapped, order_known = _orders(order, layout, rows, faults)
     cells = _Cells(rows, layout, faults, names, a, b)
     verdict_columns = [cells.verdicts(column, swapped) for column in layout.verdicts]
@@ -401,11 +379,13 @@ def _games(rows: TextTable, layout: _Layout, faults: _Faults, *, skip_empty: boo
         b_first,
         order_known[row],
         {name: rows.columns[column].of(row) for name, column in layout.extras.items()},
-        skipped=int(empty.sum()),
-        self_play=self_play,
-        order_assumed=row.size if layout.order is None and len(layout.verdicts) == 1 else 0,
-        both_bad=sum(int(column.both_bad.sum()) for column in verdict_columns),
-        both_good=sum(int(column.both_good.sum()) for column in verdict_columns),
+        Counter(
+            skipped=int(empty.sum()),
+            self_play=self_play,
+            order_assumed=row.size if layout.order is None and len(layout.verdicts) == 1 else 0,
+            both_bad=sum(int(column.both_bad.sum()) for column in verdict_columns),
+            both_good=sum(int(column.both_good.sum()) for column in verdict_columns),
+        ),
     )
 
 
@@ -413,38 +393,20 @@ def _concatenated(parts: Sequence[_Games]) -> _Games:
     """Join the games of the parts of a file, in the file's order; missing extra columns become empty."""
     if len(parts) == 1:
         return parts[0]
-    places = np.concatenate([part.places for part in parts])
-    order = np.argsort(places, kind="stable")
+    order = np.argsort(np.concatenate([part.places for part in parts]), kind="stable")
 
-    def texts(columns: Sequence[Texts]) -> Texts:
-        return joined(columns).of(order)
+    def joint(columns: Sequence[Any]) -> Any:
+        if any(column is None for column in columns):
+            return None
+        return joined(columns).of(order) if isinstance(columns[0], Texts) else np.concatenate(columns)[order]
 
-    def numbers(name: str) -> NDArray[Any]:
-        return np.concatenate([getattr(part, name) for part in parts])[order]
-
-    queries = [part.query for part in parts if part.query is not None]
     absent = [Texts([""], np.zeros(part.places.size, np.int32)) for part in parts]
-    further = dict.fromkeys(name for part in parts for name in part.further)
-    return _Games(
-        texts([part.first for part in parts]),
-        texts([part.second for part in parts]),
-        numbers("outcome"),
-        texts(queries) if len(queries) == len(parts) else None,
-        texts([part.judge for part in parts]),
-        numbers("preference"),
-        places[order],
-        numbers("swapped"),
-        numbers("order_known"),
-        {
-            name: texts([part.further.get(name, none) for part, none in zip(parts, absent, strict=True)])
-            for name in further
-        },
-        *(sum(getattr(part, name) for part in parts) for name in _COUNTS),
-    )
-
-
-_COUNTS: Final = ("skipped", "self_play", "order_assumed", "both_bad", "both_good")
-"""The counts of ``_Games``, in field order."""
+    further = {
+        name: joint([part.further.get(name, none) for part, none in zip(parts, absent, strict=True)])
+        for name in dict.fromkeys(name for part in parts for name in part.further)
+    }
+    columns = (joint([part[at] for part in parts]) for at in range(len(_Games._fields) - 2))
+    return _Games._make((*columns, further, sum((part.counts for part in parts), Counter())))
 
 
 def _repeats(table: VerdictTable, further: Sequence[Texts]) -> tuple[int, int]:
@@ -468,11 +430,11 @@ def _repeats(table: VerdictTable, further: Sequence[Texts]) -> tuple[int, int]:
 def _orders(order: Texts, layout: _Layout, rows: TextTable, faults: _Faults) -> tuple[Bools, Bools]:
     """For each row, whether agent_b was shown first, and whether the order is known."""
     words = [str(name).strip().casefold() for name in order.names]
-    unknown = np.array([bool(word) and word not in _SHOWN_SWAPPED for word in words], np.bool_)
+    unknown = np.array([bool(word) and word not in SHOWN_SWAPPED for word in words], np.bool_)
     if unknown.any():
-        problem = f"{layout.order!r} must be one of {', '.join(_SHOWN_SWAPPED)}"
+        problem = f"{layout.order!r} must be one of {', '.join(SHOWN_SWAPPED)}"
         faults.add(unknown[order.codes], rows.places, problem, _stripped(order))
-    swapped = np.array([_SHOWN_SWAPPED.get(word, False) for word in words], np.bool_)[order.codes]
+    swapped = np.array([SHOWN_SWAPPED.get(word, False) for word in words], np.bool_)[order.codes]
     filled = np.array([bool(word) for word in words], np.bool_)[order.codes]
     return swapped, filled | (layout.order is None)
 

@@ -8,16 +8,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from arena.data.verdict_words import VERDICTS
 from judges.errors import DataError
 from retrieval_eval.data.column_report import say_read
 from retrieval_eval.data.rows import Row
-from retrieval_eval.data.tables import read_columns, read_rows
-from retrieval_eval.data.vocabulary import VERDICT_NAMES, canonical_names, missing_column, names_of
+from retrieval_eval.data.table_spec import TableSpec
+from retrieval_eval.data.tables import read_columns
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+MATRIX: Final = TableSpec(("agent",), ("agent",))
 SUMMARIES: Final = frozenset({"average", "mean"})
 """Summary columns, which are ignored."""
 
@@ -29,9 +31,7 @@ def is_win_matrix(path: Path | str) -> bool:
         DataError: the file cannot be read.
     """
     header = read_columns(path)
-    of_games = canonical_names(header, VERDICT_NAMES).values()
-    has_agent = "agent" in canonical_names(header, names_of("agent")).values()
-    return has_agent and not {"agent_a", "agent_b"} <= set(of_games)
+    return MATRIX.has_all(header) and not VERDICTS.has_all(header)
 
 
 def read_win_matrix(path: Path | str) -> tuple[list[str], NDArray[np.float64]]:
@@ -48,7 +48,7 @@ def read_win_matrix(path: Path | str) -> tuple[list[str], NDArray[np.float64]]:
     """
     import numpy as np
 
-    rows = list(read_rows(path, ("agent",), names_of("agent")))
+    rows = list(MATRIX.rows(path))
     agents = _agents(Path(path), rows)
     percentages = np.full((len(agents), len(agents)), np.nan)
     for i, row in enumerate(rows):
@@ -72,7 +72,7 @@ def _agents(path: Path, rows: Sequence[Row]) -> list[str]:
     header = rows[0].values
     for agent in agents:
         if agent not in header:
-            raise missing_column(path, agent, header)
+            raise MATRIX.missing(path, agent, header)
     if extra := [name for name in header if name != "agent" and name not in agents and name not in SUMMARIES]:
         raise DataError(
             path, "no agent with a row has the name of this column; add its row or remove the column", value=extra[0]

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import json
 import re
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from enum import Enum
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
-from msgspec import Struct
+from msgspec import DecodeError, Struct, msgpack
 from msgspec.structs import asdict
 
 from arena.config.stages import further_stages, require_stages
@@ -133,6 +132,8 @@ _SERIES: Final[Mapping[str, type]] = {"tuple": tuple, "list": list, "set": froze
 _NUMBERS: Final = "biufU"
 """Kinds of NumPy arrays that can be written: booleans, integers, floats and strings."""
 _MODULE: Final = re.compile(r"(arena|judges|retrieval_eval)(\.[a-z][a-z_]*)+")
+_SMALL = 32_000_000
+"""Limit in bytes for an unpacked value; values of more than 1/50 of this may unpack to 50 times their size."""
 
 
 def written(value: Any) -> bytes:
@@ -141,14 +142,7 @@ def written(value: Any) -> bytes:
     Raises:
         TypeError: the value holds something that is not frozen.
     """
-    writer = _Writer()
-    content = writer.value(value)
-    types = [[*place, names] for place, names in writer.types.items()]
-    return zlib.compress(json.dumps([types, content], separators=(",", ":")).encode(), 1)
-
-
-_SMALL = 32_000_000
-"""Limit in bytes for an unpacked value; values of more than 1/50 of this may unpack to 50 times their size."""
+    return zlib.compress(msgpack.encode(_plain(value)), 1)
 
 
 def read(content: bytes) -> Any:
@@ -158,56 +152,64 @@ def read(content: bytes) -> Any:
         ValueError: the content is damaged, or a type has changed its fields since.
     """
     try:
-        types, value = json.loads(zlib.decompressobj().decompress(content, max(_SMALL, 50 * len(content))))
-        return _Reader([_type(*type_args) for type_args in types]).value(value)
-    except (zlib.error, ImportError, LookupError, TypeError, AttributeError, RecursionError, OverflowError) as error:
+        return _frozen(msgpack.decode(zlib.decompressobj().decompress(content, max(_SMALL, 50 * len(content)))))
+    except (zlib.error, DecodeError, ImportError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"no frozen value: {error}") from error
 
 
-class _Writer:
-    """Serializes a value depth first; ``types`` has its types and their field names, in the order of first use."""
-
-    def __init__(self) -> None:
-        self.types: dict[tuple[str, str], list[str]] = {}
-        self._numbers: dict[type, int] = {}
-        self._places: dict[int, int] = {}
-
-    def value(self, value: Any) -> Any:
-        if type(value) in _PLAIN:
-            return value
-        if (place := self._places.get(id(value))) is not None:
-            return ["again", place]
-        encoded = self._new(value)
-        self._places[id(value)] = len(self._places)
-        return encoded
-
-    def _new(self, value: Any) -> list[Any]:
-        if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in _NUMBERS:
-            data = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode()
-            return ["array", value.dtype.str, list(value.shape), isinstance(value, np.generic), data]
-        if isinstance(value, Enum):
-            return [self._number(type(value), []), value.value]
-        if isinstance(value, Struct):
-            fields = asdict(value) | {name: getattr(value, name) for name in _computed(type(value))}
-            return [self._number(type(value), list(fields)), *map(self.value, fields.values())]
-        if isinstance(value, tuple) and hasattr(value, "_fields"):
-            return [self._number(type(value), list(value._fields)), *map(self.value, value)]
-        if isinstance(value, Mapping):
-            return ["map", *([self.value(key), self.value(entry)] for key, entry in value.items())]
-        kind = next((name for name, series_type in _SERIES.items() if isinstance(value, series_type)), None)
-        if kind is None:
-            raise TypeError(f"{type(value).__qualname__} cannot be written")
-        return [kind, *map(self.value, value)]
-
-    def _number(self, kind: type, names: list[str]) -> int:
-        if kind not in self._numbers:
-            _type(kind.__module__, kind.__qualname__, names)
-            self._numbers[kind] = len(self._numbers)
-            self.types[kind.__module__, kind.__qualname__] = names
-        return self._numbers[kind]
+def _plain(value: Any) -> Any:
+    """What MessagePack holds as it is, or a list of the value's kind and its parts."""
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in _NUMBERS:
+        return ["array", value.dtype.str, value.shape, np.ascontiguousarray(value).tobytes()]
+    if isinstance(value, Mapping):
+        return ["map", *([_plain(key), _plain(entry)] for key, entry in value.items())]
+    if isinstance(value, Enum):
+        return [*_place(value, ()), value.value]
+    if isinstance(value, Struct) or hasattr(value, "_fields"):
+        fields = asdict(value) if isinstance(value, Struct) else value._asdict()
+        fields |= {name: getattr(value, name) for name in _computed(type(value))}
+        return [*_place(value, fields), {name: _plain(part) for name, part in fields.items()}]
+    kind = next((name for name, series_type in _SERIES.items() if isinstance(value, series_type)), None)
+    if kind is None:
+        raise TypeError(f"{type(value).__qualname__} cannot be written")
+    return [kind, *map(_plain, value)]
 
 
-def _type(module: str, name: str, names: list[str]) -> Any:
+def _frozen(content: Any) -> Any:
+    if not isinstance(content, list):
+        return content
+    kind, *parts = content
+    if kind == "array":
+        dtype, shape, data = parts
+        if np.dtype(dtype).kind not in _NUMBERS:
+            raise TypeError(f"an array of {dtype}")
+        return np.frombuffer(data, dtype).reshape(shape)[()]
+    if kind == "map":
+        return {_frozen(key): _frozen(entry) for key, entry in parts}
+    if kind in _SERIES:
+        return _SERIES[kind](map(_frozen, parts))
+    name, fields = parts
+    if not isinstance(fields, dict):
+        return _type(kind, name, ())(fields)
+    made, values = _type(kind, name, tuple(fields)), {key: _frozen(part) for key, part in fields.items()}
+    computed = {key: values.pop(key) for key in _computed(made)}
+    value = made(**values)
+    if computed:
+        value.__dict__.update(computed)
+    return value
+
+
+def _place(value: Any, names: Iterable[str]) -> tuple[str, str]:
+    """Module and name of a value's type, which can be read again."""
+    kind = type(value)
+    _type(kind.__module__, kind.__qualname__, tuple(names))
+    return kind.__module__, kind.__qualname__
+
+
+@cache
+def _type(module: str, name: str, names: tuple[str, ...]) -> Any:
     """Look up a type by its module and name, and check the names of its fields.
 
     Raises:
@@ -217,7 +219,8 @@ def _type(module: str, name: str, names: list[str]) -> Any:
     frozen = isinstance(kind, type) and issubclass(kind, Struct) and kind.__struct_config__.frozen
     if not isinstance(kind, type) or not (frozen or issubclass(kind, tuple | Enum)):
         raise TypeError(f"{module}.{name} is no frozen type")
-    if kind.__module__ != module or names != _names(kind):
+    fields = getattr(kind, "__struct_fields__", ()) or getattr(kind, "_fields", ())
+    if kind.__module__ != module or names != (*fields, *_computed(kind)):
         raise TypeError(f"{module}.{name} has other fields")
     return kind
 
@@ -227,48 +230,6 @@ def _is_of_a_stage(module: str) -> bool:
     return any(module == stage.results for stage in further_stages().values())
 
 
-def _names(kind: type) -> list[str]:
-    return [*(getattr(kind, "__struct_fields__", ()) or getattr(kind, "_fields", ())), *_computed(kind)]
-
-
 def _computed(kind: type) -> tuple[str, ...]:
     """Cached properties that are written with the fields, because they are slow to compute."""
     return ("means",) if issubclass(kind, Scores) else ()
-
-
-class _Reader:
-    def __init__(self, types: list[Any]) -> None:
-        self._types = types
-        self._known: list[Any] = []
-
-    def value(self, content: Any) -> Any:
-        if not isinstance(content, list):
-            return content
-        kind, *parts = content
-        if kind == "again":
-            return self._known[parts[0]]
-        decoded = self._new(kind, parts)
-        self._known.append(decoded)
-        return decoded
-
-    def _new(self, kind: Any, parts: list[Any]) -> Any:
-        if isinstance(kind, int):
-            made, values = self._types[kind], [*map(self.value, parts)]
-            computed = _computed(made)
-            decoded = made(*values[: len(values) - len(computed)])
-            for name in computed:
-                decoded.__dict__[name] = values[-1]
-            return decoded
-        if kind == "array":
-            dtype, shape, single, data = parts
-            array = np.frombuffer(base64.b64decode(data), _numeric(dtype)).reshape(shape)
-            return array[()] if single else array
-        if kind == "map":
-            return {self.value(key): self.value(entry) for key, entry in parts}
-        return _SERIES[kind](map(self.value, parts))
-
-
-def _numeric(name: str) -> np.dtype[Any]:
-    if (dtype := np.dtype(name)).kind not in _NUMBERS:
-        raise ValueError(f"no frozen value: an array of {name}")
-    return dtype

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 from msgspec import Struct, field
@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from judges.errors import DataError, InputError
 from retrieval_eval.data.files import read_json
-from retrieval_eval.data.tables import read_rows
-from retrieval_eval.data.vocabulary import NAMES
+from retrieval_eval.data.rows import finite
+from retrieval_eval.data.table_spec import TableSpec
 from retrieval_eval.exam.grades import Grade, Graded, Grader, Grids, Rankings, make_grids
 from retrieval_eval.exam.items import Bank
 from retrieval_eval.exam.passages import by_document, origin_of
@@ -210,6 +210,9 @@ def _rankings_of_ids(grades: Sequence[Grade]) -> dict[tuple[str, str], tuple[str
     return {key: tuple(by_number[number] for number in sorted(by_number)) for key, by_number in passages.items()}
 
 
+LEADERBOARD: Final = TableSpec(("agent", "rank", "score"), ("agent",), {"agent": ("method", "run"), "rank": ("place",)})
+
+
 def read_official(path: Path) -> dict[str, float]:
     """Read an official leaderboard as ranks, 1 best: a JSON object of ranks by agent, or a table of ranks or scores.
 
@@ -220,13 +223,11 @@ def read_official(path: Path) -> dict[str, float]:
         return _official_json(path)
     ranks: dict[str, float] = {}
     ranked = True
-    for row in read_rows(path, ("agent",), {"agent": ("method", "run", *NAMES["agent"]), "rank": ("place",)}):
+    for row in LEADERBOARD.rows(path):
         ranked = "rank" in row.values
         text = row.text("rank" if ranked else "score")
-        try:
-            value = float(text)
-        except ValueError:
-            raise row.error("an official leaderboard needs a number in its column 'rank' or 'score'", text) from None
+        if (value := finite(text)) is None:
+            raise row.error("an official leaderboard needs a number in its column 'rank' or 'score'", text)
         if row.identifier("agent") in ranks:
             raise row.error("this agent is listed twice", row.text("agent"))
         ranks[row.identifier("agent")] = value

@@ -15,8 +15,9 @@ from judges.errors import DataError, InputError
 from judges.types import Query, conversations
 from retrieval_eval.data.files import read_json
 from retrieval_eval.data.rows import Row, table_format
-from retrieval_eval.data.tables import read_columns, read_rows
-from retrieval_eval.data.vocabulary import NAMES
+from retrieval_eval.data.table_spec import TableSpec
+from retrieval_eval.data.tables import read_columns
+from retrieval_eval.data.vocabulary import spellings
 from retrieval_eval.nuggets.files import read_assignments
 from retrieval_eval.nuggets.scores import COLUMNS, NUGGETIZER, score_table
 from retrieval_eval.nuggets.types import Assignment, Importance, Support
@@ -226,9 +227,10 @@ def _importances(assignments: Sequence[Assignment]) -> dict[tuple[str, ...], Imp
     }
 
 
-_RUN: Final = ("run_id", "agent", "run_tag", *NAMES["agent"])
-_TOPIC: Final = (*NAMES["qid"], "topic")
-_LENGTH: Final = ("response_length", "words")
+SCORES: Final = TableSpec(
+    ("agent", "qid", "length"), ("agent",), {"agent": ("run", "run_id", "run_tag"), "qid": (*spellings("qid"), "topic")}
+)
+"""A table of runs and scores, without its column of scores."""
 _MEAN: Final = "all"
 """The topic under which nuggetizer and trec_eval write means."""
 
@@ -309,14 +311,14 @@ def _of_assignments(path: Path, column: str) -> Condition:
 
 
 def _of_table(path: Path, column: str) -> Condition:
-    aliases = {"run": _RUN, "qid": _TOPIC, column: (NUGGETIZER.get(column, column),), "length": _LENGTH}
-    rows = list(read_rows(path, ("run", column), aliases))
+    words = {**SCORES.words, column: (NUGGETIZER.get(column, column),)}
+    rows = list(TableSpec((*SCORES.columns, column), (*SCORES.needed, column), words).rows(path))
     if not any("qid" in row.values for row in rows):
         return _of_runs(path, column, rows)
     rows = [row for row in rows if row.text("qid") != _MEAN]
     entries: dict[tuple[str, str], Row] = {}
     for row in rows:
-        key = row.identifier("run"), row.identifier("qid")
+        key = row.identifier("agent"), row.identifier("qid")
         if key in entries:
             raise row.error(f"run {key[0]!r} has its score of topic {key[1]!r} in {entries[key].place} already")
         entries[key] = row
@@ -335,7 +337,7 @@ def _of_table(path: Path, column: str) -> Condition:
 def _of_runs(path: Path, column: str, rows: Sequence[Row]) -> Condition:
     entries: dict[str, Row] = {}
     for row in rows:
-        run = row.identifier("run")
+        run = row.identifier("agent")
         if run in entries:
             raise row.error(f"run {run!r} has its score in {entries[run].place} already")
         entries[run] = row
@@ -356,7 +358,7 @@ def _json_rows(path: Path, numbers: Sequence[str]) -> list[Row]:
                 raise DataError(path, f"run {run!r}: {name!r} must be a number", value=str(record[name]))
     if all(record.get(numbers[0]) is None for record in runs.values()):
         raise DataError(path, f"no run has a score {numbers[0]!r}")
-    return [Row(path, 1, {**record, "run": run}) for run, record in runs.items()]
+    return [Row(path, 1, {**record, "agent": run}) for run, record in runs.items()]
 
 
 def _number(row: Row, name: str) -> float:
@@ -366,5 +368,5 @@ def _number(row: Row, name: str) -> float:
     except ValueError:
         number = math.inf
     if math.isinf(number):
-        raise row.error(f"run {row.text('run')!r}: {name!r} must be a number", text)
+        raise row.error(f"run {row.text('agent')!r}: {name!r} must be a number", text)
     return number

@@ -9,25 +9,19 @@ from typing import Final
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from arena.calibration.votes import ItemKey, Level, Opinion
 from arena.data.kinds import CRITERIA, NO_VALUE, RELEVANCE, VERDICT, JudgedKind, as_number, kind_of_columns
-from arena.data.verdict_words import BOTH_ORDERS
+from arena.data.verdict_words import BOTH_ORDERS, VERDICTS
 from arena.data.verdicts import CONVERSATION, ImportedVerdicts, read_verdicts
 from arena.present.numbers import counted
 from retrieval_eval.data.column_report import say_read
-from retrieval_eval.data.rows import Row
-from retrieval_eval.data.tables import read_columns, read_rows
-from retrieval_eval.data.trec import is_qrels, read_qrels
-from retrieval_eval.data.vocabulary import (
-    NAMES,
-    OPINION_NAMES,
-    VERDICT_NAMES,
-    Spellings,
-    canonical_names,
-    folded,
-    missing_column,
-)
+from retrieval_eval.data.rows import Row, finite
+from retrieval_eval.data.table_spec import TableSpec
+from retrieval_eval.data.tables import read_columns
+from retrieval_eval.data.trec import QRELS, is_qrels, read_qrels
+from retrieval_eval.data.vocabulary import VOCABULARY, folded
 from retrieval_eval.stats.bootstrap import Clusters
 
 PROBABILITY: Final = "probability"
@@ -35,8 +29,15 @@ PROBABILITY: Final = "probability"
 _MAX_DISTINCT: Final = 50
 """Maximum number of values in a column that distinguishes items, such as the turn or the dimension."""
 
+OPINIONS: Final = TableSpec(
+    ("qid", "did", "agent", "annotator", "score", "label", "nugget"),
+    words={"agent": ("run",), "score": ("grade",), **QRELS.words},
+    option=True,
+)
+WIDE: Final = replace(OPINIONS, columns=("qid", "agent", "annotator"), needed=("qid", "agent"))
+"""Grades with a column for each criterion."""
 _SHOWN: Final = ("query", "answer", "reference", "passages")
-_TEXTS: Final = {folded(name) for column in _SHOWN for name in (column, *NAMES[column])}
+_TEXTS: Final = {folded(name) for column in _SHOWN for name in (column, *VOCABULARY[column].spellings)}
 """Names of columns that hold texts shown to people."""
 
 
@@ -56,10 +57,6 @@ class TableReading(Struct, frozen=True):
     columns: Mapping[str, str] | None = None
     values: Mapping[str, str] | None = None
     skip_empty: bool = False
-
-    def names(self, *columns: str) -> Spellings:
-        """The accepted spellings of these columns of labels, grades and nuggets."""
-        return {name: OPINION_NAMES.get(name, ()) for name in columns}
 
 
 class OpinionTable(Struct, frozen=True):
@@ -104,12 +101,14 @@ def read_opinions(path: Path, reading: TableReading | None = None) -> OpinionTab
     columns = read_columns(path)
     for column in (options.columns or {}).values():
         if column not in columns:
-            raise missing_column(path, column, columns)
-    names = set(canonical_names(columns, OPINION_NAMES, options.columns).values())
+            raise OPINIONS.missing(path, column, columns)
+    names = set(OPINIONS.named(columns, options.columns).values())
     if (kind := kind_of_columns(names)) is not None:
         return _graded(path, kind, options)
-    game_columns = {"agent_a", "agent_b"} & set(canonical_names(columns, VERDICT_NAMES, options.columns).values())
-    if "agent" in names and "agent_a" not in game_columns and not names & {"criterion", "nugget"}:
+    if "agent" not in names and QRELS.has_all(columns, options.columns):  # BEIR's qrels: 'score' is the label
+        return _graded(path, RELEVANCE, options)
+    is_game = "agent_a" in VERDICTS.named(columns, options.columns).values()
+    if "agent" in names and not is_game and not names & {"criterion", "nugget"}:
         return _wide(path, options)
     return _verdicts(path, options)
 
@@ -142,10 +141,10 @@ def _verdicts(path: Path, options: TableReading) -> OpinionTable:
     imported.say({PROBABILITY, *_further(options)})
     for column in _further(options):
         if column not in imported.extras:
-            raise missing_column(path, column, imported.extras)
+            raise VERDICTS.missing(path, column, imported.extras)
     table = imported.table
     if table.query is None and len(table):
-        raise missing_column(path, "qid", read_columns(path))
+        raise VERDICTS.missing(path, "qid", read_columns(path))
     placed, swapped = _places_known(imported), table.a > table.b
     sides = (map(table.agents.__getitem__, side(table.a, table.b).tolist()) for side in (np.minimum, np.maximum))
     items: Iterator[ItemKey] = zip(*sides, strict=True)
@@ -221,11 +220,8 @@ def _chances(imported: ImportedVerdicts) -> Sequence[float | None]:
 
 
 def _as_chance(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if 0 < value <= 1 else None
+    value = finite(text)
+    return value if value is not None and 0 < value <= 1 else None
 
 
 def _places_known(imported: ImportedVerdicts) -> bool:
@@ -247,26 +243,26 @@ def _places_known(imported: ImportedVerdicts) -> bool:
 
 
 def _graded(path: Path, kind: JudgedKind, options: TableReading) -> OpinionTable:
-    needed = ["qid", *kind.columns, kind.column]
-    names = options.names(*needed, "annotator")
-    rows = read_rows(path, [*needed, *_further(options)], names, columns=options.columns)
+    needed = ("qid", *kind.columns, kind.column)
+    spec = replace(OPINIONS, columns=(*needed, "annotator"), needed=(*needed, *_further(options)))
+    rows = spec.rows(path, options.columns)
     return _collected(path, rows, [kind.column], lambda row, _: kind.item_in(row), kind=kind, options=options)
 
 
 def _wide(path: Path, options: TableReading) -> OpinionTable:
     """Read grades with a column for each criterion: every column that has no other meaning."""
-    names, columns = options.names("qid", "agent", "annotator"), read_columns(path)
-    canonical = canonical_names(columns, names, options.columns)
-    known = {folded(name) for column in names.items() for name in (column[0], *column[1]) if name != "number"}
+    columns = read_columns(path)
+    canonical = WIDE.named(columns, options.columns)
+    known = {folded(name) for column in WIDE.columns for name in (column, *WIDE.spellings(column)) if name != "number"}
     reserved = {"reason", CONVERSATION, PROBABILITY, *_further(options)}
-    rows = list(read_rows(path, ["qid", "agent", *_further(options)], names, columns=options.columns))
+    rows = list(replace(WIDE, needed=(*WIDE.needed, *_further(options))).rows(path, options.columns))
     criteria = [
         name
         for name in columns
         if canonical[name] == name and name not in reserved and folded(name) not in known and not _is_text(rows, name)
     ]
     if not criteria:
-        raise missing_column(path, "criterion", columns)
+        raise OPINIONS.missing(path, "criterion", columns)
     return _collected(
         path, rows, criteria, lambda row, column: (row.identifier("agent"), column), kind=CRITERIA, options=options
     )

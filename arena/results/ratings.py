@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from arena.ratings.covariates import Controlled
     from arena.ratings.games import VerdictTable
     from arena.ratings.health import Lengths
-    from arena.ratings.panel import PanelRatings
     from arena.ratings.results import Ratings
     from arena.results.documents import CitationBoard, RetrievalBoard
     from arena.results.exam_evaluation import ExamScores
@@ -62,7 +61,6 @@ class Leaderboard(Struct, frozen=True):
         causes: number of failed wants by cause.
         settings: settings stored with the tournament.
         adaptive: progress of an adaptive schedule, ``None`` with another schedule.
-        panel: ratings that weight judges by how well they separate agents, ``None`` for one judge.
         shortfall: the judge or agent with too few verdicts to rate on, ``None`` if there is none.
         consistency: agreement between samples, by stage and judge that was asked several times.
         exam: cover of the test bank by agent, ``None`` without an exam or a grade.
@@ -88,7 +86,6 @@ class Leaderboard(Struct, frozen=True):
     causes: Mapping[str, int]
     settings: StoredSettings
     adaptive: AdaptiveState | None = None
-    panel: PanelRatings | None = None
     shortfall: Shortfall | None = None
     consistency: Mapping[Task, Mapping[str, Consistency]] = field(default_factory=dict)
     exam: ExamScores | None = None
@@ -227,7 +224,6 @@ def leaderboard_of(
         coverage={task: stages[task] for task in all_tasks() if task in stages},
         causes=_causes(outcomes.values(), wanted.causes),
         adaptive=_adaptive(settings, data, wanted.table),
-        panel=_panel(judged_by_several) if judged_by_several else None,
         consistency={task: consistencies[task] for task in all_tasks() if consistencies.get(task)},
         exam=exam,
         nuggets=nuggets,
@@ -292,12 +288,6 @@ def _by_judge(verdicts: VerdictTable, options: RatingSettings, lengths: Lengths)
     from arena.ratings.rate import rate_by_judge
 
     return rate_by_judge(verdicts, options, lengths=lengths)
-
-
-def _panel(verdicts: VerdictTable) -> PanelRatings:
-    from arena.ratings.panel import panel_ratings
-
-    return panel_ratings(verdicts)
 
 
 def _exam(

@@ -19,11 +19,12 @@ from arena.store import Store
 from judges.errors import ConfigError, DataError, InputError, reason
 from judges.types import EXAM_TASKS, CallTrace, Task
 from retrieval_eval.data.rows import Cell
-from retrieval_eval.data.tables import read_rows, write_rows
+from retrieval_eval.data.table_spec import TableSpec
+from retrieval_eval.data.tables import write_rows
 from retrieval_eval.data.trec import write_qrels
-from retrieval_eval.data.vocabulary import GRADE_NAMES, NAMES
 from retrieval_eval.exam.bank_files import read_bank, write_bank
 from retrieval_eval.exam.grade_files import (
+    GRADES,
     GradedQuery,
     is_workbench,
     read_graded,
@@ -110,11 +111,12 @@ def save_grades(path: Path, study: Study, *, secret: bool = False) -> int:
     return left_out
 
 
-_TEXTS: Final = {
-    **{name: GRADE_NAMES[name] for name in ("qid", "did")},
-    "document": (*NAMES["document"], "passage_text"),
-    "agent": ("system", "method", *NAMES["agent"]),
-}
+PASSAGES: Final = TableSpec(
+    ("qid", "did", "document", "agent", "rank"),
+    ("qid", "did", "document"),
+    {"did": GRADES.words["did"], "agent": ("system", "method")},
+)
+"""The texts of graded passages, and which agents retrieved them."""
 
 
 class WrittenTable(Struct, frozen=True):
@@ -234,15 +236,13 @@ def _added(graded: Graded, onto: Path, level: int) -> Iterator[GradedQuery]:
 def _with_documents(graded: Graded, documents: Path) -> Graded:
     texts: dict[str, dict[str, str]] = {}
     ranked: dict[tuple[str, str], list[tuple[int, int, str]]] = {}
-    for row in read_rows(documents, ("qid", "did", "document"), _TEXTS):
+    for row in PASSAGES.rows(documents):
         query_id, passage = row.identifier("qid"), row.identifier("did")
         if texts.setdefault(query_id, {}).setdefault(passage, row.text("document")) != row.text("document"):
             raise row.error("this passage has another text in an earlier row", passage)
         if agent := row.text("agent"):
             places = ranked.setdefault((query_id, agent), [])
-            rank = row.text("rank") or str(len(places) + 1)
-            if not rank.isdigit():
-                raise row.error("a rank is a whole number", rank)
-            places.append((int(rank), len(places), passage))
+            rank = row.rank(0) if row.text("rank") else len(places) + 1
+            places.append((rank, len(places), passage))
     rankings = {key: tuple(dict.fromkeys(place[2] for place in sorted(passages))) for key, passages in ranked.items()}
     return replace(graded, passages=texts, rankings=rankings)

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct, field
 
@@ -38,8 +38,7 @@ from retrieval_eval.agents.types import Agent, AgentFailure, AgentReply, Meter, 
 from retrieval_eval.data.collections import document_of
 from retrieval_eval.data.column_report import ColumnsRead
 from retrieval_eval.data.rows import Row
-from retrieval_eval.data.tables import read_rows
-from retrieval_eval.data.vocabulary import names_of
+from retrieval_eval.data.table_spec import TableSpec
 
 _TEXT_PROVIDERS = frozenset({"openai", "anthropic", "transformers", "replay"})
 """Providers whose models can write texts."""
@@ -300,6 +299,10 @@ class RecordedAgent(Struct, frozen=True):
         """Does nothing: no resources are open."""
 
 
+RECORDED: Final = TableSpec(("qid", "agent", "answer"), ("qid", "answer"))
+RETRIEVED: Final = TableSpec(("did", "document", "qid", "agent", "rank", "score"), ("qid", "did", "document"))
+
+
 def read_recorded(name: str, spec: AgentSpec, corpus: Mapping[str, Document], identity: str) -> RecordedAgent:
     """Read the recorded answers and documents of a declaration.
 
@@ -310,17 +313,16 @@ def read_recorded(name: str, spec: AgentSpec, corpus: Mapping[str, Document], id
     assert spec.answers is not None  # AgentSpec requires it
     agent = spec.agent or name
     answers: dict[str, str] = {}
-    reading = ColumnsRead({*names_of("qid", "answer", "did", "document"), "agent", "rank", "score", "title"})
-    rows = read_rows(spec.answers, ("qid", "answer"), names_of("qid", "answer"))
-    for row in reading.through(_rows_of_agent(spec.answers, agent, rows)):
+    reading = ColumnsRead({*RECORDED.columns, *RETRIEVED.columns, "title"})
+    for row in reading.through(_rows_of_agent(spec.answers, agent, RECORDED.rows(spec.answers))):
         query_id = row.identifier("qid")
         if query_id in answers:
             raise row.error(f"agent {agent!r} has answered query {query_id!r} further up")
         answers[query_id] = row.text("answer")
     documents: Mapping[str, tuple[RetrievedText, ...]] = {}
     if spec.documents is not None:
-        rows = read_rows(spec.documents, ("qid", "did", "document"), names_of("did", "document", "qid"))
-        documents = _from_rows(reading.through(_rows_of_agent(spec.documents, agent, rows)))
+        rows = _rows_of_agent(spec.documents, agent, RETRIEVED.rows(spec.documents))
+        documents = _from_rows(reading.through(rows))
     elif spec.run is not None:
         documents = _from_run(spec.run, corpus)
     reading.say(f"agent {name}: {len(answers):,} answers, documents of {len(documents):,} queries")

@@ -17,15 +17,9 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, TypeVar
 
-from tenacity import (
-    AsyncRetrying,
-    RetryCallState,
-    retry_if_exception_type,
-    wait_random_exponential,
-)
-
 from judges.errors import JudgeStoppedError, ProviderError, RejectedError, TransientError
 from judges.masking import keep_secret
+from judges.pace import LONGEST_WAIT_S, backoff_s
 from judges.providers.endpoint import Endpoint, HttpAnswer, Target, from_environment, headers_of, with_extras
 from judges.providers.http_answers import error_in_body, finish_of
 from judges.providers.streams import ForeignStreamError, Received
@@ -37,8 +31,6 @@ from retrieval_eval.agents.types import Meter, ReplyOrFailure
 
 Result = TypeVar("Result")
 
-_LONGEST_WAIT_S = 60.0
-_BACKOFF = wait_random_exponential(multiplier=0.5, max=_LONGEST_WAIT_S)
 _LARGE = 2**20
 """Bytes from which parsing a body takes so long that it would distort the latency of other replies."""
 
@@ -204,34 +196,25 @@ class Requests:
         Raises:
             ProviderError: the error of the last attempt; a permanent error is not retried.
         """
-        last_error: TransientError | None = None
-        retrying = AsyncRetrying(
-            retry=retry_if_exception_type(TransientError),
-            stop=lambda state: state.attempt_number >= self._max_attempts or self._halted.is_set(),
-            wait=_wait,
-            sleep=self._sleep,
-            reraise=True,
-        )
-        before_s = meter.latency_s
+        before_s, attempts = meter.latency_s, 0
         async with self._slots:
-            async for attempt in retrying:
-                with attempt:
-                    if self._halted.is_set():
-                        raise last_error or ProviderError("stopped", "not asked: the run was stopped")
-                    received, seconds = await self._network.run(self._timed(body))
-                    meter.latency_s = before_s + seconds
-                    meter.tried_s += seconds
-                    try:
-                        result = await _result(received, read, meter)
-                    except TransientError as error:
-                        last_error = error
+            if self._halted.is_set():
+                raise ProviderError("stopped", "not asked: the run was stopped")
+            while True:
+                received, seconds = await self._network.run(self._timed(body))
+                meter.latency_s = before_s + seconds
+                meter.tried_s += seconds
+                try:
+                    return await _result(received, read, meter)
+                except TransientError as error:
+                    attempts += 1
+                    if attempts >= self._max_attempts:
                         raise
-        return result
-
-    async def _sleep(self, seconds: float) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._halted.wait()
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(backoff_s(attempts, error)):
+                            await self._halted.wait()
+                    if self._halted.is_set():
+                        raise
 
     async def _timed(self, body: Mapping[str, Any]) -> tuple[Received | ProviderError, float]:
         self.endpoint.session()  # loads libraries the first time, which the server's latency must not include
@@ -307,14 +290,7 @@ async def _result(received: Received | ProviderError, read: Callable[[Received],
         return read(received)
     except ProviderError as error:
         meter.count(Usage(), 1, 0.0)
-        if (error.retry_after_s or 0.0) > _LONGEST_WAIT_S:
+        if (error.retry_after_s or 0.0) > LONGEST_WAIT_S:
             message = f"{error} (the server asks to wait {error.retry_after_s:.0f} s)"
             raise ProviderError(error.cause, message) from None
         raise
-
-
-def _wait(state: RetryCallState) -> float:
-    """Seconds before a retry: exponential with full jitter, at least what the server asked for."""
-    error = state.outcome.exception() if state.outcome else None
-    retry_after_s = error.retry_after_s if isinstance(error, ProviderError) else None
-    return max(retry_after_s or 0.0, _BACKOFF(state))

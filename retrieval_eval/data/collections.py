@@ -11,22 +11,31 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from html import unescape
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import urlsplit
+
+from msgspec.structs import replace
 
 from judges.errors import DataError, InputError, MissingExtraError
 from judges.types import Document, Query
-from retrieval_eval.data.column_report import KEPT, ColumnsRead
 from retrieval_eval.data.conversations import earlier_turns, with_messages, with_turns
 from retrieval_eval.data.files import read_lines
-from retrieval_eval.data.rows import Cell, Only, Row, known_format
-from retrieval_eval.data.tables import read_rows
-from retrieval_eval.data.vocabulary import TOPIC_NAMES, Columns, canonical_names, names_of
+from retrieval_eval.data.rows import Cell, Only, Row, Rows, known_format
+from retrieval_eval.data.table_spec import TableSpec
+from retrieval_eval.data.vocabulary import Columns, spellings
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
 
+TOPICS: Final = TableSpec(
+    ("qid", "query", "reference", "messages", "conversation", "turn"),
+    ("qid", "query"),
+    # A title or a text can only be the query's.
+    {"query": ("text", "title", "question", "topic", "query_text", "narrative", *spellings("query"))},
+    kept=True,
+)
+CORPUS: Final = TableSpec(("did", "document"), ("did", "document"), kept=True)
 _IRDS = "irds:"
 
 
@@ -38,15 +47,15 @@ def irds_name(source: Path | str) -> str | None:
 def irds_rows(
     name: str,
     part: Literal["queries", "qrels", "docs"],
-    aliases: Mapping[str, Sequence[str]],
+    spec: TableSpec,
     wanted: Set[str] | None = None,
 ) -> Iterator[Row]:
-    """Stream queries, labels or documents of a data set as rows, with the canonical column names of ``aliases``.
+    """Stream queries, labels or documents of a data set as rows.
 
     Args:
         name: the data set.
         part: what to read.
-        aliases: other spellings of the columns.
+        spec: the columns.
         wanted: document ids to look up in the data set's index; by default all are read.
 
     Raises:
@@ -68,7 +77,7 @@ def irds_rows(
         for number, record in enumerate(
             getattr(dataset, f"{part}_iter")() if documents is None else documents, start=1
         ):
-            names = canonical_names(record._fields, aliases)
+            names = spec.named(record._fields)
             cells = {names[field]: _irds_cell(value) for field, value in record._asdict().items()}
             yield Row(Path(_IRDS + name), number, cells)
     except (OSError, RuntimeError) as error:  # raised by its downloads
@@ -85,7 +94,7 @@ def _irds_cell(value: object) -> Cell:
 def read_topics(source: Path | str) -> dict[str, Query]:
     """Read queries by query_id, in the order of the file.
 
-    A table has ``qid`` and ``query``, or spellings in ``TOPIC_NAMES``. Other files hold TREC topics if they begin with
+    A table has ``qid`` and ``query``, or other spellings. Other files hold TREC topics if they begin with
     ``<``, else lines ``qid<TAB>query``, like a ``.tsv`` without a header. ``irds:NAME`` is a data set of ir_datasets.
     JSONL with one record per run and topic may repeat a query: then columns with equal values in all records are used.
 
@@ -96,7 +105,7 @@ def read_topics(source: Path | str) -> dict[str, Query]:
     """
     topics: dict[str, Query] = {}
     rows: dict[str, Row] = {}
-    reading = ColumnsRead(TOPIC_NAMES, kept=KEPT)
+    reading = TOPICS.report()
     for row in reading.through(topic_rows(source)):
         query_id, text = row.identifier("qid").strip(), row.text("query").strip()
         if not text:
@@ -111,12 +120,12 @@ def read_topics(source: Path | str) -> dict[str, Query]:
     return with_turns(topics, earlier_turns(rows))
 
 
-def topic_rows(source: Path | str, columns: Columns | None = None, *, ids: bool = True) -> Iterator[Row]:
+def topic_rows(source: Path | str | Rows, columns: Columns | None = None, *, ids: bool = True) -> Iterator[Row]:
     """Stream the records with ``qid`` and ``query``, unchanged except for messages; see ``read_topics``.
 
     Args:
-        source: the file or data set.
-        columns: the user's choice of columns, see ``canonical_names``.
+        source: the file, data set, or rows in memory.
+        columns: the user's choice of columns.
         ids: whether a table must have ``qid``.
 
     Raises:
@@ -125,17 +134,20 @@ def topic_rows(source: Path | str, columns: Columns | None = None, *, ids: bool 
     rows = _topic_rows(source, columns, ids=ids)
     first = next(rows, None)
     if first is None:
-        raise DataError(source, "contains no topic")
+        raise DataError(str(source), "contains no topic")
     yield with_messages(first)
     yield from map(with_messages, rows)
 
 
-def _topic_rows(source: Path | str, columns: Columns | None, *, ids: bool) -> Iterator[Row]:
+def _topic_rows(source: Path | str | Rows, columns: Columns | None, *, ids: bool) -> Iterator[Row]:
+    spec = TOPICS if ids else replace(TOPICS, needed=("query",))
+    if isinstance(source, Rows):
+        return spec.rows(source, columns)
     path = Path(source)
     is_text_file = irds_name(source) is None and known_format(path) is None
     if is_text_file and next((line for _, line in read_lines(path) if not line.isspace()), "").lstrip().startswith("<"):
         return _read_markup(path)
-    return _rows(source, "queries", ("qid", "query"), TOPIC_NAMES, chosen=columns, ids=ids)
+    return _rows(source, "queries", spec, columns)
 
 
 def _columns(row: Row) -> dict[str, str]:
@@ -221,13 +233,10 @@ def _topic_row(path: Path, line: int, fields: Mapping[str, str]) -> Row:
     )
 
 
-_DOCUMENT_NAMES = names_of("did", "document")
-
-
 def fetch_documents(sources: Iterable[Path | str], wanted: Set[str]) -> dict[str, Document]:
     """Look up documents by id, streaming the corpora; stops as soon as all are read.
 
-    Corpora are CSV, TSV, JSONL and Parquet, plain or gzip, with an id and a text under a spelling in ``NAMES``; a
+    Corpora are CSV, TSV, JSONL and Parquet, plain or gzip, with an id and a text under a spelling in ``VOCABULARY``; a
     ``.tsv`` without a header and files with other extensions hold ``id<TAB>text``; ``irds:NAME`` is a data set of
     ir_datasets. Every other non-empty column becomes metadata; ``website`` is the host of ``url`` unless the corpus has
     that column.
@@ -242,12 +251,12 @@ def fetch_documents(sources: Iterable[Path | str], wanted: Set[str]) -> dict[str
         MissingExtraError: ir_datasets is not installed, but a source needs it.
     """
     documents: dict[str, Document] = {}
-    reading = ColumnsRead({*_DOCUMENT_NAMES, "title"}, kept=KEPT)
+    reading = CORPUS.report("title")
     for source in sources:
         missing = wanted - documents.keys()
         if not missing:
             break
-        for row in _rows(source, "docs", ("did", "document"), _DOCUMENT_NAMES, wanted=missing):
+        for row in _rows(source, "docs", CORPUS, wanted=missing):
             reading.add(row)
             document = document_of(row)
             if document.doc_id in missing:
@@ -265,9 +274,9 @@ def read_corpus(sources: Iterable[Path | str]) -> Iterator[Document]:
         DataError: as in ``fetch_documents``, for every line.
         MissingExtraError: as in ``fetch_documents``.
     """
-    reading, number = ColumnsRead({*_DOCUMENT_NAMES, "title"}, kept=KEPT), 0
+    reading, number = CORPUS.report("title"), 0
     for source in sources:
-        for row in reading.through(_rows(source, "docs", ("did", "document"), _DOCUMENT_NAMES)):
+        for row in reading.through(_rows(source, "docs", CORPUS)):
             number += 1
             yield document_of(row)
     if number:  # reading a folder of documents is reported elsewhere
@@ -279,7 +288,7 @@ def document_of(row: Row) -> Document:
     metadata = {
         name: text
         for name, cell in row.values.items()
-        if name not in _DOCUMENT_NAMES and cell not in ([], {}) and (text := row.text(name))
+        if name not in CORPUS.columns and cell not in ([], {}) and (text := row.text(name))
     }
     if (host := _host(metadata.get("url", ""))) and "website" not in metadata:
         metadata["website"] = host
@@ -296,34 +305,30 @@ def _host(url: str) -> str:
 def _rows(
     source: Path | str,
     part: Literal["queries", "docs"],
-    columns: tuple[str, str],
-    aliases: Mapping[str, Sequence[str]],
-    *,
+    spec: TableSpec,
+    columns: Columns | None = None,
     wanted: Set[str] | None = None,
-    chosen: Columns | None = None,
-    ids: bool = True,
 ) -> Iterator[Row]:
     """Rows with an id and a text, from a table, lines ``id<TAB>text`` or ir_datasets; only ``wanted`` ids, if given."""
     if (name := irds_name(source)) is not None:
-        return irds_rows(name, part, aliases, wanted)
-    path, id_column = Path(source), columns[0]
+        return irds_rows(name, part, spec, wanted)
+    path, pair = Path(source), spec.columns[:2]
     kind = known_format(path)
-    has_header = kind in {None, "tsv"} and _has_header(path, aliases)
+    has_header = kind in {None, "tsv"} and _has_header(path, spec)
     if kind is None or (kind == "tsv" and not has_header):
-        pairs = islice(_read_pairs(path, columns), int(has_header), None)
-        return pairs if wanted is None else (row for row in pairs if row.values[id_column] in wanted)
-    required = columns if ids else columns[1:]
-    return read_rows(path, required, aliases, None if wanted is None else Only(id_column, wanted), chosen)
+        pairs = islice(_read_pairs(path, pair), int(has_header), None)
+        return pairs if wanted is None else (row for row in pairs if row.values[pair[0]] in wanted)
+    return spec.rows(path, columns, None if wanted is None else Only(pair[0], wanted))
 
 
-def _has_header(path: Path, aliases: Mapping[str, Sequence[str]]) -> bool:
+def _has_header(path: Path, spec: TableSpec) -> bool:
     """Whether the first line of a tab-separated file holds a column name in any spelling."""
-    names = {name for canonical, spellings in aliases.items() for name in (canonical, *spellings)}
+    names = {name for column in spec.columns for name in (column, *spec.spellings(column))}
     first = next((line for _, line in read_lines(path)), "")
     return any(field.strip() in names for field in first.split("\t"))
 
 
-def _read_pairs(path: Path, columns: tuple[str, str]) -> Iterator[Row]:
+def _read_pairs(path: Path, columns: Sequence[str]) -> Iterator[Row]:
     """The lines of a file without a header. Text is used verbatim: quotes have no meaning."""
     for number, line in read_lines(path):
         fields = line.rstrip("\r\n").split("\t")

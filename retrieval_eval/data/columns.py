@@ -11,17 +11,19 @@ from array import array
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from judges.errors import DataError
 from retrieval_eval.data.files import is_gzip, open_binary
-from retrieval_eval.data.rows import Cell, Row, cell_text, table_format, unstorable
+from retrieval_eval.data.rows import Cell, Row, Rows, cell_text, table_format, unstorable
 from retrieval_eval.data.tables import cells, csv_delimiter, csv_header, csv_records, open_parquet, plain, read_rows
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
 _BLOCK = 1 << 20
@@ -73,38 +75,81 @@ class TextTable(NamedTuple):
     Attributes:
         columns: by name, in the order of the file; ``""`` is an empty cell.
         places: indices of the rows in the file, from 0 and ascending, shape (rows,).
-        line: line number of the first row; in Parquet its row number.
+        line: line number of the first row, in JSON.
     """
 
     columns: Mapping[str, Texts]
     places: NDArray[np.int64]
-    line: int
+    line: int | None
 
 
-def read_text_columns(path: Path | str) -> list[TextTable]:
-    """Read the cells of a table as texts: one table, or for JSONL one per distinct set of keys.
+class Frame(Struct, frozen=True, eq=False):
+    """A data frame as columns of texts; errors refer to it by ``name``."""
+
+    name: str
+    columns: Mapping[str, Texts]
+
+    @staticmethod
+    def of(name: str, frame: pd.DataFrame) -> Frame:
+        """Read a data frame.
+
+        Raises:
+            DataError: a column has no name, or cells that no table can hold.
+        """
+        import pyarrow as pa
+
+        if not all(isinstance(column, str) for column in frame):
+            raise DataError(name, "the columns have no names; name them")
+        if not frame.columns.is_unique:
+            raise DataError(name, "two columns have one name; rename one")
+        try:
+            alike = frame.assign(**{column: _alike(frame[column]) for column in frame.columns})
+            table = pa.Table.from_pandas(alike, preserve_index=False)
+        except (pa.ArrowException, ValueError, TypeError) as error:
+            raise DataError(name, f"cannot be read as a table: {str(error).splitlines()[0]}") from error
+        return Frame(name, _columns_of_arrow(Path(name), table))
+
+    def __str__(self) -> str:
+        return self.name
+
+
+TextSource: TypeAlias = Path | str | Rows | Frame
+
+
+def _alike(column: pd.Series[Any]) -> pd.Series[Any]:
+    """A column of mixed types as text, and whole floats as integers: pandas turns integers with gaps into floats."""
+    if column.dtype.kind == "f" and (column.dropna() % 1 == 0).all():
+        return column.astype("Int64")
+    several = column.dtype == object and len(set(map(type, column.dropna()))) > 1
+    return column.map(str, na_action="ignore") if several else column
+
+
+def read_text_columns(source: TextSource) -> list[TextTable]:
+    """Read the cells of a table as texts: one table, or for JSON and dictionaries one per distinct set of keys.
 
     Raises:
         DataError: see ``read_rows``.
     """
-    path = Path(path)
-    kind = table_format(path)
-    columns: dict[str, Texts] | None = None
-    if kind == "parquet":
-        columns = _parquet_columns(path)
-    elif kind in {"csv", "tsv"}:
-        columns = _delimited_columns(path)
-    if columns is None:
-        return _tables_of_rows(read_rows(path))
+    columns: Mapping[str, Texts] | None = None
+    if isinstance(source, Frame):
+        columns = source.columns
+    elif isinstance(source, Rows) or (kind := table_format(source)) in {"json", "jsonl"}:
+        return _tables_of_rows(read_rows(source))
+    else:
+        columns = _parquet_columns(Path(source)) if kind == "parquet" else _delimited_columns(Path(source))
+        if columns is None:
+            return [table._replace(line=None) for table in _tables_of_rows(read_rows(source))]
     size = next(iter(columns.values())).codes.size if columns else 0
     if not size:
-        raise DataError(path, "the table has no rows; add at least one")
-    return [TextTable(columns, np.arange(size), 1)]
+        raise DataError(str(source), "the table has no rows; add at least one")
+    return [TextTable(columns, np.arange(size), None)]
 
 
-def row_at(path: Path | str, place: int) -> Row:
-    """One row of a table by its index from 0, to report what is wrong with it."""
-    return next(itertools.islice(read_rows(path), place, None))
+def row_at(source: TextSource, place: int) -> Row:
+    """One row of a table by its index from 0, to report what is wrong with it; of a frame, without its cells."""
+    if isinstance(source, Frame):
+        return Row(Path(source.name), place + 1, {})
+    return next(itertools.islice(read_rows(source), place, None))
 
 
 def _delimited_columns(path: Path) -> dict[str, Texts] | None:
@@ -159,8 +204,11 @@ def _has_blank_row(columns: Iterable[Texts]) -> bool:
 
 def _parquet_columns(path: Path) -> dict[str, Texts]:
     with open_parquet(path) as file:
-        table = file.read()
-        columns = {name: _texts(path, column) for name, column in zip(table.column_names, table.columns, strict=True)}
+        return _columns_of_arrow(path, file.read())
+
+
+def _columns_of_arrow(path: Path, table: pa.Table) -> dict[str, Texts]:
+    columns = {name: _texts(path, column) for name, column in zip(table.column_names, table.columns, strict=True)}
     faults = [
         (int((column.codes == code).argmax()), problem)
         for column in columns.values()

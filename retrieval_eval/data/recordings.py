@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from judges.providers.replay import VERDICT_WORDS
 from retrieval_eval.data.rows import Row, known_format
-from retrieval_eval.data.tables import read_rows
+from retrieval_eval.data.table_spec import TableSpec
 from retrieval_eval.data.trec import QRELS_FIELDS, read_trec_lines
-from retrieval_eval.data.vocabulary import NAMES, names_of
+from retrieval_eval.data.vocabulary import SHOWN_SWAPPED
 
-_ALIASES = {
-    **names_of("qid", "did"),
-    # Without 'model' and 'baseline': here 'model' is the judge, and 'baseline' is ambiguous.
-    **{f"agent_{side}": [f"{name}_{side}" for name in NAMES["agent"]] for side in "ab"},
-}
-_SHOWN_SWAPPED = {"": False, "ab": False, "1": False, "first": False, "ba": True, "2": True, "second": True}
+RECORDINGS: Final = TableSpec(("qid", "did", "agent_a", "agent_b", "model", "agent", "verdict", "order"))
+"""``model`` is the judge. A label or grade has the name that the judge's reply gives it."""
 
 
 def read_recordings(path: Path) -> Iterator[Row]:
@@ -33,16 +30,16 @@ def read_recordings(path: Path) -> Iterator[Row]:
 
 def _rows(path: Path) -> Iterator[Row]:
     if known_format(path) is not None:
-        return read_rows(path, aliases=_ALIASES)
+        return RECORDINGS.rows(path)
     lines = read_trec_lines(path, QRELS_FIELDS)
     return (Row(path, number, {"qid": query, "did": doc, "label": label}) for number, (query, _, doc, label) in lines)
 
 
 def _as_shown(row: Row) -> Row:
-    order = row.text("order").casefold()
-    if order not in _SHOWN_SWAPPED:
-        raise row.error("'order' must be ab, ba or empty", order)
-    if not _SHOWN_SWAPPED[order] or "agent_a" not in row.values or "agent_b" not in row.values:
+    order = row.text("order").strip().casefold()
+    if order and order not in SHOWN_SWAPPED:
+        raise row.error(f"{row.theirs('order')!r} must be one of {', '.join(SHOWN_SWAPPED)}", order)
+    if not SHOWN_SWAPPED.get(order) or "agent_a" not in row.values or "agent_b" not in row.values:
         return row
     swapped = {"agent_a": row.values["agent_b"], "agent_b": row.values["agent_a"], "order": "ab"}
     if (verdict := VERDICT_WORDS.get(row.text("verdict").strip().casefold())) is not None:

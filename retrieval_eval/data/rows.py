@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -68,11 +69,11 @@ class Row(Struct, frozen=True):
         """
         name, cell = self.text(column), self.values.get(column)
         if isinstance(cell, list | dict):
-            raise self.error(f"{column!r} must be a name, and no list or object", name)
+            raise self.error(f"{self.theirs(column)!r} must be a name, and no list or object", name)
         if isinstance(cell, float) and cell.is_integer() and column in {"qid", "did"}:
             name = str(int(cell))  # pandas makes floats of whole numbers where one is missing
         if (problem := name_problem(name)) is not None:
-            raise self.error(f"{column!r} {problem}", None if problem == EMPTY else name)
+            raise self.error(f"{self.theirs(column)!r} {problem}", None if problem == EMPTY else name)
         return name
 
     def listed(self, column: str) -> list[Any] | None:
@@ -92,6 +93,24 @@ class Row(Struct, frozen=True):
             raise self.error(f"{column!r}: {problem}", cell[:_MOST_SHOWN].strip())
         return entries
 
+    def number(self, column: str) -> float | None:
+        """The finite number in a cell; ``None`` if the cell is empty.
+
+        Raises:
+            DataError: the cell is no such number.
+        """
+        text = self.text(column).strip()
+        if text and finite(text) is None:
+            raise self.error(f"{self.theirs(column)!r} must be a number", text)
+        return finite(text)
+
+    def rank(self, lowest: int = 1) -> int:
+        """The whole number in the column ``rank``; raises ``DataError`` if it is none, or below the lowest."""
+        number = self.number("rank")
+        if number is None or number < lowest or number != int(number):
+            raise self.error(f"{self.theirs('rank')!r} must be a whole number from {lowest}", self.text("rank"))
+        return int(number)
+
     @property
     def place(self) -> str:
         """File and line (or row) of this record, for messages about another one."""
@@ -106,6 +125,25 @@ class Row(Struct, frozen=True):
         if self._counts_rows:
             return DataError(self.path, f"row {self.line}: {problem}", value=value)
         return DataError(self.path, problem, line=self.line, value=value)
+
+
+class Rows(Struct, frozen=True):
+    """A table in memory; errors refer to it by ``name``."""
+
+    name: str
+    records: Sequence[Mapping[str, Any]]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def finite(text: str) -> float | None:
+    """The number in a text; ``None`` if it is not a finite number."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and text.isascii() and "_" not in text else None
 
 
 def name_problem(text: str) -> str | None:

@@ -18,18 +18,21 @@ import io
 import itertools
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
-
-from msgspec import Struct
+from typing import Any, BinaryIO, TypeAlias
 
 from judges.errors import DataError
 from retrieval_eval.data.files import LONGEST_LINE, is_gzip, most_unpacked, open_binary, open_replacing, read_lines
 from retrieval_eval.data.json_records import json_records, why_not_json
-from retrieval_eval.data.rows import Cell, LineFilter, Only, Row, cell_text, table_format, unstorable
-from retrieval_eval.data.vocabulary import Columns, Spellings, canonical_names, clash, lacks, missing_column
+from retrieval_eval.data.rows import Cell, LineFilter, Only, Row, Rows, cell_text, table_format, unstorable
+
+Naming: TypeAlias = Callable[[int | None, Sequence[str], Mapping[str, Any] | None], dict[str, str]]
+"""Our name for each column, ``""`` to ignore it; takes the line, the columns, and the row in JSON, where rows differ.
+
+In Parquet, in place of the row stand the columns of objects.
+"""
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _DELIMITERS_OF_CSV = (",", ";", "\t")
@@ -46,66 +49,48 @@ _PART_ROWS = 10_000
 
 
 def read_rows(
-    path: Path | str,
-    required: Sequence[str] = (),
-    aliases: Spellings | None = None,
-    only: Only | None = None,
-    columns: Columns | None = None,
-    *,
-    empty: bool = False,
+    source: Path | str | Rows, naming: Naming | None = None, only: Only | None = None, *, empty: bool = False
 ) -> Iterator[Row]:
     """Stream the rows of a table; JSON (other than JSONL) is loaded into memory.
 
     Args:
-        path: the file.
-        required: columns that must exist, by their canonical names.
-        aliases: other accepted spellings of canonical names, best first; used if the canonical name itself is absent.
+        source: the file, or rows in memory.
+        naming: renames the columns; by default they keep their names.
         only: which rows to yield; all by default. Other rows are not fully checked: a line of JSON only has to end like
             a record.
-        columns: the user's choice of columns, see ``canonical_names``.
         empty: whether a table without rows is accepted.
 
     Raises:
-        DataError: the file is missing, unreadable, empty, damaged or malformed, lacks a column, or has no row. Raised
-            while iterating, except for an unknown extension.
+        DataError: the file is missing, unreadable, empty, damaged or malformed, or has no row. Raised while iterating,
+            except for an unknown extension.
     """
-    path = Path(path)
-    kind = table_format(path)
-    naming = _Naming(path, required, aliases or {}, columns, per_record=kind in {"json", "jsonl"})
-    if kind == "parquet":
-        rows = _read_parquet(path, naming, only)
-    elif kind == "jsonl":
-        rows = _read_jsonl(path, naming, only)
-    elif kind == "json":
-        rows = _read_json(path, naming, only)
-    else:
-        rows = _read_delimited(path, naming, only)
+    if isinstance(source, Rows):
+        return memory_rows(source)
+    path, readers = Path(source), {"parquet": _read_parquet, "jsonl": _read_jsonl, "json": _read_json}
+    rows = readers.get(table_format(path), _read_delimited)(path, naming or _unnamed, only)
     return rows if empty or only is not None else _at_least_one(path, rows)
 
 
-class _Naming(Struct, frozen=True):
-    """How to rename the columns of a table to canonical names, and which columns are required."""
+def _unnamed(_line: int | None, header: Sequence[str], _cells: Mapping[str, Any] | None) -> dict[str, str]:
+    return {name: name if name.strip() else "" for name in header}
 
-    path: Path
-    required: Sequence[str]
-    aliases: Spellings
-    columns: Columns | None
-    per_record: bool = False
-    """Whether columns may differ between records, as in JSON; then a record with an ``error`` may lack ``answer``."""
 
-    def of(self, line: int | None, spellings: Sequence[str], objects: Collection[str] = ()) -> dict[str, str]:
-        """The canonical name of each column, see ``canonical_names``; ``DataError`` if a required one is missing."""
-        names = canonical_names(spellings, self.aliases, self.columns, objects)
-        canonical = {*self.required, *self.aliases}
-        if (problem := clash(names, canonical, self.aliases, self.columns, objects)) is not None:
-            raise DataError(self.path, problem, line=line)
-        present = set(names.values())
-        for column in self.required:
-            if lacks(column, present) and not (self.per_record and column == "answer" and "error" in present):
-                mapped = self.columns is not None
-                also = self.aliases.get(column, ())
-                raise missing_column(self.path, column, spellings, line, also=also, mapped=mapped)
-        return names
+def memory_rows(source: Rows) -> Iterator[Row]:
+    """The rows of a table in memory, numbered from 1.
+
+    Raises:
+        DataError: there is no row, two columns have one name, or a text cannot be stored.
+    """
+    if not source.records:
+        raise DataError(source.name, "the table has no rows; add at least one")
+    for number, record in enumerate(source.records, start=1):
+        values = {str(name): of_python(cell) for name, cell in record.items()}
+        row = Row(Path(source.name), number, values)
+        if len(values) < len(record):
+            raise row.error("two columns have one name; rename one", _repeated(map(str, record))[0])
+        if (problem := unstorable(values)) is not None:
+            raise row.error(problem)
+        yield row
 
 
 def read_columns(path: Path | str) -> list[str]:
@@ -163,13 +148,13 @@ def _at_least_one(path: Path, rows: Iterator[Row]) -> Iterator[Row]:
     yield from rows
 
 
-def _read_delimited(path: Path, naming: _Naming, only: Only | None) -> Iterator[Row]:
+def _read_delimited(path: Path, naming: Naming, only: Only | None) -> Iterator[Row]:
     header: list[str] = []
     delimiter = csv_delimiter(path)
     for start, fields in csv_records(path, delimiter):
         if not header:
             spellings = _header(path, start, fields)
-            renamed = naming.of(start, spellings)
+            renamed = naming(start, spellings, None)
             canonical = {name: canonical_name for name, canonical_name in renamed.items() if name}
             header = [renamed[name] for name in spellings]
             filter_index = header.index(only.column) if only is not None else 0
@@ -260,7 +245,7 @@ def csv_records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
             yield start, fields
 
 
-def _read_jsonl(path: Path, naming: _Naming, only: Only | None) -> Iterator[Row]:
+def _read_jsonl(path: Path, naming: Naming, only: Only | None) -> Iterator[Row]:
     lines = LineFilter(only) if only is not None else None
     records = _Records(path, naming, only, lines)
     for number, line in read_lines(path):
@@ -283,7 +268,7 @@ def _read_jsonl(path: Path, naming: _Naming, only: Only | None) -> Iterator[Row]
 class _Records:
     """Turns JSON objects into rows."""
 
-    def __init__(self, path: Path, naming: _Naming, only: Only | None, lines: LineFilter | None = None) -> None:
+    def __init__(self, path: Path, naming: Naming, only: Only | None, lines: LineFilter | None = None) -> None:
         self._path, self._naming, self._only, self._lines = path, naming, only, lines
         self._renamings: dict[tuple[str, ...], dict[str, str]] = {}  # most records have the same keys
 
@@ -298,8 +283,7 @@ class _Records:
         keys = tuple(record)
         only, renamings = self._only, self._renamings
         if keys not in renamings:
-            objects = {key for key, value in record.items() if isinstance(value, dict)}
-            renamings[keys] = self._naming.of(number, keys, objects)
+            renamings[keys] = self._naming(number, keys, record)
             if self._lines is not None and only is not None:
                 keys_of_filter = {name for names in renamings.values() for name in names if names[name] == only.column}
                 self._lines.learn(keys_of_filter)
@@ -309,7 +293,7 @@ class _Records:
         return row if only is None or row.text(only.column) in only.values else None
 
 
-def _read_json(path: Path, naming: _Naming, only: Only | None) -> Iterator[Row]:
+def _read_json(path: Path, naming: Naming, only: Only | None) -> Iterator[Row]:
     records = _Records(path, naming, only)
     for number, record in json_records(path, _DECODER):
         if not isinstance(record, dict):
@@ -323,13 +307,13 @@ def _read_json(path: Path, naming: _Naming, only: Only | None) -> Iterator[Row]:
             yield row
 
 
-def _read_parquet(path: Path, naming: _Naming, only: Only | None) -> Iterator[Row]:
+def _read_parquet(path: Path, naming: Naming, only: Only | None) -> Iterator[Row]:
     import pyarrow as pa
 
     before = 0
     with open_parquet(path) as table:
-        objects = {field.name for field in table.schema_arrow if pa.types.is_struct(field.type)}
-        renamed = naming.of(None, table.schema_arrow.names, objects)
+        objects: dict[str, Any] = {field.name: {} for field in table.schema_arrow if pa.types.is_struct(field.type)}
+        renamed = naming(None, table.schema_arrow.names, objects)
         for batch in table.iter_batches(batch_size=4096):
             indices = _wanted_places(path, batch, renamed, only)
             selected = batch.take(pa.array(indices, pa.int64()))
@@ -448,6 +432,18 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_refu
 def _repeated(names: Iterable[str]) -> list[str]:
     seen: set[str] = set()
     return [name for name in names if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
+
+
+def of_python(value: Any) -> Cell:
+    """A cell of a data frame or dictionary as a JSON value; missing values of pandas are ``None``."""
+    if hasattr(value, "tolist"):  # numpy arrays and numbers
+        listed: Cell = value.tolist()
+        return listed
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, tuple):
+        return list(value)
+    return None if (cell := plain(value)) in ("<NA>", "NaT") and not isinstance(value, str) else cell
 
 
 def plain(value: Any) -> Cell:

@@ -7,25 +7,32 @@ figures are reported, as an error or as a note on the result.
 from __future__ import annotations
 
 import json
-import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from judges.errors import DataError
 from judges.types import Answer
 from retrieval_eval.data.collections import irds_name, irds_rows
 from retrieval_eval.data.column_report import ColumnsRead, say_count
 from retrieval_eval.data.files import file_stem, open_replacing, read_lines
-from retrieval_eval.data.rows import Row, cell_text, known_format, table_format
+from retrieval_eval.data.rows import Row, cell_text, finite, known_format, table_format
+from retrieval_eval.data.table_spec import TableSpec
 from retrieval_eval.data.tables import read_columns, read_rows
-from retrieval_eval.data.vocabulary import QRELS_NAMES, RUN_NAMES, canonical_names
 
+QRELS: Final = TableSpec(
+    ("qid", "did", "label"), ("qid", "did", "label"), {"label": ("relevance", "rel", "grade", "score")}
+)
+"""BEIR writes ``query-id``, ``corpus-id`` and ``score``."""
+RUNS: Final = TableSpec(
+    ("qid", "did", "score", "rank", "agent"), ("qid", "did", "score"), {"agent": ("tag", "run", "run_tag")}
+)
 QRELS_FIELDS = ("query", "0", "document", "label")
 RUN_FIELDS = ("query", "Q0", "document", "rank", "score", "tag")
 RANKED_FIELDS = ("query", "document", "rank")
@@ -161,14 +168,12 @@ def run_fields(path: Path, faults: Faults) -> Iterator[tuple[int, tuple[str, str
             yield line, (query_id, doc_id, rank, f"-{rank}", "")
         return
     if _is_table(path, RUN_FIELDS):
-        names = canonical_names(read_columns(path), RUN_NAMES).values()
-        score_column = "rank" if "rank" in names and "score" not in names else "score"
-        reading = ColumnsRead({*RUN_NAMES, "rank"})
-        for row, (query_id, doc_id) in _named_rows(
-            read_rows(path, ("qid", "did", score_column), RUN_NAMES), faults, reading
-        ):
-            score = row.text("score") if score_column == "score" else f"-{row.text('rank').strip()}"
-            yield row.line, (query_id, doc_id, row.text("rank"), score, row.text("tag"))
+        names = RUNS.named(read_columns(path)).values()
+        by_rank = "rank" in names and "score" not in names
+        reading, spec = RUNS.report(), replace(RUNS, needed=("qid", "did", "rank")) if by_rank else RUNS
+        for row, (query_id, doc_id) in _named_rows(spec.rows(path), faults, reading):
+            score = f"-{row.text('rank').strip()}" if by_rank else row.text("score")
+            yield row.line, (query_id, doc_id, row.text("rank"), score, row.text("agent"))
         reading.say()
         return
     for line, (query_id, _, doc_id, rank, score, tag) in read_trec_lines(path, RUN_FIELDS, faults.take):
@@ -179,9 +184,8 @@ def qrels_fields(path: Path, faults: Faults) -> Iterator[tuple[int, tuple[str, s
     """Yields line number and (query_id, doc_id, label)."""
     dataset = irds_name(path)
     if dataset is not None or _is_table(path, QRELS_FIELDS):
-        required = ("qid", "did", "label")
-        rows = read_rows(path, required, QRELS_NAMES) if dataset is None else irds_rows(dataset, "qrels", QRELS_NAMES)
-        reading = ColumnsRead(QRELS_NAMES)
+        rows = QRELS.rows(path) if dataset is None else irds_rows(dataset, "qrels", QRELS)
+        reading = QRELS.report()
         for row, (query_id, doc_id) in _named_rows(rows, faults, reading):
             yield row.line, (query_id, doc_id, row.text("label"))
         reading.say()
@@ -224,15 +228,6 @@ def _is_ranked(path: Path) -> bool:
 def _first(path: Path, number: int) -> list[str]:
     """The fields of the first line that is not blank."""
     return _fields(next((line for _, line in read_lines(path) if not line.isspace()), ""), number)
-
-
-def finite(text: str) -> float | None:
-    """The number in a field of a TREC file; ``None`` if the text is not a finite number."""
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) and text.isascii() and "_" not in text else None
 
 
 _WHOLE = re.compile(r"([+-]?[0-9]{1,9})(?:\.0{1,9})?")
@@ -358,12 +353,15 @@ def trec_answer_rows(path: Path | str) -> Iterator[tuple[Row, Answer]]:
     """
     if table_format(path) not in _OBJECT_FORMATS:
         raise DataError(path, "answers of the TREC RAG track are JSON lines: the name must end in .jsonl")
-    for row in read_rows(path, ("references", "answer")):
+    for row in TRACK_ANSWERS.rows(path):
         yield row, _trec_answer(row)
 
 
 _OBJECT_FORMATS = frozenset({"jsonl", "json", "parquet"})
 """Formats whose cells can hold lists of objects."""
+
+
+TRACK_ANSWERS: Final = TableSpec(needed=("references", "answer"))
 
 
 def is_trec_answers(path: Path | str) -> bool:

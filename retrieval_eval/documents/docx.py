@@ -13,76 +13,6 @@ from typing import Any, TypeAlias
 
 from retrieval_eval.documents.types import Extract, Limits, TextBlock, UnreadableError, amounts, titled_parts
 
-_SYMBOL_FONT = {
-    0x20: " !∀#∃%&∋()∗+,−./0123456789:;<=>?≅ΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖ[∴]⊥_",  # noqa: RUF001
-    0x61: "αβχδεφγηιϕκλμνοπθρστυϖωξψζ{|}∼",  # noqa: RUF001
-    0xA1: "ϒ′≤⁄∞ƒ♣♦♥♠↔←↑→↓°±″≥×∝∂•÷≠≡≈…",  # noqa: RUF001
-    0xBF: "↵ℵℑℜ℘⊗⊕∅∩∪⊃⊇⊄⊂⊆∈∉∠∇®©™∏√⋅¬∧∨⇔⇐⇑⇒⇓◊〈®©™∑",  # noqa: RUF001
-    0xF1: "〉∫",
-}
-"""Characters of the font Symbol, by the code of the first one in each row (Adobe's encoding, with Unicode's Greek)."""
-_WINGDINGS = dict(
-    zip(b"\x4a\x6c\x6e\x6f\x71\xa7\xa8\xd8\xdf\xe0\xe8\xf0\xfb\xfc\xfd\xfe", "☺●■□❑▪◻➢←→➔⇨✗✓☒☑", strict=True)
-)
-"""Characters of the font Wingdings that have a meaning: check marks, boxes and arrows."""
-_PRIVATE = range(0xF000, 0xF100)
-"""Private code points where Word puts the characters of symbol fonts."""
-_FORMS = {
-    "f": "{num}/{den}",
-    "sSup": "{e}^{sup}",
-    "sSub": "{e}_{sub}",
-    "sSubSup": "{e}_{sub}^{sup}",
-    "rad": "{deg}√{e}",
-}
-
-
-def symbol(font: str, code: str) -> str | None:
-    """The character of a ``w:sym`` element; ``None`` if only its font defines what it looks like."""
-    try:
-        number = int(code, 16)
-    except ValueError:
-        return None
-    if font in ("Symbol", "Wingdings"):
-        number &= 0xFF
-        if font == "Wingdings":
-            return _WINGDINGS.get(number)
-        return next((row[number - at] for at, row in _SYMBOL_FONT.items() if at <= number < at + len(row)), None)
-    return None if number in _PRIVATE or not chr(number).isprintable() else chr(number)
-
-
-def formula(element: Any) -> str:
-    """An Office Math formula on one line: ``/`` for fractions, ``^`` and ``_`` for superscripts and subscripts."""
-    children = [
-        (child.tag.rpartition("}")[2], formula(child))
-        for child in element
-        if isinstance(child.tag, str) and not child.tag.endswith(("Pr", "}del", "}moveFrom"))
-    ]
-    bracketed = {child_name: _in_brackets(text) for child_name, text in children}
-    name = element.tag.rpartition("}")[2]
-    if name == "t":
-        return element.text or ""
-    if name == "d":
-        return f"({', '.join(text for _, text in children)})"
-    if name == "nary":
-        low, high = (
-            f"{mark}{bracketed[part]}" if bracketed.get(part) else "" for mark, part in (("_", "sub"), ("^", "sup"))
-        )
-        return f"{_sign(element)}{low}{high} {dict(children).get('e', '')}"
-    if name in _FORMS:
-        return _FORMS[name].format_map({"num": "", "den": "", "e": "", "sub": "", "sup": "", "deg": ""} | bracketed)
-    return "".join(text for _, text in children)
-
-
-def _in_brackets(text: str) -> str:
-    return text if len(text) < 2 or text.isalnum() else f"({text})"
-
-
-def _sign(element: Any) -> str:
-    """The sign of a sum, product or integral; Word omits the integral's."""
-    chosen = next((child for child in element.iter() if str(child.tag).endswith("}chr")), None)
-    return "∫" if chosen is None else next(iter(chosen.attrib.values()), "")
-
-
 Element: TypeAlias = Any
 """An lxml element; lxml has no type hints."""
 
@@ -91,9 +21,7 @@ _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 
 _PARAGRAPH, _TABLE, _ROW, _CELL, _TEXT = f"{W}p", f"{W}tbl", f"{W}tr", f"{W}tc", f"{W}t"
-_SYMBOL = f"{W}sym"
-_FORMULA = "{http://schemas.openxmlformats.org/officeDocument/2006/math}oMath"
-_BLOCKS = frozenset({_PARAGRAPH, _TABLE, _ROW, _CELL, f"{W}r", f"{W}hyperlink", _FORMULA})
+_BLOCKS = frozenset({_PARAGRAPH, _TABLE, _ROW, _CELL, f"{W}r", f"{W}hyperlink"})
 _ALTERNATIVES = f"{_MC}AlternateContent"
 _TEXT_BOX, _SHAPE_TEXT, _WORD_ART = f"{W}txbxContent", f"{_A}p", "{urn:schemas-microsoft-com:vml}textpath"
 _SIGNS = {f"{W}tab": "\t", f"{W}ptab": "\t", f"{W}br": "\n", f"{W}cr": "\n", f"{W}noBreakHyphen": "-"}
@@ -102,6 +30,8 @@ _NO_TEXT = frozenset(W + name for name in ("del", "moveFrom", "pPr", "rPr", "sdt
 """Elements without text to read: deleted or moved text, properties, field codes."""
 _NOT_READ = {
     f"{W}object": "embedded object",
+    f"{W}sym": "symbol",
+    "{http://schemas.openxmlformats.org/officeDocument/2006/math}oMath": "formula",
     f"{W}altChunk": "imported file",
     f"{W}subDoc": "subdocument",
     f"{W}control": "form control",
@@ -223,12 +153,6 @@ class WordText:
         tag = element.tag
         if tag == _TEXT:  # a comment or an entity may divide its text
             return "".join([element.text or "", *(inner.tail or "" for inner in element)])
-        if tag == _SYMBOL:
-            sign = symbol(element.get(f"{W}font", ""), element.get(f"{W}char", ""))
-            self.not_read["symbol"] += sign is None
-            return sign or ""
-        if tag == _FORMULA:
-            return f" {formula(element)} "
         if tag == f"{W}rt":  # pronunciation of the word before it (ruby text)
             return f" ({self._joined(element, beside)}) "
         return _SIGNS.get(tag)

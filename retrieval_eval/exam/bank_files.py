@@ -13,17 +13,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import yaml
 from msgspec.structs import replace
 
 from judges.errors import DataError
 from judges.sections import UniqueKeys
-from retrieval_eval.data.column_report import KEPT, ColumnsRead
 from retrieval_eval.data.files import open_replacing, read_lines, write_json_lines
 from retrieval_eval.data.rows import Cell, Row, cell_text, table_format
+from retrieval_eval.data.table_spec import TableSpec
 from retrieval_eval.data.tables import read_rows, write_rows
+from retrieval_eval.data.vocabulary import spellings
 from retrieval_eval.exam.items import (
     FALSE_WORDS,
     ITEM_TYPES,
@@ -39,16 +40,11 @@ from retrieval_eval.exam.items import (
 
 Queries: TypeAlias = dict[tuple[str, str | None], QueryInfo]
 
-ALIASES: Mapping[str, tuple[str, ...]] = {
-    "qid": ("query_id", "topic_id"),
-    "query": ("query_text",),
-    "facet": ("facet_id",),
-    "item": ("item_id", "question_id", "nugget_id"),
-    "question": ("question_text",),
-    "nugget": ("nugget_text",),
-    "answers": ("gold_answers", "answer", "gold", "gold_answer"),
-}
-"""Other names of the columns; the second of several is the workbench's."""
+BANK: Final = TableSpec(
+    ("item", "question", "nugget", "answers", "facet", "qid", "query"),
+    words={"answers": ("gold_answers", "answer", *spellings("reference"))},
+    kept=True,
+)
 COLUMNS = (
     *("qid", "query", "facet", "item", "type", "text", "kind", "answers", "choices"),
     *("weight", "secret", "retired", "replaces", "metadata"),
@@ -73,7 +69,7 @@ def read_bank(path: Path | str) -> Bank:
     path = Path(path)
     items: dict[str, Item] = {}
     queries: Queries = {}
-    reading = ColumnsRead(_OF_ITEM | _OF_QUERY, kept=KEPT)
+    reading = BANK.report(*_OF_ITEM, *_OF_QUERY)
     for record in _yaml_rows(path) if _is_yaml(path) else read_rows(path):
         row = _canonical(record, record.values)
         reading.add(row)
@@ -171,10 +167,8 @@ def _yaml_rows(path: Path) -> Iterator[Row]:
 
 
 def _canonical(row: Row, values: Mapping[str, Any]) -> Row:
-    """The row with its values by canonical column names."""
-    names = {alias: name for name, spellings in ALIASES.items() for alias in spellings if name not in values}
-    canonical = {key: names.get(key, key) for key in values}
-    return replace(row, values={canonical[key]: value for key, value in values.items()}, called=canonical)
+    """The row with its values by our column names."""
+    return next(BANK.renamed([replace(row, values=values)]))
 
 
 def _text(row: Row, name: str) -> str:
@@ -214,7 +208,7 @@ def _item(row: Row, query_id: str, facet: str | None) -> Item:
     item_type, text = _type_and_text(row)
     choices = _choices(row)
     answers = _listed(row, "answers")
-    kind = _kind(row, item_type, choices, answers)
+    kind, weight = _kind(row, item_type, choices, answers), row.number("weight")
     try:
         item = Item(
             query_id=query_id,
@@ -225,7 +219,7 @@ def _item(row: Row, query_id: str, facet: str | None) -> Item:
             answers=tuple(dict.fromkeys(_fitting(kind, answer, choices) for answer in answers)),
             kind=kind,
             choices=choices,
-            weight=_weight(row),
+            weight=1.0 if weight is None else weight,
             secret=_flag(row, "secret"),
             retired=_flag(row, "retired"),
             replaces=_text(row, "replaces") or None,
@@ -304,14 +298,6 @@ def _mapping(row: Row, name: str) -> Mapping[str, Any]:
     if not isinstance(mapping, Mapping):
         raise row.error(f"{name!r} is not a JSON object", cell_text(value))
     return mapping
-
-
-def _weight(row: Row) -> float:
-    text = _text(row, "weight")
-    try:
-        return float(text) if text else 1.0
-    except ValueError as error:
-        raise row.error("the weight is not a number", text) from error
 
 
 def _flag(row: Row, name: str) -> bool:

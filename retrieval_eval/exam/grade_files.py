@@ -11,16 +11,17 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
 from judges.errors import DataError
-from retrieval_eval.data.column_report import ColumnsRead, say_count
+from retrieval_eval.data.column_report import say_count
 from retrieval_eval.data.files import open_replacing, read_lines
 from retrieval_eval.data.rows import Row
-from retrieval_eval.data.tables import read_rows, write_rows
-from retrieval_eval.data.vocabulary import GRADE_NAMES
+from retrieval_eval.data.table_spec import TableSpec
+from retrieval_eval.data.tables import write_rows
+from retrieval_eval.data.vocabulary import spellings
 from retrieval_eval.exam.grades import HIGHEST_GRADE, Grade, Graded, Grader
 
 _SPACE = re.compile(r"\s*")
@@ -345,6 +346,11 @@ def _whole(query: GradedQuery, value: Any) -> int:
 
 
 GRADE_COLUMNS = ("qid", "did", "item", "grade", "answer", "llm", "prompt")
+GRADES: Final = TableSpec(
+    ("item", "qid", "did", "grade", "llm", "prompt", "answer"),
+    ("qid", "did", "item", "grade"),
+    {"did": (*spellings("did"), "passage")},
+)
 
 
 def read_graded(path: Path | str) -> Graded:
@@ -386,8 +392,8 @@ def _read_table(path: Path) -> Graded:
     grades: dict[Grader, list[Grade]] = {}
     rated: set[Grader] = set()
     seen: dict[tuple[str, ...], int] = {}
-    reading = ColumnsRead({*GRADE_NAMES, "answer"})
-    for row in reading.through(read_rows(path, ("qid", "did", "item", "grade"), GRADE_NAMES)):
+    reading = GRADES.report()
+    for row in reading.through(GRADES.rows(path)):
         grader = Grader(row.text("llm"), row.text("prompt"))
         entry = Grade(
             row.identifier("qid"), row.identifier("did"), row.identifier("item"), _cell_grade(row), row.text("answer")

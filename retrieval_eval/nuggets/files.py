@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from judges.errors import DataError
 from judges.writing import count_words
 from retrieval_eval.data.column_report import say_count
 from retrieval_eval.data.files import file_stem, write_json_lines
 from retrieval_eval.data.rows import FORMATS, Row, table_format
-from retrieval_eval.data.tables import read_rows
-from retrieval_eval.data.vocabulary import names_of
+from retrieval_eval.data.table_spec import TableSpec
 from retrieval_eval.nuggets.types import Assignment, Importance, Nugget, NuggetBank, Support, make_nuggets
 
 JsonObject: TypeAlias = Mapping[str, Any]
@@ -30,8 +29,12 @@ _IMPORTANCE: Mapping[Any, Importance | None] = {
     FAILED: None,
     None: None,
 }
+BANKS: Final = TableSpec(("qid", "query"), ("qid", "nuggets"))
+ASSIGNMENTS: Final = TableSpec(
+    ("qid", "query", "agent", "answer"), ("qid", "nuggets"), {"agent": ("run_id", "run"), "answer": ("answer_text",)}
+)
 _OF_BANK = frozenset({"query", "qid", "nuggets"})
-_OF_ASSIGNMENT = _OF_BANK | {"run_id", "answer_text"}
+_OF_ASSIGNMENT = _OF_BANK | {"agent", "answer"}
 _OF_NUGGET = frozenset({"text", "importance"})
 _OF_LABEL = _OF_NUGGET | {"assignment"}
 
@@ -44,7 +47,7 @@ def read_banks(path: Path | str) -> list[NuggetBank]:
     """
     banks: dict[str, NuggetBank] = {}
     places: dict[str, str] = {}
-    for row in _rows(path):
+    for row in _rows(path, BANKS):
         query_id = row.identifier("qid")
         if query_id in banks:
             raise row.error(f"the nuggets of this query are already in {places[query_id]}", query_id)
@@ -90,7 +93,7 @@ def read_assignments(paths: Sequence[Path | str]) -> list[Assignment]:
     nuggets: dict[tuple[Any, ...], tuple[Nugget, ...]] = {}
     places: dict[tuple[str, str], str] = {}
     assignments = []
-    for row in (row for path in paths for row in _rows(path)):
+    for row in (row for path in paths for row in _rows(path, ASSIGNMENTS)):
         assignment = _assignment(row, nuggets)
         run, query_id = assignment.run, assignment.query_id
         key = run, query_id
@@ -124,12 +127,12 @@ def write_passage_assignments(path: Path | str, assignments: Iterable[Assignment
 
 
 def _assignment(row: Row, known: dict[tuple[Any, ...], tuple[Nugget, ...]]) -> Assignment:
-    if "docid" in row.values and "run_id" not in row.values:
+    if "docid" in row.values and "agent" not in row.values:
         raise row.error(
             "these nuggets are assigned to a passage; only answers of runs can be scored", row.text("docid")
         )
     query_id = row.identifier("qid")
-    run = row.identifier("run_id") if "run_id" in row.values else file_stem(row.path)
+    run = row.identifier("agent") if "agent" in row.values else file_stem(row.path)
     records, answer = _nugget_records(row), _answer(row)
     words = _words(row, answer)
     details = _rest(row.values, _OF_ASSIGNMENT)
@@ -155,11 +158,11 @@ def _assignment(row: Row, known: dict[tuple[Any, ...], tuple[Nugget, ...]]) -> A
     )
 
 
-def _rows(path: Path | str) -> Iterator[Row]:
+def _rows(path: Path | str, spec: TableSpec) -> Iterator[Row]:
     if table_format(path) != "jsonl":
         endings = ", ".join(ending for ending, form in FORMATS.items() if form == "jsonl")
         raise DataError(path, f"nuggets are read from JSON lines: the name must end in {endings}, with or without .gz")
-    return read_rows(path, ("qid", "nuggets"), names_of("qid"))
+    return spec.rows(path)
 
 
 def _nugget_records(row: Row) -> list[dict[str, Any]]:
@@ -210,9 +213,9 @@ def _labels(row: Row, records: Sequence[JsonObject]) -> tuple[Support | None, ..
 
 
 def _answer(row: Row) -> str | None:
-    answer = row.values.get("answer_text")
+    answer = row.values.get("answer")
     if answer is not None and not isinstance(answer, str):
-        raise row.error("'answer_text' must be a text", row.text("answer_text"))
+        raise row.error(f"{row.theirs('answer')!r} must be a text", row.text("answer"))
     return answer
 
 

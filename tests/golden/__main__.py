@@ -2,7 +2,8 @@
 
 ``--write`` makes those for people (tables as text, Markdown, HTML, LaTeX) anew. JSON and CSV are what other programs
 rely on: they are written only where ``--write`` names them (``--write whole/leaderboard.json 'shop/*'``), and each such
-change is a decision that the changelog says.
+change is a decision that the changelog says. Of long files the golden ones hold the beginning and hashes; ``--whole
+FOLDER`` writes them all whole, to be compared with those of another commit by ``diff -r``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from tests.golden.cases import WORLDS
-from tests.golden.check import EXPECTED, HERE, World, differences, is_for_people, written
+from tests.golden.check import EXPECTED, HERE, differences, is_for_people, written
 
 ROOT = HERE.parents[1]
 
@@ -25,6 +26,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.golden", description=__doc__)
     parser.add_argument("--write", nargs="*", metavar="WORLD/FILE", help="write: forms for people, and what is named")
     parser.add_argument("--programs", action="store_true", help="look only at JSON and CSV, the contract")
+    parser.add_argument(
+        "--whole", type=Path, metavar="FOLDER", help="write every file whole into this folder, and stop"
+    )
     parser.add_argument("--only", nargs="*", metavar="WORLD", help="only these worlds")
     options = parser.parse_args()
     differ = 0
@@ -33,21 +37,23 @@ def main() -> int:
             continue
         with tempfile.TemporaryDirectory() as folder:
             shared = (ROOT / os.environ.get("RAGLEAGUE_SHARED", "../shared")).resolve()
-            texts = written(world, Path(folder), shared)
+            texts = written(world, Path(folder), shared, whole=options.whole is not None)
+        if options.whole is not None:
+            write(options.whole / world.name, texts, ["*"])
+            continue
         if options.write is not None:
-            write(world, texts, options.write)
+            write(EXPECTED / world.name, texts, options.write)
         for text in differences(world, texts, programs=options.programs):
             differ += 1
             print(text)  # noqa: T201 - it is a command
     return min(differ, 1)
 
 
-def write(world: World, texts: dict[str, str], named: list[str]) -> None:
-    """Write a world's golden files for people and those that are named; the rest stay as they are."""
-    folder = EXPECTED / world.name
+def write(folder: Path, texts: dict[str, str], named: list[str]) -> None:
+    """Write the golden files of a world for people and those that are named; the rest stay as they are."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in {path.name for path in folder.glob("*")} | texts.keys():
-        if is_for_people(name) or any(fnmatch(f"{world.name}/{name}", pattern) for pattern in named):
+        if is_for_people(name) or any(fnmatch(f"{folder.name}/{name}", pattern) for pattern in named):
             if name in texts:
                 (folder / name).write_text(texts[name], encoding="utf-8")
             else:

@@ -24,12 +24,13 @@ from arena.cli.main import main
 
 HERE = Path(__file__).parent
 _FRACTION = re.compile(r"-?\d+\.\d{5,}")
+_KEY = re.compile(r'^  "(\w+)":', re.MULTILINE)
 INPUTS, EXPECTED = HERE / "inputs", HERE / "expected"
 FOR_PROGRAMS = (".json", ".jsonl", ".csv", ".tsv", ".qrels")
 """Endings of what other programs rely on; all other files are for people and may be written anew with every form."""
 
-_LINES = {".csv": 41, ".tsv": 41, ".jsonl": 20, ".qrels": 40, ".json": 600}
-"""How many lines are kept of a long file; of the rest its SHA-256."""
+_LINES = {".csv": 41, ".tsv": 41, ".jsonl": 20, ".qrels": 40, ".json": 60}
+"""How many lines are kept of a long file; of the rest its SHA-256, of JSON that of each key."""
 _VARYING = (
     (re.compile(r'("(?:[a-z_]*latency[a-z_0-9]*|tried_s|seconds)": )\d[\d.e-]*'), r"\1TIME"),
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:[\d.]+)?(Z|[+-]\d\d:\d\d)?"), "DATE"),
@@ -70,13 +71,14 @@ class World(Struct, frozen=True):
     recorded: bool = False
 
 
-def written(world: World, folder: Path, shared: Path | None = None) -> dict[str, str]:
+def written(world: World, folder: Path, shared: Path | None = None, *, whole: bool = False) -> dict[str, str]:
     """Run all commands of a world; returns the text of each golden file, what varies masked.
 
     Args:
         world: whose commands.
         folder: empty; the commands run in it.
         shared: the folder of recorded judgments.
+        whole: return long texts whole, which are shortened for the golden files.
     """
     if world.inputs:
         shutil.copytree(INPUTS / world.inputs, folder, dirs_exist_ok=True)
@@ -93,7 +95,8 @@ def written(world: World, folder: Path, shared: Path | None = None) -> dict[str,
                 texts[case.printed] = f"{out}# exit status {status}\n" if status else out
             for file, golden in case.files.items():
                 texts[golden] = _content(folder / file)
-    return {name: _shortened(name, _masked(text, masks)) for name, text in texts.items()}
+    texts = {name: _masked(text, masks) for name, text in texts.items()}
+    return texts if whole else {name: _shortened(name, text) for name, text in texts.items()}
 
 
 def differences(world: World, texts: Mapping[str, str], *, programs: bool = False) -> Iterator[str]:
@@ -156,6 +159,15 @@ def _shortened(name: str, text: str) -> str:
     lines = text.splitlines(keepends=True)
     if len(lines) <= kept + 1:
         return text
-    rest = "".join(lines[kept:])
-    digest = hashlib.sha256(rest.encode()).hexdigest()
-    return "".join(lines[:kept]) + f"... {len(lines) - kept} more lines, SHA-256 {digest}\n"
+    head, rest = "".join(lines[:kept]), "".join(lines[kept:])
+    values = _KEY.split(text)[1:]
+    if name.endswith(".json") and values:
+        digests = [f"{key}: {_digest(value)}\n" for key, value in zip(values[::2], values[1::2], strict=True)]
+        return f"{head}... {len(lines) - kept} more lines, SHA-256 by key\n{''.join(digests)}"
+    return f"{head}... {len(lines) - kept} more lines, SHA-256 {_digest(rest)}\n"
+
+
+def _digest(text: str) -> str:
+    """Of all but the last digits of long fractions, which differ between machines."""
+    rounded = _FRACTION.sub(lambda fraction: f"{round(float(fraction[0]), 5) + 0:.5f}", text)
+    return hashlib.sha256(rounded.encode()).hexdigest()[:16]

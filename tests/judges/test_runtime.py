@@ -28,7 +28,7 @@ CUT = Reply('{"reason": "On the subj', ending="length")
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits between attempts grow from a fiftieth of a second instead of half a second."""
-    monkeypatch.setattr("judges.judge._FIRST_WAIT_S", 0.02)
+    monkeypatch.setattr("judges.pace.FIRST_WAIT_S", 0.02)
 
 
 def request(number: int) -> Request:
@@ -475,7 +475,7 @@ async def test_time_spent_on_attempts_is_bounded() -> None:
 
 async def test_time_in_line_for_a_rate_limit_is_not_time_spent_on_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("judges.pace.MINUTE_S", 0.6)
-    monkeypatch.setattr("judges.judge._FIRST_WAIT_S", 0.0)
+    monkeypatch.setattr("judges.pace.FIRST_WAIT_S", 0.0)
     replies = [Reply("busy", status=500), Reply("busy", status=500), GOOD]
     done = await ran(replies, requests(1), requests_per_minute=1, max_retry_s=0.5)
     assert isinstance(done.only, Judgment)

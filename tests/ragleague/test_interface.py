@@ -117,16 +117,25 @@ def test_two_agents_are_compared_as_by_the_command(board: rl.Board, demo: Path, 
 
 
 def test_a_wrong_table_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(rl.InputError, match=r"^no column 'verdict'; found agent_a, .*; or say --column verdict="):
-        rl.rate([{"agent_a": "a", "agent_b": "b", "winner_is": "A"}])
-    with pytest.raises(rl.InputError, match=r"^row 2: 'verdict' must be A, B, TIE"):
-        rl.rate(pd.DataFrame([("a", "b", "A"), ("a", "b", "Z")], columns=["agent_a", "agent_b", "verdict"]))
     with pytest.raises(rl.InputError, match="unknown setting 'sed'; did you mean 'seed'"):
         rl.rate([], sed=1)
     verdicts = [{"agent_a": "a", "agent_b": "b", "verdict": "A"}]
+    frame = pd.DataFrame([("a", "b", "A"), ("a", "b", "Z")], columns=["agent_a", "agent_b", "verdict"])
+    unnamed = [{"agent_a": "a", "agent_b": "b", "winner_is": "A"}]
     wrong: list[tuple[Callable[[], Any], str]] = [
         (lambda: rl.open(tmp_path / "absent.db"), r"absent\.db"),
-        (lambda: rl.rate(verdicts, cluster="zz"), r"^no further column 'zz'; there are: none$"),
+        (lambda: rl.rate(verdicts, cluster="zz"), r"^verdicts: no further column 'zz'; there are: none$"),
+        (
+            lambda: rl.rate(unnamed),
+            r"^verdicts:1: no column 'verdict'; found .*; or give columns=\{'verdict': 'NAME'\}$",
+        ),
+        (lambda: rl.rate(frame), r"^verdicts:2: 'verdict' must be A, B, .* means: values=\{'WORD': 'A'\} \('Z'\)$"),
+        (lambda: rl.rate(frame.assign(verdict=["A", None])), r"^verdicts:2: no verdict .* give skip_empty=True"),
+        (lambda: rl.rate(frame.assign(agent_b="a")), r"^verdicts:1: an agent plays .* give skip_self_play=True"),
+        (lambda: rl.rate(frame.assign(verdict=[0, 1])), r"^verdicts:1: .* as in values=\{'0': 'A', '1': 'B'\}$"),
+        (lambda: rl.rate(frame[:0]), "^verdicts: the table has no rows; add at least one$"),
+        (lambda: rl.rate(pd.concat([frame, frame], axis=1)), "^verdicts: two columns have one name; rename one$"),
+        (lambda: rl.rate([*verdicts, 3]), "^verdicts: give a frame, dictionaries or a file, and not int$"),  # type: ignore[list-item]
         (lambda: rl.rate(3), r"^verdicts: give a frame, dictionaries or a file, and not int$"),  # type: ignore[arg-type]
         (lambda: rl.run([], judge="lexical"), r"^run: give a YAML file, or what rl.load read, and not list$"),  # type: ignore[arg-type]
     ]
@@ -258,7 +267,7 @@ ANSWERS = {name: [{"question": "Why?", "answer": name}] for name in "xy"}
         (lambda _: rl.rate(VERDICTS, initial=float("nan")), "ratings: initial must be a finite number, not nan"),
         (lambda _: rl.rate(VERDICTS, columns=["verdict"]), "columns: must be a section, such as .*, not .'verdict'."),
         (lambda _: rl.rate(VERDICTS, covariates="length"), "covariates: must be a list, such as .*, not 'length'"),
-        (lambda _: rl.rate([1, 2]), "verdicts: give a frame, dictionaries or a file: the columns have no names"),
+        (lambda _: rl.rate([1, 2]), "verdicts: give a frame, dictionaries or a file, and not int"),
         (lambda _: rl.load(ANSWERS, limit="many"), "limit: must be a whole number, not 'many'"),
         (lambda _: rl.load(ANSWERS, limit=0), "limit: must be at least 1, not 0"),
         (lambda _: rl.load(ANSWERS, columns={"answer": 3}), "columns.answer: must be a text in quotes, not 3"),

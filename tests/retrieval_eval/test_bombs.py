@@ -48,13 +48,9 @@ BOUND_MB = 1000
 
 
 def packed(path: Path, head: bytes, unit: bytes, megabytes: int, tail: bytes = b"") -> Path:
-    """A gzip file that repeats a piece."""
-    block = unit * (MB // len(unit))
-    with gzip.open(path, "wb", 6) as file:
-        file.write(head)
-        for _ in range(megabytes):
-            file.write(block)
-        file.write(tail)
+    """A gzip file that repeats a piece: of members, as of files that were joined, so that one is packed once."""
+    block = gzip.compress(unit * (MB // len(unit)), 6)
+    path.write_bytes(gzip.compress(head, 6) + block * megabytes + gzip.compress(tail, 6))
     return path
 
 
@@ -121,9 +117,9 @@ def test_a_packed_file_that_is_larger_may_unpack_to_more(tmp_path: Path) -> None
     assert TOO_MUCH in read(few, "rows")[1]
 
 
-def test_an_honest_gigabyte_of_json_lines_is_read_in_a_stream(tmp_path: Path) -> None:
+def test_a_large_honest_file_of_json_lines_is_read_in_a_stream(tmp_path: Path) -> None:
     words = [base64.b32encode(os.urandom(5)).decode().lower() for _ in range(500)]
-    path, number = tmp_path / "answers.jsonl.gz", 260
+    path, number = tmp_path / "answers.jsonl.gz", 80
     with gzip.open(path, "wt", 1) as file:
         for part in range(4):  # members of gzip, as of files that were joined
             text = "".join(
@@ -137,7 +133,7 @@ def test_an_honest_gigabyte_of_json_lines_is_read_in_a_stream(tmp_path: Path) ->
                 file.write(text)
     with gzip.open(path) as whole:
         size = sum(len(block) for block in iter(lambda: whole.read(MB), b""))
-    assert size > 10**9
+    assert size > 3 * 10**8
     taken, said = read(path, "rows")
     assert int(said) == 1200 * number
     assert taken < 100

@@ -5,9 +5,9 @@ import gzip
 import json
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from judges.errors import DataError
-from retrieval_eval.data.columns import Texts, in_order, read_text_columns, row_at
+from retrieval_eval.data.columns import Frame, Texts, in_order, read_text_columns, row_at
 from retrieval_eval.data.files import open_replacing, read_lines
+from retrieval_eval.data.rows import Rows
+from retrieval_eval.data.table_spec import TableSpec
 from retrieval_eval.data.tables import read_columns, read_rows, write_rows
 
 EXTENSIONS = [f"{kind}{packed}" for kind in (".csv", ".tsv", ".jsonl", ".parquet") for packed in ("", ".gz")]
@@ -29,9 +31,9 @@ def put(tmp_path: Path, name: str, content: str | bytes) -> Path:
     return path
 
 
-def problem(path: Path, **options: Any) -> str:
+def problem(path: Path, *needed: str) -> str:
     with pytest.raises(DataError) as raised:
-        list(read_rows(path, **options))
+        list(TableSpec(needed=needed).rows(path))
     message = str(raised.value)
     assert str(path) in message
     assert "\n" not in message
@@ -56,7 +58,7 @@ def test_text_comes_back_as_it_was_written(tmp_path: Path, extension: str) -> No
         "\ufeffx",
     ]
     write_rows(path, ["qid", "text"], [{"qid": str(n), "text": text} for n, text in enumerate(awkward)])
-    rows = list(read_rows(path, required=["qid", "text"]))
+    rows = list(TableSpec(needed=("qid", "text")).rows(path))
     assert [row.text("text") for row in rows] == awkward
     assert read_columns(path) == ["qid", "text"]
 
@@ -101,16 +103,16 @@ def test_rows_know_the_line_they_start_on(tmp_path: Path) -> None:
 
 def test_bom_padded_header_and_index_column_are_accepted(tmp_path: Path) -> None:
     path = put(tmp_path, "t.csv", b"\xef\xbb\xbf,qid, query\n0,q1,why\n")
-    (row,) = read_rows(path, required=["qid", "query"])
+    (row,) = TableSpec(needed=("qid", "query")).rows(path)
     assert row.values == {"qid": "q1", "query": "why"}
 
 
 def test_an_alias_is_renamed_only_where_the_canonical_column_is_absent(tmp_path: Path) -> None:
-    aliases = {"qid": ("query_id", "id")}
+    spec = TableSpec(("qid",), ("qid",))
     renamed = put(tmp_path, "a.csv", "id,query_id\n1,2\n")
-    assert next(read_rows(renamed, required=["qid"], aliases=aliases)).values == {"id": "1", "qid": "2"}
+    assert next(spec.rows(renamed)).values == {"id": "1", "qid": "2"}
     kept = put(tmp_path, "b.jsonl", '{"qid": 1, "query_id": 2}\n')
-    assert next(read_rows(kept, required=["qid"], aliases=aliases)).values == {"qid": 1, "query_id": 2}
+    assert next(spec.rows(kept)).values == {"qid": 1, "query_id": 2}
 
 
 def test_a_field_of_many_megabytes_is_read(tmp_path: Path) -> None:
@@ -161,7 +163,7 @@ def test_a_missing_file_a_folder_and_a_foreign_extension_are_named(tmp_path: Pat
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, name: str, content: str | bytes, expected: str) -> None:
-    assert expected in problem(put(tmp_path, name, content), required=["qid", "query"])
+    assert expected in problem(put(tmp_path, name, content), "qid", "query")
 
 
 def test_a_torn_last_line_is_called_torn(tmp_path: Path) -> None:
@@ -357,14 +359,14 @@ def test_columns_alike_in_parquet_are_one_line(tmp_path: Path, names: list[str],
     path = tmp_path / "table.parquet"
     parquet.write_table(pa.table([["1"], ["a"], ["b"]], names=names), path)
     with pytest.raises(DataError) as caught:
-        list(read_rows(path, ("qid", "query")))
+        list(TableSpec(needed=("qid", "query")).rows(path))
     assert problem in str(caught.value)
 
 
 @pytest.mark.parametrize("first", ["sep=;\n", '"sep=;"\r\n', "\ufeffsep=;\r\n", "SEP=;\n"])
 def test_the_line_that_tells_excel_the_separator_is_no_header(tmp_path: Path, first: str) -> None:
     path = put(tmp_path, "a.csv", f"{first}a;b\n1,5;2\n")
-    (row,) = read_rows(path, ("a",))
+    (row,) = read_rows(path)
     assert (row.values, row.line) == ({"a": "1,5", "b": "2"}, 3)
     (table,) = read_text_columns(path)
     assert {name: column.each() for name, column in table.columns.items()} == {"a": ["1,5"], "b": ["2"]}
@@ -383,3 +385,34 @@ def test_rows_without_any_text_are_passed_over(tmp_path: Path) -> None:
 def test_promptfoos_csv_is_named(tmp_path: Path) -> None:
     header = "q,[openai:x] Say {{q}},Status,[openai:y] Say,Status"
     assert "as .json" in problem(put(tmp_path, "a.csv", f"{header}\n1,2,3,4,5\n"))
+
+
+def test_a_frame_is_read_as_the_parquet_file_that_it_would_make(tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {
+            "text": ["a", None, "é"],
+            "gaps": pd.array([1, None, 3], "Int64"),
+            "float": [0.5, float("nan"), 2.0],
+            "bool": [True, False, True],
+            "list": [["x"], [], ["y", "z"]],
+            "day": pd.to_datetime(["2026-01-01", "2026-01-02", None]),
+            "kind": pd.Categorical(["b", "a", "b"]),
+        },
+        index=[7, 8, 9],
+    )
+    frame.to_parquet(tmp_path / "t.parquet", index=False)
+    tables = [read_text_columns(source)[0].columns for source in (Frame.of("t", frame), tmp_path / "t.parquet")]
+    ours, theirs = ({name: column.each() for name, column in columns.items()} for columns in tables)
+    assert ours == theirs
+    assert (ours["gaps"], ours["list"], ours["kind"]) == (
+        ["1", "", "3"],
+        ['["x"]', "[]", '["y", "z"]'],
+        ["b", "a", "b"],
+    )
+    assert Frame.of("t", pd.DataFrame({"n": [1.0, None]})).columns["n"].each() == ["1", ""]
+    assert Frame.of("t", pd.DataFrame({"n": ["a", 1]})).columns["n"].each() == ["a", "1"]
+    rows = Rows("t", [{"a": 1, "b": None}, {"a": "x"}])
+    assert [{name: column.each() for name, column in table.columns.items()} for table in read_text_columns(rows)] == [
+        {"a": ["1"], "b": [""]},
+        {"a": ["x"]},
+    ]

@@ -389,7 +389,9 @@ def shows(page: Page, title: str, tournament: str = "plain", **fields: str) -> N
     assert page.locator("h1").count() == 1
 
 
-def test_tournament_and_filters_survive_links_back_reload_and_a_new_tab_on_every_page(page: Page, address: str) -> None:
+def test_tournament_and_filters_survive_links_back_and_reload_on_every_page_and_a_new_tab(
+    page: Page, address: str
+) -> None:
     page.goto(address)
     shows(page, "Leaderboard", "nuggets")  # the YAML file's own
     page.get_by_label("Tournament").select_option("plain")
@@ -408,11 +410,12 @@ def test_tournament_and_filters_survive_links_back_reload_and_a_new_tab_on_every
             kept["annotator"] = "pat"
             shows(page, entry.title, **kept)
         seen.append((entry.title, page.url))
-        with page.context.expect_page() as opened:
-            link.click(button="middle")
-        shows(opened.value, entry.title, **kept)
-        opened.value.close()
-        for part in page.get_by_role("navigation", name="Parts").get_by_role("link").all()[1:]:
+        if entry.title == "Review":
+            with page.context.expect_page() as opened:
+                link.click(button="middle")
+            shows(opened.value, entry.title, **kept)
+            opened.value.close()
+        for part in page.get_by_role("navigation", name="Parts").get_by_role("link").all()[1:][-1:]:
             new_tab = part.evaluate("link => link.href")
             part.click()
             expect(part).to_have_attribute("aria-current", "page")

@@ -18,6 +18,8 @@ from tests.support.browser import served, settle
 from tests.support.nugget_store import played_nugget_tournament
 from tests.support.oidc import provider, secrets_toml
 
+pytestmark = pytest.mark.nightly
+
 PEOPLE = {
     "ann": {"email": "Ann@example.org", "email_verified": True},
     "bob": {"email": "bob@example.org", "email_verified": True},

@@ -126,7 +126,7 @@ def style(source: data.Source) -> None:
     draw(picture)
     with unfold("The numbers, and how far judges agree", "more") as opened:
         if opened.open:
-            for section in judge_section(board.ratings, board.by_judge, board.panel, board.consistency):
+            for section in judge_section(board.ratings, board.by_judge, board.consistency):
                 draw(*tables, *section.blocks[1:])
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import floor
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
@@ -17,8 +17,7 @@ from arena.data import safe_files
 from arena.data.dataset import Dataset
 from judges.errors import ConfigError, DataError
 from judges.types import Document, Query
-from retrieval_eval.data.tables import read_rows
-from retrieval_eval.data.vocabulary import names_of
+from retrieval_eval.data.table_spec import TableSpec
 from retrieval_eval.exam.bank_files import read_bank, write_bank
 from retrieval_eval.exam.grades import Rankings
 from retrieval_eval.exam.items import Bank, Item, QueryInfo
@@ -27,6 +26,7 @@ from retrieval_eval.exam.passages import document_of, passages_of, passages_of_d
 _KEPT = frozenset(
     {"query_id", "text", "item_type", "item_id", "facet_id", "answers", "kind", "choices", "weight", "secret"}
 )
+SUBTOPICS: Final = TableSpec(("qid", "facet"), ("qid", "facet", "subtopic"))
 _DEFAULTS = asdict(Item("q", "t"))
 
 
@@ -74,7 +74,7 @@ def subtopics(section: GenerateSection, data: Dataset) -> dict[tuple[str, str | 
     """
     texts: dict[tuple[str, str | None], str] = {}
     if section.subtopics is not None:
-        for row in read_rows(section.subtopics, ("qid", "facet", "subtopic"), names_of("qid")):
+        for row in SUBTOPICS.rows(section.subtopics):
             key = row.identifier("qid"), row.identifier("facet")
             if key[0] not in data.queries:
                 raise row.error("no query has this id", key[0])

@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,6 +23,7 @@ from judges.types import Document
 from retrieval_eval.data.collections import topic_rows
 from retrieval_eval.data.files import read_lines
 from retrieval_eval.data.rows import Cell, Row, known_format
+from retrieval_eval.data.table_spec import TableSpec
 from retrieval_eval.data.tables import read_rows
 from retrieval_eval.documents.passages import NearDuplicates
 
@@ -279,6 +280,9 @@ def _review_rows(candidates: Sequence[Candidate], chosen: Collection[str], seed:
         yield {**row, "why": why, **written(each, seed).provenance, "passage_text": each.passage.text}
 
 
+REVIEWED: Final = TableSpec(("qid", "query"), ("qid", "decision", "query", "generated", "generator"))
+
+
 class Reviewed(Struct, frozen=True):
     """People's decisions: accepted and edited queries, and counts of the others."""
 
@@ -299,7 +303,7 @@ def read_reviewed(path: Path) -> Reviewed:
     generated: dict[str, int] = {}
     undecided = 0
     places: dict[str, str] = {}
-    for row in read_rows(path, ("qid", "decision", "query", "generated", "generator")):
+    for row in REVIEWED.rows(path):
         query, decision = _written(row), _decision(row)
         generated[query.generator] = generated.get(query.generator, 0) + 1
         if decision == "reject":

@@ -271,21 +271,12 @@ def test_a_table_without_orders_that_names_one_agent_first_is_told_how_to_say_so
     assert "Places:" not in not_known
 
 
-def test_each_judge_s_ratings_stand_beside_those_of_all_and_of_the_panel(
-    write: Callable[..., Path], cli: Callable[..., Any]
-) -> None:
+def test_each_judge_s_ratings_stand_beside_those_of_all(write: Callable[..., Path], cli: Callable[..., Any]) -> None:
     file = write(planted())
     shown = cli("rate", file, "--by", "judge", "--samples", 50).out
     assert "Leaderboard of all judges together" in shown
     (alone,) = re.findall(r"What each judge alone would say\n(.*?)\n\n", shown, re.DOTALL)
-    assert alone.split("\n")[0].split() == ["Agent", "All", "judges", "d", "e", "Weighed"]
-    panel = json.loads(cli("rate", file, "--by", "judge", "--samples", 50, "--format", "json").out)["panel"]
-    weight = {one["judge"]: one["discrimination"] for one in panel["judges"]}
-    assert weight["d"] > weight["e"], "the judge who throws coins counts for less"
-    assert sorted(panel["agents"], key=panel["agents"].get, reverse=True) == ["ann", "bob", "cat"]
-
-
-def test_one_judge_is_no_panel(write: Callable[..., Path]) -> None:
-    file = write([line for line in planted(queries=30) if line[4] == "d"])
-    assert rated(file, by_judge=True).panel is None
-    assert rated(write(planted(queries=30), name="two.csv")).panel is None, "each judge's own are not asked for"
+    assert alone.split("\n")[0].split() == ["Agent", "All", "judges", "d", "e"]
+    by_judge = json.loads(cli("rate", file, "--by", "judge", "--samples", 50, "--format", "json").out)["by_judge"]
+    assert list(by_judge) == ["d", "e"]
+    assert rated(file).by_judge == {}, "they are not asked for"

@@ -26,6 +26,23 @@ def test_a_mean_is_that_of_ppi_python_where_things_are_independent() -> None:
     assert found.corrected.high - found.corrected.low == pytest.approx(-0.00835465 + 0.2093401, rel=0.02)
 
 
+def test_each_query_counts_by_what_the_figure_would_be_without_it_as_computed_by_hand() -> None:
+    """Four labels of three queries: 0, 0 and 0 and 1; the judge says 0, 1 and 1 and 1, and 0, 0 of a query without.
+
+    The means of labels without each labelled query are 1/2, 1/3 and 0, so it moves the mean 1/4 by -1/4, -1/12 and 1/4:
+    its share of the sum, -1/8, -1/16 and 3/16, divided by the others' share of the labels, 1/2, 3/4 and 3/4.
+    With the judge: a = -1/8, -1/16, 3/16, 0 and b = -1/8, -1/48, -1/48, 1/6, so lambda = 5/17, and (a - lambda b) over
+    the others' share is -54, -23, 79 and -15 in 306ths.
+    """
+    found = corrected_mean([0, 1, 1, 1, 0, 0], [0, 0, 0, 1, None, None], ["q", "q", "r", "s", "t", "t"])
+    assert found.people.value == 1 / 4
+    assert found.people.high == pytest.approx(1 / 4 + 4.302653 * np.sqrt(1 / 16 + 1 / 144 + 1 / 16))  # t of 2 degrees
+    assert found.weight == pytest.approx(5 / 17)
+    assert found.corrected.value == pytest.approx(1 / 4 + 5 / 17 * (1 / 2 - 3 / 4))
+    squares = 54**2 + 23**2 + 79**2 + 15**2
+    assert found.corrected.high == pytest.approx(3 / 17 + 12.706205 * np.sqrt(2 * squares) / 306)  # t of 1, and lambda
+
+
 def test_labels_of_everything_leave_nothing_to_correct() -> None:
     rng = np.random.default_rng(0)
     people, judge = rng.normal(size=60).tolist(), rng.normal(size=60).tolist()

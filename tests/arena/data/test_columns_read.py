@@ -16,7 +16,6 @@ from arena.data.files import load_dataset
 from judges.errors import DataError
 from retrieval_eval.data.column_report import unsaid
 from retrieval_eval.data.tables import write_rows
-from retrieval_eval.data.vocabulary import NAMES, OPINION_NAMES, RUN_NAMES, VERDICT_NAMES, folded
 
 FORMATS = ("jsonl", "json", "csv", "tsv", "parquet", "jsonl.gz", "csv.gz", "parquet.gz")
 
@@ -274,11 +273,3 @@ def test_answers_of_the_trec_rag_track_are_read_alike_from_every_format(shared: 
     ]
     assert read[0][0]
     assert all(own == read[0] for own in read)
-
-
-def test_a_name_means_the_same_to_every_command() -> None:
-    for names in (VERDICT_NAMES, OPINION_NAMES, RUN_NAMES):
-        for column in names.keys() & NAMES.keys():
-            assert set(map(folded, NAMES[column])) <= set(map(folded, names[column])), column
-    sides = {folded(name) for name in VERDICT_NAMES["agent_a"]}
-    assert {folded(f"{name}_a") for name in NAMES["agent"]} <= sides

@@ -10,9 +10,9 @@ import pytest
 
 from arena.data.dataset import Dataset
 from arena.data.files import load_dataset, with_runs
-from arena.data.records import Rows
 from arena.data.warnings import notes_of
 from judges.errors import DataError, InputError
+from retrieval_eval.data.rows import Rows
 from retrieval_eval.data.tables import write_rows
 
 

@@ -281,7 +281,7 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judges.judge._FIRST_WAIT_S", 0.01)
+    monkeypatch.setattr("judges.pace.FIRST_WAIT_S", 0.01)
 
 
 def run(cli: CLI, folder: Path, url: str, monkeypatch: pytest.MonkeyPatch, **declared: Any) -> Ended:

@@ -119,7 +119,7 @@ def test_banks_made_by_hand_say_as_little_as_possible(tmp_path: Path) -> None:
     [
         ("a.csv", "qid,question\nq1,One?\n,Two?\n", r"a\.csv:3: the query's id \(qid\) is missing"),
         ("a.csv", "qid,question\nq1,One?\nq1, One?\n", r"a\.csv:3: another item earlier in the bank has this id"),
-        ("a.csv", "qid,question,weight\nq1,One?,heavy\n", r"a\.csv:2: the weight is not a number \('heavy'\)"),
+        ("a.csv", "qid,question,weight\nq1,One?,heavy\n", r"a\.csv:2: 'weight' must be a number \('heavy'\)"),
         ("a.csv", "qid,question,weight\nq1,One?,-1\n", r"a\.csv:2: a weight must be a number above 0"),
         (
             "a.csv",
