@@ -12,10 +12,11 @@ import argparse
 
 import numpy as np
 
-from arena.calibration.methods import Means, Played, draw
+from arena.calibration.methods import Played, draw
 from arena.calibration.reversals import departures
 from arena.ratings.bradley_terry import BradleyTerrySettings
 from arena.ratings.games import Games
+from retrieval_eval.stats.scores import Scores
 
 WORLDS = {
     "both equal": (0.0, 0.0, False),
@@ -44,7 +45,7 @@ def told(world: tuple[float, float, bool], agents: int, queries: int, seed: int)
         level[-1] = by_score * (agents + 1)
     values = level + 0.5 * shared + rng.normal(0, NOISE_SD, (agents, queries))
     games = Played("games", Games(names, a, b, won, query), topics, BradleyTerrySettings())
-    methods = (games, Means("score", names, topics, values))
+    methods = (games, Scores("score", names, topics, values))
     seen = {own.name: dict(zip(own.agents, own.seen().sum(axis=1).tolist(), strict=True)) for own in methods}
     return bool(departures([draw(own, topics, SAMPLES, seed) for own in methods], seen).pairs)
 

@@ -93,14 +93,14 @@ def write_grades(folder: Path) -> int:
 
 def of_store(folder: Path) -> None:
     """As ``ragleague leaderboard`` and the page of the exam do."""
-    from arena.boards.exam import ExamBoard
+    from arena.boards.exam import exam_board
     from arena.results.exam import stored_scores
     from arena.store import Store
 
     with closing(Store.open(str(folder / "exam.db"))) as store:
         scores = stored_scores(store, "exam")
     assert scores is not None
-    ExamBoard(scores).json()
+    exam_board(scores).json()
     tables(scores.study, folder)
 
 
@@ -108,11 +108,11 @@ def of_file(name: str) -> Callable[[Path], None]:
     """As the views of ``exam`` do."""
 
     def work(folder: Path) -> None:
-        from arena.boards.exam import ExamBoard
+        from arena.boards.exam import exam_board
         from arena.results.exam_evaluation import exam_scores, load_study
 
         study = load_study(folder / name, bank=folder / "bank.csv")
-        ExamBoard(exam_scores(study)).json()
+        exam_board(exam_scores(study)).json()
         tables(study, folder)
 
     return work

@@ -23,7 +23,7 @@ from typer.main import get_group
 from arena.cli.app import app
 from arena.config.schema import Config
 from arena.config.settings import TournamentSettings
-from arena.config.stages import FURTHER
+from arena.config.stages import further_stages
 from arena.present.table import TERMS
 from judges.sections import Section
 from retrieval_eval.data.vocabulary import JOINED, OF_DATA, VOCABULARY, spellings
@@ -40,7 +40,7 @@ def sections(model: type[Section], path: str = "") -> Iterator[tuple[str, type[S
         for inner in sections_in(field.annotation):
             below = f"{path}.{name}".lstrip(".")
             yield from sections(inner, f"{below}.NAME" if "dict" in str(field.annotation) else below)
-    for key, stage in FURTHER.items() if model is Config else ():
+    for key, stage in further_stages().items() if model is Config else ():
         yield key, stage.load("SECTION")
 
 
@@ -108,7 +108,7 @@ def keys() -> str:
         for name, field in model.model_fields.items():
             if only_sections(field.annotation):
                 purposes[f"{path}.{name}".lstrip(".")] = meanings(model)[name]
-    purposes |= {key: one_line(stage.load("SECTION").__doc__) for key, stage in FURTHER.items()}
+    purposes |= {key: one_line(stage.load("SECTION").__doc__) for key, stage in further_stages().items()}
     parts = []
     for model, paths in places.items():
         texts = meanings(model)

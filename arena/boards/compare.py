@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from arena.boards.calibration.methods import lacking, method_chart, method_pairs, tau_matrix, way_of
 from arena.boards.wins import Wins, by_points
-from arena.calibration.methods import Means, Method, MethodComparison, compare_drawn, draw, uneven_shares
+from arena.calibration.methods import Method, MethodComparison, compare_drawn, draw, uneven_shares
 from arena.calibration.reversals import Departure, Departures, departures
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import Number, counted, deserved, listed
@@ -32,6 +32,7 @@ from retrieval_eval.stats.bootstrap import ALONE, Clusters, estimates, units_of,
 from retrieval_eval.stats.estimate import Drawn, Estimate
 from retrieval_eval.stats.means import mean_estimates
 from retrieval_eval.stats.missing import MissingShare
+from retrieval_eval.stats.scores import Scores
 
 Link: TypeAlias = Callable[..., str]
 """Function that returns the address of the queries page with the given fields set."""
@@ -129,7 +130,7 @@ class CompareBoard(Board, frozen=True, eq=False):
     departures: Departures | None
     methods: MethodComparison
     wins: Wins | None
-    by_query: tuple[Means, ...]
+    by_query: tuple[Scores, ...]
     samples: int
     seed: int
     clusters: Clusters = field(default_factory=dict)
@@ -300,7 +301,7 @@ class CompareBoard(Board, frozen=True, eq=False):
         words = f"{axis}, by group of queries"
         return Whiskers("deltas", "", words, caption, lines, axis, form, legend=legend, zero=True)
 
-    def _difference(self, scores: Means, agent: str, reference: str) -> Estimate:
+    def _difference(self, scores: Scores, agent: str, reference: str) -> Estimate:
         if not {agent, reference} <= set(scores.agents):
             return Estimate(None)
         scores_a, scores_b = (scores.values[scores.agents.index(name)] for name in (agent, reference))
@@ -420,7 +421,9 @@ def compared(
     used = [
         method for method in methods if method.name not in _LEFT_OUT and (method.name != RATING or ratings is not None)
     ]
-    used = [method.among(queries) if isinstance(method, Means) else method for method in used]
+    used = [
+        replace(method.among(queries), clusters=clusters) if isinstance(method, Scores) else method for method in used
+    ]
     used.sort(key=lambda method: method.name != RATING)
     score_draws = [draw_scores(method, queries) for method in used]
     counts = {method.name: units_with(method.seen(), units_of(method.queries, clusters)).tolist() for method in used}
@@ -429,13 +432,13 @@ def compared(
         method.name: int(units_with(np.asarray(method.seen().any(axis=0)), units_of(method.queries, clusters)))
         for method in used
     }
-    gaps = {method.name: method.gaps for method in used if isinstance(method, Means) and method.gaps is not None}
+    gaps = {method.name: method.gaps for method in used if isinstance(method, Scores) and method.gaps is not None}
     counts_missing = {name: {agent: gap.of(agent) for agent in gap.agents} for name, gap in gaps.items()}
     uneven = uneven_shares(used, clusters)
     ways = []
     for method, score_draw in zip(used, score_draws, strict=True):
-        if isinstance(method, Means):
-            scores = mean_estimates(method.values, units_of(method.queries, clusters), method.scale)
+        if isinstance(method, Scores):
+            scores = tuple(method.means.values())
         else:
             scores = estimates(
                 score_draw.points, score_draw.samples, [seen[score_draw.name][agent] for agent in score_draw.agents]
@@ -472,7 +475,7 @@ def compared(
 
 def _robust(candidates: Departures, methods: Sequence[Method]) -> Departures:
     """Keep the departures that hold even if all missing judgments of the score took their worst values."""
-    means = {scores.name: scores for scores in methods if isinstance(scores, Means)}
+    means = {scores.name: scores for scores in methods if isinstance(scores, Scores)}
 
     def holds(departure: Departure) -> bool:
         scores = means.get(departure.way)
@@ -481,9 +484,9 @@ def _robust(candidates: Departures, methods: Sequence[Method]) -> Departures:
     return replace(candidates, pairs=tuple(filter(holds, candidates.pairs)))
 
 
-def _by_query(method: Method) -> Means:
+def _by_query(method: Method) -> Scores:
     """Scores of single queries; for ratings of games, the share of games won."""
-    if isinstance(method, Means):
+    if isinstance(method, Scores):
         return method
     return replace(method.won(), name=WON) if method.name == RATING else method.won()
 

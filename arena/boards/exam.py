@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import asdict
 
-from arena.present.blocks import Board, Section
+from arena.boards.scores import ScoreBoard
+from arena.present.blocks import Section
 from arena.present.numbers import COUNT, FIGURE, PERCENT, counted, listed
 from arena.present.table import Column, Table, for_programs, plain
-from retrieval_eval.exam.scores import Correlation, correlate
+from retrieval_eval.exam.scores import Correlation, correlate, standard_error
 
 if TYPE_CHECKING:
     from arena.results.exam_evaluation import ExamMeasure, ExamScores, GradedUnit
-    from retrieval_eval.stats.estimate import Estimate
 
 UNITS: Final[dict[GradedUnit, str]] = {"answers": "passages of an answer", "documents": "documents of an agent"}
 """What an exam grades, in words."""
@@ -24,11 +24,11 @@ _NAMED: Final = 3
 """Most queries that a note names."""
 
 
-class ExamBoard(Board, frozen=True):
+class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
     """Scores of an exam.
 
     Attributes:
-        exam: the scores.
+        exam: the scores at every level.
         chosen: the lowest grade that counts as covered in the tables for people; ``None`` for the exam's usual grade.
     """
 
@@ -48,16 +48,6 @@ class ExamBoard(Board, frozen=True):
             blocks.append(self._official())
         lead = "How much of the test bank does each agent cover?"
         return [Section("exam", "Exam", lead, blocks)]
-
-    def scored(self) -> Iterable[str]:
-        """The agents with a row on the leaderboard: all of them if any has a cover."""
-        return self.exam.agents(self.exam.level) if self.exam.covers else ()
-
-    def columns(self, agent: str) -> dict[str, Estimate | int | None]:
-        """An agent's mean cover at the exam's usual grade and its missing grades, for columns of the leaderboard."""
-        missing, wanted = self.exam.cover.gaps.of(agent)
-        cover = self.exam.means[self.exam.level]["cover"].get(agent)
-        return {"exam_cover": cover, "exam_missing": missing if wanted else None}
 
     def _scores(self) -> Table:
         k, cover = self.exam.cover.k, self.exam.cover
@@ -100,7 +90,9 @@ class ExamBoard(Board, frozen=True):
                 f"{missing:,} of {pairs:,} grades are missing. Scores are over the items that lack none. At least, at "
                 "most: the cover if no missing grade was enough, and if all were."
             )
-            if unknown := [agent for agent in cover.agents if exam.means[self.level]["cover"][agent].value is None]:
+            if unknown := [
+                agent for agent in cover.agents if exam.by_level[self.level]["cover"].means[agent].value is None
+            ]:
                 yield f"Too little is graded for a score of {listed(unknown, _NAMED)}."
         if ungraded := pairs - graded - missing:
             yield f"{ungraded:,} of {pairs:,} pairs are of passages without any grade, which cover nothing."
@@ -115,7 +107,7 @@ class ExamBoard(Board, frozen=True):
             yield f"{counted(exam.grids.unknown, 'grade')} of items that the bank does not have, or retired, left out."
 
     def _levels(self) -> Table:
-        means = {level: measures["cover"] for level, measures in self.exam.means.items()}
+        means = {level: measures["cover"].means for level, measures in self.exam.by_level.items()}
         rows = [
             {"agent": agent, **{str(level): cover[agent].value for level, cover in means.items()}}
             for agent in self.exam.agents(self.level)
@@ -175,7 +167,7 @@ class ExamBoard(Board, frozen=True):
             "agents": [
                 {
                     "agent": agent,
-                    "levels": {level: _level_json(rows[agent]) for level, rows in levels.items()},
+                    "levels": {level: self._level_json(level, agent, rows[agent]) for level, rows in levels.items()},
                     **{name: row[name] for name in ("queries", "pairs", "graded", "missing")},
                 }
                 for agent, row in levels[exam.level].items()
@@ -203,20 +195,25 @@ class ExamBoard(Board, frozen=True):
         }
         return plain(shape)
 
+    def _level_json(self, level: int, agent: str, row: Mapping[str, Any]) -> dict[str, Any]:
+        compared: Sequence[ExamMeasure] = ("cover", "normalised", "alpha_ndcg")
+        return {
+            "place": row["place"],
+            "cover_possible": row["possible"].value,
+            "cover_least": row["least"].value,
+            **{
+                name: {
+                    "mean": row[name].value,
+                    "low": row[name].low,
+                    "high": row[name].high,
+                    "standard_error": standard_error(self.exam.by_level[level][name], agent),
+                    "n": self.exam.by_level[level][name].count(agent),
+                }
+                for name in compared
+            },
+        }
 
-def _level_json(scores: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "place": scores["place"],
-        "cover_possible": scores["possible"].value,
-        "cover_least": scores["least"].value,
-        **{
-            name: {
-                "mean": scores[name].value,
-                "low": scores[name].low,
-                "high": scores[name].high,
-                "standard_error": scores[name].error,
-                "n": scores[name].n,
-            }
-            for name in ("cover", "normalised", "alpha_ndcg")
-        },
-    }
+
+def exam_board(exam: ExamScores, chosen: int | None = None) -> ExamBoard:
+    """The board of an exam's scores; ``chosen`` is as in ``ExamBoard``."""
+    return ExamBoard("exam", (exam.by_level[exam.level]["cover"],), exam=exam, chosen=chosen)

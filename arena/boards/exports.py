@@ -16,9 +16,9 @@ from msgspec import Struct
 from arena.data.files import save_dataset
 from arena.data.verdicts import VERDICT_CELLS, verdict_cells
 from arena.ratings.covariates import QUALITIES
+from arena.results.criteria import grades
 from arena.results.documents import query_labels
 from arena.results.games import PROBABILITIES, verdict_probabilities
-from arena.results.ratings import grades
 from arena.results.samples import each_outcome, labels_by_judge, labels_of, outcomes
 from arena.store import Result, Store
 from arena.store.outcomes import game_verdicts

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from arena.config.stages import TASKS
+from arena.config.stages import all_tasks
 from arena.present.blocks import Board, Remarks, Section
 from arena.present.numbers import COUNT
 from arena.present.table import Column, Table, plain
@@ -84,7 +84,7 @@ def failed_in(store: Store, tournament: str) -> list[dict[str, Any]]:
         {**where, "task": _AGENTS, "judge": "", "qid": query_id, "item": agent, **_common_fields(failure, AGENT_CAUSES)}
         for agent, query_id, failure in agent_failures
     ]
-    results = (outcome for task in TASKS for outcome in store.outcomes(tournament, task))
+    results = (outcome for task in all_tasks() for outcome in store.outcomes(tournament, task))
     return agents + [
         {**where, **_of_judge(want, result, open_ids)} for want, result in results if isinstance(result, JudgeFailure)
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,7 +10,6 @@ from msgspec import field
 from msgspec.structs import replace
 
 from arena.boards.conclusion import STANDINGS, Conclusion, adaptive_line, conclude_board, to_tell_apart
-from arena.boards.further import further_boards
 from arena.boards.ratings import (
     conclusion_section,
     controlled_json,
@@ -18,15 +17,17 @@ from arena.boards.ratings import (
     ratings_json,
     ratings_section,
 )
+from arena.boards.scores import ScoreBoard, further_boards
 from arena.boards.trust import in_short, judge_section, no_people, trust_checks
-from arena.config.stages import FURTHER
+from arena.config.stages import further_stages
 from arena.present.advice import to_judge_the_rest
 from arena.present.blocks import Block, Board, Check, Checks, Remarks, Section, VerdictCard
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, MONEY, PERCENT, POINTS, SECONDS, counted, listed, told_apart
 from arena.present.table import Column, Table, first, flat, plain, records
 from arena.present.terminal import fitted
 from arena.results.costs import front_chart
-from arena.results.coverage import STAGES
+from arena.results.coverage import stage_words
+from arena.results.criteria import COLUMN
 from judges.errors import CAUSES, remedy
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from arena.calibration.votes import Level
     from arena.config.settings import StoredSettings
     from arena.results.coverage import Coverage
-    from arena.results.ratings import CriterionMean, Leaderboard
+    from arena.results.ratings import Leaderboard
     from arena.store import Store
     from judges.types import Task
 
@@ -43,12 +44,10 @@ DETAILS: Final = frozenset(
     | {"coverage", "retrieval-judges", "retrieval-agreement"}
 )
 """Sections short enough for a terminal."""
-_FURTHER: Final = tuple(key for key, stage in FURTHER.items() if stage.scores)
-_JUDGED_ALONE: Final = ("criteria", "exam", "nuggets", "retrieval", *_FURTHER)
-"""Parts whose agents are listed if there are no ratings."""
 _BELOW: Final = ("criteria", "exam", "nuggets", "citations", "retrieval", "costs")
-"""Order of these sections below the ratings."""
-_COLUMNS: Final = frozenset({*_BELOW, *_FURTHER})
+"""Order of these sections below the ratings; those of further stages follow."""
+_JUDGED_ALONE: Final = ("criteria", "exam", "nuggets", "retrieval")
+"""Parts whose agents are listed if there are no ratings, before those of further stages."""
 _ONE_SCORE: Final = (
     Column("exam_cover", "EXAM-Cover", FIGURE, "Share of a query's exam questions that the answer covers."),
     Column(
@@ -75,8 +74,6 @@ _WIDTH, _LINES = 80, 25
 """Characters and lines of a terminal screen."""
 _FITTING: Final = ((100, 9), (50, 2), (50, 1), (15, 2), (15, 1), (10, 1), (8, 1), (6, 0))
 """Numbers of agents and remedies to try on the screen, in this order, until all fits."""
-_CRITERION: Final = "criteria_"
-"""Prefix of a criterion's column."""
 _STAGES: Final = (
     Column("stage", "Stage"),
     Column("share", "Done", PERCENT),
@@ -237,7 +234,7 @@ class TournamentBoard(Board, frozen=True):
         rows = [self._on_one_line(row) for row in self._table().rows]
         scores = [*_ONE_SCORE]
         for key in board.further:
-            scores += [Column(name, heading, FIGURE) for name, heading in islice(FURTHER[key].scores.items(), 1)]
+            scores += [Column(*first, FIGURE) for first in islice(further_stages()[key].scores.items(), 1)]
         if (retrieval := board.retrieval) is not None:
             measure = retrieval.measures[0]
             scores.append(
@@ -255,7 +252,7 @@ class TournamentBoard(Board, frozen=True):
 
     @staticmethod
     def _on_one_line(row: Mapping[str, Any]) -> dict[str, Any]:
-        grades = [grade for key, grade in row.items() if key.startswith(_CRITERION) and grade is not None]
+        grades = [grade for key, grade in row.items() if key.startswith(COLUMN) and grade is not None]
         return {
             **row,
             "ranks": COUNT.between(row.get("rank_low"), row.get("rank_high")),
@@ -302,7 +299,7 @@ class TournamentBoard(Board, frozen=True):
             "tournament": board.tournament,
             "group": board.group and dict(zip(("column", "value"), board.group, strict=True)),
             "agents": self._agents(),
-            "criteria": board.criteria,
+            "criteria": parts["criteria"].json(),
             "conclusion": self.conclusion,
             "judge_health": ratings and ratings.judge_health and flat(ratings.judge_health),
             "judges": ratings and ratings.judges,
@@ -357,10 +354,10 @@ class TournamentBoard(Board, frozen=True):
 
             parts["citations"] = Citations(board.citations, self.order)
         if board.exam is not None:
-            from arena.boards.exam import ExamBoard
+            from arena.boards.exam import exam_board
 
-            parts["exam"] = ExamBoard(board.exam)
-        parts["criteria"] = Criteria(board.criteria, self.order, board.settings)
+            parts["exam"] = exam_board(board.exam)
+        parts["criteria"] = self._criteria()
         if board.retrieval is not None:
             from arena.boards.retrieval import Retrieval
 
@@ -370,21 +367,26 @@ class TournamentBoard(Board, frozen=True):
     def _agents(self) -> list[dict[str, Any]]:
         if self.board.ratings is None:
             return []
-        rows = records(self._table(("nuggets", "citations", "exam", *_FURTHER)))
-        return [{**row, "criteria": self.board.criteria.get(row["agent"], {})} for row in rows]
+        rows = records(self._table(("nuggets", "citations", "exam")))
+        criteria = self._criteria().json()
+        return [{**row, "criteria": criteria.get(row["agent"], {})} for row in rows]
 
-    def _table(self, beside: Collection[str] = _COLUMNS) -> Table:
-        """Ratings; for programs also every other score that is one number per agent, from the parts in ``beside``."""
+    def _criteria(self) -> Criteria:
+        return Criteria("criteria", self.board.criteria[1:], order=self.order, settings=self.board.settings)
+
+    def _table(self, beside: Collection[str] = _BELOW) -> Table:
+        """Ratings; for programs also every other score that is one number per agent, of the parts in ``beside``."""
         board, parts = self.board, self._parts()
-        chosen = [part for name, part in parts.items() if name in beside]
+        further = [key for key, results in board.further.items() if results.scores]
+        chosen = [part for name, part in parts.items() if name in beside or name in further]
         if board.ratings is not None:
             table = rating_table(board.ratings)
         else:
-            agents = [agent for name in _JUDGED_ALONE if name in parts for agent in parts[name].scored()]
+            agents = [agent for name in (*_JUDGED_ALONE, *further) if name in parts for agent in parts[name].scored()]
             rows = [{"agent": agent} for agent in dict.fromkeys(agents)]
             table = Table("scores", "", [Column("agent", "Agent")], rows)
         controlled = {}
-        if board.controlled is not None and beside is _COLUMNS:
+        if board.controlled is not None and beside is _BELOW:
             controlled = {row.agent: row.rating for row in board.controlled.agents}
 
         def scores(agent: str) -> dict[str, Any]:
@@ -399,9 +401,8 @@ class TournamentBoard(Board, frozen=True):
         board = self.board
         if not board.coverage:
             return
-        rows = [
-            {"stage": STAGES.get(task, task.value), **_stage(coverage)} for task, coverage in board.coverage.items()
-        ]
+        words = stage_words()
+        rows = [{"stage": words.get(task, task.value), **_stage(coverage)} for task, coverage in board.coverage.items()]
         blocks: list[Block] = [Table("coverage", "By stage", _STAGES, rows)]
         if causes := self.failures or board.causes:
             blocks.append(_failures(causes))
@@ -423,22 +424,21 @@ class TournamentBoard(Board, frozen=True):
             yield adaptive_line(self.board.adaptive, ordered=conclusion.ordered)
 
 
-class Criteria(Board, frozen=True):
-    """Mean grades of answers by agent and criterion; ``order`` lists the rated agents, best first."""
+class Criteria(ScoreBoard, frozen=True, eq=False, kw_only=True):
+    """Mean grades of answers by agent and criterion."""
 
-    means: Mapping[str, Mapping[str, CriterionMean]]
-    order: Sequence[str]
     settings: StoredSettings
 
     def sections(self) -> list[Section]:
-        if not self.means:
+        means = self.json()
+        if not means:
             return []
         rows = []
-        for agent in [*(agent for agent in self.order if agent in self.means), *sorted({*self.means} - {*self.order})]:
-            fullest = max(self.means[agent].values(), key=lambda mean: mean.wanted)
-            graded = f"{COUNT.write(fullest.graded)} of {COUNT.write(fullest.wanted)}"
+        for agent in [*(agent for agent in self.order if agent in means), *sorted({*means} - {*self.order})]:
+            fullest = max(means[agent].values(), key=lambda mean: mean["wanted"])
+            graded = f"{COUNT.write(fullest['graded'])} of {COUNT.write(fullest['wanted'])}"
             rows.append({"agent": agent, **self.columns(agent), "graded": graded})
-        named = (Column(key, key.removeprefix(_CRITERION), FIGURE) for key in self.columns(""))
+        named = (Column(key, key.removeprefix(COLUMN), FIGURE) for key in self.columns(""))
         columns = [Column("agent", "Agent"), *named, Column("graded", "Answers graded")]
         criteria = self.settings.criteria
         low, high = ("the lowest", "the highest") if criteria is None else criteria.scale
@@ -446,15 +446,24 @@ class Criteria(Board, frozen=True):
         table = Table("criteria", "Mean grades by criterion", columns, rows)
         return [Section("criteria", "Grades by criterion", lead, [table])]
 
-    def scored(self) -> Iterable[str]:
+    def scored(self) -> Collection[str]:
         """The agents with a grade."""
-        return self.means
+        return self.json()
 
     def columns(self, agent: str) -> dict[str, float | None]:
-        """An agent's mean grades as columns of the leaderboard; the columns are the same for every agent."""
-        grades = self.means.get(agent, {})
-        names = dict.fromkeys(name for by_criterion in self.means.values() for name in by_criterion)
-        return {f"{_CRITERION}{name}": grades[name].mean if name in grades else None for name in names}
+        """An agent's mean grades as columns of the leaderboard, without intervals."""
+        graded = (scores for scores in self.scores if scores.seen().any())
+        return {scores.column: scores.means[agent].value if agent in scores.means else None for scores in graded}
+
+    def json(self) -> dict[str, dict[str, Any]]:
+        """Mean, graded and wanted answers by agent and criterion, where any answer is graded."""
+        means: dict[str, dict[str, Any]] = {}
+        for agent in sorted({agent for scores in self.scores for agent in scores.agents}):
+            for scores in self.scores:
+                if graded := scores.count(agent):
+                    mean = {"mean": scores.means[agent].value, "graded": graded, "wanted": scores.missing(agent)[1]}
+                    means.setdefault(agent, {})[scores.name] = mean
+        return means
 
 
 def missing(board: Leaderboard) -> list[str]:

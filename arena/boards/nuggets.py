@@ -12,6 +12,7 @@ from msgspec import field
 from msgspec.structs import replace
 
 from arena.boards.metrics import citations, citations_table
+from arena.boards.scores import ScoreBoard
 from arena.data.kinds import SUPPORT, SUPPORT_WORDS
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, MISSING, PERCENT, POINTS, WORDS, counted, listed
@@ -79,17 +80,18 @@ class Nuggets(Board, frozen=True):
 
     def scored(self) -> list[str]:
         """Agents with a score."""
-        return list(dict.fromkeys(run.run for _, _, scored in self._scored() for run in scored.runs))
+        return list(dict.fromkeys(agent for board in self._boards() for agent in board.scored()))
 
     def columns(self, agent: str) -> TableRow:
         """An agent's nugget scores as columns of the leaderboard; ``None`` without a score."""
-        row: TableRow = {}
-        for name, _, scored in self._scored():
-            means = {run.run: run.means for run in scored.runs}.get(agent)
-            row[f"{name}_v_strict"] = means and means["v_strict"]
-            row[f"{name}_all"] = means and means["a"]
-            row[f"{name}_missing"] = means and scored.gaps.of(agent)[0]
-        return row
+        return {name: value for board in self._boards() for name, value in board.columns(agent).items()}
+
+    def _boards(self) -> list[ScoreBoard]:
+        """The scores on the leaderboard: V strict and All."""
+        return [
+            ScoreBoard(name, tuple(scores for scores in scored.scores if scores.name in ("v_strict", "a")))
+            for name, _, scored in self._scored()
+        ]
 
 
 class NuggetScores(Board, frozen=True):

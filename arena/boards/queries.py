@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
@@ -21,16 +20,12 @@ from arena.present.picture import Matrix, MatrixCell, nowhere
 from arena.present.table import Column, Table, plain
 from arena.ratings.results import Ratings
 from arena.ratings.separation import GamesOfAgent, QueryFigures, Standings, Unlike, divided, separations, standings
-from arena.results import samples
 from arena.results.cache import Cache, cached_games
 from arena.results.documents import QueryLabels, query_labels
-from arena.results.exam import stored_scores
 from arena.results.exam_evaluation import Study
-from arena.results.nuggets import nugget_results
-from arena.results.ratings import grades
+from arena.results.scores import answer_scores
 from arena.store import Store
-from judges.types import Judgment, Query, Task
-from retrieval_eval.nuggets.scores import query_scores
+from judges.types import Query
 from retrieval_eval.nuggets.types import Assignment, Support
 from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.estimate import Estimate
@@ -474,12 +469,10 @@ def _computed(store: Store, tournament: str) -> QueryBoard:
     verdicts = games.verdicts() if games.judged.any() else None
     all_standings = standings(verdicts, list(queries), sorted({*agents, *games.agents}), settings.win_and_tie)
     silent = frozenset(key for key in product(all_standings.queries, all_standings.agents) if key not in answered)
-    graded = {
-        (want.query_id, want.item): fmean(answer_grades)
-        for want, result in samples.outcomes(store, tournament, Task.CRITERIA)
-        if isinstance(result, Judgment) and (answer_grades := list(grades(want, result, settings).values()))
-    }
-    scores = {EXAM: _covers(store, tournament), NUGGETS: _nuggets(store, tournament), GRADE: graded}
+    cells = {scores.name: scores.cells() for scores in answer_scores(store, tournament)}
+    if "v_strict" in cells:  # a missing answer scores 0 there
+        cells["v_strict"] = {key: score for key, score in cells["v_strict"].items() if key in answered}
+    scores = {kind: cells.get(name) for kind, name in ((EXAM, "cover"), (NUGGETS, "v_strict"), (GRADE, "criteria"))}
     return QueryBoard(
         queries,
         games.coverage_by_query(),
@@ -488,31 +481,6 @@ def _computed(store: Store, tournament: str) -> QueryBoard:
         {name: by_answer for name, by_answer in scores.items() if by_answer},
         query_labels(store, tournament),
     )
-
-
-def _covers(store: Store, tournament: str) -> dict[tuple[str, str], float]:
-    """Cover at the usual grade, by query and agent; empty without an exam."""
-    exam = stored_scores(store, tournament)
-    if exam is None:
-        return {}
-    cover, level = exam.cover, exam.cover.levels.index(exam.level)
-    cells = cover.cover[:, :, level].T.tolist()
-    return {
-        (query_id, agent): share
-        for query_id, row in zip(cover.queries, cells, strict=True)
-        for agent, share in zip(cover.agents, row, strict=True)
-        if not math.isnan(share)
-    }
-
-
-def _nuggets(store: Store, tournament: str) -> dict[tuple[str, str], float]:
-    results = nugget_results(store, tournament)
-    scores = {}
-    for assignment in results.assignments if results else ():
-        score = query_scores([nugget.importance for nugget in assignment.nuggets], assignment.labels).v_strict
-        if score is not None:
-            scores[assignment.query_id, assignment.run] = score
-    return scores
 
 
 def _row(record: GamesOfAgent) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from arena.boards.compare import compare_board
 from arena.boards.conclusion import expectation
 from arena.boards.leaderboard import TournamentBoard, judged_on
 from arena.config.settings import StoredSettings
-from arena.config.stages import TASKS
+from arena.config.stages import all_tasks
 from arena.data.dataset import texts_of
 from arena.present.blocks import Block, Board, Commands, Remarks, Section, Thread
 from arena.present.numbers import COUNT, MISSING, MONEY, POINTS
@@ -159,7 +159,7 @@ def tournament_report(store: Store, tournament: str, source: str, *, below_cover
     """
     board = cached_leaderboard(store, tournament, below_coverage=below_coverage)
     data = store.dataset(tournament)
-    outcomes = [entry for task in TASKS for entry in store.outcomes(tournament, task)]
+    outcomes = [entry for task in all_tasks() for entry in store.outcomes(tournament, task)]
     compared = compare_board(store, tournament)
     calibration = calibrate_tournament(store, tournament, resampling_of(board.settings), label_next=0)
     card_sections = []

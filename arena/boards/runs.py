@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,13 +12,12 @@ from msgspec.structs import asdict
 from arena.present.blocks import Block, Board, Figure, Figures, Remarks, Section
 from arena.present.numbers import COUNT, DURATION, MONEY, counted, listed
 from arena.present.table import Column, Table, plain
-from arena.results.coverage import AGENTS_ASKED, STAGES
+from arena.results.coverage import AGENTS_ASKED, stage_words
 from arena.store.runs import AGENTS, Spent, StoredRun
 
 if TYPE_CHECKING:
     from arena.run.plan import Plan
 
-_WORDS: Final[Mapping[str, str]] = {AGENTS: AGENTS_ASKED, **{task.value: words for task, words in STAGES.items()}}
 _STAGE: Final = Column("stage", "Stage")
 _WANTED: Final = Column("wanted", "Wanted", COUNT)
 _FAILED: Final = Column("failed", "Failed", COUNT, "Of this run; after its end, with earlier ones not asked again.")
@@ -92,8 +91,14 @@ class PlanBoard(Board, frozen=True):
 
 def _rows(plan: Plan) -> list[dict[str, Any]]:
     rows = [{**plain(entry), "stage": AGENTS_ASKED, "who": entry.agent} for entry in plan.agents]
+    words = stage_words()
     rows += [
-        {**plain(entry), "stage": STAGES[entry.task], "who": entry.judge, "waiting": entry.waiting or None}
+        {
+            **plain(entry),
+            "stage": words.get(entry.task, entry.task.value),
+            "who": entry.judge,
+            "waiting": entry.waiting or None,
+        }
         for entry in plan.rows
     ]
     return rows
@@ -110,8 +115,10 @@ def runs_table(runs: Sequence[StoredRun], link: Callable[[StoredRun], str] = lam
 
 def stages_table(run: StoredRun) -> Table:
     """A row for each stage of a run, agents first; an unknown figure is empty, not 0."""
-    stages = [stage for stage in _WORDS if stage in run.stages or stage in run.spent]
-    return Table("run-by-stage", "", _STAGES, [_stage(run, stage) for stage in stages])
+    words = {AGENTS: AGENTS_ASKED} | {task.value: heading for task, heading in stage_words().items()}
+    words |= {stage: stage for stage in (*run.stages, *run.spent) if stage not in words}
+    present = {stage: heading for stage, heading in words.items() if stage in run.stages or stage in run.spent}
+    return Table("run-by-stage", "", _STAGES, [_stage(run, *named) for named in present.items()])
 
 
 def run_names(runs: Sequence[StoredRun]) -> dict[str, str]:
@@ -167,11 +174,11 @@ def _run(run: StoredRun, *, asks: bool) -> dict[str, Any]:
     }
 
 
-def _stage(run: StoredRun, stage: str) -> dict[str, Any]:
+def _stage(run: StoredRun, stage: str, words: str) -> dict[str, Any]:
     progress = run.stages.get(stage, {})
     made, failed, _ = _ended(run, stage)
     counts = {"wanted": progress.get("wanted"), "made": made, "known": progress.get("known"), "failed": failed}
-    return {**_spent(run.spent.get(stage, Spent())), "stage": _WORDS[stage], **counts}
+    return {**_spent(run.spent.get(stage, Spent())), "stage": words, **counts}
 
 
 def _spent(spent: Spent) -> dict[str, Any]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any, Final
 
-from arena.present.blocks import Board, Section
+from arena.boards.scores import ScoreBoard
+from arena.present.blocks import Section
 from arena.present.numbers import COUNT, FIGURE, PERCENT, counted
 from arena.present.table import Column, Table
 from arena.results.support import SupportResults
@@ -36,8 +36,8 @@ def _last_if_unknown(score: Estimate | None) -> tuple[bool, float]:
     return (True, 0.0) if score is None or score.value is None else (False, -score.value)
 
 
-class SupportBoard(Board, frozen=True, eq=False):
-    """Scores of support by agent."""
+class SupportBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
+    """Scores of support by agent, with counts of the pairs behind them."""
 
     results: SupportResults
 
@@ -54,9 +54,9 @@ class SupportBoard(Board, frozen=True, eq=False):
 
     def _rows(self) -> list[dict[str, Any]]:
         rows = []
-        for agent in dict.fromkeys([*self.results.scores.agents, *self.results.unread]):
+        for agent in dict.fromkeys([*self.scores[0].agents, *self.results.unread]):
             answers = [answer for (_, name), answer in self.results.answers.items() if name == agent]
-            precision, recall = self.results.scores.of_agents.get(agent, (None, None))
+            precision, recall = (scores.means.get(agent) for scores in self.scores)
             sentences = sum(answer.sentences for answer in answers)
             none, partial, full = (sum(answer.pairs[level] for answer in answers) for level in range(len(WEIGHTS)))
             rows.append(
@@ -84,17 +84,7 @@ class SupportBoard(Board, frozen=True, eq=False):
             "other_marks": dict(self.results.marks),
         }
 
-    def scored(self) -> Collection[str]:
-        """The agents with a score."""
-        return self.results.scores.agents
-
-    def columns(self, agent: str) -> dict[str, Any]:
-        """An agent's support scores as columns of the leaderboard."""
-        precision, recall = self.results.scores.of_agents.get(agent, (None, None))
-        missing, _ = self.results.gaps.of(agent)
-        return {"support_precision": precision, "support_recall": recall, "support_missing": missing}
-
 
 def board(results: SupportResults) -> SupportBoard:
     """Build the board from the results."""
-    return SupportBoard(results)
+    return SupportBoard("support", results.scores, results=results)

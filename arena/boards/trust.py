@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from arena.boards.conclusion import NO_MODEL, Conclusion
-from arena.boards.further import further_boards
+from arena.boards.scores import further_boards
 from arena.present.advice import judge_first, to_judge_the_rest
 from arena.present.blocks import Block, Check, Section, Status, passed, settled
 from arena.present.numbers import (

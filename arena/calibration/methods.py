@@ -28,10 +28,11 @@ from arena.ratings.elo import EloSettings, elo, resampled_elo
 from arena.ratings.games import Games
 from arena.ratings.ranks import competition_ranks
 from retrieval_eval.stats.arrays import Floats
-from retrieval_eval.stats.bootstrap import ALONE, Clusters, unit_weights, units_of, weighted_means
+from retrieval_eval.stats.bootstrap import ALONE, Clusters, unit_weights, units_of
 from retrieval_eval.stats.estimate import Coefficient, Drawn
-from retrieval_eval.stats.missing import Gaps, MissingShare, shares
+from retrieval_eval.stats.missing import MissingShare, shares
 from retrieval_eval.stats.rank import rank_correlations
+from retrieval_eval.stats.scores import Scores
 
 _DECIMALS = 9
 _DECIMALS_OF_SAMPLE = 4
@@ -41,70 +42,6 @@ _ORDERS_OF_SAMPLE = 10
 """Number of random game orders that Elo is averaged over in each bootstrap sample."""
 _CELLS_IN_MEMORY = 4_000_000
 """Largest number of weights (games x samples) in memory at a time."""
-
-
-class Means(Struct, frozen=True, eq=False):
-    """A method whose scores are means over queries.
-
-    Attributes:
-        agents, queries: names of the rows and columns.
-        values: shape (agents, queries), NaN where an agent has no value.
-        gaps: numbers of wanted and missing judgments behind the values; ``None`` if they are not counted.
-        ends: lower and upper bound of each value over all possible outcomes of the missing judgments, shape (2, agents,
-            queries), NaN where no value is possible. ``None`` if nothing is missing.
-        scale: lowest and highest possible value; ``None`` for 0 to 1, or for the range of the values if that is wider.
-    """
-
-    name: str
-    agents: tuple[str, ...]
-    queries: tuple[str, ...]
-    values: Floats
-    gaps: Gaps | None = None
-    ends: Floats | None = None
-    scale: tuple[float, float] | None = None
-
-    @property
-    def bounds(self) -> Floats:
-        """Lower and upper bounds of the values, equal to the values if none is missing, shape (2, agents, queries)."""
-        return np.array([self.values, self.values]) if self.ends is None else self.ends
-
-    def lowest(self, agent: str) -> float:
-        """Lower bound of the agent's mean over all possible outcomes of the missing judgments."""
-        return self._mean_bound(0, agent)
-
-    def highest(self, agent: str) -> float:
-        """Upper bound of the agent's mean over all possible outcomes of the missing judgments."""
-        return self._mean_bound(1, agent)
-
-    def _mean_bound(self, end: int, agent: str) -> float:
-        row = self.bounds[end, self.agents.index(agent)]
-        return float(weighted_means(row[np.newaxis], np.ones((1, row.size)))[0, 0])
-
-    def missing(self, agent: str) -> tuple[int, int]:
-        """Numbers of missing and of wanted judgments of the agent."""
-        return (0, 0) if self.gaps is None else self.gaps.of(agent)
-
-    def points(self) -> Floats:
-        """Means, shape (agents,)."""
-        means: Floats = self.drawn(np.ones((1, len(self.queries))))[0]
-        return means
-
-    def drawn(self, weights: Floats) -> Floats:
-        """Weighted means for each row of query weights, shape (samples, queries) to (samples, agents)."""
-        return weighted_means(self.values, weights)
-
-    def seen(self) -> NDArray[np.bool_]:
-        """Whether there is a value, shape (agents, queries)."""
-        return ~np.isnan(self.values)
-
-    def among(self, queries: Collection[str]) -> Means:
-        """Restrict the method to these queries."""
-        columns = [index for index, name in enumerate(self.queries) if name in queries]
-        names, gaps = tuple(self.queries[index] for index in columns), self.gaps
-        if gaps is not None:
-            gaps = replace(gaps, queries=names, wanted=gaps.wanted[:, columns], missing=gaps.missing[:, columns])
-        ends = None if self.ends is None else self.ends[:, :, columns]
-        return replace(self, queries=names, values=self.values[:, columns], gaps=gaps, ends=ends)
 
 
 class Played(Struct, frozen=True, eq=False):
@@ -147,7 +84,7 @@ class Played(Struct, frozen=True, eq=False):
         """Whether the agent has a game on the query, shape (agents, queries)."""
         return ~np.isnan(self.won().values)
 
-    def won(self) -> Means:
+    def won(self) -> Scores:
         """Each agent's share of points on each query, a tie counting half."""
         games, shape = self.games, (len(self.agents), len(self.queries))
         assert games.cluster is not None
@@ -156,11 +93,11 @@ class Played(Struct, frozen=True, eq=False):
             np.add.at(points, (side, games.cluster), score * games.weights)
             np.add.at(played, (side, games.cluster), games.weights)
         values = np.divide(points, played, out=np.full(shape, np.nan), where=played > 0)
-        return Means(self.name, self.agents, self.queries, values)
+        return Scores(self.name, self.agents, self.queries, values)
 
 
-Method: TypeAlias = Means | Played
-"""A method that scores agents."""
+Method: TypeAlias = Scores | Played
+"""A method that scores agents: by means over queries, or by games."""
 
 
 class MethodScores(Struct, frozen=True):
@@ -245,7 +182,7 @@ def compare_methods(
 
 def uneven_shares(methods: Sequence[Method], clusters: Clusters = ALONE) -> tuple[MissingShare, ...]:
     """Agents with significantly more missing judgments of a method than the others."""
-    gaps = {method.name: method.gaps for method in methods if isinstance(method, Means) and method.gaps is not None}
+    gaps = {method.name: method.gaps for method in methods if isinstance(method, Scores) and method.gaps is not None}
     return tuple(share for share in shares(gaps, clusters) if share.uneven)
 
 
@@ -385,5 +322,5 @@ def _query_means(
         total[row[agent], column[query_id]] += value
         count[row[agent], column[query_id]] += 1
     table = np.divide(total, count, out=np.full_like(total, np.nan), where=count > 0)
-    means = draw(Means("", tuple(agents), tuple(column), table), list(column), *draws, clusters)
+    means = draw(Scores("", tuple(agents), tuple(column), table), list(column), *draws, clusters)
     return means.points, means.samples

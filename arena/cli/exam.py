@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 import typer
 from msgspec.structs import replace
 
-from arena.boards.exam import UNITS, ExamBoard
+from arena.boards.exam import UNITS, exam_board
 from arena.boards.exam_oversight import ExamAgreementBoard, OversightBoard, items_table, of_grades, of_labels
 from arena.cli.console import errors, output, print_json, say
 from arena.cli.options import Form, GradesFile, K, Llm, MinGrade, OfQueries, PromptName, Runs
@@ -96,7 +96,7 @@ def exam_score(
         raise InputError(f"{file}: does not say which response a passage belongs to; name the runs with --run")
     official_ranks = read_official(official) if official is not None else None
     study = replace(study, clusters=clusters_in(queries))
-    board = ExamBoard(exam_scores(study, k=k, alpha=alpha, workbench=compat is not None, official=official_ranks))
+    board = exam_board(exam_scores(study, k=k, alpha=alpha, workbench=compat is not None, official=official_ranks))
     if out is not None:
         _save(out, board.queries())
     show(board, form)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from arena.boards.exam import ExamBoard
+from arena.boards.exam import exam_board
 from arena.cli.console import INCOMPLETE, errors, output, print_json, say
 from arena.cli.options import Config, Force, Form, LogJson, RetryFailed, require_free
 from arena.cli.run_lines import print_summary
@@ -71,7 +71,7 @@ def make_grades(
         graded = exam_run.grade(loaded, bars, retry_failed=retry_failed, trace=trace)
     print_summary(graded.summary)
     if graded.scores is not None:
-        show(ExamBoard(graded.scores), form)
+        show(exam_board(graded.scores), form)
     elif form == "json":
         print_json(None)
     if out is not None:

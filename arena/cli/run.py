@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated, Literal
 
 import typer
@@ -16,10 +15,11 @@ from arena.cli.show import print_leaderboard
 from arena.cli.sources import open_tournament
 from arena.cli.trace import traced_to, watching
 from arena.config.schema import Config, ExecutorSection
-from arena.run.pipeline import STAGE_TASKS, play
+from arena.config.stages import STAGES
+from arena.run.pipeline import play
 from judges.errors import InputError
 
-Stage = StrEnum("Stage", list(STAGE_TASKS))  # type: ignore[misc]
+_STAGES = "|".join(("synth", "agents", *(stage.name or stage.key for stage in STAGES)))
 
 
 def run(
@@ -28,7 +28,9 @@ def run(
     limit: Limit = None,
     column: ColumnsNamed = None,
     save: Save = None,
-    stage: Annotated[list[Stage] | None, typer.Option("--stage", help="do only this stage; may be repeated")] = None,
+    stage: Annotated[
+        list[str] | None, typer.Option("--stage", metavar=f"[{_STAGES}]", help="do only this stage; may be repeated")
+    ] = None,
     retry_failed: RetryFailed = False,
     wait: Annotated[
         bool, typer.Option("--wait/--no-wait", help="wait for the batches of judges with 'mode: batch' to end")
@@ -60,7 +62,7 @@ def run(
             loaded,
             watching,
             print_part,
-            stages=[each.value for each in stage or ()],
+            stages=stage or (),
             retry_failed=retry_failed,
             wait=wait,
             trace=trace,

@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from arena.config.settings import TournamentSettings
-from arena.config.stages import FURTHER, STAGES
+from arena.config.stages import find_stage, further_stages, installed_stages, listed_stages
 from arena.config.synth import SynthSection
 from judges.errors import ConfigError, InputError
 from judges.masking import key_in
@@ -193,8 +193,10 @@ class Config(TournamentSettings):
             return content
         if empty := [key for key, value in content.items() if value is None and key in cls.model_fields]:
             raise mistake(f"{empty[0]}: is empty; fill it in, or remove it", empty[0])
-        known = (cls.model_fields.keys() - {"further"}) | FURTHER.keys()
-        if unknown := [key for key in content if key not in known and key != "api_key"]:
+        fields = cls.model_fields.keys() - {"further"}
+        unknown = [key for key in content if key not in fields and key != "api_key" and _lacks_stage(key)]
+        if unknown:
+            known = fields | further_stages().keys() | {*installed_stages()}
             raise mistake(f"unknown key {unknown[0]!r}{nearest(unknown[0], known)}", str(unknown[0]))
         return content
 
@@ -288,13 +290,20 @@ class Config(TournamentSettings):
 
     def judges_in_use(self) -> list[str]:
         """Names of the judges that stages ask, without repetitions, in the order of the stages."""
-        return list(dict.fromkeys(name for stage in STAGES for name in self.judges_of(stage.key)))
+        return list(dict.fromkeys(name for stage in listed_stages() for name in self.judges_of(stage.key)))
 
     def _asked(self) -> dict[str, list[str]]:
-        names_by_section = {stage.key: self.judges_of(stage.key) for stage in STAGES}
+        names_by_section = {stage.key: self.judges_of(stage.key) for stage in listed_stages()}
         if self.synth is not None:
             names_by_section["synth"] = self.synth.judges()
         return names_by_section | {"agents": judges_of_agents(self.agents.values())}
+
+
+def _lacks_stage(key: Any) -> bool:
+    try:
+        return find_stage(str(key)) is None
+    except InputError as error:
+        raise mistake(str(error), str(key)) from error
 
 
 def load_config(path: Path) -> Config:

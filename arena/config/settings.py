@@ -13,11 +13,13 @@ from pydantic import Field, ValidationError, ValidationInfo, model_validator
 from arena.config.card import CardSection
 from arena.config.judging import CriteriaSection, ExamSection, NuggetsSection, PairwiseSection, RetrievalSection
 from arena.config.ratings import RatingsSection
-from arena.config.stages import FURTHER
+from arena.config.stages import find_stage
+from judges.errors import InputError
 from judges.sections import Section, describe, mistake
 from judges.spec import Combine, JudgeSettings
 
 if TYPE_CHECKING:
+    from arena.config.stages import ListedStage
     from arena.ratings.games import WinAndTie
 
 
@@ -41,7 +43,7 @@ class TournamentSettings(Section):
     card: CardSection | None = None
     """Requirements for judges that stand in for people."""
     further: dict[str, Any] = Field(default_factory=dict, exclude=True)
-    """The sections of the stages in ``FURTHER``, by key; in the file they stand at the top level."""
+    """The sections of the stages that define their own, by key; in the file they stand at the top level."""
 
     @model_validator(mode="before")
     @classmethod
@@ -49,16 +51,18 @@ class TournamentSettings(Section):
         if not isinstance(content, dict):
             return content
         further = {}
-        for key in content.keys() & FURTHER.keys():
+        for key in content.keys() - cls.model_fields.keys():
+            if (stage := _stage_of(key)) is None:
+                continue
             try:
-                further[key] = FURTHER[key].load("SECTION").model_validate(content[key], context=info.context)
+                further[key] = stage.load("SECTION").model_validate(content[key], context=info.context)
             except ValidationError as problem:
                 raise mistake(f"{key}.{describe(problem)}", key) from problem
         return {key: value for key, value in content.items() if key not in further} | {"further": further}
 
     def section(self, key: str) -> Section | None:
         """The section of a stage, if it is there."""
-        section: Section | None = self.further.get(key) if key in FURTHER else getattr(self, key, None)
+        section: Section | None = getattr(self, key) if key in type(self).model_fields else self.further.get(key)
         return section
 
     def judges_of(self, key: str) -> list[str]:
@@ -69,6 +73,14 @@ class TournamentSettings(Section):
         names = section.judges if hasattr(section, "judges") else section.judge
         names = names() if callable(names) else names
         return [names] if isinstance(names, str) else names
+
+
+def _stage_of(key: str) -> ListedStage | None:
+    """The stage of a section that this model does not define itself."""
+    try:
+        return find_stage(str(key))
+    except InputError as error:
+        raise mistake(str(error), str(key)) from error
 
 
 class StoredAgent(Section):
@@ -128,6 +140,17 @@ class StoredSettings(TournamentSettings):
     """Where verdicts come from that were imported and not judged by a run."""
     synth: dict[str, Any] | None = None
     """How queries were made, in a tournament that has nothing else."""
+    stages: dict[str, str] = Field(default_factory=dict)
+    """Name and version of the distribution of each stage that is not ours, by section."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_lost_sections(cls, content: Any) -> Any:
+        """Leave out sections of stages that are not installed; who needs their results calls ``require_stages``."""
+        if not isinstance(content, dict):
+            return content
+        lost = {key for key in content.get("stages") or () if find_stage(key) is None}
+        return {key: value for key, value in content.items() if key not in lost}
 
     @property
     def raw(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from arena.calibration.votes import ItemKey, ItemMeans, Opinion
-from arena.config.stages import FURTHER
+from arena.config.stages import ListedStage, further_stages
 from judges.types import GAME_OUTCOMES, GameOutcome, Task, Verdict, label_of
 from retrieval_eval.nuggets.types import Support, make_nuggets
 
@@ -416,7 +416,10 @@ FLAG: Final = _Flags(name="flag", level="", columns=("agent_a", "agent_b"), colu
 """A remark on a judge's game, whose value is ``{"judge": ..., "comment": ...}``. It carries no judgment."""
 
 _HERE: Final[Mapping[str, JudgedKind]] = {kind.name: kind for kind in (VERDICT, RELEVANCE, CRITERIA, NUGGETS)}
-_BROUGHT: Final = {key: stage for key, stage in FURTHER.items() if stage.by_people}
+
+
+def _brought() -> dict[str, ListedStage]:
+    return {key: stage for key, stage in further_stages().items() if stage.by_people}
 
 
 class _Kinds(Mapping[str, JudgedKind]):
@@ -427,11 +430,11 @@ class _Kinds(Mapping[str, JudgedKind]):
             return _HERE[name]
         if name == FLAG.name:
             return FLAG
-        kind: JudgedKind = _BROUGHT[name].load("KIND")
+        kind: JudgedKind = _brought()[name].load("KIND")
         return kind
 
     def __iter__(self) -> Iterator[str]:
-        return iter((*_HERE, *_BROUGHT, FLAG.name))
+        return iter((*_HERE, *_brought(), FLAG.name))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -450,7 +453,7 @@ def kind_of_columns(columns: Collection[str]) -> JudgedKind | None:
 
     A stage's kind, whose value has a column of the same name, is imported only if the table has that column.
     """
-    known = [RELEVANCE, CRITERIA, NUGGETS, *(KINDS[name] for name in _BROUGHT if name in columns)]
+    known = [RELEVANCE, CRITERIA, NUGGETS, *(KINDS[name] for name in _brought() if name in columns)]
     held = [kind for kind in known if {*kind.columns, kind.column} <= {*columns}]
     return max(held, key=lambda kind: len(kind.columns), default=None)
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from arena.calibration import EPSILON
 from arena.calibration.comparison import PANEL, Against, Comparison, Settings, regrouped
 from arena.calibration.consensus import table_health
-from arena.calibration.methods import Means, Method, compare_methods, draw
+from arena.calibration.methods import Method, compare_methods, draw
 from arena.calibration.style import StyleEffect, answer_qualities, family_effects, style_effects
 from arena.calibration.votes import Level, Opinion, Opinions
 from arena.config.settings import StoredSettings
@@ -37,6 +37,7 @@ from arena.store import Store
 from arena.store.annotations import Annotations
 from retrieval_eval.stats.bootstrap import Clusters
 from retrieval_eval.stats.estimate import Drawn
+from retrieval_eval.stats.scores import Scores
 
 _VERDICTS: Final = ("verdicts", "")
 """Level and group of the opinions on a tournament's games."""
@@ -123,7 +124,7 @@ def calibrate_tournament(
 
     def cached_draw(method: Method, queries: Sequence[str], samples: int, seed: int, clusters: Clusters) -> Drawn:
         make = partial(draw, method, queries, samples, seed, clusters)
-        if isinstance(method, Means) or method.name == PEOPLE:
+        if isinstance(method, Scores) or method.name == PEOPLE:
             return make()
         return figures.made(f"calibration: {method.name}", make, repr((queries, samples, seed)).encode())
 

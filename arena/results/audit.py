@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from arena.calibration.cheats import COPIES, rating_for
 from arena.ratings.rate import rate
 from arena.ratings.results import Ratings
 from arena.results.cache import cached_games
+from arena.results.further import StageResults
 from arena.results.ratings import rating_settings
 from arena.results.samples import outcomes
 from arena.stages.audit import AUDIT
@@ -23,7 +23,7 @@ from retrieval_eval.stats.bootstrap import Clusters, share_estimate, units_of
 from retrieval_eval.stats.estimate import Estimate
 
 
-class AuditResults(Struct, frozen=True):
+class AuditResults(StageResults, frozen=True, eq=False, kw_only=True):
     """Points of the cheats by judge.
 
     Attributes:
@@ -46,7 +46,7 @@ def results(store: Store, tournament: str) -> AuditResults:
         if isinstance(result, Judgment):
             won = GAME_OUTCOMES[str(result.outcome)].points
             orders[want.order] = won if want.order == "ab" else 1 - won
-    return AuditResults([_row(key, orders, rated, games.clusters) for key, orders in points.items()])
+    return AuditResults(rows=[_row(key, orders, rated, games.clusters) for key, orders in points.items()])
 
 
 def _row(

@@ -17,18 +17,20 @@ from msgspec import DecodeError, Struct, msgpack
 from msgspec.structs import asdict
 
 from arena.config.settings import StoredSettings
+from arena.config.stages import further_stages, require_stages
 from arena.results.games import GameTable, read_games
 from arena.results.ratings import Group, Leaderboard, leaderboard, leaderboard_of, rating_settings
 from arena.store import Store
 from arena.store.cache import FigureCache
 from judges.errors import StoreError
+from retrieval_eval.stats.scores import Scores
 
 if TYPE_CHECKING:
     from retrieval_eval.stats.estimate import Drawn
 
 Value = TypeVar("Value")
 
-FIGURES: Final = 11
+FIGURES: Final = 12
 """Version of the figures. Raise it when the computation of a figure changes, so that stores recompute theirs; the tests
 of this module fail until you do.
 """
@@ -83,6 +85,7 @@ def cached_leaderboard(
     A read-only store caches nothing, so each reader computes its own. Ratings below ``ratings.min_coverage`` are never
     cached and are returned only with ``below_coverage``.
     """
+    require_stages(store.settings(tournament).stages)
     board = _cached_board(store, tournament, group)
     if board.withheld and below_coverage:
         return leaderboard(store, tournament, below_coverage=True, group=group)
@@ -171,6 +174,7 @@ def _plain(value: Any) -> Any:
         return [*_place(value, ()), value.value]
     if isinstance(value, Struct) or hasattr(value, "_fields"):
         fields = asdict(value) if isinstance(value, Struct) else value._asdict()
+        fields |= {name: getattr(value, name) for name in _computed(type(value))}
         return [*_place(value, fields), {name: _plain(part) for name, part in fields.items()}]
     kind = next((name for name, series_type in _SERIES.items() if isinstance(value, series_type)), None)
     if kind is None:
@@ -195,7 +199,12 @@ def _frozen(content: Any) -> Any:
     name, fields = parts
     if not isinstance(fields, dict):
         return _type(kind, name, ())(fields)
-    return _type(kind, name, tuple(fields))(**{key: _frozen(part) for key, part in fields.items()})
+    made, values = _type(kind, name, tuple(fields)), {key: _frozen(part) for key, part in fields.items()}
+    computed = {key: values.pop(key) for key in _computed(made)}
+    value = made(**values)
+    if computed:
+        value.__dict__.update(computed)
+    return value
 
 
 def _place(value: Any, names: Iterable[str]) -> tuple[str, str]:
@@ -212,11 +221,21 @@ def _type(module: str, name: str, names: tuple[str, ...]) -> Any:
     Raises:
         TypeError: the type is not frozen, is not part of this project, or has other fields.
     """
-    kind: Any = getattr(import_module(module), name) if _MODULE.fullmatch(module) else None
+    kind: Any = getattr(import_module(module), name) if _MODULE.fullmatch(module) or _is_of_a_stage(module) else None
     frozen = isinstance(kind, type) and issubclass(kind, Struct) and kind.__struct_config__.frozen
     if not isinstance(kind, type) or not (frozen or issubclass(kind, tuple | Enum)):
         raise TypeError(f"{module}.{name} is no frozen type")
     fields = getattr(kind, "__struct_fields__", ()) or getattr(kind, "_fields", ())
-    if kind.__module__ != module or names != tuple(fields):
+    if kind.__module__ != module or names != (*fields, *_computed(kind)):
         raise TypeError(f"{module}.{name} has other fields")
     return kind
+
+
+def _is_of_a_stage(module: str) -> bool:
+    """Whether the module reads the results of a stage in use, which may come from another distribution."""
+    return any(module == stage.results for stage in further_stages().values())
+
+
+def _computed(kind: type) -> tuple[str, ...]:
+    """Cached properties that are written with the fields, because they are slow to compute."""
+    return ("means",) if issubclass(kind, Scores) else ()

@@ -7,12 +7,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from arena.config.stages import FURTHER
+from arena.config.stages import further_stages
 from arena.store import IDENTICAL, Result, Wanted
 from judges.types import JudgeFailure, Judgment, Task
 
-STAGES: Mapping[Task, str] = {
-    **{task: stage.words for stage in FURTHER.values() for task in stage.tasks},
+_WORDS: Final[Mapping[Task, str]] = {
     Task.RELEVANCE: "Documents labelled",
     Task.PAIRWISE: "Games judged, each order counted",
     Task.CRITERIA: "Answers graded",
@@ -32,6 +31,11 @@ STAGES: Mapping[Task, str] = {
 
 AGENTS_ASKED: Final = "Agents asked"
 """Name of the step in which agents answer, before all these stages."""
+
+
+def stage_words() -> dict[Task, str]:
+    """Headings of the judgments of each task."""
+    return {task: stage.words for stage in further_stages().values() for task in stage.tasks} | dict(_WORDS)
 
 
 class Coverage(Struct, frozen=True):

@@ -24,7 +24,6 @@ from retrieval_eval.exam.scores import (
     DEFAULT_K,
     RATED_LEVELS,
     CoverScores,
-    ExamMean,
     alpha_ndcg,
     cover_means,
     cover_scores,
@@ -33,6 +32,7 @@ from retrieval_eval.exam.scores import (
 from retrieval_eval.scores.metrics import Labels
 from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import Clusters
+from retrieval_eval.stats.scores import Scores
 
 USUAL_LEVEL = 4
 """The grade from which the authors of 001 count an item as covered."""
@@ -255,7 +255,7 @@ class ExamScores(Struct, frozen=True):
         study: the study that is scored.
         grids: the grades that count.
         cover: cover of each agent, query and level.
-        means: each agent's mean over queries, by level and measure.
+        by_level: the scores by level and measure.
         workbench: whether means are over the queries to which the agent has a response, as in the workbench.
         official: ranks of the agents on another leaderboard, for comparison.
     """
@@ -263,7 +263,7 @@ class ExamScores(Struct, frozen=True):
     study: Study
     grids: Grids
     cover: CoverScores
-    means: Mapping[int, Mapping[ExamMeasure, Mapping[str, ExamMean]]]
+    by_level: Mapping[int, Mapping[ExamMeasure, Scores]]
     workbench: bool = False
     official: Mapping[str, float] | None = None
 
@@ -273,14 +273,13 @@ class ExamScores(Struct, frozen=True):
         return self.study.usual_level
 
     @property
-    def covers(self) -> dict[str, ExamMean]:
-        """Mean cover at the default level by agent, best first; agents without a score are left out."""
-        means = self.means[self.level]["cover"]
-        return {agent: means[agent] for agent in self.places(self.level)}
+    def scores(self) -> tuple[Scores, ...]:
+        """The cover at the default level over all queries, which also compares agents in workbench mode."""
+        return (cover_means(self.cover, self.cover.cover, self.level),)
 
     def places(self, level: int, measure: ExamMeasure = "cover") -> dict[str, float]:
         """Rank of each agent with a score, best first, then by name; ties share the average rank."""
-        scored = {agent: mean.value for agent, mean in self.means[level][measure].items()}
+        scored = {agent: mean.value for agent, mean in self.by_level[level][measure].means.items()}
         ranks = places({agent: value for agent, value in scored.items() if value is not None})
         return dict(sorted(ranks.items(), key=lambda entry: (entry[1], entry[0])))
 
@@ -299,7 +298,7 @@ class ExamScores(Struct, frozen=True):
         return {
             agent: {
                 "place": places.get(agent),
-                **{measure: means[agent] for measure, means in self.means[level].items()},
+                **{measure: scores.means[agent] for measure, scores in self.by_level[level].items()},
                 **{name: counts_by_agent[self.cover.agents.index(agent)] for name, counts_by_agent in counts.items()},
             }
             for agent in dict.fromkeys([*places, *self.cover.agents])
@@ -333,11 +332,11 @@ def exam_scores(
         "normalised": cover.normalised,
         "alpha_ndcg": _alpha_ndcg(study, grids, cover, alpha),
     }
-    means = {
+    by_level = {
         level: {measure: cover_means(cover, values, level, own_queries=workbench) for measure, values in scores.items()}
         for level in cover.levels
     }
-    return ExamScores(study, grids, cover, means, workbench, official)
+    return ExamScores(study, grids, cover, by_level, workbench, official)
 
 
 def _alpha_ndcg(study: Study, grids: Grids, cover: CoverScores, alpha: float) -> Floats:

@@ -27,7 +27,7 @@ from judges.writing import count_words
 from retrieval_eval.nuggets.scores import RunScores, ScoreTable, score_runs, score_table
 from retrieval_eval.nuggets.types import Assignment, NuggetBank, Support, make_nuggets
 from retrieval_eval.stats.bootstrap import ALONE, Clusters
-from retrieval_eval.stats.missing import Gaps
+from retrieval_eval.stats.scores import Scores
 
 NO_DOCUMENT = "no document with a label that counts"
 NOT_IN_BANK = "no nuggets in the bank"
@@ -232,7 +232,7 @@ class Scored(Struct, frozen=True):
         differing: queries whose runs were assigned different nuggets.
         left_out: number of assignments outside the topic set.
         partial: whether any label is partial support; if none is, strict scores equal the others.
-        gaps: numbers of wanted and of missing labels.
+        scores: the six scores, the primary one first.
     """
 
     runs: Sequence[RunScores]
@@ -241,7 +241,7 @@ class Scored(Struct, frozen=True):
     differing: Sequence[str]
     left_out: int
     partial: bool
-    gaps: Gaps
+    scores: tuple[Scores, ...]
 
 
 class NuggetBoard(Struct, frozen=True):
@@ -260,7 +260,7 @@ class NuggetBoard(Struct, frozen=True):
     without: Mapping[str, str]
 
 
-def scored(table: ScoreTable, clusters: Clusters = ALONE) -> Scored:
+def scored(table: ScoreTable, clusters: Clusters = ALONE, prefix: str = "nuggets") -> Scored:
     """Score every run; the intervals are described in ``score_runs``."""
     partial = bool(table.counts[..., 1].any()) or not table.counts[..., :3].any()
     return Scored(
@@ -270,17 +270,18 @@ def scored(table: ScoreTable, clusters: Clusters = ALONE) -> Scored:
         table.differing_topics,
         table.left_out,
         partial,
-        table.gaps,
+        table.scores(clusters, prefix),
     )
 
 
 def nugget_board(results: NuggetResults) -> NuggetBoard:
     """Score the answers and the documents of every agent."""
 
-    def of(assignments: Sequence[Assignment]) -> Scored:
-        return scored(score_table(assignments, list(results.banks)), results.clusters)
+    def of(assignments: Sequence[Assignment], prefix: str) -> Scored:
+        return scored(score_table(assignments, list(results.banks)), results.clusters, prefix)
 
-    return NuggetBoard(of(results.assignments), of(results.retrieved), results.depth, results.without)
+    answers, documents = of(results.assignments, "nuggets"), of(results.retrieved, "nuggets_documents")
+    return NuggetBoard(answers, documents, results.depth, results.without)
 
 
 def carried(assignments: Iterable[Assignment], banks: Mapping[str, NuggetBank]) -> list[Assignment]:

@@ -23,9 +23,9 @@ from arena.data.kinds import (
     texts_now,
 )
 from arena.results.calibration import Spending
+from arena.results.criteria import grades
 from arena.results.games import GameTable
 from arena.results.nuggets import nugget_results
-from arena.results.ratings import grades
 from arena.results.samples import outcomes
 from arena.store import Store
 from arena.store.annotations import Annotations

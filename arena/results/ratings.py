@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -15,12 +15,14 @@ from arena.present.advice import to_judge_the_rest
 from arena.ratings.results import RatingSettings
 from arena.results.costs import CostBoard, cost_board
 from arena.results.coverage import Coverage, Shortfall, coverage, shortfall
+from arena.results.criteria import criteria_scores, ungraded
 from arena.results.games import WantedGames, read_games
 from judges.errors import InputError
 from judges.sections import shortened
 from judges.types import JudgeFailure, Judgment, Task, conversations
 from judges.writing import count_words
-from retrieval_eval.stats.missing import MissingShare, gaps_of, shares
+from retrieval_eval.stats.missing import Gaps, MissingShare, shares
+from retrieval_eval.stats.scores import Scores
 
 if TYPE_CHECKING:
     from arena.data.dataset import Causes, Dataset
@@ -34,24 +36,15 @@ if TYPE_CHECKING:
     from arena.results.nuggets import NuggetBoard
     from arena.stages.adaptive import AdaptiveState
     from arena.store.outcomes import Consistency
-from arena.config.stages import TASKS
-from arena.results.further import further_results
+from arena.config.stages import all_tasks
+from arena.results.further import StageResults, further_results
 from arena.store import Result, Store, Wanted
 from arena.store.rows import IDENTICAL
-from arena.store.subjects import GradedSubject
 from arena.store.subset import StoreSubset
 
 Made = TypeVar("Made")
 Group: TypeAlias = tuple[str, str]
 """A column and a value of the queries' metadata; selects the queries that have this value."""
-
-
-class CriterionMean(Struct, frozen=True):
-    """Mean grade by one criterion, over the answers that were graded."""
-
-    mean: float
-    graded: int
-    wanted: int
 
 
 class Leaderboard(Struct, frozen=True):
@@ -61,7 +54,7 @@ class Leaderboard(Struct, frozen=True):
         ratings: ratings over all judges' games; ``None`` if no game has a verdict, or if coverage is too low and
             ``below_coverage`` was not set.
         by_judge: ratings by each judge's games, if there are several judges.
-        criteria: mean grades by agent and criterion.
+        criteria: the mean of each answer's grades, then its grade by each criterion; empty without any.
         ungraded: a sentence for each criterion that skips answers without the documents or reference it needs.
         coverage: coverage by stage.
         causes: number of failed wants by cause.
@@ -75,7 +68,7 @@ class Leaderboard(Struct, frozen=True):
         citations: share of cited documents that are relevant, ``None`` if no answer cites a labelled document.
         costs: costs of answers, and which agents have not answered every query.
         controlled: ratings controlled for qualities of answers, ``None`` if not configured or not computable.
-        further: results of the stages in ``FURTHER``, by section.
+        further: results of the stages that define their own section.
         group: the group of queries that the results are restricted to.
         judges: judges of the games, including those of imported verdicts.
         missing: number of missing and of wanted judgments, by score and agent.
@@ -87,7 +80,7 @@ class Leaderboard(Struct, frozen=True):
     tournament: str
     ratings: Ratings | None
     by_judge: Mapping[str, Ratings]
-    criteria: Mapping[str, Mapping[str, CriterionMean]]
+    criteria: tuple[Scores, ...]
     coverage: Mapping[Task, Coverage]
     causes: Mapping[str, int]
     settings: StoredSettings
@@ -100,7 +93,7 @@ class Leaderboard(Struct, frozen=True):
     citations: CitationBoard | None = None
     costs: CostBoard = field(default_factory=CostBoard)
     controlled: Controlled | None = None
-    further: Mapping[str, Any] = field(default_factory=dict)
+    further: Mapping[str, StageResults] = field(default_factory=dict)
     group: Group | None = None
     judges: tuple[str, ...] = ()
     ungraded: Sequence[str] = ()
@@ -185,8 +178,8 @@ def leaderboard_of(
     options = rating_settings(settings)
     lengths = {key: count_words(answer.text) for key, answer in data.answers.items()}
     board, verdicts = _of_games(name, settings, wanted, options, lengths, below_coverage=below_coverage)
-    tasks: list[Task] = [task for task in TASKS if task is not Task.PAIRWISE]
-    samples = {task: task_outcomes for task in tasks if (task_outcomes := store.outcomes(name, task))}
+    others: list[Task] = [task for task in all_tasks() if task is not Task.PAIRWISE]
+    samples = {task: task_outcomes for task in others if (task_outcomes := store.outcomes(name, task))}
     outcomes, consistencies = _of_stages(samples, settings) if samples else ({}, {})
     stages = {task: coverage(task_outcomes) for task, task_outcomes in outcomes.items()} | dict(board.coverage)
     consistencies |= board.consistency
@@ -201,32 +194,27 @@ def leaderboard_of(
     retrieval, citations = _documents(data, samples.get(Task.RELEVANCE, ()), settings)
     exam, nuggets = _exam(store, name, settings, samples), _nuggets(store, name, settings)
     further = further_results(store, name, settings)
-    gaps = {"pairwise": wanted.table.gaps()} if len(wanted.table) else {}
-    if Task.CRITERIA in outcomes:
-        gaps["criteria"] = gaps_of(
-            (want.item, want.query_id, isinstance(result, Judgment)) for want, result in outcomes[Task.CRITERIA]
-        )
+    gaps: dict[str, Gaps] = {"pairwise": wanted.table.gaps()} if len(wanted.table) else {}
+    criteria = criteria_scores(outcomes.get(Task.CRITERIA, ()), settings, conversations(data.queries.values()))
+    gaps |= _gaps("criteria", criteria)
     if exam is not None:
-        gaps["exam"] = exam.cover.gaps
+        gaps |= _gaps("exam", exam.scores)
     if nuggets is not None:
-        gaps |= {"nuggets": nuggets.answers.gaps, "nuggets_documents": nuggets.documents.gaps}
+        gaps |= _gaps("nuggets", nuggets.answers.scores) | _gaps("nuggets_documents", nuggets.documents.scores)
     if retrieval is not None and "judge" in retrieval.scores:
         gaps["retrieval"] = retrieval.scores["judge"].metrics.gaps
-    gaps |= {
-        key: stage_results.gaps
-        for key, stage_results in further.items()
-        if getattr(stage_results, "gaps", None) is not None
-    }
+    for key, stage_results in further.items():
+        gaps |= _gaps(key, stage_results.scores)
     return replace(
         board,
         ratings=ratings,
         by_judge=_by_judge(judged_by_several, options, lengths) if judged_by_several else {},
-        criteria=_criteria(outcomes.get(Task.CRITERIA, ()), settings),
-        ungraded=_ungraded(outcomes.get(Task.CRITERIA, ()), settings, len(data.answers)),
-        coverage={task: stages[task] for task in TASKS if task in stages},
+        criteria=criteria,
+        ungraded=ungraded(outcomes.get(Task.CRITERIA, ()), settings, len(data.answers)),
+        coverage={task: stages[task] for task in all_tasks() if task in stages},
         causes=_causes(outcomes.values(), wanted.causes),
         adaptive=_adaptive(settings, data, wanted.table),
-        consistency={task: consistencies[task] for task in TASKS if consistencies.get(task)},
+        consistency={task: consistencies[task] for task in all_tasks() if consistencies.get(task)},
         exam=exam,
         nuggets=nuggets,
         retrieval=retrieval,
@@ -272,7 +260,7 @@ def _of_games(
         tournament,
         ratings,
         {},
-        {},
+        (),
         {Task.PAIRWISE: wanted.table.coverage()} if len(wanted.table) else {},
         _causes((), wanted.causes),
         settings,
@@ -354,6 +342,11 @@ def _owed(store: Store, data: Dataset, settings: StoredSettings) -> Mapping[str,
     return owed(store, data, settings)
 
 
+def _gaps(key: str, scores: Sequence[Scores]) -> dict[str, Gaps]:
+    """Missing judgments behind the scores of a stage, by its name; empty if none are counted."""
+    return {key: scores[0].gaps} if scores and scores[0].gaps is not None else {}
+
+
 def _adaptive(settings: StoredSettings, data: Dataset, table: GameTable) -> AdaptiveState | None:
     if not settings.adaptive or settings.pairwise is None:
         return None
@@ -404,21 +397,6 @@ def _models(
     return {judge: dict(sorted(model_counts.items())) for judge, model_counts in sorted(counts.items())}
 
 
-def graded_by(want: Wanted, settings: StoredSettings) -> Sequence[str]:
-    """The criteria that an answer is graded by."""
-    assert settings.criteria is not None
-    return GradedSubject.of(want).by or tuple(settings.criteria.names)
-
-
-def grades(want: Wanted, judgment: Judgment, settings: StoredSettings) -> dict[str, float]:
-    """The grades of a criteria judgment by criterion; the reply to a single criterion does not name it."""
-    if isinstance(judgment.outcome, Mapping):
-        return {name: grade for name, grade in judgment.outcome.items() if not isinstance(grade, str)}
-    (name,) = graded_by(want, settings)
-    assert isinstance(judgment.outcome, int | str)
-    return {name: float(judgment.outcome)}
-
-
 def _of_stages(
     samples: Mapping[Task, Sequence[tuple[Wanted, Result | None]]], settings: StoredSettings
 ) -> tuple[dict[Task, list[tuple[Wanted, Result | None]]], dict[Task, Mapping[str, Consistency]]]:
@@ -430,28 +408,3 @@ def _of_stages(
         {task: combined(task_samples, combinations) for task, task_samples in samples.items()},
         {task: consistency(task_samples) for task, task_samples in samples.items()},
     )
-
-
-def _ungraded(
-    outcomes: Iterable[tuple[Wanted, Result | None]], settings: StoredSettings, answers: int
-) -> tuple[str, ...]:
-    graded = Counter(name for want, _ in outcomes for name in graded_by(want, settings))
-    criteria = settings.criteria.listed() if settings.criteria is not None else ()
-    return tuple(filter(None, (criterion.left_out(graded[criterion.name], answers) for criterion in criteria)))
-
-
-def _criteria(
-    outcomes: Iterable[tuple[Wanted, Result | None]], settings: StoredSettings
-) -> dict[str, dict[str, CriterionMean]]:
-    values_by_cell: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
-    wanted: Counter[tuple[str, str]] = Counter()
-    for want, result in outcomes:
-        agent = want.item
-        wanted.update((agent, name) for name in graded_by(want, settings))
-        if isinstance(result, Judgment):
-            for name, grade in grades(want, result, settings).items():
-                values_by_cell[agent, name].append(grade)
-    means: dict[str, dict[str, CriterionMean]] = {agent: {} for agent in sorted({agent for agent, _ in values_by_cell})}
-    for (agent, name), values in values_by_cell.items():
-        means[agent][name] = CriterionMean(sum(values) / len(values), len(values), wanted[agent, name])
-    return means

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from arena.calibration.consensus import games_of, settled
-from arena.calibration.methods import Means, Method, Played
+from arena.calibration.methods import Method, Played
 from arena.calibration.votes import Opinions
 from arena.config.settings import StoredSettings
 from arena.data.dataset import Dataset
 from arena.ratings.bradley_terry import BradleyTerrySettings
 from arena.ratings.games import Games, counted
 from arena.ratings.rate import games_to_rate
+from arena.results.criteria import criteria_scores
 from arena.results.documents import retrieval_board
 from arena.results.exam import stored_scores
 from arena.results.further import further_results
 from arena.results.games import GameTable
 from arena.results.nuggets import nugget_results
-from arena.results.ratings import graded_by, grades, rating_settings
+from arena.results.ratings import rating_settings
 from arena.results.samples import outcomes
 from arena.store import Result, Store, Wanted
-from judges.types import Judgment, Task
-from retrieval_eval.nuggets.scores import COLUMNS, score_table
-from retrieval_eval.stats.missing import Gaps
+from judges.types import Task
+from retrieval_eval.nuggets.scores import score_table
+from retrieval_eval.stats.scores import Scores, scores_of
 
 PEOPLE = "people"
 RATING: Final = "bradley_terry"
@@ -42,20 +44,23 @@ def stored_methods(store: Store, tournament: str, games: GameTable, data: Callab
     return [*played_methods(games, store.settings(tournament)), *means_of(store, tournament, data)]
 
 
-def means_of(store: Store, tournament: str, data: Callable[[], Dataset], *, every: bool = False) -> list[Means]:
-    """The ways of scoring that average over queries; ``every`` adds each single criterion and each further measure."""
+def answer_scores(store: Store, tournament: str, *, every: bool = False) -> Iterator[Scores]:
+    """Grades, EXAM-Cover and V_strict; ``every`` adds each single criterion."""
     settings = store.settings(tournament)
-    methods = list(_criteria(store, tournament, settings, every=every))
+    if settings.criteria is not None:
+        grades = criteria_scores(outcomes(store, tournament, Task.CRITERIA), settings)
+        yield from (scores for scores in grades[: None if every else 1] if scores.seen().any())
     if (exam := stored_scores(store, tournament)) is not None:
-        cover, level = exam.cover, exam.cover.levels.index(exam.level)
-        ends = np.array([cover.least[:, :, level], cover.possible[:, :, level]])
-        methods.append(Means("cover", cover.agents, cover.queries, cover.cover[:, :, level], cover.gaps, ends))
+        yield from exam.scores
     if (results := nugget_results(store, tournament)) is not None and results.banks:
-        table, column = score_table(results.assignments, list(results.banks)), COLUMNS.index("v_strict")
-        ends = np.array(table.bounds)[..., column]
-        methods.append(Means("v_strict", table.runs, table.topics, table.values[:, :, column], table.gaps, ends))
+        yield score_table(results.assignments, list(results.banks)).scores(results.clusters)[0]
+
+
+def means_of(store: Store, tournament: str, data: Callable[[], Dataset], *, every: bool = False) -> list[Scores]:
+    """The scores that average over queries; ``every`` adds each single criterion and each further measure."""
+    settings, methods = store.settings(tournament), [*answer_scores(store, tournament, every=every)]
     for stage_results in further_results(store, tournament, settings, scored=True).values():
-        methods += stage_results.means()
+        methods += stage_results.scores
     labels = store.outcomes(tournament, Task.RELEVANCE)
     if labels or store.is_labelled(tournament):
         methods += _retrieval(labels, settings, data(), every=every)
@@ -79,7 +84,7 @@ def people_methods(people: Opinions) -> list[Method]:
         key: float(np.mean([np.mean(values) for values in criteria_grades.values()]))
         for key, criteria_grades in by_criterion.items()
     }
-    return [*methods, *_graded(f"criteria, {PEOPLE}", graded)]
+    return [*methods, *([scores_of(f"criteria, {PEOPLE}", graded)] if graded else [])]
 
 
 def played_methods(wanted: GameTable, settings: StoredSettings) -> Iterator[Played]:
@@ -93,47 +98,9 @@ def played_methods(wanted: GameTable, settings: StoredSettings) -> Iterator[Play
     yield Played(RATING, counted(games, by_query=True).games, queries, options.bradley_terry)
 
 
-def _criteria(store: Store, tournament: str, settings: StoredSettings, *, every: bool) -> Iterator[Means]:
-    """Mean grades over the criteria of each answer, and with ``every`` the grades by each criterion."""
-    if settings.criteria is None:
-        return
-    graded: dict[tuple[str, str], Mapping[str, float]] = {}
-    wanted: dict[tuple[str, str], Sequence[str]] = {}
-    for want, result in outcomes(store, tournament, Task.CRITERIA):
-        key = want.item, want.query_id
-        wanted[key] = graded_by(want, settings)
-        if isinstance(result, Judgment):
-            graded[key] = grades(want, result, settings)
-    scale = float(settings.criteria.scale[0]), float(settings.criteria.scale[1])
-    means = {key: float(np.mean(list(answer_grades.values()))) for key, answer_grades in graded.items()}
-    yield from _graded("criteria", means, wanted, scale)
-    for name in dict.fromkeys(name for criteria in wanted.values() for name in criteria) if every else ():
-        by_name = {key: answer_grades[name] for key, answer_grades in graded.items() if name in answer_grades}
-        yield from _graded(name, by_name, [key for key, criteria in wanted.items() if name in criteria], scale)
-
-
-def _graded(
-    name: str,
-    graded: Mapping[tuple[str, str], float],
-    wanted: Collection[tuple[str, str]] = (),
-    scale: tuple[float, float] | None = None,
-) -> Iterator[Means]:
-    """Grades by agent and query as a way of scoring; missing grades are bounded by the ends of ``scale``."""
-    keys = {*graded, *wanted}
-    if not graded:
-        return
-    agents, queries = (tuple(sorted({key[position] for key in keys})) for position in (0, 1))
-    cells = [[(agent, query_id) for query_id in queries] for agent in agents]
-    values = np.array([[graded.get(key, np.nan) for key in row] for row in cells])
-    wanted_counts = np.array([[int(key in keys) for key in row] for row in cells])
-    missing = np.where(np.isnan(values), wanted_counts, 0)
-    ends = np.array([np.where(missing > 0, end, values) for end in scale or (0, 1)])
-    yield Means(name, agents, queries, values, Gaps(agents, queries, wanted_counts, missing), ends, scale)
-
-
 def _retrieval(
     labels: Sequence[tuple[Wanted, Result | None]], settings: StoredSettings, data: Dataset, *, every: bool
-) -> list[Means]:
+) -> list[Scores]:
     board = retrieval_board(data, labels, settings)
     if board is None:
         return []
@@ -141,6 +108,5 @@ def _retrieval(
     for measure in board.measures if every else board.measures[:1]:
         for source, label_scores in board.scores.items():
             name, metrics = measure if source == "judge" else f"{measure}, {PEOPLE}", label_scores.metrics
-            values, ends = metrics.of_measure(measure), metrics.bounds_of(measure)
-            methods.append(Means(name, metrics.runs, metrics.topics, values, metrics.gaps, ends))
+            methods.append(replace(metrics.scores(measure), name=name))
     return methods

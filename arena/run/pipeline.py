@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
-from arena.config.stages import FURTHER, STAGES
+from arena.config.stages import listed_stages
 from judges.errors import InputError
+from judges.sections import nearest
 from judges.types import CallTrace, Task
 
 if TYPE_CHECKING:
@@ -21,12 +22,11 @@ if TYPE_CHECKING:
     from arena.run.queries import SynthReport
     from arena.run.recorder import Recorder
 
-STAGE_TASKS: Final[Mapping[str, Sequence[Task]]] = {
-    "synth": (),
-    "agents": (),
-    **{stage.name or stage.key: stage.tasks for stage in STAGES},
-}
-"""The stages of a tournament in order, each with its judging tasks."""
+
+def stage_tasks() -> dict[str, Sequence[Task]]:
+    """The stages of a tournament in order, each with its judging tasks."""
+    return {"synth": (), "agents": (), **{stage.name or stage.key: stage.tasks for stage in listed_stages()}}
+
 
 RunPart: TypeAlias = "SynthReport | AgentsRun | RunSummary"
 """The outcome of one part of a run."""
@@ -63,7 +63,7 @@ def play(
         config: the tournament.
         progress: opens a progress display for one part.
         say: called with the outcome of each part as soon as it ends.
-        stages: names from ``STAGE_TASKS`` to run, all by default.
+        stages: names from ``stage_tasks`` to run, all by default.
         retry_failed: retry all failures, including refused or unusable replies.
         wait: whether to stay until batches have ended.
         trace: called with every call to a model.
@@ -78,8 +78,10 @@ def play(
     from arena.run.recorder import recorded
 
     for stage in stages:
+        if stage not in stage_tasks():
+            raise InputError(f"--stage {stage}: no such stage{nearest(stage, stage_tasks())}")
         section = "retrieval" if stage == "relevance" else stage
-        if not (config.section(section) if section in FURTHER else getattr(config, section)):
+        if not config.section(section):
             raise InputError(
                 f"--stage {stage}: the configuration has no section {section!r}; add it, or name another stage"
             )
@@ -134,7 +136,7 @@ def _ask(
         given_answers = config.data.answers if data is None else data.answers
         if agents_run.interrupted or not (agents_run.answers or given_answers):
             return False, None
-    tasks = [task for stage in stages for task in STAGE_TASKS[stage]]
+    tasks = [task for stage in stages for task in stage_tasks()[stage]]
     if stages and not tasks:
         return complete, None
     declared = None if agents_run is None else agents_run.declared

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from arena.config.schema import Config
-from arena.config.stages import STAGES
+from arena.config.stages import listed_stages
 from arena.data.dataset import Dataset
 from arena.run.executors import runs_on_workers
 from arena.run.judging import load_data
@@ -74,7 +74,7 @@ def _placed(config: Config, fault: InputError) -> InputError:
     key, _, words = message.partition(": ")
     if key.split(".")[0] in Config.model_fields and not isinstance(fault, PromptError):
         return ConfigError(f"{config.at(key)}: {words}")
-    for stage in STAGES:
+    for stage in listed_stages():
         prompt = getattr(config.section(stage.key), "prompt", None)
         if (
             isinstance(fault, PromptError)

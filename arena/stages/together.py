@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from arena.config.schema import Config
-from arena.config.stages import STAGES
+from arena.config.stages import listed_stages
 from arena.data.dataset import Dataset
 from arena.data.warnings import ONE_AGENT, queries_by_agent
 from arena.present.numbers import listed
@@ -38,7 +38,7 @@ class TournamentStages:
         self.labels = RelevanceLabels(config, data, assume=assume)
         self.stages: list[TournamentStage] = [
             listed.load(listed.make)(section, config, data, self.labels)
-            for listed in STAGES
+            for listed in listed_stages()
             if (section := config.section(listed.key)) is not None
         ]
         self._by_task = {task: stage for stage in self.stages for task in stage.tasks}
@@ -173,4 +173,8 @@ class TournamentStages:
         """The sections of all stages, as stored, and the digests of the prompts."""
         sections: dict[str, Any] = dict.fromkeys(("retrieval", "pairwise", "criteria", "nuggets"))
         prompts = {str(name): template.digest for stage in self.stages for name, template in stage.templates.items()}
-        return sections | {stage.key: stage.settings() for stage in self.stages} | {"prompts": prompts}
+        settings = sections | {stage.key: stage.settings() for stage in self.stages} | {"prompts": prompts}
+        origins = {
+            stage.key: stage.origin for stage in listed_stages() if stage.origin and self.config.section(stage.key)
+        }
+        return settings | ({"stages": origins} if origins else {})

@@ -181,7 +181,7 @@ def _report(seen: Seen, rated: RatedTable) -> TournamentReport:
         "table",
         rated.ratings,
         rated.by_judge,
-        {},
+        (),
         {Task.PAIRWISE: Coverage(number, number, 0, 0, 0)},
         {},
         StoredSettings(),

@@ -274,7 +274,7 @@ def edit_effect(
 
 def _means(grids: Grids, rankings: Rankings, level: int, k: int) -> dict[str, float | None]:
     scores = cover_scores(grids, rankings, levels=(level,), k=k)
-    return {agent: value.value for agent, value in cover_means(scores, scores.cover, level).items()}
+    return {agent: value.value for agent, value in cover_means(scores, scores.cover, level).means.items()}
 
 
 def _label_changes(old: Grids, new: Grids) -> Iterable[LabelChange]:

@@ -15,10 +15,9 @@ from judges.errors import InputError
 from retrieval_eval.exam.grades import UNGRADED, Grid, Grids, Rankings
 from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, units_of
-from retrieval_eval.stats.estimate import Estimate
-from retrieval_eval.stats.means import mean_estimates
 from retrieval_eval.stats.missing import Gaps, over_the_known
 from retrieval_eval.stats.rank import kendall_taus, mean_ranks, spearmans
+from retrieval_eval.stats.scores import Scores
 
 
 class Correlation(Struct, frozen=True):
@@ -115,17 +114,6 @@ class CoverScores(Struct, frozen=True):
         return Gaps(self.agents, self.queries, self.graded + self.missing, self.missing)
 
 
-class ExamMean(Estimate, frozen=True):
-    """A mean share over queries, with the 95 % interval of ``ratio_estimate``.
-
-    Attributes:
-        error: standard error; without conversations the sample standard deviation divided by the root of ``n``.
-            ``None`` for fewer than two clusters, and then there is no interval either.
-    """
-
-    error: float | None = None
-
-
 def cover_scores(
     grids: Grids,
     rankings: Rankings,
@@ -212,8 +200,8 @@ def _response_scores(
     return over_the_known(share, least, most), least, possible, normalised
 
 
-def cover_means(scores: CoverScores, of: Floats, level: int, *, own_queries: bool = False) -> dict[str, ExamMean]:
-    """Each agent's mean of one score at one level, over the queries where the score is known.
+def cover_means(scores: CoverScores, of: Floats, level: int, *, own_queries: bool = False) -> Scores:
+    """One score at one level, over the queries where it is known.
 
     Args:
         scores: the scores that ``of`` is part of.
@@ -221,27 +209,29 @@ def cover_means(scores: CoverScores, of: Floats, level: int, *, own_queries: boo
         level: one of ``scores.levels``.
         own_queries: whether to average only over queries with a response of the agent, as the workbench does.
     """
-    place, unit = scores.levels.index(level), units_of(scores.queries, scores.clusters)
-    chosen = ~np.isnan(of[:, :, place]) & (scores.present if own_queries else True)
-    return {
-        agent: _mean(of[number, chosen[number], place], unit[chosen[number]])
-        for number, agent in enumerate(scores.agents)
-    }
+    place = scores.levels.index(level)
+    values = np.where(scores.present, of[:, :, place], np.nan) if own_queries else of[:, :, place]
+    ends = np.array([scores.least[:, :, place], scores.possible[:, :, place]]) if of is scores.cover else None
+    return Scores(
+        "cover", scores.agents, scores.queries, values, scores.gaps, ends, None, scores.clusters, "exam_cover"
+    )
 
 
-def _mean(values: Floats, unit: NDArray[np.int64]) -> ExamMean:
+def standard_error(scores: Scores, agent: str) -> float | None:
+    """Standard error of an agent's mean, ``None`` for fewer than two clusters.
+
+    Without conversations it is the sample standard deviation divided by the root of the number of queries.
+    """
+    row = scores.values[scores.agents.index(agent)]
+    known = ~np.isnan(row)
+    values, unit = row[known], units_of(scores.queries, scores.clusters)[known]
     n, units = int(values.size), int(np.unique(unit).size)
-    if not n:
-        return ExamMean(None, n=0)
-    value = float(values.mean())
     if units < 2:
-        return ExamMean(value, n=n)
-    error = float(values.std(ddof=1) / np.sqrt(n))
-    if units < n:
-        deviations = np.bincount(unit, values - value)
-        error = float(np.sqrt((deviations**2).sum() * units / (units - 1))) / n
-    (estimate,) = mean_estimates(values[np.newaxis], np.unique(unit, return_inverse=True)[1])
-    return ExamMean(value, estimate.low, estimate.high, n, estimate.method, error)
+        return None
+    if units == n:
+        return float(values.std(ddof=1) / np.sqrt(n))
+    deviations = np.bincount(unit, values - values.mean())
+    return float(np.sqrt((deviations**2).sum() * units / (units - 1))) / n
 
 
 def _covered(grades: NDArray[np.int8], levels: Sequence[int]) -> NDArray[np.bool_]:

@@ -21,15 +21,14 @@ from typing import Final
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 from numpy.typing import ArrayLike, NDArray
 
 from retrieval_eval.nuggets.types import Assignment, Importance, Support
 from retrieval_eval.stats.arrays import Floats, Ints
-from retrieval_eval.stats.bootstrap import ALONE, Clusters, units_of, weighted_means
+from retrieval_eval.stats.bootstrap import ALONE, Clusters
 from retrieval_eval.stats.estimate import Estimate
-from retrieval_eval.stats.means import mean_estimates
 from retrieval_eval.stats.missing import Gaps
+from retrieval_eval.stats.scores import Scores
 
 COLUMNS: Final = ("v_strict", "v", "w_strict", "w", "a_strict", "a")
 """Names of the scores in the order of the report's tables, the primary score first."""
@@ -55,28 +54,6 @@ _WEIGHTS: Final = np.array([[1, 0, 0], [1, 0, 0], [1, 0.5, 0], [1, 0.5, 0], [1, 
 _CREDIT: Final = np.array([[1, 0, 0], [1, 0.5, 0]] * 3)
 """Credit for support, partial_support and not_support in each score."""
 _NEEDS_IMPORTANCE: Final = np.array([True, True, True, True, False, False])
-
-
-class QueryScores(Struct, frozen=True):
-    """The scores of one answer; ``None`` if undefined."""
-
-    v_strict: float | None
-    v: float | None
-    w_strict: float | None
-    w: float | None
-    a_strict: float | None
-    a: float | None
-
-
-def query_scores(importances: Sequence[Importance | None], labels: Sequence[Support | None]) -> QueryScores:
-    """Score one answer.
-
-    Args:
-        importances: importance of each nugget of the query.
-        labels: the answer's support of each nugget; ``None`` for a failed label.
-    """
-    values = scores_of_counts(_counts(importances, labels).reshape(3, 4))
-    return QueryScores(*(None if np.isnan(value) else float(value) for value in values))
 
 
 def scores_of_counts(counts: Ints, *, failed: float | None = None) -> Floats:
@@ -127,6 +104,18 @@ class ScoreTable(Struct, frozen=True, eq=False, dict=True):
         """Lowest and highest possible scores, given the failed labels; each has the shape of ``values``."""
         low, high = (self._with_missing(scores_of_counts(self.counts, failed=credit)) for credit in (0.0, 1.0))
         return low, high
+
+    def scores(self, clusters: Clusters = ALONE, prefix: str = "nuggets") -> tuple[Scores, ...]:
+        """The six scores, in the order of ``COLUMNS``; the names of their columns begin with ``prefix``."""
+        bounds, named = np.array(self.bounds), {"a": "all", "a_strict": "all_strict"}
+        columns = [f"{prefix}_{named.get(name, name)}" for name in COLUMNS]
+        return tuple(
+            Scores(
+                *(name, self.runs, self.topics, self.values[..., at], self.gaps, bounds[..., at], None, clusters),
+                column=columns[at],
+            )
+            for at, name in enumerate(COLUMNS)
+        )
 
     @property
     def gaps(self) -> Gaps:
@@ -248,18 +237,10 @@ def score_runs(table: ScoreTable, clusters: Clusters = ALONE) -> list[RunScores]
         table: counts by run and topic.
         clusters: groups of topics that depend on each other.
     """
-    values, unit = table.values, units_of(table.topics, clusters)
-    lowest, highest = (_means(bound) for bound in table.bounds)
+    columns = table.scores(clusters)
     scored = []
     for at, run in enumerate(table.runs):
-        topics = (~np.isnan(values[at])).sum(axis=0).tolist()
-        estimates = [
-            replace(estimate, n=n) for estimate, n in zip(mean_estimates(values[at].T, unit), topics, strict=True)
-        ]
-        means = {
-            column: _mean(estimates[place], lowest[at, place], highest[at, place])
-            for place, column in enumerate(COLUMNS)
-        }
+        means = {scores.name: _mean(scores, run) for scores in columns}
         counts, answered = table.counts[at], table.answered[at]
         scored.append(
             RunScores(
@@ -282,16 +263,7 @@ def _best_first(scores: RunScores) -> tuple[bool, float, str]:
     return value is None, -(value or 0.0), scores.run
 
 
-def _means(values: Floats) -> Floats:
-    """Means over topics, ignoring NaN, shape (runs, topics, 6) to (runs, 6)."""
-    return np.array([weighted_means(run_values.T, np.ones((1, run_values.shape[0])))[0] for run_values in values])
-
-
-def _mean(estimate: Estimate, lowest: float, highest: float) -> NuggetMean:
-    return NuggetMean(
-        estimate.value, estimate.low, estimate.high, estimate.n, estimate.method, _or_none(lowest), _or_none(highest)
-    )
-
-
-def _or_none(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
+def _mean(scores: Scores, run: str) -> NuggetMean:
+    mean = scores.means[run]
+    lowest, highest = (None if np.isnan(end) else end for end in (scores.lowest(run), scores.highest(run)))
+    return NuggetMean(mean.value, mean.low, mean.high, scores.count(run), mean.method, lowest, highest)

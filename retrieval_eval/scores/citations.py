@@ -16,14 +16,12 @@ from typing import Final
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from judges.types import Answer
 from retrieval_eval.scores.claims import INSIDE, MARK, claim_lines, code_lines, is_introduction, parts_of, sentences
-from retrieval_eval.stats.arrays import Floats
-from retrieval_eval.stats.bootstrap import ALONE, Clusters, units_of
+from retrieval_eval.stats.bootstrap import ALONE, Clusters
 from retrieval_eval.stats.estimate import Estimate
-from retrieval_eval.stats.means import mean_estimates
+from retrieval_eval.stats.scores import Scores
 
 CITATIONS = "citations"
 """Metadata key for an answer's citations: a JSON list of document ids, or of places counted from 1."""
@@ -546,11 +544,13 @@ def citation_scores(
         cited_labels = [query_labels[doc_id] for doc_id in citations.doc_ids if doc_id in query_labels]
         hits = sum(label >= relevant for label in cited_labels)
         counts[rows[agent], columns[query_id]] = len(citations.doc_ids), len(cited_labels), hits
-    precision = _precisions(counts, units_of(queries, clusters))
+    labelled = counts[..., 1]
+    values = np.where(labelled > 0, counts[..., 2] / np.maximum(labelled, 1), np.nan)
+    precision = Scores("citations", tuple(agents), tuple(queries), values, clusters=clusters)
     return {
         agent: CitationScores(
-            precision[at],
-            queries=int((counts[at, :, 1] > 0).sum()),
+            precision.means[agent],
+            queries=precision.count(agent),
             uncited=sum(not citations.doc_ids for (_, name), citations in cited.items() if name == agent),
             unlabelled=int(((counts[at, :, 0] > 0) & (counts[at, :, 1] == 0)).sum()),
             cited=int(counts[at, :, 0].sum()),
@@ -560,9 +560,3 @@ def citation_scores(
         )
         for agent, at in rows.items()
     }
-
-
-def _precisions(counts: Floats, unit: NDArray[np.int64]) -> list[Estimate]:
-    """Each agent's mean over the queries where its precision is defined; counts have shape (agents, queries, 3)."""
-    labelled = counts[..., 1]
-    return list(mean_estimates(np.where(labelled > 0, counts[..., 2] / np.maximum(labelled, 1), np.nan), unit))

@@ -41,13 +41,13 @@ from retrieval_eval.stats.bootstrap import (
     weighted_means,
 )
 from retrieval_eval.stats.estimate import Estimate
-from retrieval_eval.stats.means import mean_estimates
 from retrieval_eval.stats.missing import Gaps
+from retrieval_eval.stats.scores import Scores
 
 Labels: TypeAlias = Mapping[str, Mapping[str, int]]
 """Relevance labels by query_id and doc_id."""
 
-Scores: TypeAlias = Mapping[str, Mapping[str, float]]
+RetrievedScores: TypeAlias = Mapping[str, Mapping[str, float]]
 """Scores of retrieved documents by query_id and doc_id."""
 
 
@@ -107,6 +107,11 @@ class Metrics(Struct, frozen=True, eq=False):
         """Lowest and highest possible values of one measure, shape (2, runs, topics)."""
         return self.bounds[:, :, self.measures.index(measure)]
 
+    def scores(self, measure: str, clusters: Clusters = ALONE) -> Scores:
+        """One measure that is averaged over topics."""
+        values, ends = self.of_measure(measure), self.bounds_of(measure)
+        return Scores(measure, self.runs, self.topics, values, self.gaps, ends, None, clusters)
+
     def value(self, run: str, measure: str) -> float:
         """Mean over the scored topics, or their sum for ``counts`` measures; NaN if no topic has a value."""
         place = self.runs.index(run)
@@ -136,7 +141,7 @@ class Metrics(Struct, frozen=True, eq=False):
                     sums, self._over_topics(measure, weights), units_with(~np.isnan(values), unit)
                 )
             else:
-                run_estimates = mean_estimates(values, unit)
+                run_estimates = tuple(self.scores(measure, clusters).means.values())
             for run, estimate in zip(self.runs, run_estimates, strict=True):
                 intervals[run][measure] = estimate
         return intervals
@@ -144,7 +149,7 @@ class Metrics(Struct, frozen=True, eq=False):
 
 def evaluate(
     labels: Labels,
-    runs: Mapping[str, Scores],
+    runs: Mapping[str, RetrievedScores],
     names: Iterable[str],
     unasked: Mapping[str, Collection[str]] | None = None,
     missing: Mapping[str, Collection[str]] | None = None,
@@ -246,7 +251,7 @@ def evaluate(
 
 
 def _label_counts(
-    answered: Scores, topic_labels: Labels, missing_docs: Mapping[str, frozenset[str]]
+    answered: RetrievedScores, topic_labels: Labels, missing_docs: Mapping[str, frozenset[str]]
 ) -> NDArray[np.int64]:
     """Requested and missing labels of a run's documents on each topic, shape (2, topics)."""
     counts = [
@@ -259,7 +264,7 @@ def _label_counts(
 
 
 def _lacks_label(
-    answered: Scores, topics: tuple[str, ...], missing_docs: Mapping[str, Collection[str]], measure: Measure
+    answered: RetrievedScores, topics: tuple[str, ...], missing_docs: Mapping[str, Collection[str]], measure: Measure
 ) -> NDArray[np.bool_]:
     """For each topic, whether a document down to the measure's cutoff has a missing label; never for Judged@k.
 
@@ -276,7 +281,7 @@ def _lacks_label(
 
 
 def _values(
-    evaluator: Measure, answered: Scores, topics: tuple[str, ...], measures: Mapping[str, Measure], run: str
+    evaluator: Measure, answered: RetrievedScores, topics: tuple[str, ...], measures: Mapping[str, Measure], run: str
 ) -> dict[str, Floats]:
     places = {query_id: place for place, query_id in enumerate(topics)}
     values = {measure: np.zeros(len(topics)) for measure in measures.values()}

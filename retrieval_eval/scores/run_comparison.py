@@ -16,7 +16,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from judges.errors import InputError
-from retrieval_eval.scores.metrics import Labels, Metrics, Scores, evaluate
+from retrieval_eval.scores.metrics import Labels, Metrics, RetrievedScores, evaluate
 from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, estimates, unit_weights, units_of, weighted_means, whole
 from retrieval_eval.stats.estimate import Estimate
@@ -112,7 +112,7 @@ class QrelsScores(Struct, frozen=True):
 
 def score_runs(
     qrels: Mapping[str, Labels],
-    runs: Mapping[str, Scores],
+    runs: Mapping[str, RetrievedScores],
     measures: Iterable[str],
     *,
     baseline: str | None = None,

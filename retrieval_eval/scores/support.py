@@ -16,16 +16,16 @@ import numpy as np
 from msgspec import Struct
 
 from retrieval_eval.scores.citations import CitedSentence
-from retrieval_eval.stats.bootstrap import ALONE, Clusters, units_of
-from retrieval_eval.stats.estimate import Estimate
-from retrieval_eval.stats.means import mean_estimates
+from retrieval_eval.stats.bootstrap import ALONE, Clusters
 from retrieval_eval.stats.missing import Gaps, over_the_known
+from retrieval_eval.stats.scores import Scores
 
 CitationsChecked: TypeAlias = Literal["first", "all"]
 """Which citations of a sentence count; the TREC track judged only the first."""
 
 WEIGHTS: Final = (0.0, 0.5, 1.0)
 """Weights of no, partial and full support."""
+_NAMES: Final = {"support_precision": "Precision", "support_recall": "Recall"}
 
 
 class AnswerSupport(Struct, frozen=True):
@@ -119,32 +119,10 @@ def answer_support(
     )
 
 
-class SupportScores(Struct, frozen=True):
-    """All agents' support.
-
-    Attributes:
-        agents, queries: names of the rows and columns.
-        precision, recall: scores, shape (agents, queries); NaN if undefined.
-        ends: lowest and highest possible scores, shape (2 scores, 2 ends, agents, queries).
-        gaps: requested pairs (including those that need no judge) and missing pairs.
-        of_agents: mean precision and recall over queries with 95 % intervals, by agent.
-    """
-
-    agents: tuple[str, ...]
-    queries: tuple[str, ...]
-    precision: np.ndarray
-    recall: np.ndarray
-    ends: np.ndarray
-    gaps: Gaps
-    of_agents: Mapping[str, tuple[Estimate, Estimate]]
-
-
 def support_scores(
-    answers: Mapping[tuple[str, str], AnswerSupport],
-    *,
-    clusters: Clusters = ALONE,
-) -> SupportScores:
-    """Average each agent's support over the queries where it is defined.
+    answers: Mapping[tuple[str, str], AnswerSupport], *, clusters: Clusters = ALONE
+) -> tuple[Scores, Scores]:
+    """Precision and recall of every agent, over the queries where they are defined.
 
     Args:
         answers: support by query and agent.
@@ -160,7 +138,9 @@ def support_scores(
         values[:, *at] = np.array([support.precision, support.recall], np.float64)
         ends[:, :, *at] = np.array(support.ends, np.float64)
         wanted[at], missing[at] = sum(support.pairs) + support.missing, support.missing
-    precision, recall = (mean_estimates(scores, units_of(queries, clusters)) for scores in values)
-    of_agents = dict(zip(agents, zip(precision, recall, strict=True), strict=True))
     gaps = Gaps(agents, queries, wanted, missing)
-    return SupportScores(agents, queries, values[0], values[1], ends, gaps, of_agents)
+    precision, recall = (
+        Scores(name, agents, queries, score, gaps, bounds, None, clusters, name, heading)
+        for (name, heading), score, bounds in zip(_NAMES.items(), values, ends, strict=True)
+    )
+    return precision, recall

@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import astuple
 
 from retrieval_eval.nuggets.files import read_assignments
-from retrieval_eval.nuggets.scores import COLUMNS, RunScores, query_scores, score_runs, score_table
+from retrieval_eval.nuggets.scores import COLUMNS, RunScores, score_runs, score_table
 from retrieval_eval.nuggets.types import (
     Assignment,
     Importance,
@@ -50,6 +49,12 @@ def scored(*assignments: Assignment, topics: Sequence[str] | None = None) -> dic
     return {own.run: own for own in score_runs(score_table(assignments, topics))}
 
 
+def of_answer(importances: Sequence[Importance | None], labels: Sequence[Support | None]) -> dict[str, float | None]:
+    """The scores of one answer; ``None`` if undefined."""
+    values = score_table([assignment("r", "q", labels, importances)]).values[0, 0].tolist()
+    return {name: None if np.isnan(value) else value for name, value in zip(COLUMNS, values, strict=True)}
+
+
 @pytest.mark.parametrize(
     ("importances", "labels", "expected"),
     [
@@ -66,20 +71,22 @@ def scored(*assignments: Assignment, topics: Sequence[str] | None = None) -> dic
     ],
 )
 def test_scores_by_hand(importances: list[Importance | None], labels: list[Support | None], expected: object) -> None:
-    assert astuple(query_scores(importances, labels)) == pytest.approx(expected)
+    assert tuple(of_answer(importances, labels).values()) == pytest.approx(expected)
 
 
 @given(NUGGETS)
 def test_laws_of_the_scores(nuggets: Nuggets) -> None:
-    found = query_scores(*zip(*nuggets, strict=True))
-    for strict, lenient in ((found.v_strict, found.v), (found.w_strict, found.w), (found.a_strict, found.a)):
+    found = of_answer(*zip(*nuggets, strict=True))
+    for name in ("v", "w", "a"):
+        strict, lenient = found[f"{name}_strict"], found[name]
         assert (strict is None) is (lenient is None)
         assert strict is None or lenient is None or 0 <= strict <= lenient <= 1
-    if found.v is not None and found.w is not None and found.a is not None:
-        assert min(found.v, found.a) - 1e-12 <= found.w <= max(found.v, found.a) + 1e-12
-    assert astuple(query_scores(*zip(*sorted(nuggets), strict=True))) == pytest.approx(astuple(found))
-    graded = query_scores([own for own, _ in nuggets], [NONE if label is PARTIAL else label for _, label in nuggets])
-    assert (graded.v_strict, graded.w_strict, graded.a_strict) == (graded.v, graded.w, graded.a)
+    v, w, a = (found[name] for name in ("v", "w", "a"))
+    if v is not None and w is not None and a is not None:
+        assert min(v, a) - 1e-12 <= w <= max(v, a) + 1e-12
+    assert of_answer(*zip(*sorted(nuggets), strict=True)) == pytest.approx(found)
+    graded = of_answer([own for own, _ in nuggets], [NONE if label is PARTIAL else label for _, label in nuggets])
+    assert all(graded[f"{name}_strict"] == graded[name] for name in ("v", "w", "a"))
 
 
 def test_an_empty_answer_supports_nothing() -> None:

@@ -15,9 +15,9 @@ from streamlit.testing.v1 import AppTest
 
 from arena.boards.games import address_of
 from arena.boards.ratings import FLAGS
-from arena.config.stages import TASKS
+from arena.config.stages import all_tasks
 from arena.data.dataset import Dataset
-from arena.results.coverage import STAGES
+from arena.results.coverage import stage_words
 from arena.results.games import GameKey
 from arena.run.imports import import_table
 from arena.store import Store, engine
@@ -161,7 +161,7 @@ def test_every_flag_of_a_rating_and_every_task_of_a_judge_has_words() -> None:
     from arena.ratings.existence import Cause
 
     assert set(get_args(Cause)) | {"single_game"} == set(FLAGS)
-    assert set(STAGES) == set(TASKS)
+    assert set(stage_words()) == set(all_tasks())
 
 
 def test_a_page_says_in_one_line_that_its_server_is_away_and_shows_the_store_again(

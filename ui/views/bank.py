@@ -12,7 +12,7 @@ from msgspec import field
 from msgspec.structs import replace
 
 from arena.boards.bank import BankEditBoard, ItemEffect, exam_effects, item_line, items_table
-from arena.boards.exam import ExamBoard
+from arena.boards.exam import exam_board
 from arena.boards.exam_oversight import answers_table, spurious_table, uncovered_table
 from arena.boards.metrics import WHOSE
 from arena.present.blocks import Block
@@ -177,7 +177,7 @@ def _show_bank(source: data.Source, bank: Bank, draft: BankDraft | None) -> int 
     leads = [to(item=name) for name in names.values()]
     table = items_table(lines, effects, [f"Version {bank.version}: {counting}."], leads)
     scores = data.board(source).exam
-    boards = [] if scores is None else ExamBoard(scores).tables()[:1]
+    boards = [] if scores is None else exam_board(scores).tables()[:1]
     pictures = [
         chart for board in boards for chart in of_table(board, {"blue": "cover"}, "EXAM-Cover", "Cover of each agent.")
     ]

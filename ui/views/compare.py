@@ -8,8 +8,8 @@ from typing import Final
 import streamlit as st
 
 from arena.boards.compare import MOST_CHOSEN, CompareBoard, compare_board
-from arena.boards.further import further_boards
 from arena.boards.leaderboard import TournamentBoard, missing
+from arena.boards.scores import further_boards
 from arena.present.files import html_block
 from arena.present.picture import Aligned
 from ui import data, text

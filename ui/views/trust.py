@@ -23,8 +23,8 @@ from arena.boards.calibration.people import (
 )
 from arena.boards.calibration.people import in_short as shortened
 from arena.boards.card import judge_cards
-from arena.boards.further import further_boards
 from arena.boards.leaderboard import TournamentBoard
+from arena.boards.scores import further_boards
 from arena.boards.trust import habits_table, in_short, judge_section
 from arena.calibration.comparison import Comparison, Disagreement, JudgeAgainstPeople
 from arena.calibration.votes import Level

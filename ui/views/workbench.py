@@ -15,7 +15,7 @@ from arena.data.safe_files import digest
 from arena.present.numbers import COUNT, MONEY, listed
 from arena.present.table import Column, Table
 from arena.results.cache import rating_draws
-from arena.results.coverage import AGENTS_ASKED, STAGES
+from arena.results.coverage import AGENTS_ASKED, stage_words
 from arena.run.plan import plan
 from arena.run.recorder import standings_of, subject_of
 from arena.store.runs import StoredRun
@@ -148,12 +148,13 @@ def _show_active(active_runs: Sequence[StoredRun], so_far: TournamentProgress) -
         if wanted:
             of_run = f" by the run of {names[run.run_id]}" if len(active_runs) > 1 else ""
             _show_bar(f"{AGENTS_ASKED}{of_run}", done, failed, wanted)
+    words = stage_words()
     for task, stage in so_far.stages.items():
-        _show_bar(STAGES[task], stage.judged + stage.failed, stage.failed, stage.wanted)
+        _show_bar(words.get(task, task), stage.judged + stage.failed, stage.failed, stage.wanted)
     unknown = f", and {so_far.cost_unknown:,} judgments of unknown cost" if so_far.cost_unknown else ""
     text.quiet(f"Cost of the tournament's judgments so far, of all runs: {MONEY.write(so_far.cost_usd)}{unknown}.")
     causes = [
-        {"stage": STAGES[task], "failures": count, "cause": CAUSES.get(cause, cause)}
+        {"stage": words.get(task, task), "failures": count, "cause": CAUSES.get(cause, cause)}
         for task, stage in so_far.stages.items()
         for cause, count in stage.causes.items()
     ]

@@ -12,7 +12,7 @@ from arena.calibration.comparison import Comparison
 from arena.calibration.consensus import OrderHealth
 from arena.calibration.methods import MethodComparison
 from arena.calibration.style import StyleEffect
-from arena.config.stages import FURTHER
+from arena.config.stages import further_stages
 from arena.present.blocks import Block, Remarks
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, MONEY, PERCENT, POINTS, SIGNED, Number, listed, with_interval
 from arena.present.picture import Chart, Dot, Matrix, MatrixCell, of_table
@@ -29,7 +29,6 @@ _METHODS: Final[Mapping[str, tuple[str, Number]]] = {
     "people": ("People's votes", POINTS),
     "criteria": ("Criteria", FIGURE),
     "criteria, people": ("People's grades", FIGURE),
-    **{name: (heading, FIGURE) for stage in FURTHER.values() for name, heading in stage.scores.items()},
 }
 """By method, its heading and number format; retrieval methods are headed by the name of their measure."""
 _PAIRS: Final = (
@@ -219,8 +218,11 @@ def _scores(comparison: MethodComparison) -> Table:
 
 def way_of(method: str) -> tuple[str, Number]:
     """Heading of a scoring method, and the format of its scores."""
+    if method in _METHODS:
+        return _METHODS[method]
     measure = method.removesuffix(", people")
-    return _METHODS.get(method, (method if measure == method else f"{measure} by people", FIGURE))
+    headings = {name: heading for stage in further_stages().values() for name, heading in stage.scores.items()}
+    return headings.get(method, method if measure == method else f"{measure} by people"), FIGURE
 
 
 def _extremes_sentence(comparison: MethodComparison) -> str:

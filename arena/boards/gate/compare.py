@@ -16,7 +16,6 @@ from arena.boards.compare import OF_STAGE
 from arena.boards.conclusion import NO_MODEL
 from arena.boards.gate.board import GateBoard
 from arena.boards.gate.score import LEVEL, MARGIN, PAIRWISE, SHARE, Compared, section_of
-from arena.calibration.methods import Means
 from arena.config.settings import StoredSettings
 from arena.data.kinds import KINDS
 from arena.present.numbers import P_VALUE, counted, listed
@@ -37,6 +36,7 @@ from retrieval_eval.stats.bootstrap import Clusters, units_of
 from retrieval_eval.stats.looks import level_of_look
 from retrieval_eval.stats.missing import shares
 from retrieval_eval.stats.paired import Paired, paired
+from retrieval_eval.stats.scores import Scores
 
 _ONE_SIDED: Final = 0.25
 """If an agent is shown first (or last) in fewer verdicts than this share, position bias and quality are confounded."""
@@ -80,7 +80,7 @@ def compare(
     requested = [on] if isinstance(on, str) else list(on)
     check_margin(margin, requested)
     pairwise = [PAIRWISE] if len(games) or settings.pairwise is not None else []
-    means: dict[str, Means] = {}
+    means: dict[str, Scores] = {}
     if requested != [PAIRWISE]:
         names = {method: name for name, method in OF_STAGE.items()}
         every = bool(requested)
@@ -124,7 +124,7 @@ def _criteria(settings: StoredSettings) -> frozenset[str]:
     return frozenset(("criteria", *(settings.criteria.names if settings.criteria is not None else ())))
 
 
-def _with_queries(means: Means, queries: Collection[str]) -> Means:
+def _with_queries(means: Scores, queries: Collection[str]) -> Scores:
     """Add the missing ones of these queries, without a score of any agent."""
     added = sorted(set(queries).difference(means.queries))
     unknown = np.full((2, len(means.agents), len(added)), np.nan)
@@ -305,7 +305,7 @@ def _unit(clusters: Clusters) -> Unit:
     return "conversation" if clusters else "query"
 
 
-def _by_score(means: Means, pair: tuple[str, str], margin: float, clusters: Clusters) -> Compared:
+def _by_score(means: Scores, pair: tuple[str, str], margin: float, clusters: Clusters) -> Compared:
     """Compare two agents by a score of each answer or list of documents; the turns of a conversation are averaged."""
     name, unit = means.name, _unit(clusters)
     scored = [agent for agent in pair if agent in means.agents]
@@ -353,7 +353,7 @@ def _by_score(means: Means, pair: tuple[str, str], margin: float, clusters: Clus
     return Compared(name, *means_of_both, result, LEVEL, tuple(doubts), tuple(notes), unit, judgments)
 
 
-def _missing_judgments(means: Means, pair: tuple[str, str], clusters: Clusters) -> Iterator[str]:
+def _missing_judgments(means: Scores, pair: tuple[str, str], clusters: Clusters) -> Iterator[str]:
     """Note on the score's missing judgments, and on whether one agent misses significantly more."""
     by_agent = {agent: means.missing(agent) for agent in pair}
     if means.gaps is None or not any(missing for missing, _ in by_agent.values()):

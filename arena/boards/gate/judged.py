@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from arena.boards.gate.board import GateBoard
 from arena.boards.gate.compare import check_agents, check_margin, compare
-from arena.boards.gate.score import MARGIN, PAIRWISE, SECTIONS, section_of
+from arena.boards.gate.score import MARGIN, PAIRWISE, score_sections, section_of
 from arena.data.dataset import SHARED, Dataset
 from arena.data.files import load_files
 from arena.data.kinds import VERDICT
@@ -119,7 +119,7 @@ def _stages(config: Config, name: str) -> Sequence[str]:
         try:
             parse_measures([name])
         except InputError as error:
-            scores = {"exam", "nuggets", PAIRWISE, "criteria", *criteria, *SECTIONS}
+            scores = {"exam", "nuggets", PAIRWISE, "criteria", *criteria, *score_sections()}
             raise InputError(f"--on {name}: no score is called so{nearest(name, scores)}") from error
     labels = ["relevance"] if config.retrieval is not None else []
     if section == "retrieval":

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from arena.boards.calibration.methods import way_of
 from arena.boards.compare import OF_STAGE
-from arena.config.stages import STAGES
+from arena.config.stages import listed_stages
 from arena.present.advice import judge_first
 from arena.present.numbers import COUNT, Number, Percent, counted
 from arena.ratings.games import Unit
@@ -24,17 +24,20 @@ PASSED, FAILED_GATE, UNDECIDED = 0, 1, 3
 _AGAIN: Final = "Run again to judge what is missing; 'ragleague failures' says what helps where that failed."
 SHARE: Final = Percent(1)
 """Format of a share of points; it has a decimal because the margin may have one."""
-SECTIONS: Final = {score: stage.key for stage in STAGES for score in stage.scores}
-"""Sections of the scores of stages that define their own."""
 FORM: Final = Number(3)
 SIGNED: Final = Number(3, signed=True)
+
+
+def score_sections() -> dict[str, str]:
+    """Sections of the scores of stages that define their own."""
+    return {score: stage.key for stage in listed_stages() for score in stage.scores}
 
 
 def section_of(on: str, criteria: Collection[str]) -> str:
     """The section of the configuration whose judgments make a score; ``criteria`` are their names."""
     if on in ("exam", "nuggets", PAIRWISE, "criteria"):
         return on
-    return "criteria" if on in criteria else SECTIONS.get(on, "retrieval")
+    return "criteria" if on in criteria else score_sections().get(on, "retrieval")
 
 
 class Compared(Struct, frozen=True):

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from arena.boards import compare
 from arena.boards.compare import CompareBoard, compare_board, compared
-from arena.calibration.methods import Means, Played
+from arena.calibration.methods import Played
 from arena.data.kinds import Annotation
 from arena.present.picture import CellPanel, Strip
 from arena.ratings.bradley_terry import BradleyTerrySettings
@@ -20,6 +20,7 @@ from arena.ratings.games import Games
 from arena.store import Store
 from arena.store.annotations import Annotations
 from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.scores import Scores
 from tests.support.sample_store import write_store
 
 AGENTS, QUERIES = ("a", "b", "c", "d"), tuple(f"q{at}" for at in range(60))
@@ -35,12 +36,12 @@ def played(strengths: Sequence[float], seed: int = 0) -> Played:
     return Played("bradley_terry", Games(AGENTS, a, b, won, query), QUERIES, BradleyTerrySettings())
 
 
-def means(name: str, strengths: Sequence[float], seed: int = 1) -> Means:
+def means(name: str, strengths: Sequence[float], seed: int = 1) -> Scores:
     noise = np.random.default_rng(seed).normal(0, 0.5, (len(AGENTS), len(QUERIES)))
-    return Means(name, AGENTS, QUERIES, np.array(strengths)[:, np.newaxis] + noise)
+    return Scores(name, AGENTS, QUERIES, np.array(strengths)[:, np.newaxis] + noise)
 
 
-def board(*ways: Means, rating: Sequence[float] = (3, 2, 1, 0), queries: Sequence[str] = QUERIES) -> CompareBoard:
+def board(*ways: Scores, rating: Sequence[float] = (3, 2, 1, 0), queries: Sequence[str] = QUERIES) -> CompareBoard:
     games = played(rating)
     ratings = dict(sorted(zip(AGENTS, map(Estimate, games.points()), strict=True), key=lambda one: -one[1].value))
     return compared([*ways, games], queries, ratings)

@@ -10,19 +10,20 @@ from scipy import stats
 
 from arena.calibration.comparison import panel_gain
 from arena.calibration.consensus import dawid_skene, majority
-from arena.calibration.methods import Means, Played, compare_methods
+from arena.calibration.methods import Played, compare_methods
 from arena.calibration.votes import Opinion
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.elo import EloSettings
 from arena.results.scores import people_methods
+from retrieval_eval.stats.scores import Scores
 
 AGENTS = ("a", "b", "c", "d")
 QUERIES = tuple(f"q{at}" for at in range(30))
 
 
-def means(name: str, strengths: list[float], seed: int, noise: float = 0.2) -> Means:
+def means(name: str, strengths: list[float], seed: int, noise: float = 0.2) -> Scores:
     drawn = np.random.default_rng(seed).normal(0, noise, (len(AGENTS), len(QUERIES)))
-    return Means(name, AGENTS, QUERIES, np.array(strengths)[:, np.newaxis] + drawn)
+    return Scores(name, AGENTS, QUERIES, np.array(strengths)[:, np.newaxis] + drawn)
 
 
 def test_correlations_of_methods_are_those_of_their_scores_and_hold_their_intervals() -> None:
@@ -48,7 +49,7 @@ def test_the_agent_whose_place_differs_most_comes_first() -> None:
 
 
 def test_two_agents_have_no_order_to_compare() -> None:
-    two = [Means(name, ("a", "b"), ("q",), np.array([[1.0], [2.0]])) for name in ("one", "other")]
+    two = [Scores(name, ("a", "b"), ("q",), np.array([[1.0], [2.0]])) for name in ("one", "other")]
     assert compare_methods(two).pairs == ()
 
 
@@ -85,7 +86,7 @@ def test_queries_without_a_game_of_some_agent_say_nothing_of_the_order() -> None
         scores = method.drawn(np.array([[1.0, 1.0], [2.0, 0.0]]))
         assert not np.isnan(scores[0]).any()
         assert np.isnan(scores[1]).all()
-        (pair,) = compare_methods([method, Means("other", ("a", "b", "c", "d"), queries, np.eye(4)[:, :2])]).pairs
+        (pair,) = compare_methods([method, Scores("other", ("a", "b", "c", "d"), queries, np.eye(4)[:, :2])]).pairs
         assert pair.agents == 4
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from arena.boards.compare import compared
 from arena.calibration.comparison import Settings, compare
-from arena.calibration.methods import Means, compare_methods, draw
+from arena.calibration.methods import compare_methods, draw
 from arena.calibration.votes import Opinion
 from retrieval_eval.exam.grades import Grid, Grids
-from retrieval_eval.exam.scores import ExamMean, cover_means, cover_scores
+from retrieval_eval.exam.scores import cover_means, cover_scores
 from retrieval_eval.nuggets.scores import score_runs, score_table
 from retrieval_eval.nuggets.types import Assignment, Importance, Support, make_nuggets
 from retrieval_eval.scores.citations import Cited, citation_scores
@@ -23,6 +23,7 @@ from retrieval_eval.stats.agreement import label_agreement, rater_agreement
 from retrieval_eval.stats.bootstrap import Clusters, units_of
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.rank import correlate_topics
+from retrieval_eval.stats.scores import Scores
 from retrieval_eval.stats.significance import compare as difference_of
 
 QUERIES, COPIES = 24, 4
@@ -40,7 +41,7 @@ def support(names: Mapping[str, str], clusters: Clusters) -> Estimate:
     answers = {
         (name, "a"): AnswerSupport(own / 2, own / 2, 1, 1, (0, 0, 1), 0, 0) for name, own in values(names, 0).items()
     }
-    return support_scores(answers, clusters=clusters).of_agents["a"][0]
+    return support_scores(answers, clusters=clusters)[0].means["a"]
 
 
 def nuggets(names: Mapping[str, str], clusters: Clusters) -> Estimate:
@@ -70,7 +71,7 @@ def cover(names: Mapping[str, str], clusters: Clusters) -> Estimate:
         for name, own in values(names, 0).items()
     }
     scores = cover_scores(Grids(grids), {(name, "a"): ("p",) for name in names}, levels=[1], clusters=clusters)
-    return cover_means(scores, scores.cover, 1)["a"]
+    return cover_means(scores, scores.cover, 1).means["a"]
 
 
 def agreement(names: Mapping[str, str], clusters: Clusters) -> Estimate:
@@ -103,7 +104,7 @@ def bias(names: Mapping[str, str], clusters: Clusters) -> Estimate:
 
 
 def compared_score(names: Mapping[str, str], clusters: Clusters) -> Estimate:
-    means = Means("criteria", ("a",), tuple(names), np.array([[*values(names, 0).values()]], float))
+    means = Scores("criteria", ("a",), tuple(names), np.array([[*values(names, 0).values()]], float))
     (way,) = compared([means], list(names), None, clusters=clusters).ways
     return way.scores["a"]
 
@@ -154,10 +155,10 @@ def test_tests_of_two_runs_and_of_two_orders_count_conversations() -> None:
 
 def test_draws_of_several_ways_are_of_the_same_conversations() -> None:
     again = {f"{name}-{copy}": name for name in NAMES for copy in range(COPIES)}
-    means = Means(
+    means = Scores(
         "one", ("a", "b", "c"), tuple(again), np.array([[*values(again, agent).values()] for agent in range(3)], float)
     )
-    once = Means("one", means.agents, tuple(NAMES), LEVELS.astype(float))
+    once = Scores("one", means.agents, tuple(NAMES), LEVELS.astype(float))
     np.testing.assert_allclose(draw(means, list(again), 50, 3, again).samples, draw(once, NAMES, 50, 3).samples)
     assert compare_methods([means, means], clusters=again).queries == QUERIES
 
@@ -180,5 +181,5 @@ def test_nugget_scores_count_topics_whatever_is_drawn() -> None:
 
 def test_a_mean_over_one_conversation_has_no_interval() -> None:
     found = cover({name: name for name in NAMES}, dict.fromkeys(NAMES, "one"))
-    assert isinstance(found, ExamMean)
-    assert (found.low, found.error) == (None, None)
+
+    assert found.low is None

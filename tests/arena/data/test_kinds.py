@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from arena.config.stages import FURTHER
+from arena.config.stages import further_stages
 from arena.data.dataset import Dataset
 from arena.data.kinds import FLAG, KINDS, Annotation, kind_of, kind_of_columns, texts_now
 from arena.people.votes import read_table, write_table
@@ -54,7 +54,7 @@ def test_every_kind_but_flags_has_a_level_of_its_own() -> None:
     assert all(kind.form is not None and kind.section for kind in levels.values())
 
 
-@pytest.mark.parametrize("key", FURTHER)
+@pytest.mark.parametrize("key", further_stages())
 def test_at_most_three_files_besides_its_modules_name_a_stage(key: str) -> None:
     naming = []
     for package in ("arena", "ui"):

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from arena.boards.audit import AuditBoard
-from arena.boards.further import further_boards
 from arena.boards.leaderboard import TournamentBoard
+from arena.boards.scores import further_boards
 from arena.calibration.cheats import CANARIES, rating_for
 from arena.config.schema import Config
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry

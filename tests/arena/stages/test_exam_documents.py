@@ -64,7 +64,7 @@ def test_a_document_of_several_agents_is_graded_once_and_scored_in_each_ranking(
     assert {entry.passage_id for entry in source} == {"layers", "organ", "long#1of2", "long#2of2", "elvis"}
     assert grades(config)["long", LAYERS] == 5, "a document answers if one of its passages does"
     assert ended.scores is not None
-    covers, diverse = (ended.scores.means[5][measure] for measure in ("cover", "alpha_ndcg"))
+    covers, diverse = (ended.scores.by_level[5][measure].means for measure in ("cover", "alpha_ndcg"))
     assert covers["one"].value == 0.25, "one of skin's two items, and nothing was retrieved for rock"
     assert covers["two"].value == 1.0
     skin = (1 + 1 / log2(3)) / (1 + 1 / log2(3) + 0.5 / 2)  # the best order of all three has a second passage on layers
@@ -105,7 +105,7 @@ def test_documents_that_all_agents_were_given_have_one_row(tmp_path: Path) -> No
     with LLMServer(knows) as server:
         ended = graded(documents_config(tmp_path, server.openai_url, shared=True))
     assert ended.scores is not None
-    assert list(ended.scores.covers) == [EVERY_AGENT]
+    assert list(ended.scores.places(ended.scores.level)) == [EVERY_AGENT]
 
 
 def test_checked_answers_of_documents_come_from_the_passage_that_is_right(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from arena.boards.exam import ExamBoard
+from arena.boards.exam import exam_board
 from arena.config.schema import Config
 from arena.run.exam import save_grades
 from arena.run.plan import plan
@@ -53,7 +53,7 @@ def test_every_passage_is_graded_against_every_item_once(tmp_path: Path) -> None
     assert again.summary.stages[Task.GRADING].known == ALL
     assert first.scores is not None
     assert again.scores is not None
-    assert ExamBoard(again.scores).json() == ExamBoard(first.scores).json()
+    assert exam_board(again.scores).json() == exam_board(first.scores).json()
     found = grades(config)
     assert len(found) == ALL
     assert {passage for passage, _ in found} == {"skin/one#1", "skin/one#2", "skin/two#1", "rock/one#1"}
@@ -72,7 +72,7 @@ def test_cover_is_made_of_the_grades(tmp_path: Path) -> None:
     with LLMServer(judge) as server:
         scores = graded(exam_config(tmp_path, server.openai_url)).scores
     assert scores is not None
-    covers = {level: scores.means[level]["cover"] for level in (3, 4)}
+    covers = {level: scores.by_level[level]["cover"].means for level in (3, 4)}
     assert scores.places(4) == {"one": 1, "two": 2}
     assert [covers[4][agent].value for agent in ("one", "two")] == [0.75, 0.0]
     assert [covers[3][agent].value for agent in ("one", "two")] == [1.0, 0.5]
@@ -159,7 +159,7 @@ def test_a_reply_that_may_be_a_rating_is_asked_again_and_a_text_is_read_by_the_r
     assert ended.scores is not None
     cover = ended.scores.cover
     assert (cover.pairs[0].sum(), cover.graded[0].sum()) == (5, 4), "a failure is an ungraded pair, not a grade of 0"
-    possible, covered = (ended.scores.means[4][measure]["one"].value for measure in ("possible", "cover"))
+    possible, covered = (ended.scores.by_level[4][measure].means["one"].value for measure in ("possible", "cover"))
     assert possible > covered == 0
 
 
@@ -375,4 +375,4 @@ def test_an_extractive_head_is_a_grader(tmp_path: Path, skin_qa_model: Path) -> 
     assert grades(config) == {("skin/knows#1", QUESTION): 1, ("skin/does%20not#1", QUESTION): 0}
     assert {entry.answer for entry in ended.study.grades} == {"upper epidermis", ""}
     assert ended.scores is not None
-    assert list(ended.scores.covers) == ["knows", "does not"]
+    assert list(ended.scores.places(ended.scores.level)) == ["knows", "does not"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from arena.boards.leaderboard import missing
+from arena.boards.leaderboard import TournamentBoard, missing
 from arena.config.schema import Config
 from arena.results.ratings import leaderboard
 from arena.run.answers import run_agents
@@ -226,11 +226,10 @@ def test_answers_to_queries_without_a_reference_are_left_out_of_correctness_and_
     board = leaderboard(store)
     store.close()
     assert f"{said}." in missing(board)
-    assert {
-        mean.wanted for means in board.criteria.values() for name, mean in means.items() if name == "correctness"
-    } == {1}
-    for own in board.criteria.values():
-        assert {name: (mean.graded, mean.mean) for name, mean in own.items()} == {
+    by_agent = TournamentBoard(board).json()["criteria"]
+    assert {own["correctness"]["wanted"] for own in by_agent.values()} == {1}
+    for own in by_agent.values():
+        assert {name: (mean["graded"], mean["mean"]) for name, mean in own.items()} == {
             name: (1 if name == "correctness" else 2, 2.0) for name in names
         }
 

@@ -224,7 +224,7 @@ def test_an_agents_score_is_the_mean_over_its_answers() -> None:
         return AnswerSupport(precision, recall, 1, 1, (0, 0, 1), 0, 0)
 
     scores = support_scores({("q1", "x"): answer(1, 1), ("q2", "x"): answer(None, 0), ("q1", "y"): answer(0.5, 0.5)})
-    precision, recall = scores.of_agents["x"]
+    precision, recall = (own.means["x"] for own in scores)
     assert (precision.value, precision.n, recall.value, recall.n) == (1, 1, 0.5, 2)
     assert (recall.low, recall.high) == (0, 1)  # two queries say little
 
@@ -298,8 +298,8 @@ def test_a_tournament_checks_citations_and_a_second_run_knows_them(tmp_path: Pat
     found = opened(config)
     own = found.results.answers["q1", "x"]
     assert (own.sentences, own.invented, sum(own.pairs)) == (2, 1, 2)
-    assert found.columns("x")["support_precision"] == found.results.scores.of_agents["x"][0]
-    assert found.results.scores.of_agents["y"][0].value is None
+    assert found.columns("x")["support_precision"] == found.scores[0].means["x"]
+    assert found.scores[0].means["y"].value is None
     with closing(Store.open(config.store)) as store:
         compared = compare(store, config.name, "x", "y", on=["support_recall"], margin=0.1)
     assert [score.on for score in compared.scores] == ["support_recall"]

@@ -82,7 +82,7 @@ def test_leaving_out_an_item_is_scoring_without_it(table: list[int]) -> None:
 
     def ranks(known: Bank) -> dict[str, float]:
         scores = cover_scores(make_grids(grades, known, ranked), ranked, levels=(3,))
-        return places({agent: mean.value for agent, mean in cover_means(scores, scores.cover, 3).items()})
+        return places({agent: mean.value for agent, mean in cover_means(scores, scores.cover, 3).means.items()})
 
     for found in influences(make_grids(grades, bank, ranked), ranked, level=3):
         without = ranks(Bank(tuple(item for item in bank.items if item.item_id != found.item_id)))

@@ -24,6 +24,7 @@ from retrieval_eval.exam.scores import (
     exam_labels,
     places,
     read_grade_map,
+    standard_error,
 )
 from retrieval_eval.stats.arrays import Floats
 
@@ -53,7 +54,7 @@ def grades_of(**queries: Rating) -> list[Grade]:
 
 
 def mean_cover(scores: CoverScores, of: Floats, level: int, *, own: bool = False) -> dict[str, float]:
-    return {agent: mean.value for agent, mean in cover_means(scores, of, level, own_queries=own).items()}
+    return {agent: mean.value for agent, mean in cover_means(scores, of, level, own_queries=own).means.items()}
 
 
 def test_cover_by_hand() -> None:
@@ -68,7 +69,7 @@ def test_cover_by_hand() -> None:
     assert mean_cover(scores, scores.normalised, 3) == {"one": 1.0, "two": pytest.approx((2 / 3 + 0) / 2)}
     # The workbench averages "two" over skin alone.
     assert mean_cover(scores, scores.cover, 4, own=True) == {"one": 3 / 4, "two": 1 / 4}
-    error = cover_means(scores, scores.cover, 4)["one"].error
+    error = standard_error(cover_means(scores, scores.cover, 4), "one")
     assert error == pytest.approx(np.std([1 / 2, 1], ddof=1) / math.sqrt(2))
 
 
@@ -120,14 +121,15 @@ def test_a_query_with_missing_grades_has_its_cover_where_it_is_known(
     found = [float(own[0, 0, 0]) for own in (scores.least, scores.cover, scores.possible)]
     assert found == pytest.approx(ends, nan_ok=True)
     assert scores.missing[0, 0] == sum(own.count(None) for own in grades.values())
-    mean = cover_means(scores, scores.cover, 4)["one"]
+    mean = cover_means(scores, scores.cover, 4).means["one"]
     assert (mean.value, mean.n) == ((None, 0) if math.isnan(ends[1]) else (pytest.approx(ends[1]), 1))
 
 
 def test_an_agent_without_a_grade_has_no_score_and_no_place() -> None:
     ranked = {("q", "one"): ("p1",), ("q", "two"): ("p2",)}
     grids = make_grids([Grade("q", "p1", "a", 0), Grade("q", "p2", "a", None)], None, ranked)
-    means = cover_means(cover_scores(grids, ranked, levels=(4,)), cover_scores(grids, ranked, levels=(4,)).cover, 4)
+    cover = cover_scores(grids, ranked, levels=(4,))
+    means = cover_means(cover, cover.cover, 4).means
     assert [means[agent].value for agent in ("one", "two")] == [0.0, None]
     assert alpha_ndcg(grids.grids["q"], [("p1",), ("p2",)], level=4, k=20) == pytest.approx([0, math.nan], nan_ok=True)
 
@@ -223,7 +225,7 @@ def test_the_mean_cover_does_not_depend_on_how_many_grades_fail(share: float, pa
         grades = np.where(fails & lost, UNGRADED, 5 * hits).astype(np.int8)
         grids = Grids({f"q{at}": Grid(f"q{at}", names, items, own, weights, asked) for at, own in enumerate(grades)})
         scores = cover_scores(grids, ranked, levels=(4,))
-        value = cover_means(scores, scores.cover, 4)["one"].value
+        value = cover_means(scores, scores.cover, 4).means["one"].value
         assert value is not None
         return value
 

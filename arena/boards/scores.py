@@ -1,0 +1,79 @@
+"""The board of scores without games: their table, JSON and columns of the leaderboard."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+from arena.config.stages import further_stages
+from arena.present.blocks import Board, Section
+from arena.present.numbers import COUNT, FIGURE
+from arena.present.table import Column, Table, TableRow, flat
+from arena.results.further import StageResults
+from retrieval_eval.stats.scores import Scores
+
+INTERVAL = "95% interval"
+
+
+class ScoreBoard(Board, frozen=True, eq=False):
+    """Scores of a tournament's agents.
+
+    Attributes:
+        key: name of their section.
+        scores: the scores with a column; the first stands for all.
+        title: of their table.
+        order: agents to list first, best rated first; the others follow, best first.
+    """
+
+    key: str
+    scores: tuple[Scores, ...]
+    title: str = ""
+    order: Sequence[str] = ()
+
+    def scored(self) -> Collection[str]:
+        """The agents with a row on the leaderboard: all of them if any has a score."""
+        return self.agents() if any(scores.seen().any() for scores in self.scores) else ()
+
+    def columns(self, agent: str) -> TableRow:
+        """An agent's scores as columns of the leaderboard; the columns are the same for every agent."""
+        row: TableRow = {scores.column: scores.means.get(agent) for scores in self.scores if scores.column}
+        return row | self._missing(agent)
+
+    def _missing(self, agent: str) -> TableRow:
+        gaps = self.scores[0].gaps if self.scores else None
+        return {} if gaps is None else {f"{self.key}_missing": gaps.of(agent)[0] if agent in gaps.agents else None}
+
+    def agents(self) -> list[str]:
+        """The agents in ``order``, then the others, best first."""
+        means = self.scores[0].means if self.scores else {}
+        best = sorted(means, key=lambda agent: (means[agent].value is None, -(means[agent].value or 0), agent))
+        return [
+            *(agent for agent in self.order if agent in means),
+            *(agent for agent in best if agent not in self.order),
+        ]
+
+    def sections(self) -> list[Section]:
+        columns = [
+            Column("agent", "Agent"),
+            *(Column(each.column, each.heading or each.name, FIGURE, "", INTERVAL) for each in self.scores),
+            Column("queries", "Queries", COUNT, "Those with a score."),
+            Column(f"{self.key}_missing", "Missing", COUNT, "Judgments that failed or were never made; in no score."),
+        ]
+        rows = [
+            {"agent": agent, "queries": self.scores[0].count(agent), **self.columns(agent)} for agent in self.agents()
+        ]
+        return [Section(self.key, self.title, "", [Table(self.key, self.title, columns, rows)])]
+
+    def json(self) -> Any:
+        return {"agents": {agent: flat(self.columns(agent)) for agent in self.agents()}}
+
+
+def further_boards(results: Mapping[str, StageResults]) -> dict[str, Board]:
+    """Boards by section, from the results that ``arena.results.further`` read."""
+    boards: dict[str, Board] = {}
+    for key, result in results.items():
+        stage = further_stages()[key]
+        own = import_module(stage.board).board if stage.board else None
+        boards[key] = ScoreBoard(key, result.scores, stage.words) if own is None else own(result)
+    return boards
