@@ -178,7 +178,7 @@ class TournamentStage(Stage):
         section = self.config.section(self.key)
         assert section is not None
         settings = section.model_dump(mode="json")
-        if len(self.templates) == 1:
+        if len(self.templates) == 1 and "prompt" in settings:
             settings["prompt"] = next(iter(self.prompt_names().values()))
         return settings
 

@@ -36,7 +36,7 @@ def test_what_is_written_of_a_kind_is_read_back_the_same(tmp_path: Path, annotat
     assert list(kind.annotations(kind.opinions(annotation))) == [annotation]
     write_table(path, kind, [annotation])
     digest = texts_now(annotation, DATA, {})
-    assert read_table(path, kind, DATA).annotations == [replace(annotation, texts=digest)]
+    assert read_table(path, DATA).annotations == [replace(annotation, texts=digest)]
 
 
 def test_a_table_holds_the_kind_with_the_most_of_its_columns() -> None:
