@@ -85,14 +85,6 @@ def _begin_and_raise(recorder: Recorder, store: Store, problem: type[BaseExcepti
     raise problem
 
 
-def test_a_store_from_before_runs_were_kept_has_none(tmp_path: Path) -> None:
-    with closing(Store.create(str(tmp_path / "s.db"))) as store:
-        begin(store)
-        with store.writing() as connection:
-            connection.execute(text("DROP TABLE run"))
-        assert Runs(store, "t").all() == []
-
-
 def test_progress_counts_what_the_leaderboard_counts(tmp_path: Path) -> None:
     with closing(Store.open(str(write_store(tmp_path / "s.db", failed=3, unasked=5)))) as store:
         found, board = progress(store, "sample"), leaderboard(store)
