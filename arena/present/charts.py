@@ -171,7 +171,7 @@ def _points(picture: Chart, *, linked: bool = False) -> _Drawing:
     for place, on_left in _label_sides(dots, [(at_x - left, at_y - top) for at_x, at_y in positions]).items():
         at_x, at_y = positions[place]
         anchor = "end" if on_left else "start"
-        body += _text(at_x - 8 if on_left else at_x + 8, at_y - 4, dots[place].name, text_anchor=anchor)
+        body += _text(at_x - 8 if on_left else at_x + 8, at_y - 4, _short(dots[place].name), text_anchor=anchor)
     return _Drawing(left + _WIDTH + 2 * _TALL, top + _HEIGHT + 3 * _TALL, body)
 
 
@@ -234,7 +234,7 @@ def _whiskers(picture: Whiskers) -> _Drawing:
     rows, y = "", top
     for line in picture.lines:
         height = max(24, 16 * len(line.marks))
-        rows += _text(left - 8, y + height / 2 + 4, line.name, text_anchor="end")
+        rows += _text(left - 8, y + height / 2 + 4, _short(line.name), text_anchor="end")
         for place, mark in enumerate(line.marks, 1):
             tooltip = f"{line.name}: {picture.form.write(mark.value)} {mark.beside}".strip()
             rows += _with_interval(mark, axis, y + height * place / (len(line.marks) + 1), tooltip)
@@ -268,9 +268,9 @@ def _matrix(picture: Matrix) -> _Drawing:
     for place, name in enumerate(picture.columns):
         x = left + (place + 0.5) * 34
         turn = {"transform": f"rotate(-90 {x + 4:.1f} {top - 8:.1f})"} if turned else {"text_anchor": "middle"}
-        body += _text(x + 4 * turned, top - 8, name, **turn)
+        body += _text(x + 4 * turned, top - 8, _short(name), **turn)
     for place, name in enumerate(picture.rows):
-        body += _text(left - 8, top + _STEP * (place + 0.5) + 4, name, text_anchor="end")
+        body += _text(left - 8, top + _STEP * (place + 0.5) + 4, _short(name), text_anchor="end")
     across = {name: left + 34 * place for place, name in enumerate(picture.columns)}
     down = {name: top + _STEP * place for place, name in enumerate(picture.rows)}
     body += _cells(picture.cells, across, down, (34, _STEP))
@@ -309,7 +309,7 @@ def _shade(strength: float) -> str:
 
 def _aligned(picture: Aligned) -> _Drawing:
     step = _STEP if len(picture.rows) <= _MOST_ROOMY else _STEP // 2
-    names = [f"{place}  {name[:_NAME]}" for place, name in enumerate(picture.rows, 1)]
+    names = [f"{place}  {_short(name)}" for place, name in enumerate(picture.rows, 1)]
     left, top = _width_of(names), 4.0 * _TALL
     down = {name: top + step * place for place, name in enumerate(picture.rows)}
     body = "".join(
@@ -353,9 +353,11 @@ def _line(x1: float, y1: float, x2: float, y2: float, *, stroke: str = _GREY, **
 
 
 def _text(x: float, y: float, words: str, **style: object) -> str:
-    shown = printable(words)
-    shown = shown if len(shown) <= _NAME or "font_size" in style else f"{shown[:_NAME]}…"
-    return _element("text", escape(shown), x=x, y=y, **style) if shown else ""
+    return _element("text", escape(printable(words)), x=x, y=y, **style) if words else ""
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _NAME else f"{name[:_NAME]}…"
 
 
 def _hint(tooltip: str) -> str:

@@ -26,7 +26,7 @@ class _Row(SQLModel, metaclass=_OfTable):
     """A row of a store."""
 
 
-class Tournament(_Row, table=True):
+class TournamentRow(_Row, table=True):
     """A tournament: its settings as JSON, and the digest of its data."""
 
     __table__ = tables.TOURNAMENT
@@ -37,7 +37,7 @@ class Tournament(_Row, table=True):
     checksum: int
 
 
-class Query(_Row, table=True):
+class QueryRow(_Row, table=True):
     """A query of a tournament."""
 
     __table__ = tables.QUERY
@@ -48,7 +48,7 @@ class Query(_Row, table=True):
     extra: str
 
 
-class Document(_Row, table=True):
+class DocumentRow(_Row, table=True):
     """A document of a tournament."""
 
     __table__ = tables.DOCUMENT
@@ -58,7 +58,7 @@ class Document(_Row, table=True):
     extra: str
 
 
-class Retrieved(_Row, table=True):
+class RetrievedRow(_Row, table=True):
     """A document that an agent retrieved for a query."""
 
     __table__ = tables.RETRIEVED
@@ -70,7 +70,7 @@ class Retrieved(_Row, table=True):
     score: float | None
 
 
-class Answer(_Row, table=True):
+class AnswerRow(_Row, table=True):
     """An agent's answer to a query."""
 
     __table__ = tables.ANSWER
@@ -81,7 +81,7 @@ class Answer(_Row, table=True):
     extra: str
 
 
-class Label(_Row, table=True):
+class LabelRow(_Row, table=True):
     """A person's relevance label of a document for a query."""
 
     __table__ = tables.LABEL
@@ -91,7 +91,7 @@ class Label(_Row, table=True):
     label: int
 
 
-class Wanted(_Row, table=True):
+class WantedRow(_Row, table=True):
     """A judgment that a tournament needs, linked to it by ``judgment_id``."""
 
     __table__ = tables.WANTED
@@ -108,7 +108,7 @@ class Wanted(_Row, table=True):
     checksum: int
 
 
-class Judgment(_Row, table=True):
+class JudgmentRow(_Row, table=True):
     """A judge's judgment, or a failure where ``outcome`` is ``None``; ``outcome`` is JSON."""
 
     __table__ = tables.JUDGMENT
@@ -130,7 +130,7 @@ class Judgment(_Row, table=True):
     checksum: int
 
 
-class Annotation(_Row, table=True):
+class AnnotationRow(_Row, table=True):
     """What a person said of an item; ``value`` is JSON."""
 
     __table__ = tables.ANNOTATION
@@ -148,7 +148,7 @@ class Annotation(_Row, table=True):
     checksum: int
 
 
-class AgentReply(_Row, table=True):
+class AgentReplyRow(_Row, table=True):
     """An agent's reply, or a failure where ``answer`` is ``None``."""
 
     __table__ = tables.AGENT_REPLY
@@ -170,7 +170,7 @@ class AgentReply(_Row, table=True):
     checksum: int
 
 
-class Runner(_Row, table=True):
+class RunnerRow(_Row, table=True):
     """A process that judges now."""
 
     __table__ = tables.RUNNER
@@ -180,7 +180,7 @@ class Runner(_Row, table=True):
     beat: float
 
 
-class Lease(_Row, table=True):
+class LeaseRow(_Row, table=True):
     """A runner's claim on a judgment."""
 
     __table__ = tables.LEASE
@@ -188,7 +188,7 @@ class Lease(_Row, table=True):
     runner_id: str
 
 
-class Run(_Row, table=True):
+class RunRow(_Row, table=True):
     """A run of a tournament."""
 
     __table__ = tables.RUN
@@ -207,7 +207,7 @@ class Run(_Row, table=True):
     standings: str
 
 
-class Spending(_Row, table=True):
+class SpendingRow(_Row, table=True):
     """What one runner spent in one stage."""
 
     __table__ = tables.SPENDING
@@ -223,7 +223,7 @@ class Spending(_Row, table=True):
     cost_unknown: int
 
 
-class Batch(_Row, table=True):
+class BatchRow(_Row, table=True):
     """A batch of requests at a provider."""
 
     __table__ = tables.BATCH
@@ -236,7 +236,7 @@ class Batch(_Row, table=True):
     model: str
 
 
-class BatchLine(_Row, table=True):
+class BatchLineRow(_Row, table=True):
     """An open request of a batch."""
 
     __table__ = tables.BATCH_LINE
@@ -245,7 +245,7 @@ class BatchLine(_Row, table=True):
     marker: str
 
 
-class CachedFigures(_Row, table=True):
+class CachedFiguresRow(_Row, table=True):
     """Figures kept until something changes."""
 
     __table__ = tables.FIGURES
@@ -256,7 +256,7 @@ class CachedFigures(_Row, table=True):
     checksum: int
 
 
-class State(_Row, table=True):
+class StateRow(_Row, table=True):
     """The schema's version and the number of changes."""
 
     __table__ = tables.STATE
