@@ -84,11 +84,6 @@ def test_the_help_of_a_group_imports_no_command() -> None:
         ("exam score g --compat x", "--compat: must be workbench, not 'x'"),
         ("exam score g --k 0", "--k: must be at least 1, not '0'"),
         ("exam score g --k 1.5", "--k: must be a whole number, not '1.5'"),
-        (
-            "run t.yaml --stage pairwise --stage pairwize",
-            "--stage: must be synth, agents, relevance, pairwise, "
-            "criteria, exam, nuggets, support or audit, not 'pairwize'; did you mean 'pairwise'?",
-        ),
         ("calibrate t.yaml --expires soon", "--expires: must be a date such as 2030-12-31, not 'soon'"),
     ],
 )
