@@ -44,6 +44,7 @@ _EXTRAS = {
     "dense": ("sentence_transformers",),
     "ir-datasets": ("ir_datasets",),
     "mlflow": ("mlflow",),
+    "png": ("vl_convert",),
 }
 _PACKAGES = ("arena", "judges", "retrieval_eval", "ui")
 _NAMES: Final = {"data": "config"}
