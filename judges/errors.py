@@ -93,7 +93,7 @@ def regular_file(path: Path) -> Path:
     with suppress(FileNotFoundError):
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-            raise OSError(errno.ENXIO, "a pipe or a device stands there")
+            raise OSError(errno.ENXIO, "this is a pipe or a device")
     return path
 
 
@@ -227,11 +227,11 @@ CAUSES = {
 """All causes of failures, with their meanings."""
 
 TO_DO = {
-    "connection": "start the server, or mend {address}",
+    "connection": "start the server, or fix {address}",
     "timeout": "raise 'timeout_s', or lower 'concurrency'",
     "rate_limit": "lower 'concurrency', or set 'requests_per_minute'",
     "server_error": "check the server and {address}",
-    "bad_request": "mend the setting that the server names",
+    "bad_request": "fix the setting that the server names",
     "authentication": "check {key}",
     "other_model": "name the model that replies as 'model'",
     "prompt_cut": "raise the server's context length",
@@ -241,7 +241,7 @@ TO_DO = {
     "too_long": "lower 'max_tokens', or choose another 'model'",
     "empty": "raise 'max_tokens', or choose another 'model'",
     "contract": "try another 'model' or prompt (see 'ragleague failures')",
-    "exception": "mend {code}",
+    "exception": "fix {code}",
 }
 """The remedy for a cause that affects every call. ``{address}`` and ``{key}`` name the settings that hold them,
 ``{code}`` the code that raised an exception."""

@@ -100,7 +100,7 @@ def _resolve(named: str) -> Callable[..., Any]:
     except FileNotFoundError:
         raise InputError(f"{where}: no such file; check its name and folder") from None
     except (Exception, SystemExit) as error:
-        raise InputError(f"{where}: cannot be imported: {exception_line(error)}; mend that first") from error
+        raise InputError(f"{where}: cannot be imported: {exception_line(error)}; fix that first") from error
     target: Any = module
     for part in name.split("."):
         target = getattr(target, part, None)

@@ -81,7 +81,7 @@ Address = Annotated[str, AfterValidator(usable_address)]
 
 def _variable(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or looks_like_key(name):
-        raise ValueError("is the name of a variable of the environment, and no key itself")
+        raise ValueError("must name an environment variable, not hold the key")
     return name
 
 
@@ -332,7 +332,7 @@ class JudgeSpec(JudgeSettings):
             raise ValueError(f"extra_body may not hold {', '.join(sorted(fixed))}, which ragleague sets itself")
         for section in ("extra_body", "chat_template_kwargs"):
             if (invalid := _not_json(getattr(self, section))) is not None:
-                raise ValueError(f"{section}: {invalid} is no value of JSON; put quotes around it")
+                raise ValueError(f"{section}: {invalid} is not a JSON value; put quotes around it")
             if secret := next(filter(_SECRET.search, names_in(getattr(self, section))), None):
                 raise ValueError(
                     f"{section} may not hold {secret!r}: it is kept in the store; keys stay in the environment"

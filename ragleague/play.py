@@ -172,10 +172,10 @@ def _by_agent(rows: Mapping[Any, Any], name: str) -> list[Any]:
     if not rows:
         raise InputError(f"{name}: the table has no rows; add at least one")
     if not all(str(agent).strip() for agent in rows):
-        raise InputError(f"{name}: a table stands under an empty name; name its agent")
+        raise InputError(f"{name}: a table has an empty name; name its agent")
     tables = [_tables(table, str(agent)) for agent, table in rows.items()]
     if any(isinstance(table, str | Path | list) for table in tables):
-        raise InputError(f"{name}: for each agent a table in memory is asked for, such as a frame or a list")
+        raise InputError(f"{name}: give each agent a table in memory, such as a frame or a list of rows")
     return tables
 
 

@@ -124,7 +124,7 @@ def start(session: Session, *, retry_failed: bool = False) -> None:
     with _state().lock:
         runs = latest(session.config.store, session.config.name, 1)
         if is_alive(session) or (runs and runs[0].state == "running"):
-            raise InputError("a run of this tournament is at work already")
+            raise InputError("a run of this tournament is already running")
         log = log_file(session)
         try:
             log.unlink(missing_ok=True)
@@ -169,7 +169,7 @@ def stop(session: Session, run: StoredRun | None) -> None:
             return  # it has just ended
         _state().asked.add(run.pid)
     elif run is not None and run.state == "running":
-        raise InputError("the run is at work on another machine: stop it there with Ctrl-C")
+        raise InputError("the run is on another machine: stop it there with Ctrl-C")
 
 
 def stopping(session: Session, run: StoredRun | None) -> bool:

@@ -88,7 +88,9 @@ def server_access(
     host_names = tuple(dict.fromkeys([LOOPBACK, "localhost", address, *hosts]))
     if auth is not None:
         if everybody is not None:
-            raise InputError("--without-sign-in: secrets.toml sets up a sign-in; take [auth] out of it, or this option")
+            raise InputError(
+                "--without-sign-in: secrets.toml sets up a sign-in; remove [auth] from it, or leave out this option"
+            )
         if roles is None:
             raise InputError("secrets.toml sets up a sign-in: say with --roles FILE who may do what")
         load_access(roles)
@@ -118,7 +120,7 @@ def sign_in_secrets() -> Mapping[str, Any] | None:
         try:
             auth = tomllib.loads(file.read_text(encoding="utf-8")).get("auth", auth)
         except (OSError, ValueError):
-            raise ConfigError(f"{file}: cannot be read; see that it is TOML") from None
+            raise ConfigError(f"{file}: cannot be read; check that it is valid TOML") from None
     if auth is None:
         return None
     if not isinstance(auth, Mapping):

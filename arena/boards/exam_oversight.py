@@ -70,7 +70,7 @@ class OversightBoard(Board, frozen=True):
         study = self.study if self.query_id is None else self.study.of_query(self.query_id)
         if name == "grid":
             if self.query_id is None:
-                raise InputError("a grid is of one query; name it with --query")
+                raise InputError("the grid shows one query; name it with --query")
             return grid_table(study, self.query_id)
         if name == "answers":
             return answers_table(study)

@@ -91,8 +91,8 @@ def failed_in(store: Store, tournament: str) -> list[dict[str, Any]]:
 
 
 _OF_AGENTS: Final = {
-    "contract": "mend the agent's 'mapping' or prompt",
-    "exception": "mend the agent's code",
+    "contract": "fix the agent's 'mapping' or prompt",
+    "exception": "fix the agent's code",
     "not_recorded": "add the answer to the agent's file",
     "empty": "check why the agent's answer to this query is empty",
     "refusal": "check why the agent refuses",

@@ -93,7 +93,9 @@ def rate_win_matrix(file: Path, settings: RatingSettings, queries: int | None) -
         InputError: ``queries`` is missing, the anchor is not among the agents, or the file cannot be read.
     """
     if queries is None:
-        raise InputError(f"{file}: a matrix of win percentages; say with --queries how many games each cell stands for")
+        raise InputError(
+            f"{file}: a matrix of win percentages; give the number of games behind each cell with --queries"
+        )
     agents, percentages = read_win_matrix(file)
     if settings.anchor is not None and settings.anchor not in agents:
         raise InputError(f"{file}: the anchor {settings.anchor!r} has no games; choose one of {', '.join(agents)}")
@@ -155,9 +157,9 @@ def column_names(entries: Sequence[str], option: str = "--column") -> dict[str, 
     for entry in entries:
         name, separator, column = entry.partition("=")
         if not (name and separator and column):
-            raise InputError(f"{option}: NAME=COLUMN, as in verdict=gold, not {entry!r}")
+            raise InputError(f"{option}: write NAME=COLUMN, as in verdict=gold, not {entry!r}")
         if columns.setdefault(name, column) != column:
-            raise InputError(f"{option}: {name!r} is given as {columns[name]!r} and as {column!r}")
+            raise InputError(f"{option}: {name!r} is mapped to {columns[name]!r} and to {column!r}; keep one")
     return columns
 
 
@@ -251,5 +253,5 @@ def _numbers(verdict_file: ImportedVerdicts, column: str, *, log: bool) -> Float
 def _extra(verdict_file: ImportedVerdicts, column: str) -> Texts:
     if column not in verdict_file.further:
         names = ", ".join(sorted(verdict_file.further)) or "none"
-        raise InputError(f"{verdict_file.path}: no further column {column!r}; there are: {names}")
+        raise InputError(f"{verdict_file.path}: no other column {column!r}; there are: {names}")
     return verdict_file.further[column]

@@ -43,7 +43,7 @@ def calibrate(
         list[str] | None,
         typer.Argument(
             metavar="CONFIG|STORE|FILE...",
-            help="a tournament, or tables by judges; leave it out to compare agents by people's grades",
+            help="a tournament, or tables of judges' verdicts; leave it out to compare agents by people's grades",
         ),
     ] = None,
     people: Annotated[

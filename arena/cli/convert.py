@@ -82,4 +82,4 @@ def convert_workbench(
 
 def _require_other(file: Path, out: Path) -> None:
     if out.exists() and out.samefile(file):
-        raise InputError(f"{out}: is the file that is read; name another")
+        raise InputError(f"{out}: is the input file; name another")

@@ -174,7 +174,7 @@ def exam_agreement(
         level = (min_grade or study.usual_level) if unmapped else None
         board = of_labels(labels.labels, people, level, min_label, clusters)
     if not board.agreement.n:
-        raise InputError(f"{file}: no passage of it has a label by people; are the ids the same?")
+        raise InputError(f"{file}: no passage of it has a label by people; check that the ids are the same")
     _show_agreement(board, form)
 
 
@@ -197,7 +197,7 @@ def exam_compare(
     )
     board = of_grades(first, second, min_grade)
     if not board.agreement.n:
-        raise InputError(f"{file}: has no passage and item in common with {other}; are the ids the same?")
+        raise InputError(f"{file}: has no passage and item in common with {other}; check that the ids are the same")
     _show_agreement(board, form)
 
 

@@ -57,4 +57,4 @@ def _require(option: str, values: Iterable[str], known: Iterable[str]) -> None:
     names = list(known)
     for name in values:
         if name not in names:
-            raise InputError(f"{option} {name}: there is none{nearest(name, names)}")
+            raise InputError(f"{option} {name}: not found{nearest(name, names)}")

@@ -73,7 +73,7 @@ def read_inputs(
     if not are_answers(sources, judge):
         given = {"--judge": judge, "--column": columns, "--save": save}
         if misplaced := [option for option, value in given.items() if value]:
-            raise InputError(f"{', '.join(misplaced)}: does not go with {sources[0]}: a YAML file says it itself")
+            raise InputError(f"{', '.join(misplaced)}: does not go with {sources[0]}: the YAML file sets it")
         config = load_config(Path(sources[0]))
         return TournamentInput(config if limit is None else config.limited(limit), None, sources[0])
     if judge is None:

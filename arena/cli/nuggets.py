@@ -58,7 +58,9 @@ def nuggets_score(
     queries, clusters = queries_in(topics), clusters_in(topics)
     table = score_table(read_assignments(list(files)), None if queries is None else list(queries))
     if topics is not None and not table.answered.any():
-        raise InputError(f"{topics}: none of its topics is in {', '.join(map(str, files))}; are the ids the same?")
+        raise InputError(
+            f"{topics}: none of its topics is in {', '.join(map(str, files))}; check that the ids are the same"
+        )
     if (qrels is None) is not (not answers):
         raise InputError("--answers and --qrels go together: the labels say which cited documents are relevant")
     cited = {}

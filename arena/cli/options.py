@@ -104,9 +104,9 @@ def read_set(section: type[_Section], given: Sequence[str] | None, **others: obj
     for entry in given or ():
         key, separator, value = entry.partition("=")
         if not (key and separator and value):
-            raise InputError(f"--set {entry}: KEY=VALUE is asked for")
+            raise InputError(f"--set {entry}: write KEY=VALUE")
         if key not in section.model_fields or key in others:
-            raise InputError(f"--set {key}: there is none{nearest(key, section.model_fields.keys() - others)}")
+            raise InputError(f"--set {key}: no such setting{nearest(key, section.model_fields.keys() - others)}")
         values[key] = value
     try:
         return section.model_validate({**others, **values})

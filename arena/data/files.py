@@ -692,7 +692,7 @@ def with_references(data: Dataset, corpora: Sequence[Path], *, taken: bool) -> D
     if not (taken or documents):
         raise DataError(
             ", ".join(map(str, corpora)),
-            "neither runs, agents nor references of answers take a document from it; leave out 'corpus'",
+            "no run, agent or reference of an answer uses a document of it; remove 'corpus'",
         )
     return replace(data, documents={**data.documents, **documents})
 

@@ -104,9 +104,9 @@ def meanings(entries: Iterable[str]) -> dict[str, str]:
     for entry in entries:
         word, separator, meaning = entry.rpartition("=")
         if not (word.strip() and separator):
-            raise InputError(f"{_OPTION}: WORD=VERDICT, as in 'A ist besser'=A, not {entry!r}")
+            raise InputError(f"{_OPTION}: write WORD=VERDICT, as in 'A ist besser'=A, not {entry!r}")
         if by_word.setdefault(word, meaning.strip()) != meaning.strip():
-            raise InputError(f"{_OPTION}: {word!r} is given as {by_word[word]!r} and as {meaning.strip()!r}")
+            raise InputError(f"{_OPTION}: {word!r} is mapped to {by_word[word]!r} and to {meaning.strip()!r}; keep one")
     return by_word
 
 

@@ -168,7 +168,7 @@ def load_study(
     rankings = read_rankings(runs) if runs else graded.rankings or of_answers
     grids = make_grids(grades, known_bank, rankings)
     if known_bank is not None and grids.pairs == grids.ungraded:
-        raise InputError(f"{file}: no grade is for an item of the bank {bank}; are the ids those of the bank?")
+        raise InputError(f"{file}: none of the grades matches an item of {bank}; use its item ids")
     labels = read_qrels(qrels).labels if qrels is not None else graded.labels
     levels = RATED_LEVELS if grader in graded.rated else (1,)
     unit: GradedUnit = "answers" if of_answers else "documents"

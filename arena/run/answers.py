@@ -121,7 +121,7 @@ class AgentsRun(Struct, frozen=True):
         """Advice on how to get the missing answers."""
         asked = any(summary.left or ASKED_AGAIN & summary.causes.keys() for summary in self.agents.values())
         lasting = any(summary.causes.keys() - ASKED_AGAIN for summary in self.agents.values())
-        first = "mend what is named above, then " if any(summary.stopped for summary in self.agents.values()) else ""
+        first = "fix what is named above, then " if any(summary.stopped for summary in self.agents.values()) else ""
         if asked or not lasting:
             return f"{first}run again to ask for the missing answers"
         if self.retried:

@@ -133,7 +133,7 @@ class RunSummary(Struct):
             return f"{again}: it looks for the batch on the server, and hands it in if it is not there"
         if self.awaits:
             return f"what is left waits for {self.awaits}: run '--stage {self.awaits}' first, or run without --stage"
-        first = "mend what is named above, then " if self.stopped else ""
+        first = "fix what is named above, then " if self.stopped else ""
         lasting = sum(stage.lasting for stage in self.stages.values())
         failed = sum(stage.failed for stage in self.stages.values())
         passing = failed > lasting or any(stage.left for stage in self.stages.values())

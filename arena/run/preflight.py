@@ -170,9 +170,9 @@ def require_writable(path: Path) -> None:
     folder = path.parent
     if path.exists() and not path.is_file():
         problem = "a folder" if path.is_dir() else "a pipe or a device"
-        raise InputError(f"{path}: {problem} stands there; name a file")
+        raise InputError(f"{path}: this is {problem}; name a file")
     if not folder.is_dir():
         problem = "is a file and no folder" if folder.exists() else "does not exist"
         raise InputError(f"{path}: the folder {folder} {problem}; make it, or name another one")
     if not os.access(path if path.exists() else folder, os.W_OK):
-        raise InputError(f"{path}: cannot be written; mend its permissions, or name another file")
+        raise InputError(f"{path}: cannot be written; fix its permissions, or name another file")

@@ -252,7 +252,10 @@ def _opened(name: str, workers: list[_Mailbox], wait_s: float) -> OpenedProvider
             raise InputError(f"judges.{name}, on a worker: {opened.problem}")
     providers = [replace(opened, identity=_of_this_process(opened)) for opened in providers]
     if any(opened.identity != providers[0].identity for opened in providers):
-        raise InputError(f"judges.{name}: the workers' machines have different models under this name")
+        raise InputError(
+            f"judges.{name}: the Ray workers load different models under this name; install the same one on "
+            "every machine"
+        )
     for each, node in zip(workers, nodes, strict=True):
         each.node = node
     return providers[0]
@@ -348,7 +351,7 @@ def _require_answer(address: str, named: str) -> None:
         if time.monotonic() + _PAUSE_S > deadline:
             raise InputError(
                 f"executor: no Ray cluster can be reached at {address} ({named}): none answered within "
-                f"{ANSWER_S:.0f} s; start it, or mend the address"
+                f"{ANSWER_S:.0f} s; start it, or fix the address"
             )
         time.sleep(_PAUSE_S)
 
@@ -365,7 +368,7 @@ def _require_cluster(address: str, named: str) -> None:
             return
         problem = one_line((asked.stderr.strip() or "it is not healthy").splitlines()[-1])
     raise InputError(
-        f"executor: no Ray cluster can be reached at {address} ({named}): {problem}; start it, or mend the address"
+        f"executor: no Ray cluster can be reached at {address} ({named}): {problem}; start it, or fix the address"
     )
 
 

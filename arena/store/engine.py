@@ -186,7 +186,7 @@ def _sqlite(location: str, path: Path, to_make: bool, write_ahead: bool) -> Engi
     if not path.parent.is_dir():
         raise InputError(f"{location}: the folder {path.parent} does not exist")
     if path.is_dir():
-        raise InputError(f"{location}: a folder stands there; name a file")
+        raise InputError(f"{location}: this is a folder; name a file")
     if to_make and not path.exists():
         with suppress(OSError):  # opening it reports the problem
             path.touch()
@@ -307,17 +307,17 @@ _PROBLEMS: Final = {
     "malformed": DAMAGED,
     "decode": DAMAGED,
     "locked": "another program keeps it locked; try again when it is done",
-    "readonly": "cannot be written; mend its permissions, or choose another path",
-    "unable to open": "cannot be opened; mend the permissions of the file and its folder, or choose another path",
+    "readonly": "cannot be written; fix its permissions, or choose another path",
+    "unable to open": "cannot be opened; fix the permissions of the file and its folder, or choose another path",
     "disk is full": "the disk is full; make room and run again; the results saved so far are intact",
     "disk I/O error": "the disk is full or fails; make room and run again; the results saved so far are intact",
     "No space left": "the server's disk is full; make room and run again; the results saved so far are intact",
     "server closed the connection": "the database server went away; run again, the results saved so far are intact",
     "terminating connection": "the database server went away; run again, the results saved so far are intact",
     "the database system is": "the database server is starting or stopping; run again in a moment",
-    "Is the server running": "no database server answers there; start it, or mend the address",
-    "Connection refused": "no database server answers there; start it, or mend the address",
-    "setsockopt(": "no database server answers there; start it, or mend the address",  # refused during its setup
+    "Is the server running": "no database server answers there; start it, or fix the address",
+    "Connection refused": "no database server answers there; start it, or fix the address",
+    "setsockopt(": "no database server answers there; start it, or fix the address",  # refused during its setup
 }
 """Fragments of error messages of SQLite and PostgreSQL, and the message for the user."""
 

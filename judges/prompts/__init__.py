@@ -370,7 +370,7 @@ def _template_problem(error: Exception, names: Iterable[str] = ()) -> str:
         return f"{words}{nearest(unknown[1], names)}"
     if unknown := re.search(r"has no attribute '(\w+)'$", words):
         return f"nothing there is called {unknown[1]!r}; see which names a prompt has in docs/prompts.md"
-    return f"{words}; mend the template"
+    return f"{words}; fix the template"
 
 
 def packaged_prompts() -> list[str]:

@@ -40,7 +40,7 @@ def open_binary(path: Path | str, *, whole: bool = False) -> Iterator[BinaryIO]:
         raise DataError(path, "is a folder; name the file in it") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(
-            path, "the gzip data is cut off or damaged; pack it anew, or leave '.gz' off its name"
+            path, "the gzip data is cut off or damaged; compress it again, or remove '.gz' from its name"
         ) from error
     except OSError as error:
         raise DataError(path, f"cannot be read: {reason(error)}") from error
@@ -165,7 +165,7 @@ def open_replacing(path: Path | str) -> Iterator[BinaryIO]:
     """
     target = Path(path).resolve()
     if _is_database(target):
-        raise DataError(path, "a store, or another database, stands there; name another file")
+        raise DataError(path, "this is a store or another database; name another file")
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
         with draft.open("xb") as plain:

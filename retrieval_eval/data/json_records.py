@@ -155,7 +155,7 @@ class _Reader:
             place = self._after(end, "]")
         if whole and self.next_place(place + 1) < len(self._text):
             rest = self._text[self.next_place(place + 1) :][:40].strip()
-            raise DataError(self._path, "text behind the end of the list; remove it", line=self.line(place), value=rest)
+            raise DataError(self._path, "text after the end of the list; remove it", line=self.line(place), value=rest)
 
     def lines(self, place: int) -> Iterator[tuple[int, Any]]:
         """Yields line number and value of consecutive values, as in JSON lines."""

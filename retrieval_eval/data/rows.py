@@ -245,7 +245,7 @@ def no_file(path: Path | str) -> DataError:
 
     path = Path(path)
     if path.is_symlink():
-        return DataError(path, f"a link to {path.readlink()}, which is not there; mend it, or name another file")
+        return DataError(path, f"a link to {path.readlink()}, which is not there; fix it, or name another file")
     if re.search(r"(^|/)https?:/", str(path)):
         return DataError(path, "no such file; download it, and name the file")
     beside = sorted(each.name for each in path.parent.iterdir()) if path.parent.is_dir() else []

@@ -165,7 +165,7 @@ def _read_delimited(path: Path, naming: Naming, only: Only | None) -> Iterator[R
             problem = f"{len(fields)} fields, and the header has {len(header)}; quote texts that hold {delimiter!r}"
             raise DataError(path, problem, line=start, value=delimiter.join(fields))
         if len(fields) > 1 and fields[0].strip() == spellings[0] and [field.strip() for field in fields] == spellings:
-            raise DataError(path, "the header stands here again; remove the line", line=start)
+            raise DataError(path, "the header is repeated here; remove the line", line=start)
         if only is not None and fields[filter_index] not in only.values:
             continue
         values = dict(zip(header, fields, strict=True))
@@ -299,7 +299,7 @@ def _read_json(path: Path, naming: Naming, only: Only | None) -> Iterator[Row]:
         if not isinstance(record, dict):
             raise DataError(
                 path,
-                'the list has an entry that is no object; write {"column": value}',
+                'the list has an entry that is not an object; write {"column": value}',
                 line=number,
                 value=cell_text(record),
             )

@@ -180,7 +180,7 @@ def evaluate(
         if labels.get(query_id) or query_id in missing_docs
     )
     if not topics:
-        raise InputError("the qrels have no labels")
+        raise InputError("the qrels have no labels; add at least one")
     measures = parse_measures(names)
     every = measures | judged_at(measures.values())
     topic_labels = {query_id: dict(labels.get(query_id, {})) for query_id in topics}

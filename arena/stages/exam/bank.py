@@ -52,7 +52,7 @@ def of_queries(bank: Bank, data: Dataset) -> Bank:
 def require_usable(section: ExamSection, bank: Bank) -> None:
     """Raise the errors of ``load_bank`` for a bank that cannot be used for grading."""
     if not any(bank.active.values()):
-        raise DataError(str(section.bank), "has no item for any of the queries; are the ids those of data.queries?")
+        raise DataError(str(section.bank), "has no item for any of the queries; use the ids of data.queries")
     if section.grading in ("extraction_words", "extraction_llm"):
         _require_gold(section, bank.items)
 
@@ -79,7 +79,7 @@ def subtopics(section: GenerateSection, data: Dataset) -> dict[tuple[str, str | 
             if key[0] not in data.queries:
                 raise row.error("no query has this id", key[0])
             if key in texts:
-                raise row.error("this facet stands there twice", " ".join(key))
+                raise row.error("this facet is repeated", " ".join(key))
             texts[key] = row.identifier("subtopic")
     named = {query_id for query_id, _ in texts}
     return {**{(query_id, None): "" for query_id in data.queries if query_id not in named}, **texts}

@@ -40,7 +40,7 @@ def read_bank(section: NuggetsSection, data: Dataset) -> dict[str, NuggetBank] |
         return None
     banks = {bank.query_id: bank for bank in read_banks(section.bank) if bank.query_id in data.queries}
     if not banks:
-        raise DataError(section.bank, "has nuggets for none of the queries; are the ids the same?")
+        raise DataError(section.bank, "has nuggets for none of the queries; check that the ids are the same")
     return banks
 
 

@@ -47,7 +47,9 @@ def assignment_of_files(config: Config, nuggets: Path, answers: Sequence[Path]) 
     banks = {bank.query_id: bank for bank in read_banks(nuggets)}
     data = _dataset(banks, answers)
     if not data.answers:
-        raise InputError(f"{', '.join(map(str, answers))}: no answer to a query of {nuggets}; are the ids the same?")
+        raise InputError(
+            f"{', '.join(map(str, answers))}: no answer to a query of {nuggets}; check that the ids are the same"
+        )
     name = _NOT_IN_NAMES.sub("-", f"{config.name} {nuggets.name}")[:80]
     to_answers = section.assign.model_copy(update={"texts": ["answers"], "depth": None, "passage_prompt": None})
     chosen = NuggetsSection(judge=section.judge, bank=nuggets, assign=to_answers)

@@ -179,8 +179,8 @@ LINE = ("q1", "ann", "bob", "A", "d", "ab", 5, 9, "t1")
 @pytest.mark.parametrize(
     ("line", "options", "said"),
     [
-        (LINE, {"covariates": ("length",)}, ": no further column 'length_a'; there are: topic, words_a, words_b"),
-        (LINE, {"cluster": "theme"}, ": no further column 'theme'; there are: topic, words_a, words_b"),
+        (LINE, {"covariates": ("length",)}, ": no other column 'length_a'; there are: topic, words_a, words_b"),
+        (LINE, {"cluster": "theme"}, ": no other column 'theme'; there are: topic, words_a, words_b"),
         (
             ("q2", *LINE[1:6], "many", 9, "t1"),
             {"covariates": ("words",)},
@@ -191,8 +191,12 @@ LINE = ("q1", "ann", "bob", "A", "d", "ab", 5, 9, "t1")
         (("q1", *LINE[1:8], "t2"), {"cluster": "topic"}, ":3: query 'q1' has 't1' as 'topic' above"),
         (("q2", *LINE[1:8], ""), {"cluster": "topic"}, ":3: --cluster topic: this row has no value"),
         (("q2", *LINE[1:4], "", *LINE[5:]), {"by_judge": True}, ":3: --by judge needs a judge in every row"),
-        (LINE, {"columns": ("verdict",)}, "--column: NAME=COLUMN, as in verdict=gold, not 'verdict'"),
-        (LINE, {"columns": ("qid=topic", "qid=judge")}, "--column: 'qid' is given as 'topic' and as 'judge'"),
+        (LINE, {"columns": ("verdict",)}, "--column: write NAME=COLUMN, as in verdict=gold, not 'verdict'"),
+        (
+            LINE,
+            {"columns": ("qid=topic", "qid=judge")},
+            "--column: 'qid' is mapped to 'topic' and to 'judge'; keep one",
+        ),
         (LINE, {"columns": ("winner=topic",)}, "no such column to map"),
         (("q2", "NaN", *LINE[2:]), {}, ":3: 'agent_a' is a missing value"),
         (("q2", "nan", "nan", *LINE[3:]), {"skip_self_play": True}, ":3: 'agent_a' is a missing value"),

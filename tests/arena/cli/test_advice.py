@@ -192,7 +192,7 @@ def test_running_again_is_advised_where_it_asks_for_something(tmp_path: Path, cl
     config.write_text(config.read_text().replace("retrieval: {judge: gpt}\n", ""))
     down = cli("run", config)
     assert "run again to go on" in down.err
-    assert "start the server, or mend 'base_url'; then run again" in cli("leaderboard", config, "--details").out
+    assert "start the server, or fix 'base_url'; then run again" in cli("leaderboard", config, "--details").out
     with LLMServer() as server:
         config.write_text(
             GAMES.format(judge=JUDGE.format(url=server.openai_url)).replace("retrieval: {judge: gpt}\n", "")

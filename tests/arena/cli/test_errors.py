@@ -190,7 +190,7 @@ def test_what_a_tournament_is_made_of_is_not_written_over(cli: Any, folder: Path
     assert cli("run", config, "--log-json", folder / "log.jsonl").status == 0
     assert cli("run", config, "--log-json", folder / "log.jsonl").status == 0
     store = next(folder.glob("*.db"))
-    said = "a store, or another database, stands there; name another file"
+    said = "this is a store or another database; name another file"
     assert refused(cli, "export", "qrels", config, store, "--force").endswith(said)
 
 

@@ -215,14 +215,14 @@ def test_a_store_that_cannot_be_written_is_one_line_and_can_be_read(played: Path
     try:
         for arguments in (("run", played), ("import", "verdicts", table, "--store", store_of(played))):
             line = one_line(ragleague(played.parent, *arguments, hardship=BOUND_BY_PERMISSIONS))
-            assert "kept/store.db: cannot be written; mend its permissions" in line
+            assert "kept/store.db: cannot be written; fix its permissions" in line
         assert ragleague(played.parent, "leaderboard", played, hardship=BOUND_BY_PERMISSIONS).status == 0
         if shut == "folder":
             new = folder / "new.db"
             line = one_line(
                 ragleague(played.parent, "import", "verdicts", table, "--store", new, hardship=BOUND_BY_PERMISSIONS)
             )
-            assert "kept/new.db: cannot be opened; mend the permissions" in line
+            assert "kept/new.db: cannot be opened; fix the permissions" in line
     finally:
         closed.chmod(0o755)
     assert store_of(played).read_bytes() == before

@@ -92,7 +92,7 @@ def test_an_address_that_nobody_answers_is_one_line_in_time(
         monkeypatch.setenv("RAY_ADDRESS", "never-asked:1")
         ended = cli("run", config, "--executor", "ray", "--address", address)
         said = f"error: executor: no Ray cluster can be reached at {address} (executor.address): none answered"
-        assert (ended.status, ended.err) == (2, f"{said} within 1 s; start it, or mend the address\n")
+        assert (ended.status, ended.err) == (2, f"{said} within 1 s; start it, or fix the address\n")
         monkeypatch.setenv("RAY_ADDRESS", address)
         ended = cli("run", config, "--executor", "ray")
         assert (ended.status, ended.err.count("\n")) == (2, 1)
@@ -128,7 +128,7 @@ def test_another_server_at_an_address_is_one_line_in_time(
     said = (
         f"error: executor: no Ray cluster can be reached at {address} (executor.address): the server there is not Ray"
     )
-    assert (ended.status, ended.err) == (2, f"{said}, or was not ready within 3 s; start it, or mend the address\n")
+    assert (ended.status, ended.err) == (2, f"{said}, or was not ready within 3 s; start it, or fix the address\n")
 
 
 def test_ctrl_c_ends_a_run_that_asks_whether_a_cluster_is_there(tmp_path: Path) -> None:

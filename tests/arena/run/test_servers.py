@@ -143,7 +143,7 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
     "refuses a field, within status 200": Behaviour(
         always(failing("400", "Provider returned error", metadata={"raw": '{"error": {"message": "top_k: unknown"}}'})),
         "judge 'j' stopped: 5 failures alike: m at SERVER: error 400 in the reply: top_k: unknown ...; "
-        "mend the setting that the server names",
+        "fix the setting that the server names",
         **STOPPED,
     ),
     "fails in the middle of a reply, once": Behaviour(

@@ -105,7 +105,7 @@ def test_a_missing_store_or_folder_is_the_users_mistake(tmp_path: Path) -> None:
         with pytest.raises(RagleagueError) as told:
             opening(str(tmp_path / "gone" / "s.db"))
         one_line(told.value, tmp_path / "gone" / "s.db")
-    with pytest.raises(InputError, match="a folder stands there; name a file"):
+    with pytest.raises(InputError, match="this is a folder; name a file"):
         Store.create(str(tmp_path))
     assert list(tmp_path.iterdir()) == []
     refused(tmp_path)
