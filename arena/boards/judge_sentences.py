@@ -40,7 +40,7 @@ class Finding(Struct, frozen=True):
     Attributes:
         level: what was judged.
         judge: the judge's name, which is untrusted text.
-        trust: ``unknown``: people and judge have nothing in common; ``other scale``: their values cannot be compared;
+        trust: ``unknown``: people and judge have no item in common; ``other scale``: their values cannot be compared;
             ``few``: too few queries; ``chance``: agreement not shown to exceed chance; ``below people``: the judge
             agrees with people less than people do among themselves; ``as people``: no less, up to ``MARGIN``;
             ``beside people``: undecided between these two; ``above chance``: above chance, and no two people judged
@@ -129,7 +129,7 @@ def _sentence(comparison: Comparison, judge: JudgeAgainstPeople, trust: Trust) -
 
 
 def is_full(agreement: Estimate) -> bool:
-    """Whether agreement is complete; all resamples are then the same and there is no interval."""
+    """Whether agreement is 100 %; all resamples are then the same, so there is no interval."""
     return agreement.value == 1 and agreement.low is None
 
 
@@ -150,7 +150,7 @@ def _trust(comparison: Comparison, judge: JudgeAgainstPeople) -> Trust:
 
 
 def _beside(gap: Estimate) -> Trust:
-    """Trust by the difference from people's agreement among themselves."""
+    """Trust that follows from the judge's agreement with people minus people's agreement among themselves."""
     if gap.value is None or (gap.n or 0) < FEW_QUERIES:
         return "beside people"
     if gap.low is None or gap.high is None:  # all queries have the same value, so the uncertainty is unknown

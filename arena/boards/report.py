@@ -78,7 +78,7 @@ class TournamentReport(Board, frozen=True):
     queries: Mapping[str, Query]
 
     def sections(self) -> list[Section]:
-        """The leaderboard's sections without what the top of the page shows; then settings and reproduction."""
+        """The leaderboard's sections that the top of the page does not show; then settings and reproduction."""
         board, settings = self.shown.board, self.shown.board.settings
         sections = {section.ident: section for section in self.shown.sections() if section.ident != "conclusion"}
         if board.ratings is not None:
@@ -295,7 +295,7 @@ def _settings(settings: StoredSettings) -> Iterator[Table]:
 
 
 def _flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Settings by dotted path; empty or unset ones are skipped."""
+    """Settings by dotted path, without empty or unset settings."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
             yield from _flat(inner, f"{path}.{name}".lstrip("."))
