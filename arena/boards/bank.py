@@ -196,7 +196,7 @@ class ItemLine(Struct, frozen=True):
 
 
 def exam_effects(study: Study, level: int, k: int) -> dict[str, ItemEffect]:
-    """Effect of each item on the mean cover, by item id; empty without rankings."""
+    """Effect of each item on the mean cover, by item id; an empty dictionary without rankings."""
     return _effects(*exam_covers(study.grids, study.rankings, level=level, k=k)) if study.rankings else {}
 
 

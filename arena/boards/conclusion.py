@@ -112,7 +112,7 @@ def conclude(
     If agents tie in quality, the sentence says which are cheaper or faster, as far as the answers record it.
 
     Args:
-        ratings: ``None`` if there are no ratings.
+        ratings: the ratings; ``None`` if there are none.
         shortfall: the judge or agent with too few verdicts, if there is one.
         fronts: cost and time of the agents beside their ratings.
         comparisons: the judges compared with people.

@@ -30,7 +30,7 @@ from retrieval_eval.stats.bootstrap import estimates, units_of
 from retrieval_eval.stats.estimate import Drawn, Estimate
 
 NOW: Final = "now"
-"""Name of the last moment."""
+"""Name of the moment for the present state."""
 _Z: Final = 1.959964
 """Quantile of the normal distribution for a 95 % interval."""
 _DRAWN: Final = 30
@@ -130,7 +130,7 @@ class HistoryBoard(Board, frozen=True):
     """Ratings of a tournament over its runs.
 
     Attributes:
-        moments: oldest first; the last is now.
+        moments: states of the leaderboard, oldest first; the last is the present state.
         agent: the agent in the picture; ``None`` for the agent with the most versions.
     """
 
@@ -167,7 +167,7 @@ class HistoryBoard(Board, frozen=True):
 
     @property
     def agents(self) -> list[str]:
-        """All agents that ever had a rating: present agents best first, then removed ones."""
+        """All agents that ever had a rating: present agents, best first, then removed agents."""
         return list(dict.fromkeys(line["agent"] for moment in reversed(self.moments) for line in moment.standings))
 
     @property

@@ -62,7 +62,7 @@ def findings(comparison: Comparison) -> tuple[Finding, ...]:
 
 
 def gain_from_ties(comparison: Comparison) -> str:
-    """Phrase on how much of a panel's gain over its best member comes from games that people tie; else empty."""
+    """Phrase on the part of a panel's gain over its best member that comes from games people tied; may be empty."""
     gain = comparison.gain
     if gain is None or not gain.gain_on_ties or gain.gain_on_ties < 0 or gain.agreement <= gain.best_agreement:
         return ""
@@ -74,7 +74,7 @@ def gain_from_ties(comparison: Comparison) -> str:
 
 
 def outside_scale(judge: JudgeAgainstPeople) -> str:
-    """Phrase on the judge's values outside the range of people's values, with counts; empty if there are none."""
+    """Phrase with counts of the judge's values outside the range of people's values; may be empty."""
     if not judge.outside or judge.people_range is None:
         return ""
     values = ", ".join(f"{value:g} ({count:,})" for value, count in judge.outside)

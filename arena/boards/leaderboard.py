@@ -140,7 +140,7 @@ class TournamentBoard(Board, frozen=True):
         """The decision on one screen: the conclusion, every agent's scores, and the failed checks.
 
         Args:
-            more: lines that tell where to find more.
+            more: lines that say where to find further results.
             agents: largest number of agents to show; if given, names are shortened as far as they stay distinct.
             remedies: number of failed checks to show in full; the others are only named.
         """
@@ -525,7 +525,7 @@ def with_people(store: Store, board: Leaderboard) -> TournamentBoard:
 
 
 def judged_on(store: Store, tournament: str) -> str:
-    """The day of the last run in words; empty if there was none."""
+    """The day of the last run in words; an empty string if the tournament never ran."""
     from datetime import UTC, datetime
 
     from arena.store.runs import Runs

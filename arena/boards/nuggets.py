@@ -95,7 +95,7 @@ class Nuggets(Board, frozen=True):
 
 
 class NuggetScores(Board, frozen=True):
-    """Nugget scores of runs read from files, beside their citations."""
+    """Nugget scores of runs read from files, with the runs' citation scores in ``cited``."""
 
     scores: Scored
     table: ScoreTable
@@ -143,7 +143,7 @@ def scores_table(
 
     Args:
         title: title of the table.
-        scored: the scores.
+        scored: nugget scores of all runs.
         order: runs to list first; the others follow, best first.
         name: name of the table in files.
         who: heading of the column of runs.

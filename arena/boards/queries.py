@@ -249,7 +249,7 @@ class QueryBoard(Board, frozen=True, eq=False):
 
     @property
     def finding(self) -> str:
-        """Sentences on queries that stand out by more than chance and those without separation; else empty."""
+        """Sentences on queries that stand out by more than chance, and on queries without separation."""
         separated = [figures for figures in self.by_separation if figures.separation is not None]
         if not separated:
             return ""
@@ -499,7 +499,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 def nugget_matrix(assignments: Iterable[Assignment], query_id: str, agents: Sequence[str]) -> Matrix | None:
     """Matrix of one query's nuggets by agents: which answers state which nugget; ``None`` without assignments.
 
-    Nuggets on which the answers differ come first, vital ones before others.
+    Nuggets on which the answers differ come first, vital nuggets before okay nuggets.
     """
     by_agent = {assignment.run: assignment for assignment in assignments if assignment.query_id == query_id}
     columns = [agent for agent in agents if agent in by_agent]

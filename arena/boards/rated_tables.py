@@ -73,7 +73,7 @@ class RatedTable(Struct, frozen=True):
 
     Attributes:
         ratings: ratings from all verdicts.
-        by_judge: ratings of each judge's verdicts; empty unless requested.
+        by_judge: ratings of each judge's verdicts, by judge; an empty dictionary unless requested.
         controlled: ratings controlled for covariates; ``None`` unless requested.
         rows: counts of rows with a peculiarity: skipped, repeated, conflicting, ...
         cluster_column: the column whose values are resampled as a whole; ``None`` to resample queries.
@@ -87,7 +87,7 @@ class RatedTable(Struct, frozen=True):
 
 
 def rate_win_matrix(file: Path, settings: RatingSettings, queries: int | None) -> RatedTable:
-    """Rate a matrix of win percentages; each cell stands for ``queries`` games.
+    """Rate a matrix of win percentages; each cell counts as ``queries`` games.
 
     Raises:
         InputError: ``queries`` is missing, the anchor is not among the agents, or the file cannot be read.

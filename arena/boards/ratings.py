@@ -35,7 +35,7 @@ FLAGS: Final[Mapping[str, str]] = {
 """Meaning of each flag of a rating, in words."""
 
 _MOST_QUERIES: Final = 12
-"""Largest number of lead-carrying queries to show with their texts."""
+"""Largest number of queries to show with their texts, of the queries that carry the lead."""
 _NAMED: Final = 8
 """Number of agents that a note names; it only counts the others."""
 _MOST_ALIKE: Final = 3
@@ -131,7 +131,7 @@ def _weighed_conclusion(
 
 
 def conclusion_section(conclusion: Conclusion, ratings: Ratings | None, trust: str = "") -> Section:
-    """The section with the conclusion, and what the ratings predict for the first two places."""
+    """The section with the conclusion and the predicted wins of the first two places."""
     predictions = [] if ratings is None else expectation(ratings, conclusion)
     sentences = [conclusion.line, *predictions, *([trust] if trust else [])]
     return Section("conclusion", conclusion.headline, "", [Remarks(sentences)])
@@ -151,7 +151,7 @@ def ratings_section(
     """The section with the ratings, the changes that would reverse their order, and notes.
 
     Args:
-        ratings: the ratings.
+        ratings: ratings of the agents.
         conclusion: the conclusion about the ratings.
         table: a leaderboard with further columns; by default ``rating_table``.
         controlled: ratings controlled for covariates.

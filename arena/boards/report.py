@@ -227,7 +227,7 @@ def _refuse_to_replace(out: Path) -> None:
 
 
 def _effort(outcomes: JudgedWants) -> list[Table]:
-    """Table of each judge's judgments, calls, tokens and cost by stage, as far as servers report them; else none."""
+    """Table of each judge's judgments, calls, tokens and cost by stage, as far as servers report these."""
     by_judge: defaultdict[tuple[Task, str], dict[str, Result]] = defaultdict(dict)
     for want, result in outcomes:
         if result is not None and result.judgment_id != IDENTICAL:

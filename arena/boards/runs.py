@@ -1,4 +1,4 @@
-"""Runs of a tournament: the plan of the next one, and calls, results and cost of past ones, as tables and in words."""
+"""Runs of a tournament: the plan of the next run, and calls, results and cost of past runs, as tables and in words."""
 
 from __future__ import annotations
 

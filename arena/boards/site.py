@@ -1,6 +1,6 @@
 """A tournament as a folder of linked static pages: its report, and a page for each query and each agent.
 
-Exam questions and nuggets are left out: published ones could be used to train agents.
+Exam questions and nuggets are left out, since agents could be trained on published questions.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ ALPHA: Final = 0.4
 
 
 def trust_checks(board: Leaderboard, conclusion: Conclusion, of_people: Sequence[Check] = ()) -> tuple[Check, ...]:
-    """All checks that apply to a tournament: failed ones first, then unknown, then passed.
+    """All checks that apply to a tournament: first failed checks, then unknown, then passed checks.
 
     ``of_people`` are the checks of its judges against people; without them, the check against people is unknown.
     """

@@ -1,4 +1,4 @@
-"""The win matrix: as a heat map, as a table of percentages like those in papers, and as a table of pairs."""
+"""The win matrix: as a heat map, as a table of percentages as papers print it, and as a table of pairs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Wins(Board, frozen=True, eq=False):
     Attributes:
         pairs: results of all agents that played.
         order: the agents to list, in this order.
-        counted: what the percentages in the picture and the table of pairs count, such as wins and half the ties.
+        counted: which results the picture and the table of pairs count, such as wins and half the ties.
     """
 
     pairs: PairResults

@@ -55,7 +55,7 @@ def corrected_figures(judge: JudgeAgainstPeople, width: float | None = None) -> 
     """Remarks, charts and tables of a judge's corrected estimates; empty if corrected estimates were not requested.
 
     Args:
-        judge: the judge.
+        judge: the judge, compared with people.
         width: width of an interval, for the number of labels that it needs; ``None`` omits that number.
     """
     estimates, name, rates = judge.estimates, judge.named, judge.level == "verdicts"
@@ -255,7 +255,7 @@ class CalibrationBoard(Board, frozen=True):
     """The board of a calibration, made from tables or from a tournament.
 
     Attributes:
-        calibration: the figures.
+        calibration: the calibration's figures.
         width: width of an interval, for the number of labels that it needs; ``None`` omits that number.
     """
 

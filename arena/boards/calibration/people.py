@@ -252,7 +252,7 @@ def coefficient_tables(comparisons: Sequence[Comparison], whom: str) -> list[Tab
 
 
 def alternative_table(judges: Sequence[JudgeAgainstPeople], name: str = "alternative-test") -> list[Table]:
-    """Table of the alternative annotator test, a row for each annotator left out; empty if nobody can be left out."""
+    """Table of the alternative annotator test, a row for each annotator left out; no table if none can be left out."""
     rows: list[dict[str, Any]] = []
     notes = []
     for judge in judges:
@@ -443,8 +443,8 @@ def disagreement_table(
     """Table of the items on which a judge and people differ.
 
     Args:
-        judge: the judge.
-        items: its disagreements.
+        judge: the judge, compared with people.
+        items: the items on which the judge's value differs from the people's consensus.
         queries: texts of queries by id.
         links: the address that each disagreement links to.
     """

@@ -67,7 +67,7 @@ def compare(
             measure of the tournament such as ``nDCG@10``. By default, all of the first four that the tournament has,
             and its first measure.
         margin: how much worse the new agent may be, in share of games won or in units of the score.
-        looks: for a gate that looks at the games after each batch, the share of all queries at each look up to now.
+        looks: for a gate that tests after each batch of games, the share of all queries judged at each test so far.
 
     Raises:
         InputError: there is no such tournament, agent or score, or the margin is out of range.
@@ -169,7 +169,7 @@ def _by_games(
     *,
     looks: Sequence[float],
 ) -> Compared:
-    """Compare two agents by their games; all games, orders and judges of a query count as one value."""
+    """Compare two agents by their games; all games on one query, in any order and by any judge, count as one value."""
     new, old = pair
     rows = games.of_agent(new) & games.of_agent(old)
     common = _queries(games, rows)

@@ -49,12 +49,12 @@ def decide(
     """Make the missing judgments for some scores, and compare two agents by these scores.
 
     With an adaptive schedule, the two agents play in a separate tournament, named after both, batch by batch until the
-    games decide. Judgments that are already in the store are reused. Each batch is a look at the games; all looks
-    together have the error probability of a single one (``level_of_look``). The looks are read from the tournament's
-    runs in the store.
+    games decide. Judgments that are already in the store are reused. Each batch ends with a test (a look at the
+    games); all looks together have the error probability of a single test (``level_of_look``). Earlier looks are read
+    from the tournament's runs in the store.
 
     Args:
-        config: the tournament.
+        config: configuration of the tournament.
         new: the agent that may replace the old one.
         old: the old agent.
         progress: as for ``play``.
