@@ -165,7 +165,7 @@ class QrelsAgreement(Board, frozen=True):
         return [Section("agreement", "Agreement", "", [*blocks, self.notes()])]
 
     def notes(self) -> Remarks:
-        """Remarks that a reader of the figures needs: what is compared, missing pairs, few queries, odd labels."""
+        """Remarks for readers of the figures: the files, missing pairs, few queries, labels outside the scale."""
         reference = next(iter(self.qrels))
         sentences = [
             f"against {reference}: {len(self.qrels[reference]):,} labels; figures are of the pairs that both have"

@@ -227,7 +227,7 @@ class _Evidence(Struct, frozen=True):
 
     @property
     def failed(self) -> tuple[int, int]:
-        """Numbers of failed and requested judgments: for games, of this judge; for other tasks, of the stage's judges."""
+        """Numbers of failed and requested judgments: this judge's for games, the whole stage's for other tasks."""
         if self.judge.level == "verdicts" and self.spent is not None:
             return self.spent.failed, self.spent.wanted
         stage = self.board.coverage.get(self.kind.task)

@@ -89,7 +89,7 @@ class Conclusion(Struct, frozen=True):
 
 
 def conclude_board(board: Leaderboard, comparisons: Sequence[Comparison] = ()) -> Conclusion:
-    """The conclusion of a leaderboard; ``comparisons`` are its judges compared with people."""
+    """The conclusion of a leaderboard; ``comparisons`` compare its judges with people."""
     return conclude(
         board.ratings,
         shortfall=board.shortfall,
@@ -115,7 +115,7 @@ def conclude(
         ratings: the ratings; ``None`` if there are none.
         shortfall: the judge or agent with too few verdicts, if there is one.
         fronts: cost and time of the agents beside their ratings.
-        comparisons: the judges compared with people.
+        comparisons: comparisons of the judges with people.
         of_words: names of the games' judges if none is a language model (they only compare words); else empty.
     """
     conclusion = _from_ratings(ratings, shortfall, fronts or {}, comparisons)

@@ -23,7 +23,7 @@ Trust: TypeAlias = Literal[
 ]
 
 MARGIN: Final = 0.05
-"""Margin of equivalence: how much less than people a judge may agree with people and still count as equal."""
+"""Margin of equivalence: a judge may agree with people by up to this much less than people do with each other."""
 _BESIDE: Final[dict[Trust, str]] = {
     "below people": "It agrees with people less than they do among themselves.",
     "as people": f"It agrees with people as they do among themselves, or less by {MARGIN:g} at most.",
@@ -31,7 +31,7 @@ _BESIDE: Final[dict[Trust, str]] = {
 }
 
 OUTCOME_WORDS: Final = {GameOutcome.FIRST: "first wins", GameOutcome.TIE: "tie", GameOutcome.SECOND: "second wins"}
-"""Names of a verdict's values; the first agent is the one whose name sorts first."""
+"""Names of a verdict's values; the first agent is the agent whose name sorts first."""
 
 
 class Finding(Struct, frozen=True):

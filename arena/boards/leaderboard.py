@@ -97,7 +97,7 @@ class TournamentBoard(Board, frozen=True):
 
     Attributes:
         board: the computed results.
-        comparisons: the judges compared with people, if people judged games.
+        comparisons: comparisons of the judges with people, if people judged anything.
         apart: levels on which people and judges have no judged item in common.
         figure: section with all scores side by side.
         queries: texts of the queries by id; for a conversation, its first question.

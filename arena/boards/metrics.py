@@ -83,7 +83,7 @@ class RunMetrics(Board, frozen=True):
         return [records, *Board.tables(self)]
 
     def notes(self) -> Remarks:
-        """Remarks that a reader of the scores needs: coverage, odd labels, faulty lines, ties."""
+        """Remarks for readers of the scores: coverage, labels outside the scale, faulty lines, ties."""
         sentences: list[str] = []
         reference = next(iter(self.scores))
         for name, by_labels in self.scores.items():

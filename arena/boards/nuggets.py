@@ -204,7 +204,7 @@ def _scores_json(scored: Scored, key: str) -> TableRow:
 
 
 def score_notes(scored: Scored) -> list[str]:
-    """Notes that a reader of the scores needs: failures, missing answers, queries left out."""
+    """Notes for readers of the scores: failures, missing answers, queries left out."""
     runs = scored.runs
     empty = [f"{run.run} {run.empty}" for run in runs if run.empty]
     lists = {

@@ -73,10 +73,10 @@ class QueryBoard(Board, frozen=True, eq=False):
     Attributes:
         queries: the queries by id, in the order of the data.
         verdicts: by query, numbers of existing and of planned verdicts; each order of a game has one verdict.
-        standings: games of every agent on every query.
-        silent: pairs of query and agent without an answer.
+        standings: numbers of won, tied and lost games of every agent on every query.
+        silent: pairs of a query and an agent that gave no answer to it.
         scores: scores other than games, by kind, then by query and agent.
-        labels: labels of the queries' documents, by query.
+        labels: relevance labels of each query's documents, by query.
     """
 
     queries: Mapping[str, Query]

@@ -216,7 +216,7 @@ def write_report(
 
 
 def _refuse_to_replace(out: Path) -> None:
-    """Raise an ``InputError`` if the file exists and is not a report, such as a store named by mistake."""
+    """Raise an ``InputError`` if the name does not end in .html or .htm, or the file exists and is not a report."""
     if out.suffix.lower() not in {".html", ".htm"}:
         raise InputError(f"{out}: the name of a report must end in .html; choose another name, or use --force")
     if not out.exists():
