@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 WIDE: Final = "95% interval"
 MOST_NAMED: Final = 3
-"""Most queries, and most faulty lines of a file, that a message names."""
+"""Largest number of queries, and of faulty lines of a file, that a message names."""
 COEFFICIENTS: Final = (
     Column("agreement", "Same label", PERCENT, interval=WIDE),
     Column("kappa", "Kappa", FIGURE, interval=WIDE),
@@ -50,7 +50,7 @@ def correlation_columns(headings: Mapping[str, str]) -> Iterator[Column]:
 
 
 def coefficients(agreement: LabelAgreement | RaterAgreement) -> Figures:
-    """The coefficients that the agreement has, as figures side by side."""
+    """The coefficients that were computed for this agreement, as figures side by side."""
     estimates = ((column, getattr(agreement, column.key)) for column in COEFFICIENTS if hasattr(agreement, column.key))
     return Figures(
         [
@@ -84,7 +84,7 @@ def agreement_json(agreement: LabelAgreement) -> dict[str, Any]:
 
 
 def share_labelled(agreement: LabelAgreement) -> float | None:
-    """Share of the reference's pairs that the other set labels as well; ``None`` if the reference has no pairs."""
+    """Share of the reference's query-document pairs that the other set labels too; ``None`` if there are no pairs."""
     reference_pairs = agreement.n + agreement.first_only
     return agreement.n / reference_pairs if reference_pairs else None
 
@@ -100,7 +100,7 @@ def as_read(qrels: Qrels, reference: Qrels) -> dict[str, Any]:
 
 
 def outside_scale(qrels: Qrels, reference: Qrels) -> list[dict[str, int]]:
-    """Labels beyond the reference's scale, each with the number of documents that have it.
+    """Labels outside the reference's scale, each with the number of documents that have it.
 
     The scale goes from 0, or the reference's lowest label if that is below 0, to its highest label. For the reference
     itself the scale starts at 0.
@@ -140,7 +140,7 @@ def remarks_on(name: str, notes: Iterable[Note], faulty: Sequence[FaultyLine]) -
 
 
 class QrelsAgreement(Board, frozen=True):
-    """Agreement of sets of labels with the first set of ``qrels``; all by name."""
+    """Agreement of each other set of labels with the first set in ``qrels``, by the name of the set."""
 
     agreements: Mapping[str, LabelAgreement]
     qrels: Mapping[str, Qrels]
@@ -165,7 +165,7 @@ class QrelsAgreement(Board, frozen=True):
         return [Section("agreement", "Agreement", "", [*blocks, self.notes()])]
 
     def notes(self) -> Remarks:
-        """Remarks that a reader of the figures needs: what is compared, missing pairs, few queries, odd labels."""
+        """Remarks for readers of the figures: the files, missing pairs, few queries, labels outside the scale."""
         reference = next(iter(self.qrels))
         sentences = [
             f"against {reference}: {len(self.qrels[reference]):,} labels; figures are of the pairs that both have"

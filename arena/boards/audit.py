@@ -12,7 +12,7 @@ from arena.present.table import Column, Table
 from arena.results.audit import AuditResults
 
 BAR: Final = 0.15
-"""Largest share of points that a judge may give away to a cheat."""
+"""Largest share of points that a judge may give to a cheat."""
 
 _COLUMNS: Final = (
     Column("judge", "Judge"),
@@ -37,7 +37,7 @@ class AuditBoard(Board, frozen=True):
         return [Section("audit", "Can the judge be gamed?", lead, [Checks(self.checks()), table])]
 
     def checks(self) -> list[Check]:
-        """For each judge, a check that it gives few points away."""
+        """A check for each judge that it gives the cheats few points."""
         return [self._check(judge) for judge in dict.fromkeys(row["judge"] for row in self.rows)]
 
     def _check(self, judge: str) -> Check:

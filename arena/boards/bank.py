@@ -53,7 +53,7 @@ class BankBoard(Board, frozen=True):
 
     Attributes:
         version: the version of the whole bank.
-        items: all items, retired ones too.
+        items: all items, including retired items.
         secret: whether to show the texts of secret items.
     """
 
@@ -92,7 +92,7 @@ class BankEditBoard(Board, frozen=True):
 
     Attributes:
         before, after: the two versions.
-        effect: what the edit does to labels and places with the grades known so far; ``None`` without grades.
+        effect: how the edit changes labels and places, by the grades known so far; ``None`` without grades.
         secret: whether to show the texts of secret items.
     """
 
@@ -162,7 +162,7 @@ def history_table(saves: Sequence[Saved], folder: object) -> Table:
 
 
 _NAMED: Final = 4
-"""Most agents that a cell names."""
+"""Largest number of agents that a cell names."""
 
 
 class ItemEffect(Struct, frozen=True):
@@ -171,7 +171,7 @@ class ItemEffect(Struct, frozen=True):
     Attributes:
         covering: number of agents that cover the item.
         failing: the agents that do not cover it.
-        influence: how the leaderboard changes without the item; ``None`` if its query counts in no mean.
+        influence: how the leaderboard changes without the item; ``None`` if no mean includes its query.
     """
 
     covering: int
@@ -196,7 +196,7 @@ class ItemLine(Struct, frozen=True):
 
 
 def exam_effects(study: Study, level: int, k: int) -> dict[str, ItemEffect]:
-    """Effect of each item on the mean cover, by item id; empty without rankings."""
+    """Effect of each item on the mean cover, by item id; an empty dictionary without rankings."""
     return _effects(*exam_covers(study.grids, study.rankings, level=level, k=k)) if study.rankings else {}
 
 
@@ -228,7 +228,7 @@ def _effects(agents: tuple[str, ...], covers: Mapping[str, Covers]) -> dict[str,
 
 
 def item_line(item: Item, marks: Mapping[str, str]) -> ItemLine:
-    """The line of a test bank's item; the text of a secret item is not shown."""
+    """The table line of a test bank's item; hides the text of a secret item."""
     properties = {"gold": bool(item.answers), "secret": item.secret, "retired": item.retired}
     line_marks = (*(mark for mark, holds in properties.items() if holds), *filter(None, [marks.get(item.item_id)]))
     query = item.query_id if item.facet_id is None else f"{item.query_id}, {item.facet_id}"
@@ -236,7 +236,7 @@ def item_line(item: Item, marks: Mapping[str, str]) -> ItemLine:
 
 
 def nugget_line(nugget: Nugget) -> ItemLine:
-    """The line of a nugget, with its importance as the weight."""
+    """The table line of a nugget, with its importance as the weight."""
     return ItemLine(nugget.nugget_id, nugget.query_id, nugget.text, nugget.importance or "not known")
 
 

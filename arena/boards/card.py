@@ -1,4 +1,4 @@
-"""A judge's card: the verdict whether the judge may stand in for people on a task, with its checks and figures."""
+"""A judge's card: the verdict whether a judge may replace people on a task, with its checks and figures."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ from retrieval_eval.stats.estimate import Estimate
 May: TypeAlias = Literal["yes", "no", "not known"]
 
 FEWEST_PEOPLE: Final = 3
-"""Fewest people for the alternative annotator test, as its authors advise."""
+"""Smallest number of annotators for the alternative annotator test, as its authors advise."""
 _GOOD_FOR: Final = timedelta(days=90)
 MOST_FAILED: Final = 0.05
-"""Largest share of its judgments that a judge may fail."""
+"""Largest allowed share of failed judgments."""
 _STAND_IN: Final = "Fitness to stand in for people"
 _IN_ORDERS: Final = "Agreement of both orders"
 _FAILURES: Final = "Few failures"
 _BOUND: Final = "Record of what was asked"
 _NEEDED: Final = (_STAND_IN, PEOPLE, _IN_ORDERS, _FAILURES, _BOUND)
-"""Name prefixes of the checks that a "yes" needs; other checks without a result are only listed."""
+"""Name prefixes of the checks that must have a result for a "yes"; other checks may be unknown."""
 _TASTES: Final = (PLACE, LENGTH, TIES)
 """Checks whose failure does not make the verdict "no": people may have the same preferences."""
 _LONGER: Final = "In rating points, for any greater length; Style shows the effect of many more words."
@@ -67,8 +67,8 @@ class JudgeCard(Struct, frozen=True):
     """The card of one judge on one task.
 
     Attributes:
-        judge, level: the judge, and what it judged.
-        verdict: ``no`` if a check failed that is not one of ``_TASTES``; else ``not known`` if a needed check has no
+        judge, level: the judge's name, and the level of its judgments.
+        verdict: ``no`` if a check outside ``_TASTES`` failed; else ``not known`` if a needed check has no
             result; else ``yes``.
         checks: all checks.
         against: the judge compared with people.
@@ -95,7 +95,7 @@ class JudgeCard(Struct, frozen=True):
         return f"{self.question} {_VERDICT_LABELS[self.verdict][1]}."
 
     def decides(self) -> dict[str, Any]:
-        """The fields that a gate reads and that the seal covers."""
+        """The fields that the gate reads and the seal protects."""
         named = {name: getattr(self, name) for name in ("judge", "level", "verdict", "bound_to")}
         return {**named, "expires": self.expires.isoformat(), "epsilon": self.against.alternative.epsilon}
 
@@ -129,7 +129,7 @@ class JudgeCard(Struct, frozen=True):
 
 
 class JudgeCards(Board, frozen=True):
-    """Cards of a tournament's judges: one for each judge and each task that people judged too."""
+    """Cards of a tournament's judges: one for each judge and each task that people judged as well."""
 
     tournament: str
     made: date
@@ -157,11 +157,11 @@ class JudgeCards(Board, frozen=True):
 
 
 def judge_cards(board: Leaderboard, calibration: Calibration, made: date, expires: date | None = None) -> JudgeCards:
-    """Build a card for each judge and task from results that are computed already.
+    """Build a card for each judge and task from existing results; judges nothing.
 
     Args:
         board: the tournament's leaderboard.
-        calibration: its judges compared with people, what they spent, and their preferences of style.
+        calibration: comparison of its judges with people, their costs, and their preferences of style.
         made: today.
         expires: the last day on which the cards are valid; by default 90 days after ``made``.
     """
@@ -187,7 +187,7 @@ def judge_cards(board: Leaderboard, calibration: Calibration, made: date, expire
 
 
 class _Evidence(Struct, frozen=True):
-    """Evidence on one judge for one task; ``family_effect``: rating points that it gives to its own family."""
+    """Evidence on one judge for one task; ``family_effect``: by how many points it favours its own model family."""
 
     board: Leaderboard
     comparison: Comparison
@@ -227,7 +227,7 @@ class _Evidence(Struct, frozen=True):
 
     @property
     def failed(self) -> tuple[int, int]:
-        """Failed and requested judgments: the judge's on games; on other tasks those of all judges of the stage."""
+        """Numbers of failed and requested judgments: this judge's for games, the whole stage's for other tasks."""
         if self.judge.level == "verdicts" and self.spent is not None:
             return self.spent.failed, self.spent.wanted
         stage = self.board.coverage.get(self.kind.task)
@@ -300,7 +300,7 @@ def _is_bound(binding: str) -> Check:
 
 
 def _alternative(test: AlternativeTest, unit: Unit) -> Check:
-    """Check by the test's clustered form; with too few people or queries the result is unknown."""
+    """Check by the clustered alternative annotator test; unknown with too few people or queries."""
     sentence = in_words(test, unit)
     status: Status = "unknown"
     if len(test.raters) < FEWEST_PEOPLE:

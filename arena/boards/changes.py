@@ -18,9 +18,9 @@ from arena.present.numbers import COUNT, POINTS, SIGNED, clipped, listed
 from arena.present.table import Column, Table
 
 _NAMED = 8
-"""Most names in a cell; the others are counted."""
+"""Number of names in a cell; the others are only counted."""
 _LONGEST = 200
-"""Most characters of a setting's value in a cell."""
+"""Largest number of characters of a setting's value in a cell."""
 _BOTH = (
     Column("agent", "Agent"),
     Column("place_before", "Place before", COUNT, "Among the agents that both states rate."),
@@ -49,7 +49,7 @@ class BoardState(Struct, frozen=True):
 
 
 class Move(Struct, frozen=True):
-    """One agent in both states.
+    """One agent's places in two states of the leaderboard.
 
     Attributes:
         before, after: the agent's rows on the two leaderboards.
@@ -72,7 +72,7 @@ class Move(Struct, frozen=True):
 
 
 class SettingChange(Struct, frozen=True):
-    """One changed setting by its path, such as ``judges.strict.model``; ``None`` where it was not set."""
+    """A changed setting: its path, such as ``judges.strict.model``, and both values; ``None`` if it was not set."""
 
     path: str
     before: Any
@@ -80,7 +80,7 @@ class SettingChange(Struct, frozen=True):
 
 
 class NamesChanged(Struct, frozen=True):
-    """Names only in the second state, names only in the first, and names whose content differs."""
+    """Names that only the second state has, that only the first has, and that both have with different content."""
 
     added: tuple[str, ...]
     removed: tuple[str, ...]
@@ -181,7 +181,7 @@ def _agents(old_subject: Mapping[str, Any], new_subject: Mapping[str, Any]) -> l
 
 
 def _settings(subject: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings, with defaults for rating settings that are newer than the record, so that they count as unchanged."""
+    """The recorded settings; rating settings that did not exist yet get their defaults, so they count as unchanged."""
     settings = dict(subject.get("settings", {}))
     if "ratings" in settings:
         settings["ratings"] = RatingsSection.model_validate(settings["ratings"]).model_dump(mode="json")

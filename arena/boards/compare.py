@@ -38,11 +38,11 @@ Link: TypeAlias = Callable[..., str]
 """Function that returns the address of the queries page with the given fields set."""
 
 WON: Final = "won"
-"""Name of the score that replaces the rating on single queries: the share of games won, a tie half."""
+"""Name of the score used for ratings on single queries: the share of games won, a tie counting half."""
 OF_STAGE: Final[Mapping[str, str]] = {"pairwise": RATING, "exam": "cover", "nuggets": "v_strict"}
 """Name of the score that represents a stage, by the stage's name; other scores are named directly."""
 MOST_CHOSEN: Final = 4
-"""Most agents whose differences one chart shows."""
+"""Largest number of agents whose differences one chart shows."""
 _LEFT_OUT: Final = ("elo",)
 """Scores not shown: Elo rates the same games as Bradley-Terry."""
 _PHRASES: Final[Mapping[str, str]] = {"v_strict": "nuggets", "criteria": "criteria", "people": "people's votes"} | {
@@ -52,7 +52,7 @@ _TAU_SAMPLES: Final = 200
 """Draws behind the intervals of rank correlations, which are the slowest to compute."""
 _SAME: Final = 1e-9
 _MOST_NAMED: Final = 3
-"""Most agents that a sentence names."""
+"""Largest number of agents that a sentence names."""
 _LOOKS: Final[Sequence[Look]] = ("blue", "orange", "grey")
 _ALONE: Final = (
     "Only the games score these agents. Exam questions, nuggets, criteria or labels would show whether other scores "
@@ -62,12 +62,12 @@ _LEAD: Final = "Every score of every agent, with 95% intervals from the same dra
 
 
 class Way(Struct, frozen=True):
-    """One way of scoring.
+    """All agents' scores by one way of scoring.
 
     Attributes:
         scores: score by agent; ``n`` is the number of queries behind it.
         queries: number of queries on which any agent has a score.
-        missing: by agent, the number of missing judgments (failed or never made), and of how many.
+        missing: by agent, the number of missing judgments (failed or never made), and of all planned judgments.
     """
 
     name: str
@@ -95,8 +95,8 @@ class Placement(NamedTuple):
     """An agent that a score places differently from the games.
 
     Attributes:
-        others: the agents that it is placed above or below.
-        above: ``True`` if above all of them, ``False`` if below all, ``None`` if mixed.
+        others: agents whose order with this agent differs between the score and the games.
+        above: ``True`` if the score places the agent above all of them, ``False`` if below all, ``None`` if mixed.
     """
 
     agent: str
@@ -105,20 +105,20 @@ class Placement(NamedTuple):
 
 
 class CompareBoard(Board, frozen=True, eq=False):
-    """Every way of scoring the same agents.
+    """The scores of the same agents by every way of scoring.
 
     Attributes:
         group: the group of queries that the board covers; ``None`` for all queries.
         order: agents, best rated first, then the agents without a rating.
         queries: number of queries, or of conversations, behind the scores.
         ways: the scores; the rating comes first if there is one.
-        departures: disagreements of other scores with the rating, without those that missing judgments alone could
-            reverse; ``None`` without a rating.
+        departures: disagreements of other scores with the rating that hold whatever the missing judgments would be;
+            ``None`` without a rating.
         methods: rank correlations of the scores.
         wins: the win matrix; ``None`` without games.
         by_query: scores of single queries, for comparing groups of queries.
         samples, seed: number of draws, and their seed.
-        clusters: the conversations of the queries.
+        clusters: the conversation that each query belongs to.
         uneven: agents that lack more judgments of a score than other agents do, by more than chance.
     """
 
@@ -187,7 +187,7 @@ class CompareBoard(Board, frozen=True, eq=False):
         return placements
 
     def sentences(self) -> list[str]:
-        """The figure in words, then a sentence for each score that lacks too many judgments of an agent."""
+        """Sentences that describe the figure, then one for each score with too many missing judgments of an agent."""
         return [*self._disagreements(), *self._missing_judgments()]
 
     def _missing_judgments(self) -> Iterator[str]:
@@ -340,7 +340,7 @@ class CompareBoard(Board, frozen=True, eq=False):
         return Strip(way.title, marks, way.form, note)
 
     def _flags(self) -> dict[tuple[str, str], str]:
-        """Text of the flag by score and agent; only for agents whose placement disagrees with the games."""
+        """Text of the flag by score and agent; only for agents that the score places differently from the games."""
         flags = {}
         for way in self.ways:
             for placement in self.findings(way.name):
@@ -363,7 +363,7 @@ def _sentence(placement: Placement, ways: Sequence[Way]) -> str:
 
 
 def compare_board(store: Store, tournament: str, group: Group | None = None) -> CompareBoard:
-    """Every way of scoring a tournament's agents, on all its queries or on a group of them.
+    """All scores of a tournament's agents, on all its queries or on one group of queries.
 
     The board is cached in the store until a new verdict or annotation arrives.
 
@@ -410,7 +410,7 @@ def compared(
     """The board of the given scores, without the win matrix.
 
     Args:
-        methods: the scores; if Bradley-Terry ratings are among them, the others are compared with these.
+        methods: the scores; if Bradley-Terry ratings are among them, the other scores are compared with the ratings.
         queries: the queries to draw from.
         ratings: the ratings to show, best first; ``None`` leaves the ratings out.
         draws: number of draws, and their seed.
@@ -474,7 +474,7 @@ def compared(
 
 
 def _robust(candidates: Departures, methods: Sequence[Method]) -> Departures:
-    """Keep the departures that hold even if all missing judgments of the score took their worst values."""
+    """The disagreements that remain even if all missing judgments of the score had their worst values."""
     means = {scores.name: scores for scores in methods if isinstance(scores, Scores)}
 
     def holds(departure: Departure) -> bool:

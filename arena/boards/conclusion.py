@@ -1,6 +1,6 @@
 """The conclusion about ratings: a leader, a tie at the top, or why there is neither.
 
-Every sentence follows from the ratings and from what is known about their judge. No leader is named if there are no
+Every sentence follows from the ratings and from facts about their judge. No leader is named if there are no
 ratings, if position or chance may explain the lead, or if one rating per agent does not fit the games.
 """
 
@@ -43,7 +43,7 @@ STANDINGS: Final[Mapping[Standing, str]] = {
 """Label of each standing."""
 
 _NAMED = 5
-"""Most agents that a sentence names; the others are counted."""
+"""Number of agents that a sentence names; it only counts the others."""
 
 NO_MODEL: Final = "No language model judged these games"
 """Headline, and name of the failed check, if all judges only compare words."""
@@ -89,7 +89,7 @@ class Conclusion(Struct, frozen=True):
 
 
 def conclude_board(board: Leaderboard, comparisons: Sequence[Comparison] = ()) -> Conclusion:
-    """The conclusion of a leaderboard; ``comparisons`` are its judges compared with people."""
+    """The conclusion of a leaderboard; ``comparisons`` compare its judges with people."""
     return conclude(
         board.ratings,
         shortfall=board.shortfall,
@@ -112,11 +112,11 @@ def conclude(
     If agents tie in quality, the sentence says which are cheaper or faster, as far as the answers record it.
 
     Args:
-        ratings: ``None`` if there are no ratings.
+        ratings: the ratings; ``None`` if there are none.
         shortfall: the judge or agent with too few verdicts, if there is one.
         fronts: cost and time of the agents beside their ratings.
-        comparisons: the judges compared with people.
-        of_words: the games' judges, if none of them is a language model.
+        comparisons: comparisons of the judges with people.
+        of_words: names of the games' judges if none is a language model (they only compare words); else empty.
     """
     conclusion = _from_ratings(ratings, shortfall, fronts or {}, comparisons)
     if ratings is None:
@@ -134,7 +134,7 @@ def conclude(
 
 
 def _checked_for_absence(conclusion: Conclusion, ratings: Ratings) -> Conclusion:
-    """Lower the standing to ``care`` if some agent has games on clearly fewer queries; they may be the easy ones."""
+    """Lower the standing to ``care`` if an agent has games on clearly fewer queries, which may be the easy queries."""
     if conclusion.kind not in ("leader", "tie") or not ratings.absent:
         return conclusion
     (name, count), *others = sorted(ratings.absent.items(), key=itemgetter(1, 0))
@@ -213,7 +213,7 @@ def expectation(ratings: Ratings, conclusion: Conclusion) -> Iterator[str]:
 
 
 def to_tell_apart(ratings: Ratings, conclusion: Conclusion) -> str:
-    """A sentence: how many more queries would separate the first two places; empty if no number can be given."""
+    """Sentence on the number of further queries that would separate the first two; empty if it is unknown."""
     first, second = (row.agent for row in ratings.by_rank[:2])
     pair = next(
         (difference for difference in ratings.pairs if {difference.better, difference.worse} == {first, second}), None
@@ -226,7 +226,7 @@ def to_tell_apart(ratings: Ratings, conclusion: Conclusion) -> str:
 
 
 def _expected(points: float, ratings: Ratings) -> tuple[float, float]:
-    """Win probabilities at a rating difference: share of the games with a winner, and of all points (a tie half)."""
+    """Expected win rate at a rating difference: share of games with a winner, and share of points (a tie half)."""
     settings, tie = ratings.settings, ratings.tie_parameter
     log_tie = math.log(tie) if tie else NO_TIES[settings.ties]
     gap = np.array([points * math.log(10) / settings.scale])
@@ -270,7 +270,7 @@ def _no_order(ratings: Ratings) -> Conclusion | None:
 
 
 def _beaten(ratings: Ratings) -> Conclusion | None:
-    """The conclusion if a winless agent shares first place: only the prior holds its rating up."""
+    """The conclusion if an agent that never won or tied may be first; how far it is behind is then unknown."""
     first = [row for row in ratings.agents if row.rank_low == 1]
     if len(first) == len(ratings.agents) or not any("winless" in row.flags for row in first):
         return None
@@ -384,7 +384,7 @@ def _basis(ratings: Ratings) -> str:
 
 
 def more_needed(pair: PairDifference) -> str:
-    """How many more queries (games) would separate two agents, as "12 (8 to 40)"; empty if no number can be given."""
+    """Number of further queries or games to separate two agents, as "12 (8 to 40)"; empty if it is unknown."""
     if not pair.queries_needed:
         return ""
     low, high = pair.queries_needed_low or 0, pair.queries_needed_high

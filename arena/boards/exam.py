@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from arena.results.exam_evaluation import ExamMeasure, ExamScores, GradedUnit
 
 UNITS: Final[dict[GradedUnit, str]] = {"answers": "passages of an answer", "documents": "documents of an agent"}
-"""What an exam grades, in words."""
+"""Name of the graded texts, by the kind of unit that an exam grades."""
 _COMPARED: Final[Sequence[ExamMeasure]] = ("cover", "normalised")
-"""The measures that are compared with an official leaderboard."""
+"""Measures to compare with an official leaderboard."""
 _NAMED: Final = 3
-"""Most queries that a note names."""
+"""Largest number of queries that a note names."""
 
 
 class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):

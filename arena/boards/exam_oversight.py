@@ -34,7 +34,7 @@ from retrieval_eval.stats.agreement import LabelAgreement, LabelTable, binarised
 from retrieval_eval.stats.bootstrap import ALONE, Clusters
 
 _FIRST: Final = 10
-"""Rows of each table when several tables are shown together."""
+"""Number of rows of each table if several tables are shown together."""
 _QUERY: Final = Column("qid", "Query")
 _ITEM: Final = Column("item", "Item")
 _PASSAGE: Final = Column("did", "Passage")
@@ -51,8 +51,8 @@ class OversightBoard(Board, frozen=True):
         study: grades, bank, rankings and labels.
         level: the lowest grade that counts as covered.
         relevant: the lowest label that counts as relevant.
-        k: number of passages of a response that count.
-        query_id: the query to look at; ``None`` for all.
+        k: number of top passages of each response that are scored.
+        query_id: the query to show; ``None`` for all queries.
     """
 
     study: Study
@@ -94,7 +94,7 @@ class OversightBoard(Board, frozen=True):
         return [Section("oversight", "Oversight", "Can grades and bank be trusted?", blocks)]
 
     def json(self) -> dict[str, Any]:
-        """Rows by name of the table."""
+        """The rows of each table, by the name of the table."""
         return {name: records(table) for name, table in self._views().items()}
 
     def _views(self) -> dict[str, Table]:
@@ -158,7 +158,7 @@ def items_table(study: Study, query_id: str, level: int) -> Table:
 
 
 def uncovered_table(study: Study, level: int, relevant: int) -> Table:
-    """Relevant passages that cover no item; the bank may lack what they contain."""
+    """Relevant passages that cover no item; the bank may lack an item on their content."""
     rows = _rows(study, uncovered_passages(study.grids, study.labels, level=level, relevant=relevant))
     columns = [_QUERY, _PASSAGE, _TEXT, Column("label", "Label", COUNT), *_GRADED]
     note = "The bank may lack what they say." if rows else "None: every relevant passage covers some item."
@@ -166,7 +166,7 @@ def uncovered_table(study: Study, level: int, relevant: int) -> Table:
 
 
 def spurious_table(study: Study, level: int, relevant: int) -> Table:
-    """Items that passages without relevance cover; candidates for rewording."""
+    """Items that irrelevant passages cover; these items may need rewording."""
     rows = _rows(study, spurious_items(study.grids, study.labels, level=level, relevant=relevant))
     columns = [
         *(_QUERY, _ITEM),
@@ -195,12 +195,12 @@ class ExamAgreementBoard(Board, frozen=True):
     """Agreement of predicted labels with human labels or another grading, as ``exam agreement`` shows it.
 
     Attributes:
-        agreement: of the labels; the predicted labels come first.
+        agreement: agreement of the two sets of labels; the predicted labels come first.
         borders: thresholds tried on the predicted labels: labels from the threshold up count as relevant.
         least_judged: the threshold on the other labels.
-        units: name of the things labelled.
-        other: who gave the other labels, which stand in the columns.
-        clusters: the conversations of the queries.
+        units: name of the labelled units.
+        other: source of the other labels, which are in the columns of the confusion tables.
+        clusters: the conversation that each query belongs to.
     """
 
     agreement: LabelAgreement

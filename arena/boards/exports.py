@@ -32,7 +32,7 @@ from retrieval_eval.data.trec import is_qrels, write_qrels
 
 
 def verdict_rows_of(store: Store, tournament: str) -> tuple[tuple[str, ...], Iterator[dict[str, Cell]]]:
-    """Every verdict: the columns, and one row for each order shown.
+    """The columns and rows of all verdicts: one row for each order in which a judge saw a game's answers.
 
     The covariates of the tournament's ratings are in columns NAME_a and NAME_b. If a judge returns probabilities, they
     are in the columns of ``PROBABILITIES``.
@@ -62,7 +62,7 @@ def verdict_rows_of(store: Store, tournament: str) -> tuple[tuple[str, ...], Ite
 
 
 def export_verdicts(store: Store, tournament: str, out: Path) -> int:
-    """Write every verdict, one row for each order shown; returns the number of rows."""
+    """Write every verdict, one row for each order of the two answers; returns the number of rows."""
     columns, rows = verdict_rows_of(store, tournament)
     counter = itertools.count()
     write_rows(out, columns, (row for row, _ in zip(rows, counter, strict=False)))
@@ -128,7 +128,8 @@ def export_labels(store: Store, tournament: str, out: Path) -> int:
     """Write a table of the relevance labels with their reasons; returns the number of rows.
 
     Details that the prompt asks for besides the label are columns under the prompt's names. With several judges,
-    each judge's labels are separate rows with a column ``judge``. Probabilities of a label are in columns ``p_LABEL``.
+    each judge's labels are separate rows with a column ``judge``. The probability of each label is in a column
+    ``p_LABEL``.
 
     Raises:
         DataError: the file is named like qrels, or cannot be written.
@@ -156,7 +157,7 @@ def export_labels(store: Store, tournament: str, out: Path) -> int:
 
 
 def export_query_labels(store: Store, tournament: str, out: Path) -> int:
-    """Write a row for each query: mean label, means of its parts, number of labelled documents; returns the count."""
+    """Write each query's mean label, means of the label's parts and number of labelled documents; returns the rows."""
     labels_by_query = query_labels(store, tournament)
     names = dict.fromkeys(name for labels in labels_by_query.values() for name in labels.parts)
     rows = (
@@ -177,7 +178,7 @@ def export_criteria(store: Store, tournament: str, out: Path) -> int:
     """Write the criteria grades: one row for each answer, one column for each criterion; returns the number of rows.
 
     Raises:
-        DataError: the file cannot be written, or a criterion has the name of one of the other columns.
+        DataError: the file cannot be written, or a criterion has the same name as another column.
     """
     settings = store.settings(tournament)
     rows: list[dict[str, Cell]] = []
@@ -218,10 +219,10 @@ class ExportedQrels(Struct, frozen=True):
 
 
 def export_qrels(store: Store, tournament: str, out: Path, judge: str | None = None) -> ExportedQrels:
-    """Write the relevance labels in the format of trec_eval: of all judges combined, or of one judge.
+    """Write the relevance labels in the format of trec_eval: one judge's labels, or the labels of all judges combined.
 
     Raises:
-        InputError: the tournament has no relevance labels, the judge gave none, or nothing is judged yet; the file
+        InputError: the tournament has no relevance labels, the judge gave none, or no document is judged yet; the file
             cannot be written, or a name contains white space, which qrels do not allow.
     """
     results = _results(store, tournament, judge)

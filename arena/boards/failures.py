@@ -23,7 +23,7 @@ from retrieval_eval.exam.items import SECRET_TEXT
 _ABOUT_ITEMS: Final = frozenset({Task.GRADING, Task.EXTRACTION, Task.ANSWER_CHECK})
 _AGENTS: Final = "agents"
 _SHOWN: Final = 200
-"""Most characters of a reply in the text for people; programs get the whole reply."""
+"""Characters of a reply to show in the text for people; programs get the whole reply."""
 Failed: TypeAlias = Mapping[str, Any]
 """One failure of a judge, or of an agent that gave no answer, as a row for programs. Secret items are masked."""
 
@@ -40,7 +40,7 @@ class FailuresBoard(Board, frozen=True):
 
     Attributes:
         failed: the failures by tournament, agents' failures first.
-        several: whether there are several tournaments, so that lines name theirs.
+        several: whether there are several tournaments, so that each line names its tournament.
         waiting: sentences on batches that are still running.
     """
 

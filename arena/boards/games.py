@@ -36,7 +36,7 @@ Flags: TypeAlias = Mapping[GameKey, Sequence[Annotation]]
 """Flags by game, oldest first."""
 
 _REASON: Final = 240
-"""Most characters of a reason in a cell."""
+"""Largest number of characters of a reason in a cell."""
 _COLUMNS: Final = (
     Column("agent_a", "Agent", link="to_agent_a"),
     Column("agent_b", "Opponent", link="to_agent_b"),
@@ -77,8 +77,8 @@ class GameFilter(Struct, frozen=True):
         opponent: the other agent.
         queries: ids of queries.
         ending: how the rated game ended; "the agent wins" and "the agent loses" need ``agent``.
-        apart: whose verdicts on the game disagree.
-        among: the only games that may pass, such as the flagged ones.
+        apart: only games on which the two orders, or the judges, disagree.
+        among: keys of the games to choose from, such as the flagged games.
     """
 
     agent: str | None = None
@@ -178,7 +178,7 @@ def _orders(games: GameTable, row: int) -> str:
 
 
 class ShownOrder(Struct, frozen=True):
-    """One order of a game: ``first`` was shown as answer A, ``second`` as B; ``result`` is ``None`` if not judged."""
+    """One order of a game: judges see ``first`` as answer A, ``second`` as B; ``result`` is ``None`` if not judged."""
 
     first: str
     second: str
@@ -236,7 +236,7 @@ class GameRecord(Struct, frozen=True):
 
     @property
     def same_answers(self) -> bool:
-        """Whether the answers are the same text, which counts as a tie without asking a judge."""
+        """Whether both answers are the same text; such a game is a tie, and no judge is asked."""
         return any(order.result is not None and order.result.judgment_id == IDENTICAL for order in self.orders)
 
     @property
@@ -328,7 +328,7 @@ def opponents_table(
 ) -> Table:
     """A row for each opponent of an agent, lowest share of points first.
 
-    ``link`` returns the address of all games against an opponent, or of the lost ones; ``queries`` limits the games.
+    ``link`` returns the address of all games, or of the lost games, against an opponent; ``queries`` limits the games.
     """
     index = games.agents.index(agent)
     agent_games = games.of_agent(agent) & games.played
@@ -376,9 +376,9 @@ class RetrievedDocument(Struct, frozen=True):
     """A document that agents retrieved for a query.
 
     Attributes:
-        result: combined result of the relevance judges; ``None`` if they did not judge it.
+        result: combined result of the relevance judges; ``None`` if they did not judge the document.
         ranks: agent and rank of each retrieval; ``SHARED`` for a document given to every agent.
-        human: label by people; ``None`` without one.
+        human: label by people; ``None`` if people did not label it.
         shown: whether the game's judge saw the document.
     """
 
@@ -390,14 +390,14 @@ class RetrievedDocument(Struct, frozen=True):
 
     @property
     def label(self) -> int | None:
-        """The judges' label; ``None`` without one."""
+        """The judges' label; ``None`` if they gave none."""
         return label_of(self.result.outcome) if isinstance(self.result, Judgment) else None
 
 
 def documents_on(
     query_id: str, data: Dataset, labels: LabelResults, agents: Collection[str] | None = None
 ) -> list[RetrievedDocument]:
-    """Documents of a query, or those that some agents retrieved; highest label first, without a label last."""
+    """Documents of a query, or only the documents that ``agents`` retrieved: highest label first, unlabelled last."""
     ranks: dict[str, list[tuple[str, int]]] = {}
     for entry in data.retrieved.get(query_id, ()):
         if agents is None or entry.agent == SHARED or entry.agent in agents:
@@ -417,7 +417,7 @@ def documents_on(
 def documents_of(
     game: GameRecord, data: Dataset, labels: LabelResults, settings: StoredSettings
 ) -> list[RetrievedDocument]:
-    """The documents of a game: first those that its judge saw, in the order shown, then the others."""
+    """The documents of a game: first the documents that its judge saw, in the order shown, then the others."""
     documents = {
         document.document.doc_id: document
         for document in documents_on(game.query_id, data, labels, (game.agent_a, game.agent_b))

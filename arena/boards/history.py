@@ -30,22 +30,22 @@ from retrieval_eval.stats.bootstrap import estimates, units_of
 from retrieval_eval.stats.estimate import Drawn, Estimate
 
 NOW: Final = "now"
-"""Name of the last moment."""
+"""Name of the moment for the present state."""
 _Z: Final = 1.959964
 """Quantile of the normal distribution for a 95 % interval."""
 _DRAWN: Final = 30
-"""Most moments in the picture; older ones are left out."""
+"""Largest number of moments in the picture; older moments are left out."""
 _NAMED: Final = 6
-"""Most agents that a remark names."""
+"""Largest number of agents that a remark names."""
 
 
 class Moment(BoardState, frozen=True):
-    """A state of the leaderboard with what a comparison with now needs.
+    """A state of the leaderboard, with the data to compare it with the present state.
 
     Attributes:
         name: when its run began, or ``NOW``.
-        unchanged: agents that give the same answers now to the queries of then.
-        differs: which of judges, queries and settings differ from now.
+        unchanged: agents whose present answers to this state's queries are the same.
+        differs: which of judges, queries and settings have changed since.
         variances: variance of the difference of every two ratings, NaN if unknown.
         draws: ratings on draws of the queries, shape (samples, agents); no rows if the run stored none.
     """
@@ -111,9 +111,9 @@ class Version(Struct, frozen=True):
     Attributes:
         number: 1 for the first known version.
         since: name of the first moment with this version.
-        last: name of the last one.
-        rating: rating at the last moment, on the scale of now; unshifted if there are no anchors.
-        change: points gained on the previous version; ``None`` if no anchor connects them.
+        last: name of the last moment with this version.
+        rating: rating at the last moment, on the present scale; unshifted if there are no anchors.
+        change: rating minus the previous version's rating; ``None`` if no anchor connects them.
         paired: whether the interval of the change comes from paired draws of the same queries.
     """
 
@@ -130,8 +130,8 @@ class HistoryBoard(Board, frozen=True):
     """Ratings of a tournament over its runs.
 
     Attributes:
-        moments: oldest first; the last is now.
-        agent: the agent in the picture; ``None`` for the agent with most versions.
+        moments: states of the leaderboard, oldest first; the last is the present state.
+        agent: the agent in the picture; ``None`` for the agent with the most versions.
     """
 
     moments: Sequence[Moment]
@@ -167,7 +167,7 @@ class HistoryBoard(Board, frozen=True):
 
     @property
     def agents(self) -> list[str]:
-        """All agents that ever had a rating: present agents best first, then removed ones."""
+        """All agents that ever had a rating: present agents, best first, then removed agents."""
         return list(dict.fromkeys(line["agent"] for moment in reversed(self.moments) for line in moment.standings))
 
     @property
@@ -176,12 +176,12 @@ class HistoryBoard(Board, frozen=True):
         return self.agent or max(self.agents, key=lambda agent: len(self.versions(agent)))
 
     def anchors(self, *moments: Moment) -> list[str]:
-        """Agents rated now and at each of these moments, with the same answers throughout."""
+        """Agents rated at present and at each of these moments, with the same answers throughout."""
         unchanged = [set(moment.ratings) & moment.unchanged for moment in (*moments, self.moments[-1])]
         return sorted(set.intersection(*unchanged))
 
     def rating(self, moment: Moment, agent: str) -> Estimate:
-        """A rating on the scale of now; unshifted if there are no anchors."""
+        """An agent's rating on the present scale; unshifted if there are no anchors."""
         anchors, now = self.anchors(moment), self.moments[-1]
         if moment is now or not anchors:
             line = next(line for line in moment.standings if line["agent"] == agent)
@@ -302,7 +302,7 @@ def _moment(
 
 
 def _same(earlier: Moment, later: Moment, agent: str) -> bool:
-    """Whether an agent gave the same answers at both; without digests, assume so if neither state has any."""
+    """Whether an agent gave the same answers at both moments; assumed if neither moment has answer digests."""
     if agent in earlier.unchanged and agent in later.unchanged:
         return True
     if "answers" not in earlier.subject or "answers" not in later.subject:  # stored by a version without digests

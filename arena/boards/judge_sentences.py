@@ -23,7 +23,7 @@ Trust: TypeAlias = Literal[
 ]
 
 MARGIN: Final = 0.05
-"""Margin of equivalence: how much less than people a judge may agree with people and still count as equal."""
+"""Margin of equivalence: a judge may agree with people by up to this much less than people do with each other."""
 _BESIDE: Final[dict[Trust, str]] = {
     "below people": "It agrees with people less than they do among themselves.",
     "as people": f"It agrees with people as they do among themselves, or less by {MARGIN:g} at most.",
@@ -31,7 +31,7 @@ _BESIDE: Final[dict[Trust, str]] = {
 }
 
 OUTCOME_WORDS: Final = {GameOutcome.FIRST: "first wins", GameOutcome.TIE: "tie", GameOutcome.SECOND: "second wins"}
-"""Names of a verdict's values; the first agent is the one whose name sorts first."""
+"""Names of a verdict's values; the first agent is the agent whose name sorts first."""
 
 
 class Finding(Struct, frozen=True):
@@ -40,7 +40,7 @@ class Finding(Struct, frozen=True):
     Attributes:
         level: what was judged.
         judge: the judge's name, which is untrusted text.
-        trust: ``unknown``: people and judge have nothing in common; ``other scale``: their values cannot be compared;
+        trust: ``unknown``: people and judge have no item in common; ``other scale``: their values cannot be compared;
             ``few``: too few queries; ``chance``: agreement not shown to exceed chance; ``below people``: the judge
             agrees with people less than people do among themselves; ``as people``: no less, up to ``MARGIN``;
             ``beside people``: undecided between these two; ``above chance``: above chance, and no two people judged
@@ -62,7 +62,7 @@ def findings(comparison: Comparison) -> tuple[Finding, ...]:
 
 
 def gain_from_ties(comparison: Comparison) -> str:
-    """Phrase on how much of a panel's gain over its best member comes from games that people tie; else empty."""
+    """Phrase on the part of a panel's gain over its best member that comes from games people tied; may be empty."""
     gain = comparison.gain
     if gain is None or not gain.gain_on_ties or gain.gain_on_ties < 0 or gain.agreement <= gain.best_agreement:
         return ""
@@ -74,7 +74,7 @@ def gain_from_ties(comparison: Comparison) -> str:
 
 
 def outside_scale(judge: JudgeAgainstPeople) -> str:
-    """Phrase on the judge's values outside the range of people's values, with counts; empty if there are none."""
+    """Phrase with counts of the judge's values outside the range of people's values; may be empty."""
     if not judge.outside or judge.people_range is None:
         return ""
     values = ", ".join(f"{value:g} ({count:,})" for value, count in judge.outside)
@@ -129,7 +129,7 @@ def _sentence(comparison: Comparison, judge: JudgeAgainstPeople, trust: Trust) -
 
 
 def is_full(agreement: Estimate) -> bool:
-    """Whether agreement is complete; all resamples are then the same and there is no interval."""
+    """Whether agreement is 100 %; all resamples are then the same, so there is no interval."""
     return agreement.value == 1 and agreement.low is None
 
 
@@ -150,7 +150,7 @@ def _trust(comparison: Comparison, judge: JudgeAgainstPeople) -> Trust:
 
 
 def _beside(gap: Estimate) -> Trust:
-    """Trust by the difference from people's agreement among themselves."""
+    """Trust that follows from the judge's agreement with people minus people's agreement among themselves."""
     if gap.value is None or (gap.n or 0) < FEW_QUERIES:
         return "beside people"
     if gap.low is None or gap.high is None:  # all queries have the same value, so the uncertainty is unknown

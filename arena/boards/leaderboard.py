@@ -45,9 +45,9 @@ DETAILS: Final = frozenset(
 )
 """Sections short enough for a terminal."""
 _BELOW: Final = ("criteria", "exam", "nuggets", "citations", "retrieval", "costs")
-"""Order of these sections below the ratings; those of further stages follow."""
+"""Order of these sections below the ratings; the sections of further stages follow."""
 _JUDGED_ALONE: Final = ("criteria", "exam", "nuggets", "retrieval")
-"""Parts whose agents are listed if there are no ratings, before those of further stages."""
+"""Sections whose agents are listed if there are no ratings; agents of further stages follow."""
 _ONE_SCORE: Final = (
     Column("exam_cover", "EXAM-Cover", FIGURE, "Share of a query's exam questions that the answer covers."),
     Column(
@@ -59,21 +59,21 @@ _ONE_SCORE: Final = (
 """One score for each stage, shown beside the rating; the retrieval score is its first measure."""
 _INTERVAL: Final = "95% interval"
 _MOST_COLUMNS: Final = 7
-"""Most columns on the first screen."""
+"""Largest number of columns on the first screen."""
 _LESS: Final = ("grade", "citation_precision", "cost_usd", "latency_median_s")
-"""Columns that are dropped first if there are too many."""
+"""Columns to drop first if the first screen has too many."""
 _TAKEN: Final = (
     Column("cost_usd", "Cost", MONEY, "Mean of a query."),
     Column("latency_median_s", "Latency", SECONDS, "Median of its answers."),
 )
 _NAMED: Final = 3
-"""Most judges named on the first screen; the others are counted."""
+"""Number of judges that the first screen names; it only counts the others."""
 _NAME: Final = 20
-"""Characters of an agent's name on a terminal, unless telling names apart takes more."""
+"""Length to which a terminal shortens agents' names; names stay longer where they would become equal."""
 _WIDTH, _LINES = 80, 25
 """Characters and lines of a terminal screen."""
 _FITTING: Final = ((100, 9), (50, 2), (50, 1), (15, 2), (15, 1), (10, 1), (8, 1), (6, 0))
-"""Numbers of agents and remedies to try on the screen, in this order, until all fits."""
+"""Numbers of agents and remedies to show: each pair is tried in this order until the text fits the screen."""
 _STAGES: Final = (
     Column("stage", "Stage"),
     Column("share", "Done", PERCENT),
@@ -97,8 +97,8 @@ class TournamentBoard(Board, frozen=True):
 
     Attributes:
         board: the computed results.
-        comparisons: the judges compared with people, if people judged games.
-        apart: levels on which people and judges judged different things.
+        comparisons: comparisons of the judges with people, if people judged anything.
+        apart: levels on which people and judges have no judged item in common.
         figure: section with all scores side by side.
         queries: texts of the queries by id; for a conversation, its first question.
         failures: counts of failures by task, judge and cause; if empty, the board's causes are used.
@@ -140,9 +140,9 @@ class TournamentBoard(Board, frozen=True):
         """The decision on one screen: the conclusion, every agent's scores, and the failed checks.
 
         Args:
-            more: lines that tell where to find more.
-            agents: most agents to show; names are then shortened as far as they stay distinct.
-            remedies: most failed checks to show in full; the others are only named.
+            more: lines that say where to find further results.
+            agents: largest number of agents to show; if given, names are shortened as far as they stay distinct.
+            remedies: number of failed checks to show in full; the others are only named.
         """
         ratings, (conclusion, checks) = self.board.ratings, self.verdict()
         table = self._one_screen()
@@ -185,7 +185,7 @@ class TournamentBoard(Board, frozen=True):
     def opening(
         self, queries: int, judged: str = "", *, checks: str = "", link: Callable[[str], str] | None = None
     ) -> list[Block]:
-        """First screen of page and report: the verdict, agents, trust checks, quality against cost and latency.
+        """First screen of page and report: conclusion, agents, trust checks, and charts of quality by cost and latency.
 
         Args:
             queries: number of queries.
@@ -343,7 +343,7 @@ class TournamentBoard(Board, frozen=True):
         }
 
     def _parts(self) -> dict[str, Any]:
-        """Boards of scores without games, and of costs, in the order of their columns; imports only what is needed."""
+        """Boards of costs and of scores not from games, in the order of their columns; imports only what it needs."""
         board, parts = self.board, dict[str, Any]()
         if board.nuggets is not None:
             from arena.boards.nuggets import Nuggets
@@ -375,7 +375,7 @@ class TournamentBoard(Board, frozen=True):
         return Criteria("criteria", self.board.criteria[1:], order=self.order, settings=self.board.settings)
 
     def _table(self, beside: Collection[str] = _BELOW) -> Table:
-        """Ratings; for programs also every other score that is one number per agent, of the parts in ``beside``."""
+        """Table of ratings; for programs also the scores of the sections in ``beside`` with one number per agent."""
         board, parts = self.board, self._parts()
         further = [key for key, results in board.further.items() if results.scores]
         chosen = [part for name, part in parts.items() if name in beside or name in further]
@@ -456,7 +456,7 @@ class Criteria(ScoreBoard, frozen=True, eq=False, kw_only=True):
         return {scores.column: scores.means[agent].value if agent in scores.means else None for scores in graded}
 
     def json(self) -> dict[str, dict[str, Any]]:
-        """Mean, graded and wanted answers by agent and criterion, where any answer is graded."""
+        """Mean grade, number of graded answers and number of answers to grade; only criteria with a graded answer."""
         means: dict[str, dict[str, Any]] = {}
         for agent in sorted({agent for scores in self.scores for agent in scores.agents}):
             for scores in self.scores:
@@ -467,7 +467,7 @@ class Criteria(ScoreBoard, frozen=True, eq=False, kw_only=True):
 
 
 def missing(board: Leaderboard) -> list[str]:
-    """Sentences on missing answers and judgments, with what to do, and on answers that criteria leave out."""
+    """Sentences on missing answers and judgments, with what to do, and on answers that a criterion skips."""
     sentences, stages = [], board.coverage.values()
     if gaps := [gap for gap in board.costs.gaps if gap.missing]:
         owed = sum(gap.queries - gap.answered for gap in gaps)
@@ -513,7 +513,7 @@ def _failures(causes: Mapping[Any, int]) -> Table:
 
 
 def with_people(store: Store, board: Leaderboard) -> TournamentBoard:
-    """The leaderboard, with its judges compared with people if people judged anything."""
+    """The leaderboard; if people judged anything, it includes the comparison of judges with people."""
     from arena.store.annotations import Annotations
 
     labelled = board.retrieval is not None and store.is_labelled(board.tournament)
@@ -525,7 +525,7 @@ def with_people(store: Store, board: Leaderboard) -> TournamentBoard:
 
 
 def judged_on(store: Store, tournament: str) -> str:
-    """The day of the last run in words; empty if there was none."""
+    """The day of the last run in words; an empty string if the tournament never ran."""
     from datetime import UTC, datetime
 
     from arena.store.runs import Runs

@@ -83,7 +83,7 @@ class RunMetrics(Board, frozen=True):
         return [records, *Board.tables(self)]
 
     def notes(self) -> Remarks:
-        """Remarks that a reader of the scores needs: coverage, odd labels, faulty lines, ties."""
+        """Remarks for readers of the scores: coverage, labels outside the scale, faulty lines, ties."""
         sentences: list[str] = []
         reference = next(iter(self.scores))
         for name, by_labels in self.scores.items():
@@ -107,7 +107,7 @@ class RunMetrics(Board, frozen=True):
         return Remarks(sentences)
 
     def json(self) -> Any:
-        """``runs`` and ``judged`` use the first set of labels; ``qrels`` has the results of every set."""
+        """Scores as JSON: ``runs`` and ``judged`` by the first set of labels, ``qrels`` by every set of labels."""
         by_qrels = {
             name: _qrels_json(scores, self.per_query) | as_read(self.qrels[name], self.qrels[next(iter(self.scores))])
             for name, scores in self.scores.items()
@@ -181,7 +181,7 @@ class RunMetrics(Board, frozen=True):
         return Table("scores-by-query", "Scores by query", columns, rows)
 
     def _differences(self, order: Sequence[str]) -> Iterator[Table]:
-        """By the first measure: every run against the baseline, or without a baseline against its neighbour."""
+        """Tables of each run's difference in the first measure from the baseline, or else from its neighbour."""
         main = self._reference.metrics.measures[0]
         pairs = self._reference.comparisons[main]
         by_runs = {
@@ -201,7 +201,7 @@ class RunMetrics(Board, frozen=True):
         yield Table("differences", f"Differences {direction} by {main}{labels_phrase}", _DIFFERENCES, rows, [note])
 
     def for_paper(self, digits: int) -> Table:
-        """Table of rounded scores by the first labels; * marks a significant difference from the baseline's score.
+        """Table of rounded scores by the first set of labels; * marks a significant difference from the baseline.
 
         Without a baseline nothing is marked.
         """
@@ -243,7 +243,7 @@ def rankings(
 
 
 def measures(names: Iterable[str], form: NumberForm = FIGURE, intervals: int = 1) -> Iterator[Column]:
-    """Columns of measures; the first ``intervals`` of them have intervals."""
+    """A column for each measure; the first ``intervals`` columns have intervals."""
     for position, name in enumerate(names):
         yield Column(name, name, form, _meaning(name), interval=WIDE if position < intervals else "")
 
@@ -279,7 +279,7 @@ def _queries(query_ids: Sequence[str]) -> str:
 
 
 def _with_ties_explained(note: Note) -> Note:
-    """The note with the tie rule of each measure added, which depends on more than the run."""
+    """The note on tied documents, extended by how each measure breaks ties; other notes unchanged."""
     if note.kind != "ties":
         return note
     text = f"{note.count:,} documents have the score of another one of their query; of these trec_eval's measures take "
@@ -334,7 +334,7 @@ _POOLED_QUERIES: Final = (
 
 
 class PoolBoard(Board, frozen=True):
-    """A pool of runs, and the labels that it is compared with."""
+    """A pool of the runs' top documents, and the labels that exist for them."""
 
     pooled: Pool
     runs: Sequence[Run]
@@ -350,7 +350,7 @@ class PoolBoard(Board, frozen=True):
         return [Section("pool", "Pool", "", [Table("runs", title, _POOLED_RUNS, shares), queries])]
 
     def tables(self) -> list[Table]:
-        """For programs, the queries alone; the table of runs has few rows."""
+        """The table of queries, for programs; without the table of runs."""
         return [self._queries()]
 
     def notes(self) -> Remarks:
@@ -438,7 +438,7 @@ class Citations(Board, frozen=True):
 
 
 def citations(scores: Mapping[str, CitationScores]) -> dict[str, TableRow]:
-    """All citation figures by agent, flat."""
+    """All citation figures by agent, each agent's figures in one flat row."""
     return {agent: flat(figures) | {"coverage": figures.coverage} for agent, figures in scores.items()}
 
 

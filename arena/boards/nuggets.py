@@ -39,7 +39,7 @@ _COUNTS: Final = ("length", "topics", "missing", "failed", "empty", "labels", "a
 _DIGITS = 8
 """Significant digits in files of single scores, where p-values are small."""
 MOST_NAMED: Final = 5
-"""Most runs or queries that a note names."""
+"""Largest number of runs or queries that a note names."""
 
 
 class Nuggets(Board, frozen=True):
@@ -95,7 +95,7 @@ class Nuggets(Board, frozen=True):
 
 
 class NuggetScores(Board, frozen=True):
-    """Nugget scores of runs read from files, beside their citations."""
+    """Nugget scores of runs read from files, with the runs' citation scores in ``cited``."""
 
     scores: Scored
     table: ScoreTable
@@ -143,7 +143,7 @@ def scores_table(
 
     Args:
         title: title of the table.
-        scored: the scores.
+        scored: nugget scores of all runs.
         order: runs to list first; the others follow, best first.
         name: name of the table in files.
         who: heading of the column of runs.
@@ -204,7 +204,7 @@ def _scores_json(scored: Scored, key: str) -> TableRow:
 
 
 def score_notes(scored: Scored) -> list[str]:
-    """Notes that a reader of the scores needs: failures, missing answers, queries left out."""
+    """Notes for readers of the scores: failures, missing answers, queries left out."""
     runs = scored.runs
     empty = [f"{run.run} {run.empty}" for run in runs if run.empty]
     lists = {
@@ -264,7 +264,7 @@ class NuggetEdits(Board, frozen=True):
     Attributes:
         file: the file with the edited lists.
         changes: the changes by query.
-        not_in_edited_file: queries that the edited file lacks; their lists are unchanged.
+        not_in_edited_file: queries that are missing in the edited file; their lists are unchanged.
     """
 
     file: str
@@ -286,13 +286,13 @@ class NuggetEdits(Board, frozen=True):
 
 
 def edits_table(before: NuggetBank, after: NuggetBank) -> Table:
-    """The changes of one list; unchanged nuggets are not shown."""
+    """Table of the changes to one list of nuggets, without unchanged nuggets."""
     notes = ["The nuggets stand in another order."] if is_reordered(before, after) else []
     return Table("your-changes", "Your changes", _EDITS, list(_edits(changes(before, after))), notes)
 
 
 def preview_table(before_and_after: Sequence[tuple[RunScores, RunScores]]) -> Table:
-    """V strict and All of each agent before and after an edit; a range where labels are not assigned yet."""
+    """V strict and All of each agent before and after an edit; ranges where nuggets have no assigned label yet."""
     shown = {key: SCORES[key][0] for key in ("v_strict", "a")}
     columns = [
         Column("agent", "Agent"),

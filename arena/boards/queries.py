@@ -1,4 +1,4 @@
-"""The queries of a tournament: which separate the agents, and where each agent fails; for pages and commands."""
+"""The queries of a tournament: which of them separate the agents, and on which of them each agent fails."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.estimate import Estimate
 
 _LONGEST = 80
-"""Most characters of a query in a cell."""
+"""Largest number of characters of a query in a cell."""
 _QUERY = (Column("query_id", "Query", link="to"), Column("text", "Text", link="to"))
 _SHARE = Column("share", "Share of points", PERCENT, "A win counts 1, a tie half.")
 _SEPARATION = (
@@ -41,7 +41,7 @@ _SEPARATION = (
 )
 
 _NAMED: Final = 5
-"""Most queries named in a sentence; the others are counted."""
+"""Number of queries that a sentence names; it only counts the others."""
 _STANDING_OUT: Final[Mapping[Unlike, tuple[str, str]]] = {
     "more": ("separates the agents more than the others do,", "separate the agents more than the others do,"),
     "reversed": ("turns the order of the others round,", "turn the order of the others round,"),
@@ -72,11 +72,11 @@ class QueryBoard(Board, frozen=True, eq=False):
 
     Attributes:
         queries: the queries by id, in the order of the data.
-        verdicts: by query, how many verdicts exist and how many are wanted; each order of a game is one.
-        standings: games of every agent on every query.
-        silent: pairs of query and agent without an answer.
+        verdicts: by query, numbers of existing and of planned verdicts; each order of a game has one verdict.
+        standings: numbers of won, tied and lost games of every agent on every query.
+        silent: pairs of a query and an agent that gave no answer to it.
         scores: scores other than games, by kind, then by query and agent.
-        labels: labels of the queries' documents, by query.
+        labels: relevance labels of each query's documents, by query.
     """
 
     queries: Mapping[str, Query]
@@ -96,12 +96,12 @@ class QueryBoard(Board, frozen=True, eq=False):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns of the queries' table that group queries."""
+        """Columns of the queries' table whose values divide the queries into groups."""
         return tuple(groupings(self.queries.values()))
 
     @property
     def all_columns(self) -> tuple[str, ...]:
-        """``columns``, and also columns with too many values to show as groups by default."""
+        """``columns``, and the columns with too many values to show as groups by default."""
         return tuple(dict.fromkeys(name for query in self.queries.values() for name in query.metadata))
 
     @property
@@ -118,7 +118,7 @@ class QueryBoard(Board, frozen=True, eq=False):
         return replace(self, queries=chosen, verdicts=verdicts, standings=self.standings.of(places))
 
     def measured(self, kind: str) -> tuple[Floats, Floats]:
-        """Points of each agent on each query, and the number that divides them; shape (queries, agents) each."""
+        """Sum of each agent's scores on each query, and the number of scores summed; shape (queries, agents) each."""
         games = self.standings
         if kind == GAMES:
             return games.won + games.tied / 2, games.won + games.tied + games.lost
@@ -131,7 +131,7 @@ class QueryBoard(Board, frozen=True, eq=False):
         return np.where(scored, values, 0), scored.astype(np.float64)
 
     def separating(self, kind: str) -> list[str]:
-        """Ids of the queries, largest separation by this kind of score first, unknown ones last.
+        """Ids of the queries, largest separation by this kind of score first, queries of unknown separation last.
 
         The order is for reading only: significance of a query's separation is known for games alone.
         """
@@ -181,7 +181,7 @@ class QueryBoard(Board, frozen=True, eq=False):
         return [*rated, *(agent for agent in self.standings.agents if agent not in rated)]
 
     def scores_of(self, agent: str, ratings: Ratings | None = None) -> Figures:
-        """An agent's rating, if it has one, and each kind of score over all queries."""
+        """An agent's rating, if it has one, and its score of each kind over all queries."""
         column, figures = self.standings.agents.index(agent), list[Figure]()
         for row in ratings.agents if ratings else ():
             if row.agent == agent:
@@ -203,8 +203,8 @@ class QueryBoard(Board, frozen=True, eq=False):
     def failures(self, agent: str) -> list[dict[str, Any]]:
         """Every query, the agent's worst first: unanswered, then lowest share of points, then most games lost.
 
-        Each row has the agent's games on the query, its share of points ``elsewhere``, whether it ``answered``, and the
-        other ``scores`` of its answer.
+        Each row has the agent's games on the query, its share of points on all other queries (``elsewhere``), whether
+        it ``answered``, and the other ``scores`` of its answer.
         """
         records = self.standings.each(agent)
         won, tied, lost = (sum(getattr(record, name) for record in records) for name in ("won", "tied", "lost"))
@@ -244,12 +244,12 @@ class QueryBoard(Board, frozen=True, eq=False):
         return [Section("queries", "Queries by separation", lead, [self.by_separation_table(), self.in_short()])]
 
     def in_short(self) -> Remarks:
-        """The finding, and how many verdicts are missing."""
+        """The finding, and the number of missing verdicts."""
         return Remarks([sentence for sentence in (self.finding, self.missing) if sentence])
 
     @property
     def finding(self) -> str:
-        """Sentences on queries that stand out by more than chance and those without separation; else empty."""
+        """Sentences on queries that stand out by more than chance, and on queries without separation."""
         separated = [figures for figures in self.by_separation if figures.separation is not None]
         if not separated:
             return ""
@@ -497,9 +497,9 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def nugget_matrix(assignments: Iterable[Assignment], query_id: str, agents: Sequence[str]) -> Matrix | None:
-    """Matrix of one query's nuggets by agents: who states which; ``None`` without assignments.
+    """Matrix of one query's nuggets by agents: which answers state which nugget; ``None`` without assignments.
 
-    Nuggets on which the answers differ come first, vital ones before others.
+    Nuggets on which the answers differ come first, vital nuggets before okay nuggets.
     """
     by_agent = {assignment.run: assignment for assignment in assignments if assignment.query_id == query_id}
     columns = [agent for agent in agents if agent in by_agent]

@@ -35,7 +35,7 @@ _UNKNOWN_ORDER = {
     **dict.fromkeys(("both_orders", "contradictions"), 0),
     **dict.fromkeys(("order_agreement", "first_share", "first_effect"), Estimate(None)),
 }
-"""Values of judge health's figures on the order shown if no order is known."""
+"""Values of the judge health figures that depend on the order shown, for games without a known order."""
 
 
 class TableOptions(Struct, frozen=True):
@@ -46,7 +46,7 @@ class TableOptions(Struct, frozen=True):
             ``auto`` is ``conversation`` if the table has that column, else ``qid``.
         covariates: ``NAME`` for the columns NAME_a and NAME_b, or ``COLUMN:COLUMN`` for agent_a's and agent_b's;
             the prefix ``log:`` takes logarithms, and so does ``log_NAME`` if there are no such columns.
-        columns: ``NAME=COLUMN`` pairs: our name of a column and the file's name.
+        columns: ``NAME=COLUMN`` pairs: the column's name in ragleague and its name in the file.
         values: meanings of the file's words, see ``read_verdicts``.
         skip_empty: skip rows without a verdict.
         skip_self_play: skip games of an agent against itself.
@@ -72,11 +72,11 @@ class RatedTable(Struct, frozen=True):
     """Ratings of a file.
 
     Attributes:
-        ratings: of all verdicts.
-        by_judge: ratings of each judge's verdicts; empty unless requested.
+        ratings: ratings from all verdicts.
+        by_judge: ratings of each judge's verdicts, by judge; an empty dictionary unless requested.
         controlled: ratings controlled for covariates; ``None`` unless requested.
-        rows: counts of rows by what was noticed: skipped, repeated, conflicting, ...
-        cluster_column: the column that takes the place of the query in resampling; ``None`` for the query itself.
+        rows: counts of rows with a peculiarity: skipped, repeated, conflicting, ...
+        cluster_column: the column whose values are resampled as a whole; ``None`` to resample queries.
     """
 
     ratings: Ratings
@@ -87,7 +87,7 @@ class RatedTable(Struct, frozen=True):
 
 
 def rate_win_matrix(file: Path, settings: RatingSettings, queries: int | None) -> RatedTable:
-    """Rate a matrix of win percentages; each cell stands for ``queries`` games.
+    """Rate a matrix of win percentages; each cell counts as ``queries`` games.
 
     Raises:
         InputError: ``queries`` is missing, the anchor is not among the agents, or the file cannot be read.
@@ -148,7 +148,7 @@ def rate_table(source: TextSource, settings: RatingSettings, options: TableOptio
 
 
 def column_names(entries: Sequence[str], option: str = "--column") -> dict[str, str]:
-    """The file's name of each of our columns, from ``NAME=COLUMN`` entries of a command-line option.
+    """The file's column name for each of ragleague's, from ``NAME=COLUMN`` entries of a command-line option.
 
     Raises:
         InputError: an entry has another form, or two entries contradict each other.
@@ -182,7 +182,7 @@ def _by_judge(verdict_file: ImportedVerdicts, settings: RatingSettings) -> dict[
 def _with_known_order(
     ratings: Ratings, verdict_file: ImportedVerdicts, settings: RatingSettings, judge: str | None = None
 ) -> Ratings:
-    """Recompute the health figures on the order shown from the verdicts whose order the file gives."""
+    """Recompute health figures that depend on the order shown, only from verdicts with an order in the file."""
     if not verdict_file.order_unknown or ratings.judge_health is None:
         return ratings
     order_given = verdict_file.order_known.copy()
@@ -206,7 +206,7 @@ def _clusters(verdict_file: ImportedVerdicts, column: str) -> dict[str, str]:
 
 
 def _controlled(verdict_file: ImportedVerdicts, settings: RatingSettings, options: TableOptions) -> Controlled:
-    """Controlled ratings count every verdict as a game, since covariates belong to single answers."""
+    """Ratings controlled for covariates; every verdict counts as a game, since covariates belong to single answers."""
     differences = {name: _difference(verdict_file, name) for name in options.covariates}
     games = as_games(verdict_file.table, soft=settings.preferences == "soft")
     try:

@@ -35,11 +35,11 @@ FLAGS: Final[Mapping[str, str]] = {
 """Meaning of each flag of a rating, in words."""
 
 _MOST_QUERIES: Final = 12
-"""Most queries carrying the lead that are shown with their texts."""
+"""Largest number of queries to show with their texts, of the queries that carry the lead."""
 _NAMED: Final = 8
-"""Most agents named in a note; the others are counted."""
+"""Number of agents that a note names; it only counts the others."""
 _MOST_ALIKE: Final = 3
-"""Most notes of the same kind, such as one for each agent, that are shown."""
+"""Number of notes of the same kind, such as notes on single agents, to show."""
 _ROWS: Final = {
     "skipped": "without a verdict left out",
     "self_play": "of an agent against itself left out",
@@ -49,7 +49,7 @@ _ROWS: Final = {
     "both_bad": "tied because both are bad",
     "both_good": "tied because both are good",
 }
-"""Phrases for the counts of noticed rows in a table of verdicts."""
+"""Phrases for the counts of skipped, repeated and other peculiar rows in a table of verdicts."""
 
 
 class RatedBoard(Board, frozen=True):
@@ -131,7 +131,7 @@ def _weighed_conclusion(
 
 
 def conclusion_section(conclusion: Conclusion, ratings: Ratings | None, trust: str = "") -> Section:
-    """The section with the conclusion, and what the ratings predict for the first two places."""
+    """The section with the conclusion and the predicted wins of the first two places."""
     predictions = [] if ratings is None else expectation(ratings, conclusion)
     sentences = [conclusion.line, *predictions, *([trust] if trust else [])]
     return Section("conclusion", conclusion.headline, "", [Remarks(sentences)])
@@ -148,14 +148,14 @@ def ratings_section(
     name: str = "leaderboard",
     title: str = "Leaderboard",
 ) -> Section:
-    """The section of the ratings, of what would change their order, and of notes.
+    """The section with the ratings, the changes that would reverse their order, and notes.
 
     Args:
-        ratings: the ratings.
-        conclusion: their conclusion.
+        ratings: ratings of the agents.
+        conclusion: the conclusion about the ratings.
         table: a leaderboard with further columns; by default ``rating_table``.
         controlled: ratings controlled for covariates.
-        queries: texts of the queries, to show those that carry the lead.
+        queries: texts of the queries by id; needed to list the queries without which the leader would change.
         remarks: sentences to add after the notes of the ratings.
         name: name of the section, for files.
         title: title of the section.
@@ -176,7 +176,7 @@ def ratings_section(
 
 
 def rating_table(ratings: Ratings, *, name: str = "leaderboard") -> Table:
-    """The leaderboard table; its columns are defined here, for people and programs."""
+    """The leaderboard table; defines the columns for people and programs."""
     level = f"{ratings.settings.level:.0%}"
     columns = [
         Column("agent", "Agent"),
@@ -203,7 +203,7 @@ def rating_table(ratings: Ratings, *, name: str = "leaderboard") -> Table:
 def ratings_json(
     ratings: Ratings, comparisons: Sequence[Comparison] = (), judge: str = "", *, of_words: bool = False
 ) -> dict[str, Any]:
-    """Ratings as JSON, with the conclusion; ``of_words`` if the judge only compares words."""
+    """Ratings as JSON, with the conclusion; ``of_words``: whether the judge only compares words."""
     judge_comparisons = [
         replace(comparison, judges={judge: comparison.judges[judge]})
         for comparison in comparisons
@@ -241,7 +241,7 @@ def controlled_json(board: Controlled) -> dict[str, Any]:
 
 
 def few_alike(notes: Sequence[str]) -> list[str]:
-    """The notes, but only the first few of each kind (the text before the colon), with a count of the others."""
+    """The first few notes of each kind (the text before the colon), with a count of the others."""
     kinds = [note.partition(": ")[0] for note in notes]
     shown = []
     for position, note in enumerate(notes):
@@ -345,7 +345,7 @@ def _neighbours(ratings: Ratings, name: str) -> Iterator[Table]:
 
 
 def _carriers(flips: Sequence[Fragility], texts: Mapping[str, str], name: str) -> Iterator[Table]:
-    """Table of the queries that carry the lead: without them another agent would be rated highest. Needs texts."""
+    """Table of the queries that carry the lead: without them another agent would lead. No table without texts."""
     flip = next((flip for flip in flips if flip.unit != "game"), None)
     if flip is None or not texts:
         return

@@ -78,7 +78,7 @@ class TournamentReport(Board, frozen=True):
     queries: Mapping[str, Query]
 
     def sections(self) -> list[Section]:
-        """The leaderboard's sections without what the top of the page shows; then settings and reproduction."""
+        """The leaderboard's sections that the top of the page does not show; then settings and reproduction."""
         board, settings = self.shown.board, self.shown.board.settings
         sections = {section.ident: section for section in self.shown.sections() if section.ident != "conclusion"}
         if board.ratings is not None:
@@ -216,7 +216,7 @@ def write_report(
 
 
 def _refuse_to_replace(out: Path) -> None:
-    """Raise an ``InputError`` if the file exists and is not a report, such as a store named by mistake."""
+    """Raise an ``InputError`` if the name does not end in .html or .htm, or the file exists and is not a report."""
     if out.suffix.lower() not in {".html", ".htm"}:
         raise InputError(f"{out}: the name of a report must end in .html; choose another name, or use --force")
     if not out.exists():
@@ -227,7 +227,7 @@ def _refuse_to_replace(out: Path) -> None:
 
 
 def _effort(outcomes: JudgedWants) -> list[Table]:
-    """Table of each judge's judgments, calls, tokens and cost by stage, as far as servers report them; else none."""
+    """Table of each judge's judgments, calls, tokens and cost by stage, as far as servers report these."""
     by_judge: defaultdict[tuple[Task, str], dict[str, Result]] = defaultdict(dict)
     for want, result in outcomes:
         if result is not None and result.judgment_id != IDENTICAL:
@@ -295,7 +295,7 @@ def _settings(settings: StoredSettings) -> Iterator[Table]:
 
 
 def _flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Settings by dotted path; empty or unset ones are skipped."""
+    """Settings by dotted path, without empty or unset settings."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
             yield from _flat(inner, f"{path}.{name}".lstrip("."))

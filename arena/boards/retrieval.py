@@ -1,4 +1,4 @@
-"""Board of retrieval: measures by the judges' labels and by human labels, and the agreement of the two."""
+"""Board of retrieval: measures by the judges' labels and by human labels, and how well the two agree."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Retrieval(Board, frozen=True):
         return sections
 
     def agents(self) -> list[str]:
-        """Agents in the order of ratings, then by the first measure, then those without a score."""
+        """The agents in ``order``, then the others by the first measure, then the agents without a score."""
         scores = next(iter(self.board.scores.values()), None)
         by_agent = {} if scores is None else scores.measures
         by_value = {agent: scores_of_agent[self.board.measures[0]].value for agent, scores_of_agent in by_agent.items()}

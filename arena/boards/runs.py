@@ -1,4 +1,4 @@
-"""Runs of a tournament: the plan of the next one, and calls, results and cost of past ones, as tables and in words."""
+"""Runs of a tournament: the plan of the next run, and calls, results and cost of past runs, as tables and in words."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class PlanBoard(Board, frozen=True):
     plan: Plan
 
     def sections(self) -> Sequence[Section]:
-        """Tables by stage and by agent or judge, the sums, and the assumptions behind them."""
+        """Tables of calls by stage and by agent or judge, their sums, and the assumptions of the estimate."""
         plan = self.plan
         rows = _rows(plan)
         sums = [
@@ -191,7 +191,10 @@ def _total(run: StoredRun) -> Spent:
 
 
 def _ended(run: StoredRun, stage: str) -> tuple[int, int, int]:
-    """Made, failed, and finished in total (including known ones); the recorded progress may be out of date."""
+    """Numbers of judgments made, failed, and finished in total, including judgments known before the run.
+
+    The larger of two records counts, since the recorded progress may be out of date.
+    """
     progress, spent = run.stages.get(stage, {}), run.spent.get(stage, Spent())
     made, failed = max(progress.get("judged", 0), spent.judged), max(progress.get("failed", 0), spent.failed)
     return made, failed, progress.get("known", 0) + made + failed

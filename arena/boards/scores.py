@@ -1,4 +1,4 @@
-"""The board of scores without games: their table, JSON and columns of the leaderboard."""
+"""The board of scores that need no games: their table, JSON and columns of the leaderboard."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class ScoreBoard(Board, frozen=True, eq=False):
     """Scores of a tournament's agents.
 
     Attributes:
-        key: name of their section.
-        scores: the scores with a column; the first stands for all.
-        title: of their table.
+        key: name of the section with the scores.
+        scores: the scores, each with its column; agents are ordered by the first score.
+        title: title of the table of scores.
         order: agents to list first, best rated first; the others follow, best first.
     """
 
@@ -32,7 +32,7 @@ class ScoreBoard(Board, frozen=True, eq=False):
     order: Sequence[str] = ()
 
     def scored(self) -> Collection[str]:
-        """The agents with a row on the leaderboard: all of them if any has a score."""
+        """The agents with a row on the leaderboard: all agents if any agent has a score, else none."""
         return self.agents() if any(scores.seen().any() for scores in self.scores) else ()
 
     def columns(self, agent: str) -> TableRow:

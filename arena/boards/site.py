@@ -1,6 +1,6 @@
 """A tournament as a folder of linked static pages: its report, and a page for each query and each agent.
 
-Exam questions and nuggets are left out: published ones could be used to train agents.
+Exam questions and nuggets are left out, since agents could be trained on published questions.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _STYLE: Final = "style.css"
 _INDEX: Final = "index.html"
 _FOLDERS: Final = ("queries", "agents")
 _WORST: Final = 30
-"""Most queries on an agent's page."""
+"""Largest number of queries listed on an agent's page."""
 _GAMES, _PLAYING, _MOST_DOCUMENTS = 30, 6, 20
-"""Limits of a query's page: games shown in full, best agents whose games are shown otherwise, and documents."""
+"""Limits of a query's page: games shown in full; if there are more, the best agents to show games of; documents."""
 _LARGE: Final = 2000
-"""Answers above which a query's page shows only some, and heat maps lose their tooltips and links."""
+"""If a tournament has more answers, a query's page shows only some, and heat maps have no tooltips or links."""
 _NEEDLESS: Final = re.compile(r"</(?:td|th|tr|li|dt|dd)>| class=\"\"|(?<==)\"([\w.#/-]*[\w.#-])\"")
-"""End tags and quotes that HTML does not need; in texts, quotes and brackets are entities."""
+"""End tags and quotes that HTML does not need; texts never match, since their quotes and brackets are escaped."""
 _DOCUMENTS: Final = (
     Column("did", "Document"),
     Column("text", "Text"),
@@ -73,7 +73,7 @@ class _Site(Struct, frozen=True):
         return self.report.shown.board.tournament
 
     def pages(self) -> Iterator[tuple[str, Report]]:
-        """Each page with the path of its file; pages that link to others follow them."""
+        """Each page with the path of its file; a page comes after the pages that it links to."""
         queries = self.board.separating(self.board.kinds[0]) if self.board.kinds else [*self.board.queries]
         maps: list[Block] = [
             _sparing(
@@ -165,7 +165,7 @@ def publish(
 ) -> tuple[TournamentReport, int, int]:
     """Write a tournament as pages into a folder; returns its report, the number of pages and the number of bytes.
 
-    Pages of an earlier call are replaced; those of removed queries or agents are deleted. Other files are not touched.
+    Pages of an earlier call are replaced; pages of removed queries or agents are deleted. Other files are not touched.
     The pages contain no script and load only each other and their style sheet. The folder is created if it is missing;
     ``source`` is the configuration or store in a form that may be shown.
 

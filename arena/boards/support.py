@@ -37,7 +37,7 @@ def _last_if_unknown(score: Estimate | None) -> tuple[bool, float]:
 
 
 class SupportBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
-    """Scores of support by agent, with counts of the pairs behind them."""
+    """Support scores by agent, with the numbers of judged pairs of a sentence and a document that it cites."""
 
     results: SupportResults
 

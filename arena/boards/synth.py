@@ -16,7 +16,7 @@ from arena.stages.queries.candidates import REASONS
 from arena.stages.queries.own_files import WRITTEN
 
 _SOURCES: Final = 5
-"""Most documents that are named; the others are counted."""
+"""Number of source documents that the report names; it only counts the others."""
 _SPREADS: Final[Mapping[str, str]] = {
     "lengths": "Words of the queries",
     "example_lengths": "Words of the experts' queries",
@@ -43,7 +43,7 @@ class SynthBoard(Board, frozen=True):
         return [Section("synth", "Synthetic queries", "", blocks)]
 
     def json(self) -> Any:
-        """The report without the summary of calls, which the run shows."""
+        """The report as JSON, without the summary of calls, which the run's output shows."""
         report = self.report
         short = {model: {"kept": kept, "quota": quota} for model, (kept, quota) in report.short.items()}
         shape = {name: value for name, value in asdict(report).items() if name != "summary"}

@@ -1,6 +1,6 @@
-"""Checks whether a leaderboard can be trusted, each with a remedy, and tables of the judges' habits.
+"""Checks whether a leaderboard can be trusted, each with a remedy, and tables of the judges' biases.
 
-The bars are rules of thumb, stated in each finding; none of them affects a rating.
+The thresholds are rules of thumb; each finding states its threshold. No threshold affects a rating.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 
 PEOPLE: Final = "Agreement of people with the judge"
 _CARRIED_BY: Final = 0.02
-"""Share of the queries (at least two) that must not be enough to change the leader."""
+"""A check fails if leaving out this share of the queries (at least two) can change the leader."""
 _NAMED: Final = 5
-"""Most agents named in a finding; the others are counted."""
+"""Number of agents that a finding names."""
 _ORDER: Final[Sequence[Status]] = ("failed", "unknown", "passed")
 _STATUS: Final[Mapping[Status, str]] = {"failed": "Failed", "unknown": "Not known"}
 _SAME_IN_BOTH_ORDERS: Final = (0.75, math.inf)
@@ -75,13 +75,13 @@ _TIES: Final = (0.0, 0.5)
 _CIRCLES: Final = (0.0, 0.1)
 _SAME_AGAIN: Final = (0.8, math.inf)
 ALPHA: Final = 0.4
-"""Bar for alpha: moderate agreement, as kappa is usually read (Landis and Koch 1977)."""
+"""Threshold for alpha: moderate agreement, as kappa is usually read (Landis and Koch 1977)."""
 
 
 def trust_checks(board: Leaderboard, conclusion: Conclusion, of_people: Sequence[Check] = ()) -> tuple[Check, ...]:
-    """All checks that apply to a tournament: failed ones first, then unknown, then passed.
+    """All checks that apply to a tournament: first failed checks, then unknown, then passed checks.
 
-    ``of_people`` are the checks of its judges against people; if there are none, that check is unknown.
+    ``of_people`` are the checks of its judges against people; without them, the check against people is unknown.
     """
     results = [*_enough(board), *_even(board)]
     if board.ratings is not None:
@@ -96,7 +96,7 @@ def trust_checks(board: Leaderboard, conclusion: Conclusion, of_people: Sequence
 
 
 def orders_asked(settings: StoredSettings) -> bool | None:
-    """Whether every game is to be judged in both orders; ``None`` for imported verdicts."""
+    """Whether the settings ask for every game in both orders; ``None`` for imported verdicts."""
     return None if settings.imported else settings.pairwise is not None and settings.pairwise.both_orders
 
 
@@ -109,7 +109,7 @@ def rating_checks(ratings: Ratings, conclusion: Conclusion, *, both_orders: bool
 
 
 def _by_judge(checks: Iterable[Check], by_judge: Mapping[str, Ratings], *, both_orders: bool | None) -> Iterator[Check]:
-    """The checks, where a failed one names the judges that fail it if only some do."""
+    """The checks; if only some judges fail a check, it names these judges."""
     statuses = {
         judge: {
             check.name: check.status for check in habit_checks(ratings.judge_health, ratings, both_orders=both_orders)
@@ -129,7 +129,10 @@ def _by_judge(checks: Iterable[Check], by_judge: Mapping[str, Ratings], *, both_
 
 
 def no_people(apart: Sequence[Level] = ()) -> Check:
-    """The check for a tournament without comparison; ``apart`` are levels where both judged different things."""
+    """The check if no judge can be compared with people.
+
+    ``apart`` are levels on which people and judges have no judged item in common.
+    """
     finding = "No person judged anything that the judge did."
     if apart:
         finding = f"Judges and people have no {', '.join(apart)} of the same things to compare."
@@ -326,7 +329,7 @@ _CONTROLLED: Final = ", and see the ratings controlled for length (ratings.bradl
 
 
 def _between_equals(advantage: Estimate, scale: float) -> Estimate:
-    """Win rate that an advantage in rating points gives between equal agents, which separates habit from strength."""
+    """An advantage in rating points as a win rate between equally strong agents, so that strength plays no part."""
     points = advantage.value, advantage.low, advantage.high
     value, low, high = (None if point is None else 1 / (1 + 10 ** (-point / scale)) for point in points)
     return Estimate(value, low, high)
@@ -335,14 +338,14 @@ def _between_equals(advantage: Estimate, scale: float) -> Estimate:
 def _share_check(
     name: str, share: Estimate, bar: tuple[float, float], template: str, remedy: str, *, unknown: str = ""
 ) -> Check:
-    """Check that a share lies between two bars.
+    """Check that a share lies between two thresholds.
 
     Args:
         name: name of the check.
         share: the share with its interval.
         bar: lowest and highest allowed value.
-        template: the finding, with ``{}`` in place of the share.
-        remedy: what to do if it fails.
+        template: text of the finding; ``{}`` is replaced by the share.
+        remedy: what to do if the check fails.
         unknown: the finding if the share has no value.
     """
     low, high = bar
@@ -381,7 +384,7 @@ def _between_agents_and_judges(ratings: Ratings) -> Iterator[Check]:
 
 
 def odd_judge(judges: JudgeAgreement) -> str:
-    """The judge, of three or more, that clearly agrees less with every other judge than those do; empty if none."""
+    """The judge that agrees with each other judge clearly less than any two others agree; empty if there is none."""
     for judge in judges.judges:
         sides: tuple[list[float | None], list[float | None]] = [], []
         for pair in judges.pairs:
@@ -437,7 +440,7 @@ def _cards(board: Leaderboard) -> Iterator[Check]:
 
 
 def _by_servers(board: Leaderboard) -> Iterator[Check]:
-    """Checks for what servers did silently: other models, and prompts cut short. Only failures are reported."""
+    """Failed checks of the servers: answers from a model that was not requested, and prompts that were cut short."""
     sentences = [*_by_others(board)]
     if refused := board.causes.get("other_model", 0):
         sentences.append(f"{counted(refused, 'judgment')} failed since another model replied.")
@@ -487,9 +490,9 @@ def _language_models(board: Leaderboard) -> Iterator[Check]:
 
 
 _MOST_PAIRS: Final = 15
-"""Most pairs of judges in the table; pairs with the most common games come first."""
+"""Largest number of pairs of judges in the table; pairs with the most games in common come first."""
 _FEWEST_GAMES: Final = 10
-"""Fewest common games for which a kappa is shown."""
+"""Smallest number of games in common for which kappa is shown."""
 _WORTH: Final = Number(0, signed=True, unit=" points")
 _HABITS: Final[Sequence[tuple[str, str, Number, str]]] = (
     ("order_agreement", "Orders agree", PERCENT, "near 100%"),

@@ -1,4 +1,4 @@
-"""The win matrix: as a heat map, as a table of percentages like those in papers, and as a table of pairs."""
+"""The win matrix: as a heat map, as a table of percentages as papers print it, and as a table of pairs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from arena.store import Store
 WinsCounted: TypeAlias = Literal["wins and half the ties", "wins only"]
 
 ALPHA: Final = 0.05
-"""Significance level: a pair with a smaller p-value counts as told apart."""
+"""Significance level: a pair of agents differs if its p-value is smaller."""
 _WHOLE: Final = Number(0, factor=100)
 _LEAD: Final = "How each agent did against each other one: where the order of the leaderboard comes from."
 _PAIRS: Final = (
@@ -40,7 +40,7 @@ class Wins(Board, frozen=True, eq=False):
     Attributes:
         pairs: results of all agents that played.
         order: the agents to list, in this order.
-        counted: what the percentages count in the picture and in the table of pairs.
+        counted: which results the picture and the table of pairs count, such as wins and half the ties.
     """
 
     pairs: PairResults
@@ -72,7 +72,7 @@ class Wins(Board, frozen=True, eq=False):
         return Table("matrix", "", [*columns, Column("average", "Average", POINTS)], rows, [note])
 
     def pairwise(self) -> Table:
-        """A row for each two agents that met."""
+        """A row for each pair of agents that played each other."""
         return Table("win-matrix", "", _PAIRS, list(self._met()))
 
     def picture(self, link: Callable[[str, str], str] = nowhere) -> Matrix:

@@ -52,10 +52,10 @@ _THREE: Final = "Corrected, by people alone and by the judge alone."
 
 
 def corrected_figures(judge: JudgeAgainstPeople, width: float | None = None) -> Iterator[Block]:
-    """Remarks, charts and tables of a judge's corrected estimates; nothing if they were not requested.
+    """Remarks, charts and tables of a judge's corrected estimates; empty if corrected estimates were not requested.
 
     Args:
-        judge: the judge.
+        judge: the judge, compared with people.
         width: width of an interval, for the number of labels that it needs; ``None`` omits that number.
     """
     estimates, name, rates = judge.estimates, judge.named, judge.level == "verdicts"
@@ -152,7 +152,7 @@ def _by_agent(ratings: CorrectedRatings) -> list[dict[str, Any]]:
 
 
 def _refused(estimates: Estimates, kind: tuple[str, str]) -> Iterator[str]:
-    """A sentence for each reason why labels are not a random sample, naming the figures not corrected for it."""
+    """A sentence for each reason why labels are not a random sample; it names the figures left uncorrected."""
     reasons: dict[str, list[str]] = {}
     for name, reason in estimates.refused.items():
         reasons.setdefault(reason, []).append(name)
@@ -162,7 +162,7 @@ def _refused(estimates: Estimates, kind: tuple[str, str]) -> Iterator[str]:
 
 
 def _furthest_off(estimates: Estimates, judge: str, kind: tuple[str, str], form: Number) -> str:
-    """Sentence on the figure with the largest correction, and on how many lie outside their corrected interval."""
+    """Sentence on the most corrected figure, and on the number of figures outside their corrected interval."""
     gaps: dict[str, tuple[float, float]] = {}
     outside = 0
     for name, figure in estimates.figures.items():
@@ -255,7 +255,7 @@ class CalibrationBoard(Board, frozen=True):
     """The board of a calibration, made from tables or from a tournament.
 
     Attributes:
-        calibration: the figures.
+        calibration: the calibration's figures.
         width: width of an interval, for the number of labels that it needs; ``None`` omits that number.
     """
 

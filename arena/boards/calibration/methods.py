@@ -143,10 +143,10 @@ def method_chart(
     """Scatter plot of the agents' scores by two methods; agents whose ranks differ most are labelled first.
 
     Args:
-        comparison: with the scores.
+        comparison: the methods with their scores.
         across: method on the horizontal axis.
         up: method on the vertical axis.
-        ends: returns the interval of a method's score of an agent.
+        ends: returns the interval of an agent's score by a method.
         link: returns the address that an agent's dot links to.
         title_of: returns a method's heading.
     """

@@ -177,7 +177,7 @@ def people_checks(comparisons: Sequence[Comparison], apart: Sequence[Level] = ()
 
     Args:
         comparisons: judges and people.
-        apart: levels that people judged, but on which no judge judged the same items.
+        apart: levels on which people judged, but no judge judged the same items.
     """
     known = [finding for comparison in comparisons for finding in findings(comparison) if finding.trust != "unknown"]
     checks = [Check(f"{PEOPLE} {finding.judge} on {finding.level}", *_agreement(finding)) for finding in known]
@@ -188,7 +188,7 @@ def _agreement(finding: Finding) -> tuple[Status, str, str]:
     """Status, finding and remedy of a check.
 
     If several people judged the same items, the judge must agree with them as often as two of them agree. Otherwise it
-    must agree well beyond chance: kappa is compared with the bar.
+    must agree well beyond chance: kappa is compared with a threshold.
     """
     kappa, sentence = finding.kappa, finding.sentence
     if finding.trust == "other scale":
@@ -252,7 +252,7 @@ def coefficient_tables(comparisons: Sequence[Comparison], whom: str) -> list[Tab
 
 
 def alternative_table(judges: Sequence[JudgeAgainstPeople], name: str = "alternative-test") -> list[Table]:
-    """Table of the alternative annotator test, a row for each person left out; empty if nobody can be left out."""
+    """Table of the alternative annotator test, a row for each annotator left out; no table if none can be left out."""
     rows: list[dict[str, Any]] = []
     notes = []
     for judge in judges:
@@ -291,13 +291,13 @@ def in_words(test: AlternativeTest, unit: Unit = "query") -> str:
 
 
 def alternative_json(test: AlternativeTest) -> dict[str, Any]:
-    """The alternative annotator test as JSON: its outcome and a row for each person left out."""
+    """The alternative annotator test as JSON: its outcome and a row for each annotator left out."""
     verdicts = {"passed": test.passed, "passed_clustered": test.passed_clustered}
     return flat(test) | verdicts | {"raters": [flat(rater) for rater in test.raters]}
 
 
 def confusions(comparisons: Sequence[Comparison]) -> list[Table]:
-    """Confusion matrix of people and each judge; skipped for groups, which would fill pages."""
+    """Confusion matrix of people and each judge; none for groups, since there would be too many."""
     tables = []
     for judge in judges_of(comparisons):
         if judge.labels is not None and judge.labels.scale and not judge.group:
@@ -443,8 +443,8 @@ def disagreement_table(
     """Table of the items on which a judge and people differ.
 
     Args:
-        judge: the judge.
-        items: its disagreements.
+        judge: the judge, compared with people.
+        items: the items on which the judge's value differs from the people's consensus.
         queries: texts of queries by id.
         links: the address that each disagreement links to.
     """

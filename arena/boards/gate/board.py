@@ -23,12 +23,12 @@ class GateBoard(Board, frozen=True):
     Since each must pass, several scores need no correction (Berger 1982, Technometrics 24, intersection-union tests).
 
     Attributes:
-        tournament: its name; of a gate that uses two tournaments, that with the games.
+        tournament: name of the tournament; if the gate uses two, the tournament with the games.
         new, old: names of the agents.
         margin: how much worse the new agent may be, in units of each score.
-        scores: one for each requested score.
-        notes: remarks on all of them.
-        unit: what counts as one value.
+        scores: one comparison for each requested score.
+        notes: remarks on all scores together.
+        unit: what counts as one value: a query, or a conversation with all of its turns.
     """
 
     tournament: str

@@ -39,7 +39,7 @@ from retrieval_eval.stats.paired import Paired, paired
 from retrieval_eval.stats.scores import Scores
 
 _ONE_SIDED: Final = 0.25
-"""If an agent is shown first (or last) in fewer verdicts than this share, position bias and quality are confounded."""
+"""If judges saw an agent first (or last) in a smaller share of verdicts, position bias may explain its score."""
 _SAME: Final = 1e-9
 _WRITES_CARDS: Final = "'ragleague calibrate CONFIG --card FILE' writes one"
 _FARTHEST: Final = 0.5
@@ -64,10 +64,10 @@ def compare(
         new: the agent that may replace the old one.
         old: the old agent.
         on: one or several scores: ``pairwise``, ``exam``, ``nuggets``, ``criteria``, the name of one criterion, or a
-            measure of the tournament such as ``nDCG@10``. By default, those of the first four that the tournament has,
+            measure of the tournament such as ``nDCG@10``. By default, all of the first four that the tournament has,
             and its first measure.
         margin: how much worse the new agent may be, in share of games won or in units of the score.
-        looks: for a gate that looks at the games after each batch, the share of all queries at each look up to now.
+        looks: for a gate that tests after each batch of games, the share of all queries judged at each test so far.
 
     Raises:
         InputError: there is no such tournament, agent or score, or the margin is out of range.
@@ -113,7 +113,7 @@ def compare(
 
 
 def _without_card(on: str, settings: StoredSettings) -> Iterator[str]:
-    """A doubt for each judge of the score that lacks a card which the configuration requires."""
+    """A doubt for each judge of this score without the card that the configuration requires."""
     section = section_of(on, _criteria(settings))
     kind = next((kind for kind in KINDS.values() if kind.section == section), None)
     for why in lacking_cards(settings, kind, datetime.now(UTC).date()):
@@ -125,7 +125,7 @@ def _criteria(settings: StoredSettings) -> frozenset[str]:
 
 
 def _with_queries(means: Scores, queries: Collection[str]) -> Scores:
-    """Add the missing ones of these queries, without a score of any agent."""
+    """Scores that include all of these queries; an added query has no score for any agent."""
     added = sorted(set(queries).difference(means.queries))
     unknown = np.full((2, len(means.agents), len(added)), np.nan)
     values, ends = np.hstack([means.values, unknown[0]]), np.concatenate([means.bounds, unknown], axis=2)
@@ -133,7 +133,7 @@ def _with_queries(means: Scores, queries: Collection[str]) -> Scores:
 
 
 def check_margin(margin: float, on: Sequence[str]) -> None:
-    """Check that the margin is a valid number and that not every agent would pass.
+    """Check that the margin is a valid number, and not so large that every agent would pass.
 
     Raises:
         InputError: the margin is negative or not finite, or it is 0.5 or more and games are compared.
@@ -151,7 +151,7 @@ def check_agents(new: str, old: str, agents: Sequence[str]) -> None:
     """Check that two agents can be compared.
 
     Raises:
-        InputError: one is not in the tournament, or both are the same.
+        InputError: an agent is not in the tournament, or both names are the same.
     """
     for name in (new, old):
         if name not in agents:
@@ -169,7 +169,7 @@ def _by_games(
     *,
     looks: Sequence[float],
 ) -> Compared:
-    """Compare two agents by their games; all games, orders and judges of a query count as one value."""
+    """Compare two agents by their games; all games on one query, in any order and by any judge, count as one value."""
     new, old = pair
     rows = games.of_agent(new) & games.of_agent(old)
     common = _queries(games, rows)
@@ -220,13 +220,13 @@ def _by_games(
 
 
 def _missing_verdicts(games: GameTable, rows: Bools) -> tuple[int, int]:
-    """Numbers of missing and of wanted verdicts; each order of a game is one verdict."""
+    """Numbers of missing and of planned verdicts; each order of a game is one verdict."""
     wanted = int((games.outcome[rows] != NOT_WANTED).sum())
     return wanted - int(games.judged[rows].sum()), wanted
 
 
 def _verdict_shares(games: GameTable, rows: Bools) -> dict[str, float]:
-    """By query or conversation, the sum over its queries of the share of wanted verdicts that exist."""
+    """Judged share of the planned verdicts by query; for a conversation, the sum of its queries' shares."""
     query = games.query[rows]
     wanted, judged = (
         np.bincount(query, flags.sum(axis=1), len(games.queries))
@@ -244,7 +244,7 @@ def _queries(games: GameTable, rows: Bools) -> set[str]:
 
 
 def _missing_turns(judged: Mapping[Any, int], turns: Mapping[Any, int]) -> Iterator[str]:
-    """Note on conversations of which only some turns are judged."""
+    """Note on conversations in which only some turns are judged."""
     missing = {name: turns[name] - count for name, count in judged.items() if 0 < count < turns[name]}
     if missing:
         conversations = counted(len(missing), *UNITS["conversation"])
@@ -255,7 +255,7 @@ def _missing_turns(judged: Mapping[Any, int], turns: Mapping[Any, int]) -> Itera
 
 
 def _doubts(games: GameTable, rows: Bools, new: str) -> Iterator[str]:
-    """Reasons why the games decide nothing: possible position bias, or a judge that only calls ties."""
+    """Reasons not to trust the games: possible position bias, or a judge that only calls ties."""
     verdicts, judged = games.outcome[rows], games.judged[rows]
     both_orders = judged.all(axis=1)
     decided = verdicts[:, 0] != GameOutcome.TIE

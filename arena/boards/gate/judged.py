@@ -1,4 +1,4 @@
-"""A gate that also judges: only the stages that its scores need, and batches of games until they decide."""
+"""A gate that first makes missing judgments: only for the scores it uses, and only until the games decide."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ def decide(
     """Make the missing judgments for some scores, and compare two agents by these scores.
 
     With an adaptive schedule, the two agents play in a separate tournament, named after both, batch by batch until the
-    games decide. Judgments that are already in the store are reused. Each batch is a look at the games; all looks
-    together have the error probability of a single one (``level_of_look``). The looks are read from the tournament's
-    runs in the store.
+    games decide. Judgments that are already in the store are reused. Each batch ends with a test (a look at the
+    games); all looks together have the error probability of a single test (``level_of_look``). Earlier looks are read
+    from the tournament's runs in the store.
 
     Args:
-        config: the tournament.
+        config: configuration of the tournament.
         new: the agent that may replace the old one.
         old: the old agent.
         progress: as for ``play``.
         say: as for ``play``; for games it is called after each batch.
         on: scores, as for ``compare``.
-        margin: how much worse the new agent may be.
+        margin: how much worse the new agent may be, as for ``compare``.
         retry_failed: as for ``play``.
         trace: as for ``play``.
 
@@ -143,7 +143,7 @@ def _by_batch(
     retry_failed: bool,
     trace: Callable[[CallTrace], None] | None,
 ) -> GateBoard:
-    """Judge games between the two agents in batches, until they decide or none is left."""
+    """Judge games between the two agents in batches, until the games decide or none is left."""
     section = config.pairwise
     assert section is not None
     data = _restricted(load_data(config), new, old)

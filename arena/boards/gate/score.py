@@ -29,12 +29,12 @@ SIGNED: Final = Number(3, signed=True)
 
 
 def score_sections() -> dict[str, str]:
-    """Sections of the scores of stages that define their own."""
+    """The section for each score that a further stage defines, by the name of the score."""
     return {score: stage.key for stage in listed_stages() for score in stage.scores}
 
 
 def section_of(on: str, criteria: Collection[str]) -> str:
-    """The section of the configuration whose judgments make a score; ``criteria`` are their names."""
+    """The configuration's section for the judgments of a score; ``criteria`` are the names of all criteria."""
     if on in ("exam", "nuggets", PAIRWISE, "criteria"):
         return on
     return "criteria" if on in criteria else score_sections().get(on, "retrieval")
@@ -48,10 +48,10 @@ class Compared(Struct, frozen=True):
         new, old: means over the queries on which both have a score; for games the share of points, a tie counting half.
         result: test of the differences; for games, of the new agent's share less one half.
         level: confidence level of the interval.
-        doubts: sentences on why nothing may be concluded, whatever the interval.
+        doubts: sentences on why the score allows no conclusion, whatever the interval.
         notes: further remarks, as sentences.
         unit: what counts as one value: a query, or a conversation with all of its turns.
-        judgments: for the new and the old agent, numbers of missing and of wanted judgments behind the score.
+        judgments: for the new and the old agent, numbers of missing and of planned judgments behind the score.
         left_out: number of queries in the files that the tournament left out.
     """
 
@@ -97,7 +97,7 @@ class Compared(Struct, frozen=True):
         )
 
     def remarks(self) -> Iterator[str]:
-        """Doubts, the reason for an undecided verdict and what would decide it, and notes."""
+        """Doubts; the reason for an undecided verdict, and how to reach a decision; then notes."""
         undecided = [self._undecided()] if self.verdict == "undecided" and not self.doubts else []
         yield from (f"{self.title}: {sentence}" for sentence in (*self.doubts, *undecided, *self.notes))
 
