@@ -141,7 +141,7 @@ def unused_mark(prompt: Prompt) -> str:
 
 
 def allowed_replies(contract: ReplyContract) -> list[str]:
-    """All possible replies without explanation, one for each label; empty if a reply holds more than one label."""
+    """All possible replies without explanation, one for each label; empty if replies contain several labels."""
     if contract.form == "rating":
         return [str(rating) for rating in range(HIGHEST_RATING + 1)]
     if contract.form not in {"json", "brackets", "word"} or len(contract.choices) != 1 or contract.texts:

@@ -168,8 +168,8 @@ _SOURCES: Final[dict[str, bytes]] = {}
 async def called(function: Callable[[Any], Any], argument: Any) -> tuple[Any, float | None]:
     """Call a function; return its result, and its seconds if it ran in a thread.
 
-    A coroutine is awaited. Anything else runs in a daemon thread: Python cannot stop a thread, and one that hangs must
-    not keep the program from exiting, as a pool's thread would.
+    A coroutine is awaited. Anything else runs in a daemon thread: Python cannot stop a thread, and a hanging thread
+    must not keep the program from exiting, as a pool's thread would.
 
     Raises:
         ProviderError: the function raised an exception; the cause is ``exception``.

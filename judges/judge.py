@@ -221,7 +221,7 @@ class Stop:
 
 
 MayAsk = Callable[[str], Awaitable[bool]]
-"""Checks by the judgment's id that this process still holds the claim on it; another process may have taken it over."""
+"""Checks, by a judgment's id, that this process still has the claim: another process may have taken it over."""
 
 
 class _NotSentError(Exception):
@@ -626,7 +626,7 @@ class Respondent(Protocol):
 async def judge_all(sources: Mapping[str, RequestSource], judges: Mapping[str, Respondent], sink: Sink) -> None:
     """Judge the requests of all sources; each judge takes requests from its source at its own concurrency.
 
-    When a judge halts, the rest of its requests stay in the source, unjudged.
+    When a judge halts, its remaining requests are left in the source, unjudged.
 
     Args:
         sources: one source per judge name; a request is taken only when a slot is free.

@@ -193,7 +193,7 @@ class Pace:
         return max(0.0, wait_s)
 
     def _exceeds_budget(self, dollars: float) -> bool:
-        """Whether the call and those in flight would cost more than the rest of the budget."""
+        """Whether this call and the calls in flight would cost more than the rest of the budget."""
         if self._left_usd is None or not self.in_flight:
             return False
         return self._committed_usd + dollars > self._left_usd()

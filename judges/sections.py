@@ -261,7 +261,7 @@ class UniqueKeys(_Keys, yaml.SafeLoader):
 
 
 QuickLoader: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""libyaml's loader if PyYAML was built with it, as its wheels are; else the Python loader."""
+"""libyaml's loader if PyYAML was built with libyaml, as its wheels are; otherwise the Python loader."""
 _QUICK_LIMIT: Final = 10_000
 """Longest text, in characters, for libyaml, which crashes on tens of thousands of nested lists."""
 

@@ -401,7 +401,7 @@ _DATE = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 
 
 def price_of(spec: JudgeSpec) -> Price | None:
-    """The declared price, else the packaged list's; free for providers that call no vendor; ``None`` if unknown.
+    """The declared price, or the packaged list's price; 0 for providers that call no vendor; ``None`` if unknown.
 
     The discount for batches applies to the list's prices, not to a declared price. The list does not apply to a server
     at another address, which has its own prices.

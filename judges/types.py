@@ -91,7 +91,7 @@ class Query(Struct, frozen=True):
 
 
 def conversations(queries: Iterable[Query]) -> dict[str, str]:
-    """The cluster of each query in a conversation, by query id. Every other query is a cluster by itself."""
+    """The cluster of each query in a conversation, by query id. Every other query is a separate cluster."""
     return {query.query_id: query.cluster for query in queries if query.cluster != query.query_id}
 
 
@@ -341,9 +341,9 @@ class Prompt(Struct, frozen=True):
 class Usage(Struct, frozen=True):
     """Tokens of one call, or the sum over the calls of a judgment. ``None`` if the server does not report them.
 
-    ``input_tokens`` are all tokens sent. They include those read from the server's prompt cache
-    (``cached_input_tokens``) and those written to it (``cache_write_tokens``: only Anthropic reports them, and charges
-    more for them; the store holds their cost, not their number).
+    ``input_tokens`` are all tokens sent. They include tokens read from the server's prompt cache
+    (``cached_input_tokens``) and tokens written to it (``cache_write_tokens``: only Anthropic reports them, and
+    charges more for them; the store contains their cost, not their number).
     """
 
     input_tokens: int | None = None

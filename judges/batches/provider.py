@@ -293,7 +293,7 @@ class BatchProvider:
         return True
 
     def _is_searching(self) -> bool:
-        """Whether further checks must find out if the server has one of the batches."""
+        """Whether the server is unreachable, or it is unknown if the server has one of the batches."""
         return self._outage_since is not None or any(each.is_unconfirmed for each in self._tracked.values())
 
     async def _fail_batch(self, tracked: TrackedBatch, error: ProviderError) -> None:
@@ -320,7 +320,7 @@ class BatchProvider:
             self._finished.append(tracked.batch)
 
     async def _deliver(self, tracked: TrackedBatch, remote_id: str, ending: BatchEnding) -> None:
-        """Deliver an ended batch's results, after removing requests without a reply from the book for repetition."""
+        """Deliver an ended batch's results. Requests without a reply are removed from the book before they fail."""
         failed: list[tuple[BatchLine, ProviderError]] = []
         no_reply: ProviderError = TransientError("server_error", "the batch ended without a reply to this request")
         async for custom_id, outcome in self._server.outcomes(remote_id):

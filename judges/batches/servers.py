@@ -355,7 +355,7 @@ class AnthropicBatches(BatchServer):
         batch of the same size may be the right one.
 
         Raises:
-            UndecidedError: no ended batch matches, but one that is still running may.
+            UndecidedError: no ended batch matches, but a batch that is still running may match.
         """
         undecided = False
         async for candidate in self._client.messages.batches.list(limit=100):  # the newest first

@@ -432,7 +432,7 @@ def _until_s(text: str, now: float) -> float | None:
 
 
 def _now(headers: Mapping[str, str]) -> float:
-    """The server's time from its ``date`` header, to which its limits refer; else this machine's time."""
+    """The server's time from its ``date`` header, to which its limits refer; without it, this machine's time."""
     server_time = moment_s(headers.get("date", ""))
     return time.time() if server_time is None else server_time
 

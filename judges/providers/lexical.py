@@ -336,7 +336,7 @@ def _refers_back(phrase: str) -> bool:
 
 
 def _in_sentence(phrase: str) -> str:
-    """The phrase for use within a sentence: a first word such as an article gets a small letter, other words stay."""
+    """The phrase for use within a sentence: an article or similar word at its start is written in lower case."""
     first = phrase.split(maxsplit=1)[0]
     return first.lower() + phrase[len(first) :] if first.lower() in _LOWERED else phrase
 

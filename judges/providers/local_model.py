@@ -89,7 +89,7 @@ class LocalModel:
         self._template_has_system = self._accepts_system_messages()
 
     def generate(self, conversations: Sequence[Conversation], size: int) -> Iterator[Indexed[Completion]]:
-        """Reply to each conversation in batches of at most ``size``; one that is too long gets an error."""
+        """Reply to each conversation in batches of at most ``size``; overlong ones get an error."""
         prompts, failures = try_each(conversations, self.tokens)
         yield from failures
         places, room = list(prompts), 0 if self.is_encoder_decoder else self._max_new_tokens
