@@ -83,7 +83,7 @@ def build_agents(
 
 
 class _AgentBuilder:
-    """Builds the agents of one configuration and holds the resources that they share."""
+    """Builds the agents of one configuration, with the resources that they share."""
 
     def __init__(self, judges: Mapping[str, Judge], corpus: Corpus | None, cache: Path | None, stop: Stop) -> None:
         self._judges, self._corpus, self._cache, self._stop = judges, corpus, cache, stop

@@ -239,7 +239,7 @@ def fetch_documents(sources: Iterable[Path | str], wanted: Set[str]) -> dict[str
     """Look up documents by id, streaming the corpora; stops once all wanted documents are found.
 
     Corpora are CSV, TSV, JSONL and Parquet, plain or gzip, with columns for id and text, spelt as in ``VOCABULARY``; a
-    ``.tsv`` without a header and files with other extensions hold ``id<TAB>text``; ``irds:NAME`` is a data set of
+    ``.tsv`` without a header and files with other extensions contain ``id<TAB>text``; ``irds:NAME`` is a data set of
     ir_datasets. Every other non-empty column becomes metadata; ``website`` is the host of ``url`` unless the corpus has
     that column.
 
@@ -311,7 +311,7 @@ def _rows(
     columns: Columns | None = None,
     wanted: Set[str] | None = None,
 ) -> Iterator[Row]:
-    """Rows with an id and a text, from a table, lines ``id<TAB>text`` or ir_datasets; only ``wanted`` ids, if given."""
+    """Rows with id and text, read from a table, lines ``id<TAB>text`` or ir_datasets; ``wanted`` limits the ids."""
     if (name := irds_name(source)) is not None:
         return irds_rows(name, part, spec, wanted)
     path, pair = Path(source), spec.columns[:2]

@@ -95,7 +95,7 @@ def file_stem(path: Path) -> str:
     """The file's name without its extension and ``.gz``.
 
     Raises:
-        DataError: the name is not UTF-8, so a store or table cannot hold it.
+        DataError: the name is not UTF-8, so it cannot be written to a database or table.
     """
     if (problem := unstorable(path.name)) is not None:
         raise DataError(path, f"this name cannot be used: {problem}")

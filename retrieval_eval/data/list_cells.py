@@ -44,7 +44,7 @@ _UNREADABLE: Final = "cannot be read as one; write it as JSON, or without the br
 
 
 def list_in(text: str) -> list[Any] | None:
-    """The list in a cell (an object counts as a list of one); ``None`` if the cell is plain text.
+    """The list in a cell (an object gives a list with this object); ``None`` if the cell is plain text.
 
     Raises:
         ValueError: the text begins like a list but cannot be parsed, or entries were omitted (``...``).

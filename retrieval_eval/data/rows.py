@@ -18,7 +18,7 @@ from judges.errors import DataError
 from retrieval_eval.data.list_cells import list_in
 
 Cell: TypeAlias = str | int | float | list[Any] | dict[str, Any] | None
-"""A value of a table. CSV and TSV hold text only; JSONL and Parquet keep their types."""
+"""A value of a table. In CSV and TSV all values are texts; JSONL and Parquet have typed values."""
 
 FORMATS = {
     ".csv": "csv",
@@ -255,7 +255,7 @@ def no_file(path: Path | str) -> DataError:
 
 
 def unstorable(value: object) -> str | None:
-    """Why neither a UTF-8 file nor a database can hold the cell; ``None`` if both can."""
+    """Why the cell cannot be stored in a UTF-8 file or a database; ``None`` if it can."""
     for text in _texts(value):
         if "\0" in text:
             return "the text holds a NUL character; remove it"
@@ -280,7 +280,7 @@ def _texts(value: object) -> Iterator[str]:
 
 
 class Only(Struct, frozen=True):
-    """A filter: the rows whose cell in one column, as text, is one of ``values``."""
+    """A filter for rows: it selects a row if ``values`` contains the text of its cell in ``column``."""
 
     column: str
     values: Set[str]

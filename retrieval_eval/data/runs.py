@@ -224,7 +224,7 @@ def read_run(path: Path | str, *, faulty: Faulty = "refuse") -> Run:
             document is repeated, its first line is used.
 
     Raises:
-        DataError: the file cannot be read or holds no usable line; with ``refuse`` also a line with the wrong number of
+        DataError: the file cannot be read or has no usable line; with ``refuse`` also a line with the wrong number of
             fields, a score that is not a finite number, or a document that is repeated for a query.
     """
     path, faults = Path(path), Faults(Path(path), faulty)

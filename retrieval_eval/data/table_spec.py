@@ -27,7 +27,7 @@ _SINGLE: Final[Mapping[str, str]] = {
 _UNAMBIGUOUS: Final = {"verdict": {"verdict", "winner"}}
 """Spellings that are never ambiguous. ``answer`` is not listed, since data sets also use it for the gold answer."""
 _CONVERSATIONS: Final = ("turns", "user_input", "messages")
-"""Columns of DeepEval, ragas and chat logs that hold a whole conversation, answers included."""
+"""Columns of DeepEval, ragas and chat logs that contain a whole conversation with its answers."""
 _ROOM: Final = 108
 """Space for column names, in characters, in an error message of two lines of 80 characters."""
 _NUMBERS: Final = {2: "two", 3: "three"}

@@ -116,7 +116,7 @@ def write_rows(path: Path | str, columns: Sequence[str], rows: Iterable[Mapping[
     """Write a table in the format of the extension; a cell that a row lacks is written empty.
 
     Raises:
-        DataError: the file cannot be written, or its format cannot hold a cell (NUL, a lone surrogate, mixed types in
+        DataError: the file cannot be written, or its format cannot store a cell (NUL, a lone surrogate, mixed types in
             one Parquet column).
         ValueError: a row has a column that is not in ``columns``.
     """

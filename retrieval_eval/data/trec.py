@@ -88,7 +88,7 @@ class FaultyLine(Struct, frozen=True):
 
     Attributes:
         line: line number from 1; in Parquet the row number.
-        problem: what is wrong, in one line.
+        problem: one line that says what is wrong.
         value: the faulty text in the line, if the problem concerns only a part of it.
     """
 
@@ -251,7 +251,7 @@ def read_qrels(path: Path | str, *, faulty: Faulty = "refuse") -> Qrels:
         faulty: what to do about faulty lines, see ``read_run``; of two different labels of a pair, the first is used.
 
     Raises:
-        DataError: the file cannot be read or holds no usable line; with ``refuse`` also a line with the wrong number of
+        DataError: the file cannot be read or has no usable line; with ``refuse`` also a line with the wrong number of
             fields, a label that is not a whole number, or a second, different label of a pair.
     """
     path, faults = Path(path), Faults(Path(path), faulty)
@@ -341,12 +341,12 @@ _ANSWER_FIELDS = frozenset(
 def trec_answer_rows(path: Path | str) -> Iterator[tuple[Row, Answer]]:
     """Stream the answers in a submission to the TREC RAG track (2024 or 2025); yields each answer with its table row.
 
-    The file holds JSON lines with ``references`` (document ids) and ``answer``, a list of sentences ``{text,
+    The file contains JSON lines with ``references`` (document ids) and ``answer``, a list of sentences ``{text,
     citations}``. Further fields are ``run_id, topic_id, topic, response_length`` in 2024, and in 2025 ``metadata`` with
     ``team_id, run_id, narrative_id, narrative``. The run becomes the agent; the sentences, joined by spaces, become the
     answer's text.
 
-    ``metadata`` of an answer holds ``query`` (the topic's text), ``references`` and ``sentences`` (both as JSON, with
+    An answer's ``metadata`` contains ``query`` (the topic's text), ``references`` and ``sentences`` (both as JSON, with
     citations as in the file), and every other field as text. A run may answer a topic twice.
 
     Raises:
@@ -359,7 +359,7 @@ def trec_answer_rows(path: Path | str) -> Iterator[tuple[Row, Answer]]:
 
 
 _OBJECT_FORMATS = frozenset({"jsonl", "json", "parquet"})
-"""Formats whose cells can hold lists of objects."""
+"""Formats whose cells can contain lists of objects."""
 
 
 TRACK_ANSWERS: Final = TableSpec(needed=("references", "answer"))

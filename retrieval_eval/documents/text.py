@@ -100,7 +100,7 @@ def html_blocks(text: str, unseen: Counter[str]) -> list[TextBlock]:
 
 
 def unseen_text(unseen: Counter[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The problems and notes of an extract, from counts of skipped elements by tag."""
+    """The problems and notes for an extract, made from the number of skipped elements per tag."""
     problems, notes = (amounts({noun: unseen[tag] for tag, noun in nouns.items()}) for nouns in (_NOT_READ, _LEFT_OUT))
     return (f"{problems} not read",) * bool(problems), (f"{notes} left out",) * bool(notes)
 

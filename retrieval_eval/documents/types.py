@@ -99,7 +99,7 @@ class UnreadableError(Exception):
 
 
 def amounts(counts: Mapping[str, int]) -> str:
-    """Counts in words, such as ``2 charts, 1 embedded object``; zeros are omitted."""
+    """A phrase with counts and their nouns, such as ``2 charts, 1 embedded object``; zeros are omitted."""
     return ", ".join(f"{number} {noun}{'s' * (number > 1)}" for noun, number in counts.items() if number)
 
 
