@@ -28,7 +28,7 @@ class OpenedAgents(Struct, frozen=True):
         agents: the opened agents, in the order of the configuration file.
         judges: the models that generate the agents' answers, by name.
         corpus: the documents that agents search or name; ``None`` if no agent uses any.
-        declared: each agent's name and identity, as recorded in the store.
+        declared: each agent's name, identity and settings, as the store records them.
     """
 
     agents: list[Agent]

@@ -100,7 +100,7 @@ class AgentsRun(Struct, frozen=True):
 
     Attributes:
         agents: the outcomes for each agent.
-        declared: each agent's name and identity, as recorded in the store.
+        declared: each agent's name, identity and settings, as the store records them.
         corpus: the documents that the agents search; ``None`` if no agent uses any.
         interrupted: whether the run was stopped early.
         retried: whether the run retried all failures.

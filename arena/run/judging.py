@@ -76,7 +76,7 @@ def _run_depth(config: Config) -> int | None:
 
 
 def declared_agents(config: Config) -> list[StoredAgent]:
-    """Each agent's name and identity, as recorded in the store; opens the agents to find out."""
+    """Each agent's name, identity and settings, as the store records them; opens the agents to find out."""
     if not config.agents:
         return []
     from arena.run.agents import open_agents
