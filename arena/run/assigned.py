@@ -37,7 +37,7 @@ class Assigned:
         self._is_valid = True
 
     def judged(self, wants: Sequence[Wanted]) -> dict[Wanted, tuple[str, Judgment]]:
-        """The judgments already made, of those wanted; empty if the stored ids are no longer valid. Thread-safe.
+        """Find which of these judgments are stored; finds none if the stored ids are no longer valid. Thread-safe.
 
         Returns:
             Each wanted judgment with its id and stored judgment (a placeholder if ``is_read`` is false for its task).

@@ -94,7 +94,7 @@ def save_grades(path: Path, study: Study, *, secret: bool = False) -> int:
     Args:
         path: path of the file to write.
         study: the grades to write.
-        secret: include the grades of secret items.
+        secret: whether to include the grades of secret items.
 
     Returns:
         Number of grades of secret items left out.
@@ -134,7 +134,7 @@ def import_workbench(file: Path, folder: Path, bank: Path | None, *, secret: boo
         file: a graded file of the workbench.
         folder: output folder, new or empty.
         bank: the test bank, which marks items as secret.
-        secret: include secret items and their grades.
+        secret: whether to include secret items and their grades.
 
     Raises:
         InputError: the file is not a graded workbench file, or the folder is not empty.

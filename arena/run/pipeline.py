@@ -110,7 +110,7 @@ def _ask(
     trace: Callable[[CallTrace], None] | None,
     data: Dataset | None,
 ) -> tuple[bool, RunSummary | None]:
-    """Run all parts; returns whether those before judging are complete, and the judging summary if judging began."""
+    """Run all parts; returns whether the parts before judging are complete, and the summary of judging, if any."""
     from arena.run import judging
 
     complete, agents_run = True, None

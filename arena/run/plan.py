@@ -205,7 +205,7 @@ def _addresses(config: Config) -> list[str]:
 
 
 def _spread(config: Config) -> list[str]:
-    """A note on the number of concurrent calls by Ray workers; empty without them."""
+    """A note on the number of concurrent calls by Ray workers; empty if no workers are configured."""
     executor = config.executor
     calls = [f"{name} {spec.concurrency}" for name, spec in _specs(config).items() if runs_on_workers(executor, spec)]
     if not calls:
@@ -214,5 +214,5 @@ def _spread(config: Config) -> list[str]:
 
 
 def _specs(config: Config) -> dict[str, JudgeSpec]:
-    """The judges in use, each with the concurrency of all its workers together."""
+    """The judges in use, each with the total concurrency of all its workers."""
     return {name: with_all_workers(config.executor, config.judges[name]) for name in config.judges_in_use()}

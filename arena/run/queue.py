@@ -274,7 +274,7 @@ class _JudgeQueue:
         self._changed.set()
 
     def close(self) -> None:
-        """Accept no further wants."""
+        """Accept no further judgments."""
         self._closed = True
         self._changed.set()
 
@@ -449,7 +449,7 @@ class Queue:
             self._queues[want.judge].put(want)
 
     def close(self) -> None:
-        """Accept no further wants."""
+        """Accept no further judgments."""
         for each in self._queues.values():
             each.close()
 

@@ -1,4 +1,4 @@
-"""Runs the stages of a tournament: queues the judgments they want, including those that results lead to."""
+"""Runs the stages of a tournament: queues the judgments that they need, and the judgments that results lead to."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Begun: TypeAlias = Mapping[TournamentStage, Mapping[str, Release]]
 
 
 class Engine:
-    """Judges everything that a tournament's stages want and the store lacks.
+    """Makes all judgments that a tournament's stages need and the store lacks.
 
     Documents are labelled first. A query's other judgments follow as soon as all its documents have labels, so that no
     query waits for the slowest one. Judgments that a result leads to are queued at once.
@@ -53,7 +53,7 @@ class Engine:
         return self._queue.ledger
 
     async def run(self, begun: Begun) -> None:
-        """Make the judgments that stages want from the start, and the judgments that results lead to.
+        """Make the judgments that stages need from the start, and the judgments that results lead to.
 
         Raises:
             StoreError: the store cannot be read or written.
