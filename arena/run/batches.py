@@ -44,7 +44,7 @@ def ask_in_batches(judges: Mapping[str, Judge], store: Store, stop: Stop, *, wai
     """Give judges declared with ``mode: batch`` a batch provider that records its batches in this store.
 
     Raises:
-        InputError: a judge without ``mode: batch`` has open batches; asking directly would cost twice as much.
+        InputError: a judge without ``mode: batch`` has open batches; direct calls would pay for its judgments twice.
     """
     _refuse_twice(judges, store)
     for judge in judges.values():

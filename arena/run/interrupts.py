@@ -54,7 +54,7 @@ def signals_wait() -> Iterator[None]:
 
 
 class Interruption:
-    """The early end of a run, shared by all its parts.
+    """The state of a run's interruption, shared by all parts of the run.
 
     Attributes:
         requested: whether the run is to stop, so that this part and later ones start no new call.

@@ -48,7 +48,7 @@ class Plan(Struct, frozen=True):
         rows: the judges' calls on the present data.
         notes: assumptions behind the figures.
         agents: the agents' calls on the present queries.
-        most: upper bound once all queries and answers exist; ``None`` if nothing is missing.
+        most: upper bound on the calls once all queries and answers exist; ``None`` if nothing is missing.
     """
 
     rows: list[PlannedCalls]

@@ -36,7 +36,7 @@ _KNOWN = (4, 256)
 _JUDGED_AT_ONCE = 1024
 """Number of wanted judgments that are checked together, as long as all were in the store."""
 _POLL_S = 0.5
-"""Interval at which judgments of other processes are looked up again."""
+"""Interval in seconds at which judgments that other processes ask for are looked up again."""
 
 
 _LOOKED_UP_AT_ONCE = 256

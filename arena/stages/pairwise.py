@@ -76,7 +76,7 @@ class PairwiseStage(TournamentStage):
         return pairwise_prompt(self.templates[Task.PAIRWISE], query, answers, documents, self._options)
 
     def free(self, want: Wanted) -> str | None:
-        """Id of the stored tie, if both texts are equal and, where citations are checked, cite the same documents."""
+        """Id of the stored tie if both texts are equal and, where citations are checked, cite the same documents."""
         first, second = self.shown(want)
         if first.text == second.text and self._options.checks_citations:
             doc_ids = [*dict.fromkeys(doc_id for answer in (first, second) for doc_id in self._given(answer))]

@@ -24,7 +24,7 @@ class Game(Struct, frozen=True):
 
 
 class Schedule(Struct, frozen=True):
-    """How pairs of agents are chosen.
+    """A rule that chooses the pairs of agents to compare.
 
     Attributes:
         kind: whether to use all pairs, ``games_per_query`` random pairs, or all agents against ``baseline``.

@@ -171,7 +171,7 @@ class NuggetStage(TournamentStage):
         return assignment_prompt(template, query, self.data.answers[want.query_id, subject.target], nuggets)
 
     def free(self, want: Wanted) -> str | None:
-        """Id of a judgment without a call: nuggets from a file, or an empty answer, which states no nugget."""
+        """Id of a judgment without a call: nuggets from a file, or the assignment of an empty answer."""
         if want.task is Task.PASSAGE_ASSIGNMENT:
             return None
         if want.task is Task.ASSIGNMENT:
