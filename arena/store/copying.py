@@ -1,4 +1,4 @@
-"""Copying a store into another database in one transaction, verified before it commits."""
+"""Copies a store into another database in one transaction, and verifies the copy before it commits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from arena.store.tables import FIGURES, LEASE, METADATA, RUNNER, STATE
 from judges.errors import InputError, StoreError
 
 _NOT_COPIED: Final = {row.name for row in (RUNNER, LEASE, STATE, FIGURES)}
-"""Tables that stay behind: live runners and their claims, the store's state, and the cache."""
+"""Tables that are not copied: live runners and their claims, the store's state, and the cache."""
 _FETCHED: Final = 2_000
 """Rows in memory at a time."""
 _DIGITS: Final = 16
@@ -37,7 +37,7 @@ def copy(source: str, target: str) -> dict[str, Content]:
     """Copy a store into a new or empty store, in one transaction.
 
     Args:
-        source: a path or database URL; of a run in progress there, the results saved so far are copied.
+        source: a path or database URL; if a run is in progress there, its results so far are copied.
         target: a path or database URL; SQLite can be copied to PostgreSQL and back.
 
     Returns:
@@ -90,7 +90,7 @@ def _tables() -> list[Table]:
 
 
 class _Digested:
-    """An iterator over rows that counts and digests them on the way."""
+    """Iterates over rows, and counts and digests them."""
 
     def __init__(self, rows: Iterator[tuple[Any, ...]]) -> None:
         self._rows, self._count, self._sum = rows, 0, 0
