@@ -64,8 +64,8 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
         queries: names, sorted, or ``None`` if the verdicts have no query; ``query`` indexes them.
         judges: names, sorted; ``judge`` indexes them.
         outcome: 1 if the answer shown first won, 0 for a tie, -1 if the second won.
-        preference: preference for the answer shown first, 0 to 1, NaN for verdicts without; ``None`` if no verdict has
-            one.
+        preference: preference for the answer shown first, 0 to 1; NaN for a verdict without a preference; ``None`` if
+            no verdict has one.
         clusters: the cluster of each of ``queries``, such as its conversation; verdicts within a cluster depend on each
             other. ``None`` if each query is a cluster.
         unit: kind of the clusters; a topic or another column counts as ``query``.
@@ -142,7 +142,7 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
             )
 
     def of(self, rows: NDArray[np.bool_]) -> VerdictTable:
-        """The chosen verdicts, with their agents and judges only; queries keep their numbers."""
+        """A table of the chosen verdicts, with only their agents and judges; queries keep their numbers."""
         agents, codes = used(self.agents, np.concatenate([self.a[rows], self.b[rows]]))
         judges, judge = used(self.judges, self.judge[rows])
         a, b = np.split(codes, 2)
@@ -165,13 +165,13 @@ class Tally(Struct, frozen=True):
     Attributes:
         verdicts: number of verdicts.
         games: number of games.
-        repeated: verdicts beyond the first on the same query, judge and order of the same pair.
+        repeated: number of verdicts with the same query, judge, pair and order as an earlier verdict.
         both_orders: games judged in both orders: the sum of agreements, contradictions and ``win_and_tie``.
         single_order: games judged in one order only; its verdict counts.
         agreements: games with the same outcome in both orders.
         contradictions: games in which each order prefers another agent; they count as ties.
-        win_and_tie: games with a winner in one order and a tie in the other; the setting of that name decides. This and
-            the two counts before are 0 if preferences are averaged over orders.
+        win_and_tie: games with a winner in one order and a tie in the other; the setting of that name decides. This
+            count and the two before it are 0 if preferences are averaged over orders.
     """
 
     verdicts: int
