@@ -274,7 +274,7 @@ def _span(line: int, each: _Object, resource: _Object) -> _Span:
 
 
 def _of_gen_ai(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """OpenTelemetry's attributes for generative AI, converted to those of OpenInference."""
+    """Convert OpenTelemetry's attributes for generative AI to OpenInference's attributes."""
     if "gen_ai.operation.name" not in attributes:
         return {}
     query = attributes.get("gen_ai.retrieval.query.text")

@@ -259,7 +259,7 @@ def write_verdicts(path: Path | str, verdicts: Sequence[GameVerdict]) -> None:
 
 
 class _Layout(Struct, frozen=True):
-    """The file's columns by their role."""
+    """The columns of the file and their roles."""
 
     ours: Mapping[str, str]
     """The file's column for each column name of ragleague that the file has."""

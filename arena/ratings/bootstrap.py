@@ -69,7 +69,7 @@ def bootstrap(
     """Resample the queries of ``games`` and fit each sample as ``fitted`` was.
 
     Args:
-        games: the games behind ``fitted``.
+        games: the games that ``fitted`` was fitted to.
         fitted: the point estimate.
         samples: number of samples.
         seed: seed of the draws, which do not depend on the chunk size.
@@ -154,7 +154,7 @@ def _by_game(fitted: BradleyTerry, units: int, size: int, rng: np.random.Generat
 
 
 def _prior(fitted: BradleyTerry, counts: PairCounts) -> Floats:
-    """Virtual games of each sample, shape (samples, parameters): at least those of the point estimate.
+    """Virtual games of each sample, shape (samples, parameters): at least as many as for the point estimate.
 
     A sample with all outcomes of the original games needs no more than these, so only the other samples are checked.
     """

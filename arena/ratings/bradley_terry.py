@@ -72,7 +72,7 @@ class BradleyTerry(Struct, frozen=True, eq=False):
         problems: why the likelihood has no maximum; empty if it has one.
         prior: number of virtual games for each parameter, shape (parameters,); all 0 for plain maximum likelihood.
         iterations, gradient_norm, converged: how Newton's method ended; the norm is in games.
-        form, counts, x: the model, the counts behind it, and its parameters, shape (parameters,).
+        form, counts, x: the model, the counts that it was fitted to, and its parameters, shape (parameters,).
     """
 
     agents: tuple[str, ...]

@@ -92,7 +92,7 @@ class Controlled(Struct, frozen=True):
         problems: problems of the raw fit, and ``covariates`` if a coefficient has no maximum and rests on the weak
             prior.
         converged: whether Newton's method converged.
-        clusters: number of independent units behind the standard errors.
+        clusters: number of independent units for the standard errors.
     """
 
     agents: tuple[ControlledRating, ...]

@@ -84,7 +84,7 @@ def elo_of(agents: tuple[str, ...], played: Packed, settings: EloSettings | None
 
 
 def resampled_elo(games: Games, weights: Floats, settings: EloSettings) -> Floats:
-    """Mean Elo ratings of resampled games: those of ``elo`` with each sample's weights.
+    """Mean Elo ratings of resampled games, as ``elo`` computes them from games with each sample's weights.
 
     Args:
         games: the games; their own weights are ignored.

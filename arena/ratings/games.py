@@ -194,7 +194,7 @@ class Games(Struct, frozen=True, eq=False):
         cluster: number of each game's query or conversation, shape (n,); ``None`` if unknown.
         a_shown_first: whether ``a`` was shown first in every game; ``False`` if games have no order.
         weight: number of games that each row counts as, fractions allowed, shape (n,); ``None`` counts each row once.
-        tally: counts of the verdicts behind the games; ``None`` if there were no verdicts.
+        tally: counts of the verdicts that the games come from; ``None`` if there were no verdicts.
         soft: whether scores are preferences between 0 and 1.
 
     Raises:
@@ -364,7 +364,7 @@ def fold_pairs(table: VerdictTable, win_and_tie: WinAndTie) -> tuple[NDArray[np.
 def fold(
     by_order: NDArray[np.int8], both: NDArray[np.bool_], win_and_tie: WinAndTie, *, repeated: int = 0
 ) -> tuple[NDArray[np.int8], Tally]:
-    """Outcomes of games from the outcomes of their two orders, and the counts of the conversion.
+    """Merge the outcomes of the two orders of each game; returns the games' outcomes and the counts of the conversion.
 
     Args:
         by_order: outcomes for one agent of each game, when shown first and when shown second: 1, 0 or -1; 0 if the
@@ -524,7 +524,7 @@ class Counted(NamedTuple):
 
     Attributes:
         games: wins, losses and ties, some with fractional weight.
-        rows: row of the original game behind each game; ``None`` if the games are unchanged.
+        rows: row of the original game for each game; ``None`` if the games are unchanged.
         by_query: whether to cluster by ``games.cluster``, which also keeps the two parts of a split game together.
     """
 

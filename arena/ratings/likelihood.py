@@ -414,6 +414,6 @@ def _outcomes(counts: PairCounts) -> Outcomes:
 
 
 def _border(matrix: Floats, at: int, column: Floats, corner: Floats) -> None:
-    """Write column ``at``, the same row and their corner into a stack of symmetric matrices."""
+    """Write a column, the equal row and their common cell at index ``at`` of each symmetric matrix of a stack."""
     matrix[:, :at, at] = matrix[:, at, :at] = column
     matrix[:, at, at] = corner

@@ -156,7 +156,7 @@ def queries_needed(
         difference: difference between the two agents of each pair, in points, shape (pairs,).
         se: downward standard error of each difference, same shape.
         half: distance from each difference down to the lower end of its interval, same shape.
-        units: number of queries (or games) behind the differences, for all pairs or per pair.
+        units: number of queries (or games) that the differences are based on, for all pairs or per pair.
         agents: number of agents; the intervals are simultaneous for all pairs of them.
         level: level of these intervals.
 

@@ -127,7 +127,7 @@ def rate_games(
 ) -> Ratings:
     """Rate the agents of games; every agent must have a game.
 
-    ``health`` is the health of the judge behind the games, ``queries`` are the names of their clusters, and ``by`` is
+    ``health`` is the health of the games' judge, ``queries`` are the names of their clusters, and ``by`` is
     the unit of these clusters.
 
     Raises:

@@ -228,7 +228,7 @@ class Fragility(Struct, frozen=True):
 
 
 class JudgeHealth(Struct, frozen=True):
-    """Consistency and biases of the judge behind a set of verdicts.
+    """Consistency and biases of the judge that gave a set of verdicts.
 
     An estimate without data has no value. Intervals are at 95 % and clustered by query or conversation, if known.
 
@@ -324,7 +324,7 @@ class Ratings(Struct, frozen=True):
         tally: counts of the conversion of verdicts to games; ``None`` for games without verdicts.
         notes: sentences with warnings about the numbers.
         judges: agreement between judges; ``None`` for one judge, or if verdicts name no query.
-        fragility: by game and, if queries are known, by query; empty if off, and for fractional games.
+        fragility: fragility by game and, if queries are known, by query; empty if off, and for fractional games.
         direct: games of each pair of agents that met.
         unit, units: the independent unit (query, conversation or game) and the number of units.
         beyond_place: whether the agent rated highest is still surely better than all others in a fit with a position

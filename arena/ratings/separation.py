@@ -1,8 +1,9 @@
 """Figures of each query: how well it separates the agents, and how each agent performed on it.
 
 An agent's share on a query is its points (win 1, tie 0.5) divided by its games there. The contribution of a query to
-the order of agents is that of an item in test theory: the correlation of the scores on it with the scores on all other
-queries (the corrected item-total correlation, Lord and Novick 1968, chapter 15), and the spread of the scores.
+the order of agents is measured like an item in test theory: by the correlation of the scores on it with the scores on
+all other queries (the corrected item-total correlation, Lord and Novick 1968, chapter 15), and by the spread of the
+scores.
 
 Even if all queries are equal, chance puts some far above the others and some below 0. So the same games are simulated
 from the fitted Bradley-Terry model, in which all queries are equal. A query differs only if it is more extreme than the

@@ -123,7 +123,7 @@ def drop(store: Database, marker: str) -> None:
 
 
 def settle(connection: Connection, judgment_ids: Sequence[str]) -> None:
-    """Delete the batch requests of judgments that now have their results."""
+    """Delete the batch requests of judgments whose results the store now has."""
     if delete_rows(connection, BATCH_LINE.c.judgment_id, judgment_ids):
         _delete_empty(connection)
 

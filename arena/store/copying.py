@@ -44,7 +44,7 @@ def copy(source: str, target: str) -> dict[str, Content]:
         Rows and digest of each copied table.
 
     Raises:
-        InputError: the source is no store, or the target is not empty.
+        InputError: the source is not a ragleague store, or the target is not empty.
         StoreError: one of them cannot be opened, read or written, or the copy differs from the source.
     """
     source_store = Store.open(source)
@@ -59,7 +59,7 @@ def copy(source: str, target: str) -> dict[str, Content]:
 
 
 def content(store: Store) -> dict[str, Content]:
-    """Rows and digest of each table of an open store: equal for equal stores, whatever their databases."""
+    """Number of rows and digest of each table of an open store; equal stores give equal values in any database."""
     with store.reading() as connection:
         return {table.name: _content(connection, table) for table in _tables()}
 

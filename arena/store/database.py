@@ -79,7 +79,7 @@ class Database:
 
         Raises:
             InputError: the database is empty.
-            StoreError: another version wrote it, or a table is gone.
+            StoreError: another version wrote the store, or a table is missing.
         """
         with self.reading() as connection:
             tables = inspect(connection).get_table_names()

@@ -1,4 +1,4 @@
-"""Opens the database behind a store, an SQLite file or a PostgreSQL server, and translates its errors.
+"""Opens a store's database, an SQLite file or a PostgreSQL server, and translates its errors.
 
 Each error becomes one line in the user's terms. A process that judges waits if the store's server restarts.
 """

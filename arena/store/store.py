@@ -1,4 +1,4 @@
-"""The store of tournaments: begins them, claims and saves their judgments, and reads everything back.
+"""The store of tournaments: begins them, claims and saves their judgments, and reads tournaments and judgments.
 
 Judgments are content-addressed and shared by all tournaments in a store. A tournament is a snapshot of its data and
 settings, plus its planned judgments (``Wanted``). Each planned judgment gets the id of its judgment once its prompt is
@@ -347,7 +347,7 @@ class Store(Database):
 
     @retrying
     def version(self) -> tuple[int, int]:
-        """Two change counters: of judgments and tournaments, and of annotations."""
+        """Two change counters: one for judgments and tournaments, one for annotations."""
         with self.reading() as connection:
             last_annotation = connection.execute(select(func.max(ANNOTATION.c.annotation_id))).scalar()
             return int(connection.execute(select(STATE.c.changes)).scalar_one()), int(last_annotation or 0)

@@ -381,7 +381,7 @@ def verdict_rows(store: Database, tournament: str) -> Iterator[list[tuple[Any, .
 
 
 def spent_by_judge(store: Database, tournament: str) -> list[tuple[str, int, int, int, int, float]]:
-    """Verdicts and their cost by answer judge; every sample counts.
+    """Number of verdicts and their cost, by judge of answers; every sample counts.
 
     Returns:
         One row per judge: its name, the numbers of games with a verdict, of planned verdicts, of failures and of
@@ -441,7 +441,7 @@ class TournamentProgress(Struct, frozen=True):
     """Progress of all stages of a tournament, and its cost.
 
     Attributes:
-        stages: by task, in plan order.
+        stages: progress of each stage by task, in plan order.
         cost_usd: total of the known costs of the tournament's judgments; each judgment counts once.
         cost_unknown: number of judgments without a known cost.
     """
