@@ -1,4 +1,4 @@
-"""``batches``: the batches whose replies are not in the store yet."""
+"""``batches``: list the batches whose replies are not in the store yet, cancel them or give them up."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _cancel(source: str, chosen: Sequence[OpenBatch]) -> bool:
 
 
 def _batches_named(option: str, ids: Sequence[str], batches: Sequence[OpenBatch]) -> list[OpenBatch]:
-    """The batches that an option names by their ID here or on the server, without duplicates."""
+    """The batches that an option names by their ID in the store or on the server, without duplicates."""
     by_id = {name: each for each in batches for name in (each.batch.marker, each.batch.remote_id) if name}
     for name in ids:
         if name not in by_id and name != "all":
