@@ -39,7 +39,7 @@ def link(page: str, source: Source, **fields: str) -> str:
 
 
 def links(page: str, source: Source) -> Callable[..., str]:
-    """A function that makes addresses of one page from values of its fields; empty values are left out."""
+    """Make a function that returns the page's address for values of its fields; it leaves out empty values."""
     parameters = st.query_params.to_dict()
     carried = {TOURNAMENT: source.tournament} | {name: parameters[name] for name in _CARRIED if name in parameters}
     base = f"{'./' if page == FIRST else page}?{urlencode(carried)}"
@@ -75,12 +75,15 @@ def forget_fields() -> None:
 def choose(
     label: str, options: Sequence[Option], key: str, words: Callable[[Option], str] = str, **given: Any
 ) -> Option | None:
-    """Draw a field for one option or none; returns ``None`` for none. Arguments as for ``pick``."""
+    """Draw a field in which the viewer may choose an option; returns ``None`` if they choose none.
+
+    Arguments as for ``pick``.
+    """
     return pick(label, options, key, words, index=None, placeholder="any", **given)
 
 
 def pick(label: str, options: Sequence[Option], key: str, words: Callable[[Option], str] = str, **given: Any) -> Option:
-    """Draw a field for one of the options; returns the chosen one, whose text is in the address under ``key``.
+    """Draw a field in which the viewer chooses an option; returns it. Its text is in the address under ``key``.
 
     An unknown value in the address is dropped, with a note on the page (``say_what_is_unknown``).
 

@@ -93,7 +93,8 @@ def _draw(page: Page) -> None:
 def _tournaments() -> tuple[tuple[int, int, int], list[str]]:
     """The store's version and its tournaments.
 
-    If the store cannot be read now, the last known ones, so that people do not lose what they have typed.
+    If the store cannot be read now, this function draws the error and returns the last known version and tournaments,
+    so that the page stays and people do not lose what they have typed.
     """
     try:
         return data.tournaments()
@@ -148,7 +149,7 @@ def _menu(label: str, entries: Sequence[tuple[str, str, bool]]) -> str:
 
 
 def _choice(label: str, options: Sequence[tuple[str, str]], chosen: str) -> str:
-    """A native select field whose options are addresses; ``page.js`` opens the chosen one."""
+    """HTML of a native select field whose options are addresses; ``page.js`` opens the chosen address."""
     if chosen not in dict(options):
         options = [("", ""), *options]
     option_tags = "".join(

@@ -53,7 +53,7 @@ _CACHED_DETAILS: Final = 32
 DISAGREEMENTS: Final = 50
 """Maximum number of disagreements listed per judge."""
 _WITHOUT_BAR_S: Final = 0.3
-"""Seconds to wait for a computation before a progress bar is drawn."""
+"""Seconds that a page waits for a computation before it draws a progress bar."""
 LAST_READ: Final[dict[str, tuple[tuple[int, int, int], list[str]]]] = {}
 """The last result of ``tournaments`` for each store location; pages use it while the store is locked."""
 
@@ -73,7 +73,7 @@ class Source(Struct, frozen=True):
 
     @property
     def judged(self) -> Source:
-        """The same source without the version number of people's labels, so that it stays equal when somebody votes."""
+        """The same source without the version number of people's votes, so that it stays equal when somebody votes."""
         return replace(self, version=(self.version[0], 0, self.version[2]))
 
 
@@ -125,14 +125,14 @@ def stored(
 def judged(
     read: Callable[Concatenate[Store, str, Arguments], Result], spinner: str = "", cache_size: int = _CACHED
 ) -> Callable[Concatenate[Source, Arguments], Result]:
-    """Like ``stored``, for a function that reads no labels by people: cached results stay valid when people vote."""
+    """Like ``stored``, for a function that does not read people's votes: cached results stay valid when people vote."""
     return _judged(stored(read, spinner, cache_size))
 
 
 def derived(
     spinner: str = "", cache_size: int = _CACHED
 ) -> Callable[[Callable[Concatenate[Source, Arguments], Result]], Callable[Concatenate[Source, Arguments], Result]]:
-    """Decorator that caches a computation which uses no labels by people; arguments as for ``stored``."""
+    """Decorator that caches a computation that does not use people's votes; arguments as for ``stored``."""
     return lambda make: _judged(st.cache_resource(max_entries=cache_size, show_spinner=spinner or False)(make))
 
 

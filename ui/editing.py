@@ -71,7 +71,7 @@ def session() -> Session | None:
 
 
 def configured() -> Config | None:
-    """The tournament's configuration that the pages were started with, for any viewer; ``None`` if unreadable."""
+    """The tournament's configuration, whatever the viewer's role; ``None`` if there is none or it cannot be read."""
     path = os.environ.get(CONFIG_VARIABLE)
     try:
         return _load_cached(Path(path), Path(path).stat().st_mtime_ns) if path else None
@@ -86,7 +86,7 @@ def _load_cached(path: Path, _changed_ns: int) -> Config | None:
 
 
 def remark_on_stored(version: tuple[int, int, int]) -> str:
-    """How the stored tournament differs from the configuration, or what it lacks; usually empty.
+    """A remark on how the stored tournament differs from the configuration or which parts it lacks; usually empty.
 
     Args:
         version: the store's version, which is part of the cache key.

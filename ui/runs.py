@@ -108,7 +108,7 @@ def is_alive(session: Session) -> bool:
 
 
 def failed_to_start(session: Session, last: StoredRun | None) -> bool:
-    """Whether the last process that these pages started ended before it recorded a run.
+    """Whether the last process that these pages started has ended without recording a run in the store.
 
     Args:
         session: the configuration that the process runs.

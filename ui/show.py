@@ -101,7 +101,7 @@ def _download(name: str, saved: Callable[[], Table]) -> None:
 
 
 def _csv_cells(column: ShownColumn) -> list[str | float]:
-    """The cells of a column for a spreadsheet: numbers without units or marks."""
+    """The cells of a column in the form for a spreadsheet, with numbers without units or marks."""
     if (form := column.form) is None:
         return ["" if cell == MISSING else cell for cell in column.cells]
     return ["" if value is None else round(form.factor * value, form.places(value)) for value in column.values]

@@ -20,7 +20,7 @@ _WRONG: Final[Any] = import_module(typer.BadParameter.__module__)
 
 
 class _Leaf(TyperCommand):
-    """A command whose help groups its options under their ``rich_help_panel``."""
+    """A command whose help lists its options in groups, named by each option's ``rich_help_panel``."""
 
     allow_extra_args = True  # refused below, by name
 
@@ -54,7 +54,10 @@ class _Leaf(TyperCommand):
 
 
 class _ManyValues(_Leaf):
-    """Options that may repeat also take several values at once, ``--run runs/*.run``; arguments come first."""
+    """A command whose repeatable options also take several values at once, as in ``--run runs/*.run``.
+
+    If the command needs arguments, this works only when they come before the options.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read ``--run A B`` as ``--run A --run B``."""

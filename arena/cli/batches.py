@@ -87,7 +87,7 @@ def batches(
 
 
 def _cancel(source: str, chosen: Sequence[OpenBatch]) -> bool:
-    """Cancel batches and print the result of each on standard error; returns whether all were cancelled."""
+    """Cancel batches and print each batch's result on standard error; returns whether all batches were cancelled."""
     if not source.endswith((".yaml", ".yml")):
         raise InputError(
             f"--cancel: name the tournament's YAML file in place of {shown(source)}: the server is declared there"

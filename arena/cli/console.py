@@ -51,7 +51,7 @@ class _Console(Console):
 
 
 class _ColumnNotes(logging.Handler):
-    """Prints on standard error, before a command's other output, how columns of tables were read.
+    """Prints notes on how columns of tables were read: on standard error, before a command's other output.
 
     Each note is printed once, even if a table is read twice. A failing command prints none: its error stays one line.
     """
@@ -125,5 +125,5 @@ def tell(record: Mapping[str, Any], lines: Iterable[str], form: str) -> None:
 
 
 def say(text: str, console: Console = output) -> None:
-    """Print a line, with names in it escaped; a leading line break is kept."""
+    """Print a line of text with the names in it escaped; a leading line break stays."""
     console.print(("\n" if text.startswith("\n") else "") + printable(text.lstrip("\n")))

@@ -97,7 +97,7 @@ def _show_table(board: RunMetrics, name: str, digits: int | None, form: str) -> 
 
 
 def read_label_sets(sources: list[str], faulty: Faulty) -> dict[str, Qrels]:
-    """Sets of labels by file name; by path if two files have the same name.
+    """Read sets of labels, by file name, or by path if two files have the same name.
 
     Raises:
         InputError: a file cannot be read, has no labels, or is given twice.

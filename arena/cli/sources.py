@@ -56,7 +56,7 @@ def require_stored(store: Store, config: Config) -> None:
 
 
 def parts_of(store: Store, config: Config) -> list[str]:
-    """Names of the stored tournaments of a configuration: the tournament itself, and the one that makes its queries.
+    """Names of the stored tournaments of a configuration: the main one, and the tournament that made its queries.
 
     If neither is stored, only the configuration's name.
 
@@ -86,7 +86,7 @@ def queries_in(queries: Path | None) -> Mapping[str, Query] | None:
 
 
 def clusters_in(queries: Path | None) -> Clusters:
-    """The conversations of a file's queries; empty without a file."""
+    """The conversations to which the queries of a file belong; empty without a file."""
     return conversations((queries_in(queries) or {}).values())
 
 

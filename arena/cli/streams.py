@@ -105,7 +105,7 @@ class _Stream:
 
 
 class _Commands:
-    """The same stream without escaping, for code that sends control codes to the terminal."""
+    """A view of a ``_Stream`` that escapes nothing, for code that sends control codes to the terminal."""
 
     def __init__(self, stream: _Stream) -> None:
         self._stream = stream

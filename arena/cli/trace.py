@@ -41,7 +41,7 @@ class _NoProgress:
 
 @contextmanager
 def watching(*, shown: bool = True) -> Iterator[Progress]:
-    """Show progress on standard error while the block runs: bars on a terminal, and lines about waiting."""
+    """Show progress on standard error while the block runs: bars on a terminal, and messages of the libraries."""
     lines = _Lines()
     PROGRESS.addHandler(lines)
     PROGRESS.setLevel(logging.INFO)

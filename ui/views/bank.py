@@ -189,7 +189,7 @@ def _show_bank(source: data.Source, bank: Bank, draft: BankDraft | None) -> int 
 
 
 def _show_grades(study: Study | None, item: Item) -> None:
-    """Draw which answers cover an item."""
+    """Draw the answers that cover an item."""
     if study is None or item.query_id not in study.grids.grids:
         return
     answers = answers_table(study.of_query(item.query_id), item.item_id)
@@ -200,7 +200,7 @@ def _show_grades(study: Study | None, item: Item) -> None:
 
 
 def _show_labels(source: data.Source, study: Study) -> None:
-    """Draw how the bank fits relevance labels by people or judges, in an expander."""
+    """Draw an expander that shows how well the bank agrees with relevance labels by people or judges."""
     with unfold("Does the bank ask for what is relevant?", "relevant", "labels") as fold:
         if not fold.open:
             return

@@ -149,7 +149,7 @@ def disagreements(source: data.Source) -> None:
 
 
 def _compared(title: str, source: data.Source) -> Sequence[Comparison]:
-    """Draw a heading and return the comparisons; if there are none, draw how to get people's labels."""
+    """Draw a heading and return the comparisons; if there are none, draw a message on how to get labels by people."""
     st.header(title, anchor=False)
     comparisons, uncompared = data.people(source)
     if not comparisons:
