@@ -257,7 +257,7 @@ class Config(TournamentSettings):
         return self.model_copy(update={"data": self.data.model_copy(update={"limit": limit})})
 
     def at(self, key: str) -> str:
-        """A key as errors name it, after the file and the line if the configuration was read from a file."""
+        """The key as error messages name it: after file and line, if the configuration was read from a file."""
         if self._file is None:
             return key
         line = line_in(self._file.read_text(encoding="utf-8"))(tuple(key.split("."))) if self._file.is_file() else None

@@ -110,9 +110,8 @@ def shortfall(judged_of: Mapping[str, Mapping[str, tuple[int, int]]], min_covera
     """The judge furthest below ``min_coverage``, else the agent furthest below it; ``None`` if all have enough.
 
     If every judge has enough verdicts, so does the tournament: the share over all games is a weighted mean of the
-        judges' shares. But
-    that overall share can hide a judge that stopped early, or an agent whose answers a judge refused. The missing games
-    are then no random sample, and ratings of the others would measure something else.
+    judges' shares. But that overall share can hide a judge that stopped early, or an agent whose answers a judge
+    refused. The missing games are then no random sample, and ratings of the others would measure something else.
 
     Args:
         judged_of: by kind (``judge`` or ``agent``) and name, the number of verdicts that exist and the number to make.

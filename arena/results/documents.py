@@ -98,7 +98,7 @@ class RetrievalBoard(Struct, frozen=True):
 
     @property
     def lacking(self) -> bool:
-        """Whether some query has no score because labels are missing."""
+        """Whether some query has no score because its documents lack labels."""
         return any(coverage.unknown for scores in self.scores.values() for coverage in scores.metrics.coverage.values())
 
     @property

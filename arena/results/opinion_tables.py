@@ -63,10 +63,10 @@ class OpinionTable(Struct, frozen=True):
     """The opinions in one file.
 
     Attributes:
-        groups: opinions by the value of column ``TableReading.by``; all under ``""`` without one.
+        groups: opinions by the value of column ``TableReading.by``; without that column, all are under ``""``.
         notes: remarks on oddities in the file.
         clusters: the conversation of each query, from a column of that name.
-        further: columns that are not read.
+        further: columns of the file that are not read.
         apart: the columns in ``further`` whose values differ between rows of the same item and rater.
     """
 

@@ -1,4 +1,4 @@
-"""Adds agents' replies to a tournament's dataset: answers, retrieved documents, and what is still missing."""
+"""Adds agents' replies to a tournament's dataset, and finds the answers that are still missing."""
 
 from __future__ import annotations
 
