@@ -126,7 +126,7 @@ class JudgeAgainstPeople(Struct, frozen=True):
         judge_only, people_only: number of items that only the judge, or only people, judged.
         votes: how often the judge and a person agree.
         votes_decided: how often they agree if ties are left out; ``None`` unless the values are verdicts.
-        less_people: agreement of the judge with a person less agreement of two people, on the same items.
+        less_people: agreement of the judge with a person, minus the agreement of two people, on the same items.
         labels: kappa, alpha and confusion with people's consensus, or with their votes; ``None`` if a value is not an
             integer.
         correlations: correlations of the judge's values with people's consensus, or with their votes.
@@ -143,7 +143,8 @@ class JudgeAgainstPeople(Struct, frozen=True):
         estimates: the judge's means and ratings corrected by people's labels, if requested.
         boards: rank correlation between the judge's and people's leaderboards on the same items; ``None`` for fewer
             than three agents.
-        unit: what ``queries`` counts and what intervals and tests are clustered by.
+        unit: the independent unit, queries or conversations: ``queries`` counts them; intervals and tests are clustered
+            by them.
     """
 
     level: Level
@@ -360,7 +361,7 @@ class Comparison(Struct, frozen=True):
         people: people's opinions without a judge.
         orders: position bias in people's votes; ``None`` unless they are verdicts.
         judges: the comparison of each judge; several judges are also compared together, as ``PANEL``.
-        gain: the panel compared with its best member; ``None`` for a single judge.
+        gain: comparison of the panel with its best member; ``None`` for a single judge.
     """
 
     group: str

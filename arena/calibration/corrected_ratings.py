@@ -61,7 +61,7 @@ class ScoredGame(Struct, frozen=True):
         query_id: id of the query.
         a, b: the two agents.
         judge: the judge's score of the game.
-        people: people's score; ``None`` if they did not judge the game.
+        people: people's score of the game; ``None`` if they did not judge the game.
         chance: the probability with which the game was drawn for people; leave the default if all are equal.
     """
 
@@ -103,7 +103,7 @@ def corrected_ratings(games: Sequence[ScoredGame]) -> CorrectedRatings:
 
     Raises:
         InputError: there are no labels, or the judge's games give no ratings because an agent never wins, never loses
-        or plays against no other agent.
+            or plays against no other agent.
     """
     table = _GameArrays.of(games)
     if not table.has_maximum(table.f, np.ones(table.f.size, np.bool_)):
@@ -323,7 +323,7 @@ def estimates(
         people: people's consensus on some of the items. Without ``chances`` these must be a random sample; figures
             whose labels visibly are not are refused.
         chances: the probability with which each labelled item was drawn; either for all labelled items or for none.
-        means: the means that the items enter.
+        means: how the values of items become means.
         label_next: number of items to label next.
         seed: seed of the random choice of these items.
 
@@ -386,7 +386,7 @@ def _not_random(
 
 
 def _means_of(level: Level, item: ItemKey, means: ItemMeans) -> list[tuple[str, bool, str]]:
-    """For each mean that an item enters: its name, whether the value is mirrored, and the opponent in a game."""
+    """For each mean that includes the item's value: its name, whether the value is mirrored, and a game's opponent."""
     if level == "verdicts":
         return [(item[-2], False, item[-1]), (item[-1], True, item[-2])]
     return [(", ".join(item[place] for place in means.names) or "all documents", False, "")]

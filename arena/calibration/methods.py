@@ -97,7 +97,7 @@ class Played(Struct, frozen=True, eq=False):
 
 
 Method: TypeAlias = Scores | Played
-"""A method that scores agents: by means over queries, or by games."""
+"""A way of scoring agents: by means over queries, or by ratings of games."""
 
 
 class MethodScores(Struct, frozen=True):

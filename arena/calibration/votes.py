@@ -27,7 +27,7 @@ Level: TypeAlias = str
 
 ItemKey: TypeAlias = tuple[str, ...]
 """Identifies an item within its query: two agents in alphabetical order; a document; an agent and what was judged of
-its answer. Further columns come first if these are ambiguous."""
+its answer. Further columns come first if these names do not identify the item."""
 
 Values: TypeAlias = Mapping[str, Mapping[ItemKey, float]]
 """A value for each item, by query."""
@@ -149,7 +149,7 @@ def agreement_within(people: Iterable[Opinion]) -> VoteAgreement:
 
 
 def judge_less_people(judge: Iterable[Opinion], people: Iterable[Opinion]) -> Estimate:
-    """Agreement of the judge with a person less the agreement of two people, on the same items.
+    """Agreement of the judge with a person, minus the agreement of two people, on the same items.
 
     Only items that the judge and at least two people judged count, each once, so that difficult items affect both
     agreements equally. The interval is clustered by query; ``n`` is the number of queries.
@@ -202,7 +202,7 @@ def each_vote(judge: Values, people: Iterable[Opinion]) -> tuple[Values, Values]
 
 
 def decided(votes: Iterable[Opinion]) -> list[Opinion]:
-    """Votes without the ties."""
+    """The votes that are not ties."""
     return [vote for vote in votes if vote.value != 0]
 
 
@@ -228,7 +228,8 @@ class Annotator(Struct, frozen=True):
     Attributes:
         votes: number of votes.
         shared: number of votes on items that other raters judged too.
-        kappa: Cohen's kappa with the others' votes, each vote of the rater counting once; interval clustered by query.
+        kappa: Cohen's kappa with the votes of all other raters; each vote of the rater counts once. The interval is
+            clustered by query.
         above_chance: whether the interval lies above 0. Labels and grades use kappa with linear weights, so that a
             rater who is always one grade off still agrees. ``None`` if there is no interval, or if it does not lie
             above 0 and fewer than ten votes are shared.

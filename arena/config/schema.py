@@ -265,19 +265,19 @@ class Config(TournamentSettings):
 
     @property
     def query_files(self) -> list[Path]:
-        """Configured files of queries, else the one that ``synth`` writes; empty if only ``answers`` have queries."""
+        """Configured files of queries, else the file that ``synth`` writes; empty if ``answers`` have the queries."""
         return self.data.queries or ([self.synth.out] if self.synth is not None else [])
 
     @property
     def lacks_queries(self) -> bool:
-        """Whether ``synth`` must write the queries first."""
+        """Whether ``synth`` must write the queries before a run."""
         if self.synth is None or has_rows(self.synth.out):
             return False
         target = self.synth.out.resolve()
         return any(path.resolve() == target for path in self.query_files)
 
     def queries(self) -> list[Path]:
-        """Like ``query_files``, but raises if ``synth`` must write them first.
+        """The files of ``query_files``; raises an error if ``synth`` must write them first.
 
         Raises:
             InputError: ``synth`` must write the queries first.

@@ -159,7 +159,7 @@ class StoredSettings(TournamentSettings):
         return self.model_dump(mode="json", exclude_unset=True) | further
 
     def shown(self) -> dict[str, Any]:
-        """The settings without the test bank, which has its own file and may hold secret items."""
+        """The settings without the test bank, which is a separate file and may contain secret items."""
         exam = None if self.exam is None else self.exam.model_dump(mode="json", exclude_unset=True)
         without = {key: value for key, value in (exam or {}).items() if key not in {"bank", "content"}}
         return self.raw | ({"exam": without} if exam else {})
@@ -194,7 +194,7 @@ class StoredSettings(TournamentSettings):
 
     @property
     def depth(self) -> int | None:
-        """The rank down to which documents count, ``None`` for all."""
+        """The rank up to which retrieved documents count; ``None`` if all count."""
         return None if self.retrieval is None else self.retrieval.depth
 
     @property
@@ -213,5 +213,5 @@ class StoredSettings(TournamentSettings):
 
     @property
     def adaptive(self) -> bool:
-        """Whether games are chosen while they are played."""
+        """Whether the schedule is adaptive: it chooses games by the results of earlier games."""
         return self.pairwise is not None and self.pairwise.schedule.kind == "adaptive"

@@ -104,7 +104,8 @@ def read_table(
 
     Raises:
         DataError: the file cannot be read, is a table of nuggets, or names several annotators although ``annotator`` is
-        given. InputError: a name is empty or too long.
+            given.
+        InputError: a name is empty or too long.
     """
     table = read_opinions(file, reading)
     kind = kind_of(table.level)

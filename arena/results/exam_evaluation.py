@@ -55,7 +55,7 @@ class Study(Struct, frozen=True, dict=True):
         labels: people's relevance labels, empty if there are none.
         levels: the thresholds in use: at level 4, an item counts as covered from grade 4.
         unit: what was graded: passages of ``answers``, or retrieved ``documents``.
-        min_grade: the level to show first, if one is configured.
+        min_grade: the level to show first, if the configuration names one.
         bank_version: version of the whole bank, if ``bank`` lacks some of its texts.
         clusters: the conversations of the queries.
     """
@@ -76,7 +76,7 @@ class Study(Struct, frozen=True, dict=True):
 
     @property
     def version(self) -> str | None:
-        """Version of the bank, ``None`` without one."""
+        """Version of the bank; ``None`` if there is no bank."""
         return self.bank_version or (self.bank.version if self.bank is not None else None)
 
     @property

@@ -160,7 +160,7 @@ def _place(entry: tuple[Wanted, Result | None]) -> int:
 
 
 def _missing_importance(turns: Outcomes, labels: Outcomes, section: NuggetsSection) -> str | None:
-    """The reason why a finished list of nuggets is no bank yet, ``None`` if it is one."""
+    """The reason why a finished list of nuggets is not a bank yet; ``None`` if it is a bank."""
     if any(isinstance(result, JudgeFailure) for _, result in labels):
         return "the importance of its nuggets failed"
     covered = sum(len(listed(result)) for _, result in labels if isinstance(result, Judgment))
@@ -181,7 +181,7 @@ class _Turns(Struct, frozen=True):
         return self.by_query.get(query_id, ())
 
     def missing(self, query_id: str) -> str | None:
-        """The reason why a query has no list of nuggets, ``None`` if it has one."""
+        """The reason why a query has no list of nuggets; ``None`` if it has a list."""
         results = [result for _, result in self.of(query_id)]
         if any(isinstance(result, JudgeFailure) for result in results):
             return "a turn of making its nuggets failed"

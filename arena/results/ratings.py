@@ -64,12 +64,12 @@ class Leaderboard(Struct, frozen=True):
         consistency: agreement between samples, by stage and judge that was asked several times.
         exam: cover of the test bank by agent, ``None`` without an exam or a grade.
         nuggets: nugget scores by agent, ``None`` if the tournament has no section ``nuggets``.
-        retrieval: scores of the agents' documents, ``None`` without labels.
+        retrieval: scores of the documents that agents retrieved, ``None`` without labels.
         citations: share of cited documents that are relevant, ``None`` if no answer cites a labelled document.
         costs: costs of answers, and which agents have not answered every query.
         controlled: ratings controlled for qualities of answers, ``None`` if not configured or not computable.
         further: results of the stages with a separate configuration section, by section.
-        group: the group of queries that the results are restricted to.
+        group: the group of queries to which the results are restricted; ``None`` for all queries.
         judges: judges of the games, including those of imported verdicts.
         missing: number of missing judgments and of judgments to make, by score and agent.
         uneven: for scores with missing judgments, each agent's share of them and the share of all other agents.
