@@ -33,7 +33,7 @@ LEVEL: Final = 0.001
 """Probability that a random sample is rejected."""
 
 _MOST_VALUES: Final = 10
-"""Up to this many distinct values, each is a group. More numbers are cut into quartiles; more names are skipped."""
+"""Maximum number of values that are each a group. More numbers are cut into quartiles; more names are skipped."""
 
 
 def queries_not_random(labelled: Mask, queries: Sequence[Hashable], level: float = LEVEL) -> str:
@@ -58,7 +58,7 @@ def not_random(
     Args:
         labelled: whether people labelled each item, in the order of the file.
         queries: the query of each item.
-        kinds: by the name of an attribute, its value for each item: a string or a number.
+        kinds: by name of an attribute, the value of each item: a string or a number.
         level: the probability that a random sample is rejected.
     """
     unit = numbered(queries)

@@ -1,4 +1,4 @@
-"""The section ``synth``: how queries are made from documents (004, section 4), without store and judges.
+"""The section ``synth``: how queries are made from documents (004, section 4).
 
 It imports nothing from ``arena.config``, so that the configuration of a tournament can include it.
 """
