@@ -168,7 +168,7 @@ class Chart(Struct, frozen=True):
         name, title, words, caption: as in ``Whiskers``.
         across: title of the horizontal axis.
         up: title of the vertical axis.
-        dots: the dots; if there is no room for all labels, the first dots keep theirs.
+        dots: the dots; if there is no room for all labels, the first dots are labelled.
         path: points to join by a line.
         stepped: whether the line has steps, as for a Pareto front.
         levels: horizontal lines across the chart.

@@ -27,8 +27,7 @@ class Column(Struct, frozen=True):
         form: format of the values.
         meaning: what the values mean, in one sentence; if empty, the glossary's text for the heading.
         interval: heading of the column with the interval; empty if there is no interval. The ends are the row's
-            ``KEY_low`` and
-            ``KEY_high``, or those of the value if it is an ``Estimate``.
+            ``KEY_low`` and ``KEY_high``, or the ends of the value if it is an ``Estimate``.
         programs: whether programs get the column too.
         link: key of the row's field with the address that the cell links to, on pages.
         drawn: whether value and interval share one cell, with a drawing in HTML.
@@ -45,7 +44,7 @@ class Column(Struct, frozen=True):
 
     @property
     def explained(self) -> str:
-        """The meaning of the column, from the glossary if the column has none."""
+        """The column's meaning; if it has none, the glossary's text for its heading."""
         return self.meaning or TERMS.get(self.heading, "")
 
     def value(self, row: Mapping[str, Any]) -> Any:

@@ -158,7 +158,7 @@ class EditEffect(Struct, frozen=True):
 
     Attributes:
         labels: passages whose label changes.
-        places: covers and places of all agents, in the order of the new leaderboard.
+        places: each agent's cover and place before and after the edit, in the order of the new leaderboard.
         kendall: tau-b of the old and the new leaderboard.
         to_grade: number of pairs of passage and item without a grade in the new version. Labels and scores use only
             items with grades.

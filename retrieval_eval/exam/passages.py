@@ -121,7 +121,7 @@ def by_document(graded: Graded) -> Graded:
 def document_grades(entries: Iterable[Grade], cut: Mapping[str, tuple[str, int]], *, highest: int) -> list[Grade]:
     """For each document and item, the grade and answer of the document's best passage.
 
-    A document with an ungraded passage is ungraded, because the missing grade may be higher than the others, unless
+    A document with an ungraded passage is ungraded, because the missing grade may be the highest, unless
     another passage has the highest possible grade.
 
     Args:

@@ -209,7 +209,7 @@ def cover_means(scores: CoverScores, of: Floats, level: int, *, own_queries: boo
 
     Args:
         scores: the scores that ``of`` is part of.
-        of: the score to average, such as ``scores.cover``, shape (agents, queries, levels); NaN if unknown.
+        of: values of the score to average, such as ``scores.cover``, shape (agents, queries, levels); NaN if unknown.
         level: one of ``scores.levels``.
         own_queries: whether to average only over queries with a response of the agent, as the workbench does.
     """

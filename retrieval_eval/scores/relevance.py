@@ -1,4 +1,4 @@
-"""Summaries of relevance labels: a query's mean, the distribution, and several labels of one document combined.
+"""Summaries of relevance labels: a query's mean, the distribution of labels, and one label from several judges.
 
 Pure functions over judgments. A failed judgment has no label: it is left out of the summary and counted.
 """
@@ -62,7 +62,7 @@ def mean_label(results: Iterable[Result]) -> MeanLabel:
 
 
 def label_distribution(results: Iterable[Result]) -> LabelDistribution:
-    """Count the documents per label, and those without a label."""
+    """Count the documents with each label, and the documents without a label."""
     results = list(results)
     counts = Counter(_labels(results))
     failed = sum(isinstance(result, JudgeFailure) for result in results)

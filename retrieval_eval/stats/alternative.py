@@ -1,7 +1,7 @@
 """The alternative annotator test: may a judge replace people (Calderon, Reichart, Dror 2025, arXiv 2501.10970)?
 
 The test leaves out one rater at a time. For each item with values of this rater, the judge and at least one other
-rater, it compares who agrees better with the others: ``W_judge`` is 1 if the judge agrees at least as well as the
+rater, it compares who agrees better with the other raters: ``W_judge`` is 1 if the judge agrees at least as well as the
 rater, ``W_rater`` is 1 if the rater agrees at least as well as the judge. The judge replaces the rater if
 mean(W_rater - W_judge) is significantly below epsilon, an allowance for the cost of people. The judge passes if it
 replaces at least half of the raters.
@@ -56,7 +56,7 @@ class LeftOut(Struct, frozen=True):
     Attributes:
         items: number of compared items.
         clusters: number of clusters of these items, such as queries.
-        advantage: share of items on which the judge agrees with the others at least as well as the rater.
+        advantage: share of items on which the judge agrees with the other raters at least as well as this rater.
         difference: mean of W_rater - W_judge with a clustered interval; negative if the judge is better.
         p_value: p-value of "the judge is worse by epsilon or more" for independent items, as published.
         p_clustered: the same p-value, clustered.

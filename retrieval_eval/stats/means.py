@@ -1,4 +1,4 @@
-"""The interval of a mean of bounded figures, such as scores from 0 to 1 or win shares.
+"""Intervals of means of bounded figures, such as scores from 0 to 1 or win shares.
 
 Student's t is unreliable if scores are near an end of their scale or a few queries determine the mean. With 20 queries
 and a mean of 0.92 it covers the true mean in 76 to 92 % of cases. If 5 % of queries are complete losses, its lower end
@@ -37,7 +37,7 @@ _LARGEST_LOG: Final = 60.0
 
 
 def mean_interval(figures: Floats, level: float = 0.95, *, times: float = 1.0) -> Interval:
-    """Interval of the mean of figures from 0 to 1, shape (n,), as if each occurred ``times`` times."""
+    """Interval of the mean of figures from 0 to 1, shape (n,), as if each figure occurred ``times`` times."""
     return _low(figures, level, times), 1 - _low(1 - figures, level, times)
 
 

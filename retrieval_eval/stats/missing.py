@@ -1,12 +1,12 @@
-"""Missing judgments by agent and query, and a test of whether one agent misses more than the others.
+"""Missing judgments by agent and query, and a test of whether one agent has more of them than the other agents.
 
 A judgment that failed or was never made is missing. It does not count as 0: a score is the mean of the existing
 judgments, shown with the number of missing ones. If the missing judgments could change a conclusion, the score also has
 bounds: its value if all missing judgments were the worst possible, and if all were the best.
 
 Judgments may be missing because of one agent, for example if a filter refuses its answers. Fisher's exact test compares
-each agent's share of missing judgments with that of all others. Judgments of one query often fail together, so both
-shares are counted as an effective number of independent judgments, by the design effect between queries or
+each agent's share of missing judgments with the share of all other agents. Judgments of one query often fail together,
+so both shares are counted as an effective number of independent judgments, by the design effect between queries or
 conversations (the larger of the two; Korn and Graubard 1998, Survey Methodology 24): ten failures on one query count as
 one. p-values are corrected for the number of agents and scores (Holm).
 """
@@ -52,7 +52,7 @@ class Gaps(Struct, frozen=True, eq=False):
         return int(self.missing[row].sum()), int(self.wanted[row].sum())
 
     def among(self, agents: Sequence[str]) -> Gaps:
-        """The gaps of a subset of the agents."""
+        """The numbers of only these agents."""
         rows = [self.agents.index(agent) for agent in agents if agent in self.agents]
         names = tuple(self.agents[row] for row in rows)
         return Gaps(names, self.queries, self.wanted[rows], self.missing[rows])

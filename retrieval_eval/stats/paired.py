@@ -141,7 +141,7 @@ def paired(
 
 
 def interval(x: Floats, level: float, *, any_look: bool, times: float = 1.0) -> tuple[float, float]:
-    """Interval of the mean of figures in [0, 1], shape (n,), as if each occurred ``times`` times."""
+    """Interval of the mean of figures in [0, 1], shape (n,), as if each figure occurred ``times`` times."""
     if not any_look:
         return mean_interval(x, level, times=times)
     return _low_of_any_look(x, level, times), 1 - _low_of_any_look(1 - x, level, times)
