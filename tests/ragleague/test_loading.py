@@ -139,7 +139,7 @@ def test_several_tables_are_read_as_one() -> None:
     ("table", "message"),
     [
         ([Sample(user_input=QUERY)], "no column 'answer'; found user_input"),
-        ({"mine": "answers.csv"}, "for each agent a table in memory is asked for"),
+        ({"mine": "answers.csv"}, "give each agent a table in memory"),
         ("a\0.csv", "is not the name of a file"),
         ("a" * 300 + ".csv", "is not the name of a file"),
         (pd.DataFrame([["why?", "a", "b"]], columns=["question", "answer", "answer"]), "column 'answer' stands twice"),
@@ -147,7 +147,7 @@ def test_several_tables_are_read_as_one() -> None:
         (np.array(5), "give files, frames, dictionaries or samples, and not ndarray"),
         (np.array([["a", "b"]]), "and no list of lists"),
         ([[[[RECORD]]]], "and no list of lists"),
-        ({" ": [RECORD]}, "a table stands under an empty name"),
+        ({" ": [RECORD]}, "a table has an empty name"),
     ],
 )
 def test_what_is_no_table_of_answers_is_refused(table: Any, message: str) -> None:
