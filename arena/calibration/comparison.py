@@ -57,7 +57,7 @@ OrdersOfGames: TypeAlias = Literal["reconciled", "ordered"]
 
 
 class Settings(Struct, frozen=True):
-    """How people's opinions are combined, what a judge is compared with, and how intervals are computed.
+    """Settings for combining people's opinions, for comparing a judge with them, and for computing intervals.
 
     Attributes:
         consensus: how several people's opinions are combined.

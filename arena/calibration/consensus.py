@@ -301,7 +301,7 @@ def _share(hits: NDArray[np.bool_], unit: NDArray[np.integer]) -> Estimate:
 def _reconciled_games(
     opinions: Sequence[Opinion],
 ) -> tuple[JudgedGames, list[tuple[str, tuple[str, ...]]], tuple[str, ...], tuple[str, ...]]:
-    """Reconciled games, and the names behind their numbers: (query, further columns), raters, agents."""
+    """Reconciled games, and the names to which their numbers refer: (query, further columns), raters, agents."""
     table = _verdict_table(opinions, [opinion.rater for opinion in opinions])
     return judged_games(table), _query_keys(table), table.judges, table.agents
 

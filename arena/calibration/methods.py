@@ -136,8 +136,8 @@ class MethodComparison(Struct, frozen=True):
         pairs: the correlation of every two methods that both score at least three agents.
         places: best and worst rank of each agent that every method scores, the largest difference first.
         queries: number of resampled queries or conversations.
-        uneven: agents with significantly more missing judgments of a method than the others. They are excluded from
-            the pairs with this method and from ``places``.
+        uneven: agents with significantly more missing judgments of a method than the other agents. They are excluded
+            from the pairs with this method and from ``places``.
     """
 
     methods: tuple[MethodScores, ...]
@@ -181,7 +181,7 @@ def compare_methods(
 
 
 def uneven_shares(methods: Sequence[Method], clusters: Clusters = ALONE) -> tuple[MissingShare, ...]:
-    """Agents with significantly more missing judgments of a method than the others."""
+    """Agents with significantly more missing judgments of a method than the other agents."""
     gaps = {method.name: method.gaps for method in methods if isinstance(method, Scores) and method.gaps is not None}
     return tuple(share for share in shares(gaps, clusters) if share.uneven)
 
@@ -192,7 +192,7 @@ def compare_drawn(drawn: Sequence[Drawn], queries: int, uneven: Sequence[Missing
     Args:
         drawn: each method's scores.
         queries: number of resampled queries or conversations.
-        uneven: agents with significantly more missing judgments of a method than the others.
+        uneven: agents with significantly more missing judgments of a method than the other agents.
     """
     methods = tuple(map(_method_scores, drawn))
     excluded = {(share.score, share.agent) for share in uneven}

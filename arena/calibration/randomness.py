@@ -10,8 +10,8 @@ kinds of tests check each of these:
   Chernoff's bound; between queries its exponent is divided by the largest number of labels of a query, since labels of
   a query are drawn together.
 
-The tests of position use one half of ``LEVEL`` and those of groups the other, so that at most one random sample in a
-thousand is rejected. A sample that passes may still not be random: labels alone cannot show that it is.
+The tests of position use one half of ``LEVEL`` and the tests of groups use the other half, so that at most one random
+sample in a thousand is rejected. A sample that passes may still not be random: labels alone cannot show that it is.
 """
 
 from __future__ import annotations

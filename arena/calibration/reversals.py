@@ -61,8 +61,8 @@ def departures(drawn: Sequence[Drawn], seen: Mapping[str, Mapping[str, int]]) ->
 
     Args:
         drawn: scores of all methods on the same resampled queries; the first method is the reference.
-        seen: by method and agent, the number of queries behind the score. Agents with too few queries for this number
-            of agents (``fewest_queries``) are excluded.
+        seen: by method and agent, the number of queries from which the score is computed. Agents with too few queries
+            for this number of agents (``fewest_queries``) are excluded.
     """
     first, *others = drawn
     level = 1 - (1 - LEVEL) / len(drawn)

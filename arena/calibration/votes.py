@@ -23,11 +23,12 @@ from retrieval_eval.stats.bootstrap import jackknife_estimate, jackknife_estimat
 from retrieval_eval.stats.estimate import Estimate
 
 Level: TypeAlias = str
-"""What was judged, such as ``verdicts`` or ``labels``; see ``arena.data.kinds``."""
+"""Name of what raters judge, such as ``verdicts`` or ``labels``; see ``arena.data.kinds``."""
 
 ItemKey: TypeAlias = tuple[str, ...]
-"""Identifies an item within its query: two agents in alphabetical order; a document; an agent and what was judged of
-its answer. Further columns come first if these names do not identify the item."""
+"""Identifies an item within its query: two agents in alphabetical order; a document; an agent and the judged part of
+its answer. Further columns come first if these names do not identify the item.
+"""
 
 Values: TypeAlias = Mapping[str, Mapping[ItemKey, float]]
 """A value for each item, by query."""

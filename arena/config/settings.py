@@ -43,7 +43,7 @@ class TournamentSettings(Section):
     card: CardSection | None = None
     """Requirements for judges that stand in for people."""
     further: dict[str, Any] = Field(default_factory=dict, exclude=True)
-    """The sections of the stages that define their own, by key; in the file they stand at the top level."""
+    """The sections that stages define themselves, by key; in the file, they are at the top level."""
 
     @model_validator(mode="before")
     @classmethod

@@ -145,7 +145,7 @@ def require_stages(origins: Mapping[str, str]) -> None:
     """Check that the stages of other distributions that judged a tournament are installed.
 
     Args:
-        origins: by section, the name and version of its stage's distribution when it judged.
+        origins: by section, the name and version that the stage's distribution had when the stage judged.
 
     Raises:
         InputError: one of these stages is not installed.

@@ -1,7 +1,7 @@
 """Annotation tasks for people: comparing two answers, labelling documents, grading answers, finding nuggets.
 
-Each annotator works through a separate queue of tasks. A task shows texts, but not which agent wrote them or what
-judges and other people said. An annotation is valid for the texts that the annotator saw: if one of these texts
+Each annotator works through a separate queue of tasks. A task shows texts, but not which agent wrote them or how judges
+and other annotators judged them. An annotation is valid for the texts that the annotator saw: if one of these texts
 changes, the annotator has to do the task again.
 
 A ``TaskPool`` holds all tasks with a random number for each, and is shared by all annotators. A ``TaskQueue`` is one
@@ -378,7 +378,7 @@ def _sort_keys(rows: Sequence[tuple[str, ...]], shared_by: int | None = None) ->
     """Random sort keys of the rows, shape (1, rows), and whether each is shared by all annotators, shape (rows,).
 
     About half of the rows are shared. With ``shared_by``, rows with the same first ``shared_by`` names are either all
-    shared or all not shared. Shared tasks are done by several people and show how well they agree; the other tasks
+    shared or all not shared. Several annotators do the shared tasks, which show how well they agree; the other tasks
     cover more items.
     """
     numbers = _numbers(rows)

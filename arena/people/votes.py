@@ -49,7 +49,7 @@ class ImportedVotes(Struct, frozen=True):
 
 
 def write_table(out: Path, kind: JudgedKind, annotations: Sequence[Annotation]) -> None:
-    """Write annotations as a table; labels of one person as qrels if the file's name ends in ``.qrels``.
+    """Write annotations as a table; labels of one annotator as qrels if the file's name ends in ``.qrels``.
 
     In verdicts, ``agent_a`` is the agent whose answer the annotator saw first.
 

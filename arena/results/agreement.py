@@ -207,7 +207,7 @@ def keep_judges_alone(store: Store, tournament: str) -> None:
 
 
 def styles_of(store: Store, tournament: str, tell: TellDoing) -> tuple[StyleEffect, ...]:
-    """How answer style and model family affect the judges' verdicts; ``tell`` is as in ``compare_with_people``."""
+    """How answer style and model family affect the judges' verdicts; for ``tell``, see ``compare_with_people``."""
     games, data = cached_games(store, tournament), cache(partial(store.dataset, tournament))
     judge_figures = judges_alone(store, tournament, Cache(store, tournament), games, data, tell=tell)
     people, _ = peoples_opinions(store, tournament, data)
@@ -280,7 +280,7 @@ def judges_alone(
 ) -> Calibration:
     """Compute the figures of answer judges that need no human labels: cost, position bias and style effects.
 
-    ``data`` reads the tournament's dataset and is called only if the figures are not cached. ``tell`` is as in
+    ``data`` reads the tournament's dataset and is called only if the figures are not cached. ``tell`` is explained in
     ``compare_with_people``.
     """
 

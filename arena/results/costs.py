@@ -30,7 +30,7 @@ _ALPHA: Final = 0.05
 _SHORTEST: Final = 0.001
 """Seconds; shorter latencies count as equal to this."""
 _NAMED: Final = 5
-"""Maximum number of agents named in a sentence; the others are counted."""
+"""Maximum number of agents that a sentence names; it only counts further agents."""
 _LATENCY: Final = (
     "Median, from sending the request to the end of the answer; waiting for a turn and failed attempts are not in it."
 )
@@ -176,7 +176,8 @@ class Front(Struct, frozen=True):
     Attributes:
         price: ``latency_s`` (median, failed attempts included) or ``cost_usd`` (mean of an answer).
         points: Bradley-Terry rating and price of every agent that has both.
-        agents: agents on the front, best rated first; each other agent is no better and no cheaper than one of them.
+        agents: agents on the front, best rated first; every agent off the front is no better and no cheaper than one on
+            it.
         taken: by agent, the price of the answer to each query; ``None`` where it is not known.
         units: for each query, the number of its conversation; a query outside conversations has a separate number.
     """
@@ -215,7 +216,7 @@ class CostBoard(Board, frozen=True):
 
     Attributes:
         agents: best rated first; agents without a rating follow, sorted by name.
-        fronts: by price, see ``fronts``.
+        fronts: the Pareto front for each price, see ``fronts``.
         notes: sentences on the fronts and on retried answers.
     """
 
@@ -285,7 +286,7 @@ class CostBoard(Board, frozen=True):
 
 
 def cost_board(data: Dataset, rows: Sequence[AgentRating], failed: Mapping[str, Causes]) -> CostBoard:
-    """Build the board of costs. ``rows`` are the ratings, best first; ``failed`` is as in ``agent_costs``."""
+    """Build the board of costs. ``rows`` are the ratings, best first; for ``failed``, see ``agent_costs``."""
     places = {row.agent: place for place, row in enumerate(rows)}
     costs = sorted(agent_costs(data, failed), key=lambda costs: (places.get(costs.agent, len(places)), costs.agent))
     price_fronts = fronts(rows, costs, data)

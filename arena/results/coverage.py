@@ -111,7 +111,7 @@ def shortfall(judged_of: Mapping[str, Mapping[str, tuple[int, int]]], min_covera
 
     If every judge has enough verdicts, so does the tournament: the share over all games is a weighted mean of the
     judges' shares. But that overall share can hide a judge that stopped early, or an agent whose answers a judge
-    refused. The missing games are then no random sample, and ratings of the others would measure something else.
+    refused. The missing games are then no random sample, and ratings from the other games would measure something else.
 
     Args:
         judged_of: by kind (``judge`` or ``agent``) and name, the number of verdicts that exist and the number to make.

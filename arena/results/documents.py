@@ -209,7 +209,7 @@ def labels_in(data: Dataset, results: Results) -> dict[str, dict[str, int]]:
 
 
 def retrieved_by_agents(data: Dataset, depth: int | None) -> list[Retrieved]:
-    """The documents that agents retrieved down to rank ``depth``, without those shared by all agents."""
+    """The documents that agents retrieved down to rank ``depth``, without documents that all agents share."""
     return [
         entry
         for entries in data.retrieved.values()

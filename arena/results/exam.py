@@ -49,7 +49,7 @@ def stored_scores(store: Store, tournament: str, outcomes: OutcomesOf | None = N
 
 
 def exam_study(store: Store, tournament: str, outcomes: OutcomesOf | None = None) -> Study:
-    """Read a tournament's exam from its store; ``outcomes`` is as in ``stored_scores``.
+    """Read a tournament's exam from its store; ``outcomes`` is explained in ``stored_scores``.
 
     Raises:
         KeyError: the tournament has no exam.

@@ -138,8 +138,8 @@ def load_study(
     Args:
         file: the workbench's graded file or a table of grades.
         bank: the test bank.
-        runs: trec_eval runs; by default the rankings in the file of grades, or those that the ids of the answers'
-            passages give.
+        runs: trec_eval runs; by default the rankings in the file of grades, or the rankings that follow from the ids of
+            the answers' passages.
         qrels: people's relevance labels; by default the judgments in the file of grades.
         items: a shell pattern that the ids of the items must match.
         llm: the grader's model, if there are several graders.
@@ -180,8 +180,8 @@ def load_labels(file: Path, *, llm: str | None = None, prompt: str | None = None
 
     Args:
         file: the workbench's graded file or a table of grades.
-        llm: the model.
-        prompt: its prompt.
+        llm: the model that gave the labels.
+        prompt: the model's prompt.
 
     Raises:
         InputError: the file is invalid, or several graders match.

@@ -55,7 +55,7 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         identical: whether both answers are the same text, shape (games,).
         preference: the judge's probability in each order that ``a``'s answer is better, NaN where it gives none; shape
             (games, 2), or (0, 2) if games are scored by verdicts.
-        clusters: the conversation of each query that belongs to one; other queries stand alone.
+        clusters: the conversation of each query that belongs to one; every other query is independent.
     """
 
     agents: tuple[str, ...]
@@ -103,7 +103,7 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def pair(self) -> NDArray[np.int64]:
-        """A number for each game's query and agents, the same for every judge, shape (games,)."""
+        """A number that identifies each game's query and agents, equal for all judges, shape (games,)."""
         size = len(self.agents)
         return np.asarray((self.query.astype(np.int64) * size + self.a) * size + self.b, np.int64)
 
@@ -287,7 +287,7 @@ def read_games(store: Store, tournament: str, data: Dataset | None = None) -> Wa
 
     Args:
         store: the store that holds the games.
-        tournament: its name.
+        tournament: the tournament's name.
         data: the tournament's dataset, if it has been read already.
 
     Raises:
@@ -386,7 +386,7 @@ def _combination_codes(judges: Iterable[str], settings: StoredSettings) -> Int32
 
 
 def _combined(counts: Mapping[int, NDArray[np.integer]], codes: Int32s | None) -> NDArray[np.int8]:
-    """One outcome for each slot from the counts of its samples' outcomes, as ``combined`` does; shape (slots,)."""
+    """The outcome of each slot, combined from the counts of its samples' outcomes like ``combined``; shape (slots,)."""
     wins, ties, losses = (counts[outcome] for outcome in (GameOutcome.FIRST, GameOutcome.TIE, GameOutcome.SECOND))
     verdict = (wins > np.maximum(ties, losses)).astype(np.int8) - (losses > np.maximum(ties, wins))
     judged = wins + ties + losses

@@ -38,7 +38,7 @@ WIDE: Final = replace(OPINIONS, columns=("qid", "agent", "annotator"), needed=("
 """The columns of a table of grades that has a column for each criterion."""
 _SHOWN: Final = ("query", "answer", "reference", "passages")
 _TEXTS: Final = {folded(name) for column in _SHOWN for name in (column, *VOCABULARY[column].spellings)}
-"""Names of columns that hold texts shown to people."""
+"""Names of columns with texts that are shown to people."""
 
 
 class TableReading(Struct, frozen=True):
@@ -269,7 +269,7 @@ def _wide(path: Path, options: TableReading) -> OpinionTable:
 
 
 def _is_text(rows: Iterable[Row], column: str) -> bool:
-    """Whether a column is named like a text shown to people and holds texts, not numbers."""
+    """Whether a column has the name of a text shown to people and contains texts, not numbers."""
     texts = (row.text(column).strip() for row in rows) if folded(column) in _TEXTS else iter(())
     return any(text and as_number(text) is None for text in texts)
 

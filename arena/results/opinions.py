@@ -61,7 +61,7 @@ def peoples_opinions(
 def current_annotations(
     store: Store, tournament: str, kind: str | None = None, *, data: Callable[[], Dataset] | None = None
 ) -> tuple[list[Annotation], int]:
-    """Each person's latest annotations whose texts have not changed, without skipped items.
+    """Each annotator's latest annotations whose texts have not changed, without skipped items.
 
     If ``kind`` is ``None``, annotations of all kinds except flags, which judge nothing. ``data`` returns the
     tournament's dataset; by default it is read from the store.
