@@ -200,7 +200,7 @@ ORDERS: Final = (
     "The interval of a correlation of two orders is what as many other queries would give. Chance in the scores makes "
     "orders differ, so the correlation of the true orders is likely higher."
 )
-"""Note for every interval of a correlation of two orders."""
+"""Note shown with every interval of a rank correlation."""
 TERMS: Final[Mapping[str, str]] = {
     "95% interval": "Made so that it holds the true figure in 95 of 100 repetitions with other queries.",
     "Agent": "A system under evaluation: what answers the queries.",

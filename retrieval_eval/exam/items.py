@@ -190,9 +190,9 @@ class BankDiff(Struct, frozen=True):
     Attributes:
         added: active items that were not active before and replace no active item.
         retired: items that were active before, are no longer active, and are not replaced.
-        edited: items with another text, other gold answers or choices; they must be graded again.
-        reweighted: items with another weight; no grading is needed.
-        disclosed: items whose secrecy changed; no grading is needed.
+        edited: items with a new text, new gold answers or new choices; they must be graded again.
+        reweighted: items with a new weight; no grading is needed.
+        disclosed: items that became secret or are no longer secret; no grading is needed.
     """
 
     added: tuple[Item, ...] = ()

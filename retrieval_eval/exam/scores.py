@@ -253,7 +253,7 @@ class ExamLabels(Struct, frozen=True):
 
     Attributes:
         labels: labels by query_id and passage_id, for all passages whose label is known.
-        partly: number of passages without a label because a missing grade could change it.
+        partly: number of passages without a label because a missing grade could change the label.
         ungraded: number of passages without any grade; they have no label.
     """
 

@@ -57,7 +57,7 @@ class RunCoverage(Struct, frozen=True):
     Attributes:
         missing: queries of the topic set for which the run has no documents; they score 0.
         unasked: queries on which the run's agent failed; they are left out of its scores.
-        unlabelled: queries of the run without labels; they are left out.
+        unlabelled: queries of the run without labels; they are left out of its scores.
         unknown: queries without a value because labels are missing, by measure.
         missing_labels: number of missing labels of the run's documents.
         judged: Judged@k by name, mean over the scored topics.

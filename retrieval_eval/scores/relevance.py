@@ -42,8 +42,8 @@ class LabelDistribution(Struct, frozen=True):
 
     Attributes:
         counts: number of documents by label, ascending; labels without documents are absent.
-        failed: documents whose judgment failed.
-        left: documents that have not been judged yet.
+        failed: number of documents whose judgment failed.
+        left: number of documents that have not been judged yet.
     """
 
     counts: Mapping[int, int]

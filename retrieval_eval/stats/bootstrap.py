@@ -91,7 +91,7 @@ def weighted_means(values: Floats, weights: Floats) -> Floats:
 
 
 def whole(*samples: Floats) -> NDArray[np.bool_]:
-    """Which samples have no NaN, shape (samples,); each argument has shape (samples, figures)."""
+    """Whether each sample has no NaN in any argument, shape (samples,); arguments have shape (samples, figures)."""
     return np.asarray(~np.any([np.isnan(figures).any(axis=1) for figures in samples], axis=0), np.bool_)
 
 
