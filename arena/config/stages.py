@@ -134,7 +134,7 @@ def find_stage(key: str) -> ListedStage | None:
         stage = points[0].load()
     except Exception as error:
         raise InputError(
-            f"{key}: the stage of {sources[0]} cannot be loaded: {type(error).__name__}: {error}"
+            f"{key}: the stage of {sources[0]} cannot be loaded ({type(error).__name__}: {error}); install it again"
         ) from error
     if fault := _fault(key, stage):
         raise InputError(f"{key}: the stage of {sources[0]} cannot be used: {points[0].value} {fault}")

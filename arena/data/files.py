@@ -625,7 +625,9 @@ def with_qrels(data: Dataset, sources: Sequence[Path]) -> Dataset:
     for source in sources:
         read = read_qrels(source).labels
         if read.keys().isdisjoint(data.queries):
-            raise DataError(source, "has labels for none of the queries, only for others", value=next(iter(read)))
+            raise DataError(
+                source, "none of its query ids are in the data; check that both belong together", value=next(iter(read))
+            )
         for query_id in read.keys() & data.queries.keys():
             known = labels.setdefault(query_id, {})
             for doc_id, label in read[query_id].items():
@@ -702,7 +704,11 @@ def _agent_of(data: Dataset, path: Path, run: Run, *, alone: bool) -> str:
     retrieving = {entry.agent for entries in data.retrieved.values() for entry in entries}
     answering = {agent for _, agent in data.answers}
     if run.rankings.keys().isdisjoint(data.queries):
-        raise DataError(path, "this run has none of the queries, only others", value=next(iter(run.rankings)))
+        raise DataError(
+            path,
+            "none of the run's query ids are in the data; check that both belong together",
+            value=next(iter(run.rankings)),
+        )
     if SHARED in retrieving:
         raise DataError(path, "runs need an agent column in the table of documents, which has none")
     if run.name in retrieving:

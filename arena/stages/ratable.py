@@ -39,7 +39,9 @@ def check_ratings(config: Config, data: Dataset, wanted: Iterable[Wanted]) -> No
         return  # the games depend on answers that are still missing
     planned = dict.fromkeys((want.query_id, want.item, want.other) for want in wanted)
     if not planned:
-        raise ConfigError(f"{config.at(_SECTION)}: 'anchor' and 'covariates' need games, and none will be played")
+        raise ConfigError(
+            f"{config.at(_SECTION)}: 'anchor' and 'covariates' need games; remove them, or add 'pairwise'"
+        )
     games, queries = _games(list(planned))
     if section.anchor is not None and section.anchor not in games.agents:
         raise ConfigError(

@@ -143,7 +143,7 @@ class SupportStage(TournamentStage):
         ((_, words),) = self.templates[SUPPORT].reply.choices.items()
         if {*words.values()} != _LEVELS:
             raise ConfigError(
-                f"support.prompt: the values of its choice must be 0, 1 and 2, not {sorted(words.values())}"
+                f"support.prompt: its 'choice' must map its words to 0, 1 and 2, not to {sorted(words.values())}"
             )
         if self.data.answers and not any(True for query_id in self.data.queries for _ in self._subjects(query_id)):
             raise ConfigError(

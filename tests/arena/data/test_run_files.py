@@ -92,7 +92,7 @@ def test_a_document_that_no_corpus_has_is_named(folder: Path) -> None:
 def test_a_run_for_other_queries_is_refused(folder: Path) -> None:
     put(folder, "x.run", "77 Q0 a 1 3 x\n")
     said = problem(load_dataset(folder / "topics.txt"), folder, "x.run")
-    assert said == "x.run: this run has none of the queries, only others ('77')"
+    assert said == "x.run: none of the run's query ids are in the data; check that both belong together ('77')"
 
 
 def test_a_run_of_nobody_who_answered_is_refused(folder: Path) -> None:
