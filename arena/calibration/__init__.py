@@ -6,4 +6,4 @@ A pure core: records and arrays in, frozen results out. Files, the store and the
 from typing import Final
 
 EPSILON: Final = 0.1
-"""The strictest of the three values that the authors of the alternative annotator test recommend: that for crowds."""
+"""The default epsilon: the strictest value that the authors of the alternative annotator test recommend, for crowds."""

@@ -57,11 +57,11 @@ OrdersOfGames: TypeAlias = Literal["reconciled", "ordered"]
 
 
 class Settings(Struct, frozen=True):
-    """How people's opinions are combined, what a judge is compared with, and how intervals are computed.
+    """Settings for combining people's opinions, for comparing a judge with them, and for computing intervals.
 
     Attributes:
         consensus: how several people's opinions are combined.
-        samples, seed: of the resampling for intervals.
+        samples, seed: number of samples and seed of the resampling for intervals.
         against: compare a judge's labels with people's ``consensus``, or with each of their ``votes``.
         epsilon: how much worse than a person a judge may be (``alternative_test``).
         games: ``reconciled`` combines the two orders of a game into one verdict per rater. ``ordered`` treats each
@@ -88,13 +88,13 @@ class People(Struct, frozen=True):
     """People's opinions and their agreement with each other, without any judge.
 
     Attributes:
-        opinions: their votes, one per person and item.
-        things: number of items that they judged.
+        opinions: people's votes, one per person and item.
+        things: number of items that people judged.
         repeated: number of items that at least two people judged.
         within: how often two people agree.
-        within_decided: the same without ties; ``None`` unless the values are verdicts.
+        within_decided: how often two people agree if ties are left out; ``None`` unless the values are verdicts.
         alpha: Krippendorff's alpha; ``None`` if no item has two people's votes, or the values are not integers.
-        annotators: each person compared with the others.
+        annotators: each annotator compared with the other annotators.
     """
 
     level: Level
@@ -122,28 +122,29 @@ class JudgeAgainstPeople(Struct, frozen=True):
     """A judge compared with people on the items that both judged.
 
     Attributes:
-        n, queries: number of items that both judged, and of their queries.
+        n, queries: number of items that both judged, and number of queries with such items.
         judge_only, people_only: number of items that only the judge, or only people, judged.
         votes: how often the judge and a person agree.
-        votes_decided: the same without ties; ``None`` unless the values are verdicts.
-        less_people: agreement of the judge with a person less agreement of two people, on the same items.
+        votes_decided: how often they agree if ties are left out; ``None`` unless the values are verdicts.
+        less_people: agreement of the judge with a person, minus the agreement of two people, on the same items.
         labels: kappa, alpha and confusion with people's consensus, or with their votes; ``None`` if a value is not an
             integer.
-        correlations: with people's consensus, or with their votes.
-        differences: of judge and people; ``None`` for verdicts, whose sides are arbitrary.
-        alternative: the alternative annotator test, of whether the judge may replace a person.
+        correlations: correlations of the judge's values with people's consensus, or with their votes.
+        differences: differences between judge and people; ``None`` for verdicts, whose sides are arbitrary.
+        alternative: the alternative annotator test, which decides whether the judge may replace a person.
         outside: the judge's values outside the range of people's values, with the number of items; empty for verdicts.
         people_range: lowest and highest value that people gave; ``None`` if they gave none.
-        judge_range: lowest and highest value of the judge on common items; ``None`` for verdicts.
-        other_scale: whether the two used different scales. Either most of the judge's values lie outside people's
-            range, or the judge gave fractions up to 1 and people gave whole numbers from a longer scale.
-        group: the group of the comparison.
+        judge_range: lowest and highest value that the judge gave to these items; ``None`` for verdicts.
+        other_scale: whether judge and people used different scales. Either most of the judge's values lie outside
+            people's range, or the judge gave fractions up to 1 and people gave whole numbers from a longer scale.
+        group: name of the group of items, such as a dimension; empty if there are no groups.
         orders: position bias in the judge's verdicts; ``None`` for a panel, or if no verdict has a known order.
         disagreements: items on which judge and people differ, the largest difference first.
-        estimates: the judge's figures corrected by people, if requested.
-        boards: rank correlation of the judge's and people's leaderboards on the same items; ``None`` for fewer than
-            three agents.
-        unit: what ``queries`` counts and what intervals and tests are clustered by.
+        estimates: the judge's means and ratings corrected by people's labels, if requested.
+        boards: rank correlation between the judge's and people's leaderboards on the same items; ``None`` for fewer
+            than three agents.
+        unit: the independent unit, queries or conversations: ``queries`` counts them; intervals and tests are clustered
+            by them.
     """
 
     level: Level
@@ -209,11 +210,11 @@ def judge_against_people(
     """Compare one judge with people on the items that both judged.
 
     Args:
-        judge: its name.
+        judge: the judge's name.
         values: the judge's value of each item, with the two orders of a game reconciled.
-        opinions: all single opinions of the judge, for the comparison with single votes.
-        against: the people.
-        settings: of the comparison.
+        opinions: all opinions of the judge, for the comparison with each vote.
+        against: people's opinions.
+        settings: settings of the comparison.
     """
     verdicts = against.level == "verdicts"
     mirrored = settings.mirrored(against.level)
@@ -279,7 +280,7 @@ def _alternative(values: Values, against: People, settings: Settings) -> Alterna
 
 
 def disagreements(values: Values, against: People, most: int) -> list[Disagreement]:
-    """The ``most`` largest disagreements of judge and people; of equal ones, first where more people agree."""
+    """The ``most`` largest disagreements of judge and people; equal ones by people's agreement, highest first."""
     votes: dict[tuple[str, ItemKey], dict[str, float]] = {}
     for opinion in against.opinions:
         votes.setdefault((opinion.query_id, opinion.item), {})[opinion.rater] = opinion.value
@@ -302,12 +303,12 @@ class PanelGain(Struct, frozen=True):
 
     Attributes:
         best: the judge that agrees with people most often, on items that all judges and people judged.
-        n: number of these items.
-        agreement, best_agreement: shares of them on which the panel, and the best judge, agree with people.
-        gain: the difference, clustered by query. It is biased in favour of the best judge, which was chosen on the
-            same items.
-        gold_ties: of verdicts, number of items on which people tie. The panel ties whenever no verdict leads.
-        gain_on_ties: the part of the difference that comes from these items; ``None`` if there are none.
+        n: number of items that all judges and people judged.
+        agreement, best_agreement: shares of these items on which the panel, and the best judge, agree with people.
+        gain: the difference of the two shares, clustered by query. It is biased in favour of the best judge, which was
+            chosen on the same items.
+        gold_ties: for verdicts, the number of items on which people tie. The panel ties whenever no verdict leads.
+        gain_on_ties: the part of the gain that comes from items on which people tie; ``None`` if there are none.
     """
 
     best: str
@@ -356,11 +357,11 @@ class Comparison(Struct, frozen=True):
     """All judges compared with people on one level.
 
     Attributes:
-        group: name of the group, if a table holds several such as dimensions; else empty.
+        group: name of the group, if a table has several groups such as dimensions; else empty.
         people: people's opinions without a judge.
         orders: position bias in people's votes; ``None`` unless they are verdicts.
-        judges: by name; several judges are also compared together, as ``PANEL``.
-        gain: the panel compared with its best member; ``None`` for a single judge.
+        judges: the comparison of each judge; several judges are also compared together, as ``PANEL``.
+        gain: comparison of the panel with its best member; ``None`` for a single judge.
     """
 
     group: str
@@ -394,14 +395,14 @@ def compare(
         level: what was judged.
         judges: all opinions of each judge.
         human_opinions: all opinions of people.
-        settings: of consensus and intervals.
-        means: the means that the items enter.
+        settings: settings of consensus and intervals.
+        means: how the values of items become means.
         group: name of the group.
         most: number of disagreements to list per judge.
-        label_next: number of items to label next, per judge; ``None`` computes no corrected estimates.
+        label_next: number of items to suggest for labelling, per judge; ``None`` computes no corrected estimates.
         boards: whether to compare the leaderboards of judges and people, the slowest part.
-        clusters: the conversation of each query. Statistics are then by conversation, and the turn is part of the
-            item's key; lists are still by query.
+        clusters: the conversation of each query. With conversations, statistics are clustered by conversation, and the
+            query is part of the item's key; lists of items still name queries.
     """
     judges = {name: regrouped(opinions, clusters) for name, opinions in judges.items()}
     human_opinions = regrouped(human_opinions, clusters)

@@ -46,12 +46,12 @@ class Consensus(Struct, frozen=True):
 
     Attributes:
         method: how the values were combined.
-        values: by query and item.
-        numbers: the same, except that labels with equally many votes are averaged. Means and differences use these,
-            since taking the lowest label would bias them.
+        values: the combined value, by query and item.
+        numbers: as ``values``, except that labels with equally many votes are averaged. Means and differences use
+            ``numbers``, since taking the lowest label would bias them.
         contested: number of items on which no single value leads. ``values`` has a tie (verdicts) or the lowest label.
         raters: the model's reliabilities, the least reliable rater first; empty for the majority.
-        iterations, converged: of the fit; ``None`` for the majority.
+        iterations, converged: number of iterations of the fit, and whether it converged; ``None`` for the majority.
     """
 
     method: ConsensusMethod
@@ -67,8 +67,8 @@ def consensus(opinions: Iterable[Opinion], method: ConsensusMethod, *, mirrored:
     """Combine the raters' opinions into one value per item.
 
     Args:
-        opinions: of all raters.
-        method: majority, or Dawid and Skene's model.
+        opinions: the opinions of all raters.
+        method: how to combine them: by majority, or by Dawid and Skene's model.
         mirrored: whether the values are verdicts, 1 and -1 for the two sides.
     """
     votes = list(opinions)
@@ -101,7 +101,7 @@ def dawid_skene(opinions: Sequence[Opinion], *, mirrored: bool = False, prior_vo
     """The most likely value of each item under Dawid and Skene's model.
 
     Args:
-        opinions: of people.
+        opinions: people's opinions.
         mirrored: whether the values are verdicts; then each matrix treats both sides alike.
         prior_votes: virtual votes in each cell of each rater's matrix.
     """
@@ -137,7 +137,7 @@ def _vote_indices(
 
 
 class _Fit(Struct, frozen=True, eq=False):
-    """``truth`` (items, labels), ``confusion`` (raters, true labels, given labels), ``shares`` (labels)."""
+    """Probabilities ``truth`` (items, labels), ``confusion`` (raters, true, given labels), and ``shares`` (labels)."""
 
     truth: Floats
     confusion: Floats
@@ -197,7 +197,7 @@ def settled(opinions: Sequence[Opinion], *, verdicts: bool, ordered: bool = Fals
 
     Args:
         opinions: all opinions of all raters.
-        verdicts: whether these are verdicts.
+        verdicts: whether the opinions are verdicts.
         ordered: whether each order of a game is a separate item. Repeated verdicts on one order are combined by
             majority.
     """
@@ -278,7 +278,7 @@ def table_health(table: VerdictTable, unit: Int32s | None = None) -> OrderHealth
     """Position bias in one judge's verdicts.
 
     Args:
-        table: verdicts of that judge only.
+        table: the judge's verdicts, without those of other judges.
         unit: the independent unit of each of the table's queries, shape (queries,); defaults to its clusters.
     """
     assert table.query is not None
@@ -301,7 +301,7 @@ def _share(hits: NDArray[np.bool_], unit: NDArray[np.integer]) -> Estimate:
 def _reconciled_games(
     opinions: Sequence[Opinion],
 ) -> tuple[JudgedGames, list[tuple[str, tuple[str, ...]]], tuple[str, ...], tuple[str, ...]]:
-    """Reconciled games, and the tables that decode their numbers: (query, further columns), raters, agents."""
+    """Reconciled games, and the names to which their numbers refer: (query, further columns), raters, agents."""
     table = _verdict_table(opinions, [opinion.rater for opinion in opinions])
     return judged_games(table), _query_keys(table), table.judges, table.agents
 

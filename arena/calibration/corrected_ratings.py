@@ -1,4 +1,4 @@
-"""Prediction-powered Bradley-Terry ratings: all games of a judge, corrected by the few that people judged too.
+"""Prediction-powered Bradley-Terry ratings: all games of a judge, corrected by the few games that people judged too.
 
 Also corrects a judge's means (``estimates``). The ratings use prediction-powered estimation of a convex loss
 (Angelopoulos, Duchi and Zrnic 2023, "PPI++", section 2). The loss of a game with score s between agents whose strengths
@@ -58,10 +58,10 @@ class ScoredGame(Struct, frozen=True):
     """A game with the scores of judge and people: 1 if ``a`` wins, 0.5 for a tie, 0 if ``b`` wins.
 
     Attributes:
-        query_id: the query.
-        a, b: the agents.
-        judge: the judge's score.
-        people: people's score; ``None`` if they did not judge the game.
+        query_id: id of the query.
+        a, b: the two agents.
+        judge: the judge's score of the game.
+        people: people's score of the game; ``None`` if they did not judge the game.
         chance: the probability with which the game was drawn for people; leave the default if all are equal.
     """
 
@@ -77,11 +77,13 @@ class CorrectedRatings(Struct, frozen=True):
     """Ratings estimated three ways.
 
     Attributes:
-        agents: names, in the order of the estimates.
-        corrected, people, judge: ratings in points, with 95 % intervals, from both, people only and the judge only.
-            ``people`` is ``None`` if their games do not connect all agents by wins and losses in both directions.
+        agents: names of the agents, in the order of the estimates.
+        corrected, people, judge: ratings in points, with 95 % intervals, from judge and people, people only and the
+            judge only. ``people`` is ``None`` if their games do not connect all agents by wins and losses in both
+            directions.
         weight: lambda, the weight of the judge.
-        games, labelled, queries: number of the judge's games, of those that people judged, and of their queries.
+        games, labelled, queries: number of the judge's games, number of games that people judged too, and number of
+            queries.
         converged: whether all fits converged.
     """
 
@@ -101,7 +103,7 @@ def corrected_ratings(games: Sequence[ScoredGame]) -> CorrectedRatings:
 
     Raises:
         InputError: there are no labels, or the judge's games give no ratings because an agent never wins, never loses
-            or meets none of the others.
+            or plays against no other agent.
     """
     table = _GameArrays.of(games)
     if not table.has_maximum(table.f, np.ones(table.f.size, np.bool_)):
@@ -139,7 +141,7 @@ class _GameArrays(Struct, frozen=True, eq=False):
     """Games as arrays, one row per game.
 
     Attributes:
-        agents: names.
+        agents: names of the agents.
         a, b: indices of the two agents.
         f, y: the judge's and people's score of ``a``; ``y`` is 0 without a label.
         labelled: whether people judged the game.
@@ -279,11 +281,11 @@ class Estimates(Struct, frozen=True):
     """A judge's means and ratings, corrected by people's labels.
 
     Attributes:
-        figures: means by name; for verdicts the win rates of agents, ties counting half.
+        figures: corrected means by name; for verdicts, each agent's win rate, where a tie counts half.
         ratings: Bradley-Terry ratings; for verdicts only.
         no_ratings: why there are no ratings; else empty.
         next: items to label next, as query and item.
-        refused: by name, why a mean is not corrected: the labels are not a random sample.
+        refused: by name of a mean, the reason why it is not corrected: its labels are not a random sample.
     """
 
     figures: Mapping[str, Corrected]
@@ -320,10 +322,10 @@ def estimates(
         judge: the judge's values, in the order of the file.
         people: people's consensus on some of the items. Without ``chances`` these must be a random sample; figures
             whose labels visibly are not are refused.
-        chances: the probability with which each labelled item was drawn; for all labelled items or for none.
-        means: the means that the items enter.
+        chances: the probability with which each labelled item was drawn; either for all labelled items or for none.
+        means: how the values of items become means.
         label_next: number of items to label next.
-        seed: of the random choice of these items.
+        seed: seed of the random choice of these items.
 
     Raises:
         InputError: only some of the labelled items have a probability.
@@ -347,7 +349,7 @@ def estimates(
 def _figures(
     level: Level, judge: Values, people: Values, chances: Chances, query_reason: str, *, means: ItemMeans
 ) -> tuple[dict[str, Corrected], dict[str, str]]:
-    """Corrected means by name, and the reasons of those refused; ``query_reason`` refuses all."""
+    """Corrected means by name, and why others are refused; a nonempty ``query_reason`` refuses all means."""
     by_name: dict[str, list[_ItemScore]] = {}
     for query_id, values in judge.items():
         for item, value in values.items():
@@ -384,7 +386,7 @@ def _not_random(
 
 
 def _means_of(level: Level, item: ItemKey, means: ItemMeans) -> list[tuple[str, bool, str]]:
-    """For each mean that an item enters: its name, whether the value is mirrored, and the opponent in a game."""
+    """For each mean that includes the item's value: its name, whether the value is mirrored, and a game's opponent."""
     if level == "verdicts":
         return [(item[-2], False, item[-1]), (item[-1], True, item[-2])]
     return [(", ".join(item[place] for place in means.names) or "all documents", False, "")]

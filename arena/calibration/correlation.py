@@ -34,7 +34,7 @@ class Correlations(Struct, frozen=True):
 
     Attributes:
         n: number of items.
-        queries: number of their queries.
+        queries: number of queries of these items.
         pearson, spearman: product-moment correlation of the values, and of their mid-ranks.
         kendall: tau-b over all pairs of items.
     """
@@ -52,8 +52,8 @@ def correlations(
     """Correlate two values of each item.
 
     Args:
-        first: one value of each item.
-        second: the other value.
+        first: the first value of each item.
+        second: the second value of each item.
         queries: the query of each item.
         mirrored: whether the values are verdicts, 1 and -1 for the two sides. Since the sides are arbitrary, each pair
             of values counts twice, the second time with opposite signs.
@@ -105,7 +105,7 @@ def _mid_ranks(values: Floats, unit: NDArray[np.int64], weights: Floats) -> Floa
 
 
 def _coefficient(values: Floats) -> Coefficient:
-    """The first value, with a jackknife interval from the others, each of which leaves out one query."""
+    """The first of ``values``, with a jackknife interval from the other values, each of which leaves out one query."""
     value, replicates = float(values[0]), values[1:]
     if np.isnan(value):
         return Coefficient(None)
@@ -122,7 +122,7 @@ def _coefficient(values: Floats) -> Coefficient:
 
 _LIMIT = 1.96
 _NO_WIDTH = 1e-9
-"""A narrower interval is dropped: if all queries are alike, nothing shows how the figure varies."""
+"""Narrower intervals are dropped: if all queries have the same values, nothing shows how the figure varies."""
 
 
 class PlotPoint(Struct, frozen=True):

@@ -1,10 +1,10 @@
 """Rank correlations between scoring methods (ratings, grades, exams, nuggets), and between judge and people.
 
 Correlations are over agents, with intervals by resampling queries. All methods are scored again on the same resampled
-queries, which preserves what they have in common on a query. p-values treat the agents as independent.
+queries, which preserves the correlation of the methods on a query. p-values treat the agents as independent.
 
 The leaderboards of judge and people are compared too. A judge that errs on single items may still rank agents well, and
-the ranking is what decides (Zheng et al. 2023, section 4.2, compare both). Both leaderboards use the same items, so
+users decide by the ranking (Zheng et al. 2023, section 4.2, compare both). Both leaderboards use the same items, so
 only the judgments differ: Bradley-Terry ratings of verdicts with ties as half a win, and means over queries of grades
 and nuggets.
 """
@@ -97,7 +97,7 @@ class Played(Struct, frozen=True, eq=False):
 
 
 Method: TypeAlias = Scores | Played
-"""A method that scores agents: by means over queries, or by games."""
+"""A way of scoring agents: by means over queries, or by ratings of games."""
 
 
 class MethodScores(Struct, frozen=True):
@@ -132,12 +132,12 @@ class MethodComparison(Struct, frozen=True):
     """Scores, ranks and rank correlations of several methods.
 
     Attributes:
-        methods: in the order of the input.
-        pairs: every two methods that have at least three scored agents in common.
+        methods: scores and ranks by each method, in the order of the input.
+        pairs: the correlation of every two methods that both score at least three agents.
         places: best and worst rank of each agent that every method scores, the largest difference first.
         queries: number of resampled queries or conversations.
-        uneven: agents with significantly more missing judgments of a method than the others. They are excluded from
-            the pairs with this method and from ``places``.
+        uneven: agents with significantly more missing judgments of a method than the other agents. They are excluded
+            from the pairs with this method and from ``places``.
     """
 
     methods: tuple[MethodScores, ...]
@@ -169,9 +169,9 @@ def compare_methods(
     """Score all methods on the same resampled queries, and compare their rankings of the agents.
 
     Args:
-        methods: the methods.
+        methods: the methods to compare.
         samples: number of resamples of the queries.
-        seed: of the resampling.
+        seed: seed of the resampling.
         clusters: the conversation of each query.
         drawn: scores a method, with the arguments of ``draw``; a caller with a cache passes its own function.
     """
@@ -181,7 +181,7 @@ def compare_methods(
 
 
 def uneven_shares(methods: Sequence[Method], clusters: Clusters = ALONE) -> tuple[MissingShare, ...]:
-    """Agents with significantly more missing judgments of a method than the others."""
+    """Agents with significantly more missing judgments of a method than the other agents."""
     gaps = {method.name: method.gaps for method in methods if isinstance(method, Scores) and method.gaps is not None}
     return tuple(share for share in shares(gaps, clusters) if share.uneven)
 
@@ -192,7 +192,7 @@ def compare_drawn(drawn: Sequence[Drawn], queries: int, uneven: Sequence[Missing
     Args:
         drawn: each method's scores.
         queries: number of resampled queries or conversations.
-        uneven: agents with significantly more missing judgments of a method than the others.
+        uneven: agents with significantly more missing judgments of a method than the other agents.
     """
     methods = tuple(map(_method_scores, drawn))
     excluded = {(share.score, share.agent) for share in uneven}
@@ -225,9 +225,9 @@ def method_pair(
     """Rank correlations of two methods from their scores of the same agents.
 
     Args:
-        names: of the methods.
+        names: names of the two methods.
         points: each method's scores of the same agents, shape (agents,).
-        drawn: the same on resampled queries, shape (samples, agents).
+        drawn: each method's scores on resampled queries, shape (samples, agents).
         queries: number of resampled queries or conversations.
     """
     a, b = (np.round(scores, _DECIMALS) for scores in points)
@@ -267,14 +267,14 @@ def leaderboard_agreement(
 
     Args:
         level: what was judged.
-        judge: the judge's values.
-        people: people's values.
+        judge: the judge's value of each item.
+        people: people's value of each item.
         draws: number of resamples, and the seed; both rankings use the same resampled queries.
         clusters: the conversation of each query.
-        means: the means that the items enter.
+        means: how the values of items become means.
 
     Returns:
-        ``None`` for items of no agent, and for fewer than three agents.
+        ``None`` if items do not belong to agents, or if there are fewer than three agents.
     """
     pairs = paired(people, judge)
     places = (-2, -1) if level == "verdicts" else means.names[:1]
@@ -301,7 +301,7 @@ def leaderboard_agreement(
 def _ratings(verdicts: tuple[Opinion, ...], draws: tuple[int, int]) -> tuple[Floats, Floats]:
     """Ratings, and the ratings of each resample, shapes (agents,) and (samples, agents).
 
-    The cache serves people's ratings, which are slow to compute: most judges judged the same games.
+    Results are cached because people's ratings are slow to compute, and most judges judged the same games.
     """
     from arena.calibration.consensus import games_of  # late: callers that read cached draws need no fit
 

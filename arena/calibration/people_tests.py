@@ -1,4 +1,4 @@
-"""Paired t tests, over queries, of whether people grade one agent higher than another on a criterion."""
+"""Paired t tests over queries: whether people grade one agent higher than another on a criterion."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ class GradeTest(Struct, frozen=True):
     """Two agents compared by people's grades on one criterion.
 
     Attributes:
-        group: what was graded, if a table holds several groups; else empty.
-        comparison: on the queries on which people graded both; ``p_t_holm`` is corrected for all tests made together.
-        queries: the number of these queries. ``comparison.difference.n`` counts their conversations, if there are any.
+        group: name of what people graded, if a table has several groups; else empty.
+        comparison: the test on the queries on which people graded both agents; ``p_t_holm`` is corrected for all tests
+            made together.
+        queries: number of queries on which people graded both. If the queries belong to conversations,
+            ``comparison.difference.n`` counts conversations.
     """
 
     group: str
@@ -40,7 +42,7 @@ def grade_tests(
 
     Args:
         groups: grades by group; the last two parts of each opinion's ``item`` are agent and criterion.
-        seed: of the permutation test.
+        seed: seed of the permutation test.
         clusters: the conversation of each query.
     """
     tests = []

@@ -51,13 +51,13 @@ class Corrected(Struct, frozen=True):
     """A mean estimated three ways, each with its interval.
 
     Attributes:
-        corrected: from judge and people together.
-        people: from the labels only.
-        judge: from the judge only; the interval ignores the judge's bias.
+        corrected: the mean from the judge's values and people's labels together.
+        people: the mean of the labels only.
+        judge: the mean of the judge's values only; the interval ignores the judge's bias.
         weight: lambda, the weight of the judge.
         ends: lowest and highest value of the scale; a mean lies between them.
         n: number of items with a value of the judge.
-        labelled: number of these that people labelled.
+        labelled: number of these items that people labelled.
         queries: number of queries with labels.
         all_queries: number of queries with items.
         alike: intraclass correlation of the judge's values within queries. The higher it is, the less a second label
@@ -85,8 +85,8 @@ class LabelsNeeded(Struct, frozen=True):
 
     Attributes:
         width: the wanted width of the interval, upper minus lower end.
-        corrected: with the judge.
-        people: without the judge.
+        corrected: number of labels if the judge's values are used too.
+        people: number of labels if only people's labels are used.
     """
 
     width: float
@@ -107,9 +107,9 @@ def corrected_mean(
         judge: the judge's value of each item.
         people: people's value of each item; ``None`` for an item without a label.
         queries: the query of each item.
-        chances: the probability with which each item was drawn; all the same by default. Those of items without a
-            label are ignored.
-        ends: lowest and highest value of the scale; by default of the values that the judge or people gave.
+        chances: the probability with which each item was drawn; by default all are equal. The probabilities of items
+            without a label are ignored.
+        ends: lowest and highest value of the scale; by default, the lowest and highest value that judge or people gave.
 
     Raises:
         ValueError: there are no labels.
@@ -179,7 +179,7 @@ def label_shares(labelled: NDArray[np.bool_], chances: Sequence[float] | None = 
 
 
 def labels_needed(estimate: Corrected, width: float) -> LabelsNeeded:
-    """Number of labels that make the interval this narrow in nine of ten cases, if further labels are like these.
+    """Number of labels that make the interval this narrow in nine of ten cases, if further labels resemble these.
 
     With k times the labels, the part of the variance that comes from labels is divided by k. The labels then lie on k
     times the queries, up to the number of queries, so the quantile of Student's t falls. Further labels on the same

@@ -10,8 +10,8 @@ kinds of tests check each of these:
   Chernoff's bound; between queries its exponent is divided by the largest number of labels of a query, since labels of
   a query are drawn together.
 
-The tests of position use one half of ``LEVEL`` and those of groups the other, so that at most one random sample in a
-thousand is rejected. A sample that passes may still not be random: labels alone cannot show that it is.
+The tests of position use one half of ``LEVEL`` and the tests of groups use the other half, so that at most one random
+sample in a thousand is rejected. A sample that passes may still not be random: labels alone cannot show that it is.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LEVEL: Final = 0.001
 """Probability that a random sample is rejected."""
 
 _MOST_VALUES: Final = 10
-"""Up to this many distinct values, each is a group. More numbers are cut into quartiles; more names are skipped."""
+"""Maximum number of values that are each a group. More numbers are cut into quartiles; more names are skipped."""
 
 
 def queries_not_random(labelled: Mask, queries: Sequence[Hashable], level: float = LEVEL) -> str:
@@ -58,7 +58,7 @@ def not_random(
     Args:
         labelled: whether people labelled each item, in the order of the file.
         queries: the query of each item.
-        kinds: by the name of an attribute, its value for each item: a string or a number.
+        kinds: by name of an attribute, the value of each item: a string or a number.
         level: the probability that a random sample is rejected.
     """
     unit = numbered(queries)

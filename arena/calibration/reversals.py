@@ -33,8 +33,8 @@ class Departure(Struct, frozen=True):
 
     Attributes:
         way: the scoring method.
-        raised: the agent that it ranks above the other one.
-        lowered: the other agent, which the reference method ranks above.
+        raised: the agent that this method ranks above the other agent.
+        lowered: the other agent, which the reference method ranks higher.
     """
 
     way: str
@@ -47,8 +47,8 @@ class Departures(Struct, frozen=True):
 
     Attributes:
         first: the reference method.
-        tested: methods that could be compared with it.
-        pairs: the reversed pairs, by method, then in the order of the agents.
+        tested: methods that could be compared with the reference method.
+        pairs: the reversed pairs of agents, sorted by method, then in the order of the agents.
     """
 
     first: str
@@ -61,8 +61,8 @@ def departures(drawn: Sequence[Drawn], seen: Mapping[str, Mapping[str, int]]) ->
 
     Args:
         drawn: scores of all methods on the same resampled queries; the first method is the reference.
-        seen: by method and agent, the number of queries behind the score. Agents with too few queries for this number
-            of agents (``fewest_queries``) are excluded.
+        seen: by method and agent, the number of queries from which the score is computed. Agents with too few queries
+            for this number of agents (``fewest_queries``) are excluded.
     """
     first, *others = drawn
     level = 1 - (1 - LEVEL) / len(drawn)
@@ -90,7 +90,7 @@ def _comparable(methods: Sequence[Drawn], seen: Mapping[str, Mapping[str, int]])
 def _significantly_above(
     method: Drawn, agents: Sequence[str], seen: Mapping[str, int], level: float
 ) -> NDArray[np.bool_]:
-    """Whether the row's agent is significantly better than the column's, shape (agents, agents)."""
+    """Whether the agent of the row is significantly better than the agent of the column, shape (agents, agents)."""
     columns = [method.agents.index(name) for name in agents]
     samples, units = _complete(_samples_of(method, agents)), min(seen[name] for name in agents)
     joint = joint_differences(_SCALE * method.points[columns], (_SCALE * samples,), units, level)

@@ -1,9 +1,9 @@
 """Style bias of judges: their preference for length, lists, citations, confident words and their own model family.
 
 Bradley-Terry with covariates (``arena.ratings.covariates``). The effect of a quality is what one standard deviation
-more of it is worth, in points, between agents of equal strength. Family bias cannot be separated from the strength of
-those agents by the judge's verdicts alone. So the games of all raters, people included, are fitted together, and the
-effect is how much higher the judge rates its family than the other raters do.
+more of it is worth, in rating points, between agents of equal strength. Family bias cannot be separated from the
+strength of those agents by the judge's verdicts alone. So the games of all raters, people included, are fitted
+together, and the effect is how much higher the judge rates its family than the other raters do.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class StyleEffect(Struct, frozen=True):
     """Effect of one quality, or of the judge's own model family, on a judge's verdicts.
 
     Attributes:
-        name: of the quality, or ``own family``.
+        name: name of the quality, or ``own family``.
         points: rating points per standard deviation (of a family: for belonging to it), with a 95 % interval
             clustered by query.
-        games: number of verdicts behind it.
+        games: number of verdicts from which the effect is estimated.
         why_not: why the effect is unknown; else empty.
     """
 
@@ -59,7 +59,7 @@ class StyleEffect(Struct, frozen=True):
 
 
 def answer_qualities(texts: Mapping[tuple[str, str], str], tell: Tell = lambda _: None) -> AnswerQualities:
-    """Measure the qualities of each answer once; ``texts`` by query and agent, ``tell`` reports progress."""
+    """Measure the qualities of each answer once; ``texts`` has the answers by query and agent."""
     qualities = {}
     for number, (key, text) in enumerate(texts.items()):
         if not number % _REPORT_EVERY:
@@ -74,10 +74,10 @@ def style_effects(
     """Estimate the effect of each quality on one judge's verdicts, one quality at a time.
 
     Args:
-        judge: its name.
-        verdicts: of that judge only; verdicts on answers without known qualities are skipped.
-        answers: qualities of the answers.
-        tell: reports progress.
+        judge: the judge's name.
+        verdicts: the judge's verdicts only; verdicts on answers without known qualities are skipped.
+        answers: the qualities of each answer.
+        tell: callback that receives the progress.
     """
     assert verdicts.query is not None
     low, high = np.minimum(verdicts.a, verdicts.b), np.maximum(verdicts.a, verdicts.b)
@@ -103,9 +103,9 @@ def family_effects(
     """Estimate how much higher each judge rates agents of its own model family than all other raters do.
 
     Args:
-        verdicts: of all raters, people included.
-        judges: the family of each judge.
-        agents: the family of each agent.
+        verdicts: the verdicts of all raters, people included.
+        judges: the model family of each judge.
+        agents: the model family of each agent.
     """
     games, _ = games_of(verdicts)
     effects = []

@@ -1,4 +1,4 @@
-"""Opinions of people and judges on single items, how often two raters agree, and raters no better than chance.
+"""Opinions of people and judges on single items, how often two raters agree, and which raters agree only by chance.
 
 Zheng et al. (2023, NeurIPS, "Judging LLM-as-a-judge with MT-bench and chatbot arena", section 4.2) compare judge and
 people, and people with each other, by pairs of randomly drawn votes: with ties as a third vote (setup 1) and without
@@ -23,11 +23,12 @@ from retrieval_eval.stats.bootstrap import jackknife_estimate, jackknife_estimat
 from retrieval_eval.stats.estimate import Estimate
 
 Level: TypeAlias = str
-"""What was judged, such as ``verdicts`` or ``labels``; see ``arena.data.kinds``."""
+"""Name of what raters judge, such as ``verdicts`` or ``labels``; see ``arena.data.kinds``."""
 
 ItemKey: TypeAlias = tuple[str, ...]
-"""Identifies an item within its query: two agents in alphabetical order; a document; an agent and what was judged of
-its answer. Further columns come first if these are ambiguous."""
+"""Identifies an item within its query: two agents in alphabetical order; a document; an agent and the judged part of
+its answer. Further columns come first if these names do not identify the item.
+"""
 
 Values: TypeAlias = Mapping[str, Mapping[ItemKey, float]]
 """A value for each item, by query."""
@@ -37,8 +38,9 @@ class ItemMeans(Struct, frozen=True):
     """How the values of items become means.
 
     Attributes:
-        names: places in an item, counted from its end, that name its mean, the agent first; empty if all items of the
-            tournament have one mean, as documents do. Of verdicts both agents have a mean.
+        names: the positions in ``Opinion.item``, counted from its end, of the names that identify the item's mean, the
+            agent's first; empty if all items of the tournament have one mean, as documents do. In verdicts, both agents
+            have a mean.
         ends: lowest and highest value, if the scale is the same in every tournament.
     """
 
@@ -53,10 +55,11 @@ class Opinion(NamedTuple):
     """One rater's value of one item.
 
     Attributes:
-        query_id: the query; opinions on one query are dependent.
-        value: a label or a grade; of a verdict 1 if the first agent of ``item`` won, -1 if the second did, 0 for a tie.
-        swapped: of a verdict, whether the second agent of ``item`` was shown first.
-        placed: of a verdict, whether it is known which agent was shown first.
+        query_id: id of the query; opinions on one query are dependent.
+        value: a label or a grade; for a verdict, 1 if the first agent of ``item`` won, -1 if the second did, 0 for a
+            tie.
+        swapped: for a verdict, whether the second agent of ``item`` was shown first.
+        placed: for a verdict, whether it is known which agent was shown first.
         chance: the probability with which the item was drawn for this rater, if known.
     """
 
@@ -90,7 +93,7 @@ def by_item(opinions: Iterable[Opinion]) -> dict[str, dict[ItemKey, list[Opinion
 
 
 def paired(first: Values, second: Values) -> list[tuple[str, ItemKey, float, float]]:
-    """Query, item and both values of each item that has two, in the order of ``first``."""
+    """Query, item and both values of each item that is in ``first`` and ``second``, in the order of ``first``."""
     return [
         (query_id, item, value, second[query_id][item])
         for query_id, items in first.items()
@@ -112,7 +115,7 @@ class VoteAgreement(Struct, frozen=True):
 
     Attributes:
         pairs: number of pairs of votes by different raters.
-        share: share of equal pairs; interval clustered by query.
+        share: share of pairs with equal votes; the interval is clustered by query.
     """
 
     pairs: int
@@ -147,10 +150,10 @@ def agreement_within(people: Iterable[Opinion]) -> VoteAgreement:
 
 
 def judge_less_people(judge: Iterable[Opinion], people: Iterable[Opinion]) -> Estimate:
-    """Agreement of the judge with a person less the agreement of two people, on the same items.
+    """Agreement of the judge with a person, minus the agreement of two people, on the same items.
 
-    Only items judged by the judge and at least two people count, each once, so that difficult items affect both
-    agreements alike. The interval is clustered by query; ``n`` is the number of queries.
+    Only items that the judge and at least two people judged count, each once, so that difficult items affect both
+    agreements equally. The interval is clustered by query; ``n`` is the number of queries.
     """
     human_opinions = by_item(people)
     gaps: defaultdict[str, float] = defaultdict(float)
@@ -175,7 +178,7 @@ def _mean_gaps(totals: Floats) -> Floats:
 
 
 def _equal_share(votes: Sequence[Opinion]) -> float | None:
-    """Share of equal pairs among votes of different people; ``None`` if there is no such pair."""
+    """Share of pairs of different people whose votes are equal; ``None`` if there is no such pair."""
     same_rater = _equal_pairs([vote.rater for vote in votes])
     pairs = len(votes) * (len(votes) - 1) // 2 - same_rater
     if not pairs:
@@ -185,7 +188,7 @@ def _equal_share(votes: Sequence[Opinion]) -> float | None:
 
 
 def each_vote(judge: Values, people: Iterable[Opinion]) -> tuple[Values, Values]:
-    """People's votes on the items that the judge judged, and the judge's value for each; every vote is its own item."""
+    """People's votes on items that the judge judged, each as a separate item, and the judge's value for each vote."""
     votes: dict[str, dict[ItemKey, float]] = {}
     values: dict[str, dict[ItemKey, float]] = {}
     for query_id, items in by_item(people).items():
@@ -200,7 +203,7 @@ def each_vote(judge: Values, people: Iterable[Opinion]) -> tuple[Values, Values]
 
 
 def decided(votes: Iterable[Opinion]) -> list[Opinion]:
-    """Votes without the ties."""
+    """The votes that are not ties."""
     return [vote for vote in votes if vote.value != 0]
 
 
@@ -217,7 +220,7 @@ def _agreement(equal: Mapping[str, int], pairs: Mapping[str, int]) -> VoteAgreem
 
 
 _FEWEST = 10
-"""With fewer votes shared with others, no rater is reported as no better than chance."""
+"""A rater with fewer votes on items that others judged is not reported as no better than chance."""
 
 
 class Annotator(Struct, frozen=True):
@@ -225,8 +228,9 @@ class Annotator(Struct, frozen=True):
 
     Attributes:
         votes: number of votes.
-        shared: number of votes on items that others judged too.
-        kappa: Cohen's kappa with the others' votes, each vote of the rater counting once; interval clustered by query.
+        shared: number of votes on items that other raters judged too.
+        kappa: Cohen's kappa with the votes of all other raters; each vote of the rater counts once. The interval is
+            clustered by query.
         above_chance: whether the interval lies above 0. Labels and grades use kappa with linear weights, so that a
             rater who is always one grade off still agrees. ``None`` if there is no interval, or if it does not lie
             above 0 and fewer than ten votes are shared.
@@ -240,10 +244,10 @@ class Annotator(Struct, frozen=True):
 
 
 def annotators(opinions: Sequence[Opinion], *, mirrored: bool = False, graded: bool = False) -> tuple[Annotator, ...]:
-    """Compare every rater with the others; the least agreement first, raters that cannot be compared last.
+    """Compare every rater with all others; the rater with the least agreement first, incomparable raters last.
 
     Args:
-        opinions: of all raters.
+        opinions: the opinions of all raters.
         mirrored: whether the values are verdicts, whose sides are arbitrary.
         graded: whether the values are ordered labels or grades.
     """

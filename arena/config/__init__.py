@@ -1,4 +1,4 @@
 """The YAML configuration file: unknown keys are refused, paths are relative to the file, keys stay in the environment.
 
-``ratings`` and ``settings`` are separate modules because every leaderboard reads them, but no other section.
+``ratings`` and ``settings`` are separate modules because every leaderboard reads these two, but no other section.
 """

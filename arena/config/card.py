@@ -1,4 +1,4 @@
-"""Judge cards that a tournament requires: their section, and reading their file."""
+"""The configuration section for judge cards that a tournament requires, and the reader of their file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class CardSection(Section):
     """The JSON file of `calibrate --card`. A gate decides only by judges with a valid card that says yes."""
 
     def stored(self) -> dict[str, Any]:
-        """The section as JSON, with the cards themselves."""
+        """The section as JSON, with the content of the cards."""
         settings: dict[str, Any] = {"epsilon": self.epsilon}
         if self.required is not None:
             settings["cards"] = read_cards(self.required) if self.required.is_file() else []
@@ -59,5 +59,5 @@ def read_cards(path: Path) -> list[dict[str, str]]:
 
 
 def seal(card: Mapping[str, Any]) -> str:
-    """A checksum of the card's deciding fields that reveals manual edits. It is neither a secret nor a signature."""
+    """A checksum of the fields that a gate reads; it reveals manual edits, but is neither a secret nor a signature."""
     return hashlib.sha256(json.dumps([str(card[name]) for name in _SEALED_FIELDS]).encode()).hexdigest()[:16]

@@ -26,11 +26,11 @@ _SLASH_KEYS: Final = {
     "python": "function",
     "replay": "path",
 }
-"""By provider, the key for what follows the slash in a judge's name; ``lexical`` needs none."""
+"""By provider, the key whose value is the part of a judge's name after the slash; ``lexical`` needs none."""
 
 
 def judge_named(judge: str | Callable[..., Any] | Mapping[str, Any]) -> dict[str, Any]:
-    """The declaration of a judge given as a name such as ``openai/gpt-4.1-mini``, a function, or a declaration.
+    """Return the declaration of a judge, given a name such as ``openai/gpt-4.1-mini``, a function, or a declaration.
 
     Raises:
         InputError: the name is invalid.
@@ -66,12 +66,12 @@ def assumed_content(
     Args:
         answers: files of answers or patterns, relative to the working directory.
         agents: agents in these files; the tournament is named after the agents.
-        judge: as in ``judge_named``.
-        columns: the files' column for each of our column names.
+        judge: the judge's name, function or declaration, see ``judge_named``.
+        columns: the name in the files for each column that ragleague reads.
         limit: maximum number of queries, if any.
         store: path or URL of the store.
         folder: folder of the file to be saved, to which paths become relative; by default the working directory.
-        asked: agents to ask: functions, or declarations as under ``agents``.
+        asked: agents that the tournament asks: functions, or declarations as in the section ``agents``.
 
     Raises:
         InputError: the judge's name is invalid.

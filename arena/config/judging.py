@@ -150,7 +150,7 @@ class _CriteriaFile(RootModel[dict[str, str | CriterionSection | None]]):
 
 
 def _written_out(criteria: Iterable[Criterion], scale: tuple[int, int]) -> dict[str, Any]:
-    """Criteria as a configuration file lists them; their levels describe grades from 0 to 2."""
+    """Criteria in the form in which a configuration file lists them; their levels describe grades from 0 to 2."""
     return {
         criterion.name: {
             "description": criterion.description,

@@ -107,7 +107,7 @@ class RatingOptions(Section):
         return self
 
     def settings(self) -> RatingSettings:
-        """The options as the ratings take them."""
+        """The options as settings for computing ratings."""
         from arena.ratings.results import RatingSettings
 
         return RatingSettings(**self.model_dump(), centre=self.initial)

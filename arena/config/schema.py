@@ -257,7 +257,7 @@ class Config(TournamentSettings):
         return self.model_copy(update={"data": self.data.model_copy(update={"limit": limit})})
 
     def at(self, key: str) -> str:
-        """A key as errors name it, after the file and the line if the configuration was read from a file."""
+        """The key as error messages name it: after file and line, if the configuration was read from a file."""
         if self._file is None:
             return key
         line = line_in(self._file.read_text(encoding="utf-8"))(tuple(key.split("."))) if self._file.is_file() else None
@@ -265,19 +265,19 @@ class Config(TournamentSettings):
 
     @property
     def query_files(self) -> list[Path]:
-        """Configured files of queries, else the one that ``synth`` writes; empty if only ``answers`` have queries."""
+        """Configured files of queries, else the file that ``synth`` writes; empty if ``answers`` have the queries."""
         return self.data.queries or ([self.synth.out] if self.synth is not None else [])
 
     @property
     def lacks_queries(self) -> bool:
-        """Whether ``synth`` must write the queries first."""
+        """Whether ``synth`` must write the queries before a run."""
         if self.synth is None or has_rows(self.synth.out):
             return False
         target = self.synth.out.resolve()
         return any(path.resolve() == target for path in self.query_files)
 
     def queries(self) -> list[Path]:
-        """Like ``query_files``, but raises if ``synth`` must write them first.
+        """The files of ``query_files``; raises an error if ``synth`` must write them first.
 
         Raises:
             InputError: ``synth`` must write the queries first.

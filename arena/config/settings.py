@@ -1,6 +1,6 @@
-"""The settings that decide results: what a configuration declares of them is what the store keeps and readers get back.
+"""The settings that affect results. A run stores them as the configuration declares them, and readers get the same.
 
-Paths, addresses and names of variables are never stored: in their place stands what a run found there.
+Paths, addresses and names of variables are never stored: the store has the content that a run found there instead.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class TournamentSettings(Section):
     card: CardSection | None = None
     """Requirements for judges that stand in for people."""
     further: dict[str, Any] = Field(default_factory=dict, exclude=True)
-    """The sections of the stages that define their own, by key; in the file they stand at the top level."""
+    """The sections that stages define themselves, by key; in the file, they are at the top level."""
 
     @model_validator(mode="before")
     @classmethod
@@ -61,7 +61,7 @@ class TournamentSettings(Section):
         return {key: value for key, value in content.items() if key not in further} | {"further": further}
 
     def section(self, key: str) -> Section | None:
-        """The section of a stage, if it is there."""
+        """The section of a stage; ``None`` if the configuration has none."""
         section: Section | None = getattr(self, key) if key in type(self).model_fields else self.further.get(key)
         return section
 
@@ -76,7 +76,7 @@ class TournamentSettings(Section):
 
 
 def _stage_of(key: str) -> ListedStage | None:
-    """The stage of a section that this model does not define itself."""
+    """The stage whose section has this key; only for sections that are not fields of ``TournamentSettings``."""
     try:
         return find_stage(str(key))
     except InputError as error:
@@ -101,7 +101,7 @@ class StoredRetrieval(RetrievalSection):
     """The section as stored."""
 
     measures: list[str] | None = None
-    """Those of the section, which were checked when it was read, else the default ones."""
+    """The measures in the section, already checked; if it has none, the default measures."""
     scale: dict[str, int] = Field(default_factory=dict)
     """Label by the judges' word for it."""
 
@@ -123,7 +123,7 @@ class StoredCard(CardSection):
 
 
 class StoredSettings(TournamentSettings):
-    """A tournament's settings, with what a run found beside them."""
+    """A tournament's settings, with facts that a run found, such as digests of prompts."""
 
     retrieval: StoredRetrieval | None = None
     exam: StoredExam | None = None
@@ -137,16 +137,16 @@ class StoredSettings(TournamentSettings):
     left_out: int = 0
     """Number of queries in the files that ``data.limit`` leaves out."""
     source: str = ""
-    """Where verdicts come from that were imported and not judged by a run."""
+    """Origin of the verdicts, if they were imported and not judged by a run."""
     synth: dict[str, Any] | None = None
-    """How queries were made, in a tournament that has nothing else."""
+    """How queries were made, in a tournament that only makes queries."""
     stages: dict[str, str] = Field(default_factory=dict)
-    """Name and version of the distribution of each stage that is not ours, by section."""
+    """By section, name and version of the distribution of each stage that is not part of ragleague."""
 
     @model_validator(mode="before")
     @classmethod
     def _without_lost_sections(cls, content: Any) -> Any:
-        """Leave out sections of stages that are not installed; who needs their results calls ``require_stages``."""
+        """Leave out sections of stages that are not installed; code that needs them calls ``require_stages``."""
         if not isinstance(content, dict):
             return content
         lost = {key for key in content.get("stages") or () if find_stage(key) is None}
@@ -159,7 +159,7 @@ class StoredSettings(TournamentSettings):
         return self.model_dump(mode="json", exclude_unset=True) | further
 
     def shown(self) -> dict[str, Any]:
-        """The settings without the test bank, which has its own file and may hold secret items."""
+        """The settings without the test bank, which is a separate file and may contain secret items."""
         exam = None if self.exam is None else self.exam.model_dump(mode="json", exclude_unset=True)
         without = {key: value for key, value in (exam or {}).items() if key not in {"bank", "content"}}
         return self.raw | ({"exam": without} if exam else {})
@@ -175,11 +175,11 @@ class StoredSettings(TournamentSettings):
 
     @property
     def hosted(self) -> frozenset[str]:
-        """The judges that servers run; their replies name the model."""
+        """The judges whose models run on servers; their replies name the model."""
         return frozenset(name for name, judge in self.judges.items() if judge.hosted)
 
     def gives_probabilities(self, judge: str) -> bool:
-        """Whether the judge's replies may have a probability for each label."""
+        """Whether the judge's replies may contain a probability for each label."""
         return judge in self.judges and self.judges[judge].gives_probabilities
 
     def of_words(self, judge: str) -> bool:
@@ -194,7 +194,7 @@ class StoredSettings(TournamentSettings):
 
     @property
     def depth(self) -> int | None:
-        """The rank down to which documents count, ``None`` for all."""
+        """The rank up to which retrieved documents count; ``None`` if all count."""
         return None if self.retrieval is None else self.retrieval.depth
 
     @property
@@ -213,5 +213,5 @@ class StoredSettings(TournamentSettings):
 
     @property
     def adaptive(self) -> bool:
-        """Whether games are chosen while they are played."""
+        """Whether the schedule is adaptive: it chooses games by the results of earlier games."""
         return self.pairwise is not None and self.pairwise.schedule.kind == "adaptive"

@@ -2,7 +2,7 @@
 
 A new stage needs a file in ``arena.stages`` with its class and section, one in ``arena.results``, a prompt, and a line
 here. A stage of another distribution needs no line: its entry point in ``ragleague.stages`` names a ``ListedStage``.
-What people can judge of it too, its module says in ``KIND``.
+If people can judge the same items as a stage, the stage's module defines ``KIND``.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ class ListedStage(Struct, frozen=True):
     """A stage in the list. Its modules are imported only if a configuration or a store has its section.
 
     Attributes:
-        key: its section in the configuration and in stored settings.
-        tasks: tasks that it gives to judges.
-        module: defines its class, and if ``words`` is set, the section's model as ``SECTION``.
+        key: key of the stage's section in the configuration and in stored settings.
+        tasks: tasks that the stage gives to judges.
+        module: module that defines the stage's class and, if ``words`` is set, the section's model as ``SECTION``.
         make: name of the class or function that creates the stage from its section, the configuration, data and labels.
-        words: heading for its judgments; set only for a stage that defines its own section.
+        words: heading for the stage's judgments; set only for a stage that defines a section itself.
         results: module whose ``results(store, tournament)`` returns ``StageResults``; for stages with ``words``.
-        board: module whose ``board(results)`` returns their board; empty for the table of their scores.
-        name: its name for ``--stage``, if that differs from the key.
-        scores: headings of its scores by name, for a stage that defines its own section; the first one stands for it.
-        by_people: whether people judge the same; the module then defines ``KIND``, a ``JudgedKind`` with the
+        board: module whose ``board(results)`` returns the board of the results; if empty, a table shows the scores.
+        name: the stage's name for ``--stage``, if it differs from the key.
+        scores: headings of the stage's scores by name, for a stage that defines a section itself; the main score is
+            first.
+        by_people: whether people judge the same items; the module then defines ``KIND``, a ``JudgedKind`` with the
             name, level and column ``key``.
-        origin: name and version of the distribution that it comes from; empty for this one.
+        origin: name and version of the distribution that contains the stage; empty for ragleague.
     """
 
     key: str
@@ -85,23 +86,23 @@ STAGES: Final = (
 GROUP: Final = "ragleague.stages"
 """The group of entry points; the name of each is the key of its stage."""
 _RESERVED: Final = ("left_out", "prompts", "source", "stages")
-"""Keys of stored settings that are no sections."""
+"""Keys of stored settings that are not sections, so that no stage may use them."""
 _INSTALLED: dict[str, ListedStage] = {}
 """Stages of other distributions that a configuration or a store has asked for, by key."""
 
 
 def listed_stages() -> tuple[ListedStage, ...]:
-    """The stages of this distribution, then those of others that are in use."""
+    """The stages of this distribution, then the stages of other distributions that are in use."""
     return (*STAGES, *_INSTALLED.values())
 
 
 def all_tasks() -> tuple[Task, ...]:
-    """All tasks of judges."""
+    """All tasks that stages give to judges."""
     return tuple(dict.fromkeys([*Task, *(task for stage in listed_stages() for task in stage.tasks)]))
 
 
 def further_stages() -> dict[str, ListedStage]:
-    """The stages that define their own section, by key."""
+    """The stages that define their section themselves, by key."""
     return {stage.key: stage for stage in listed_stages() if stage.words}
 
 
@@ -144,10 +145,10 @@ def require_stages(origins: Mapping[str, str]) -> None:
     """Check that the stages of other distributions that judged a tournament are installed.
 
     Args:
-        origins: by section, the name and version of its stage's distribution when it judged.
+        origins: by section, the name and version that the stage's distribution had when the stage judged.
 
     Raises:
-        InputError: one is not installed.
+        InputError: one of these stages is not installed.
     """
     for key, origin in origins.items():
         if find_stage(key) is None:

@@ -1,8 +1,8 @@
 """Annotation tasks for people: comparing two answers, labelling documents, grading answers, finding nuggets.
 
-Each annotator works through a separate queue of tasks. A task shows texts, but not which agent wrote them or what
-judges and other people said. An annotation is valid for the texts that the annotator saw: if one of them changes, the
-task is open again.
+Each annotator works through a separate queue of tasks. A task shows texts, but not which agent wrote them or how judges
+and other annotators judged them. An annotation is valid for the texts that the annotator saw: if one of these texts
+changes, the annotator has to do the task again.
 
 A ``TaskPool`` holds all tasks with a random number for each, and is shared by all annotators. A ``TaskQueue`` is one
 annotator's order of the tasks, as row numbers without texts. ``TaskProgress`` tracks which tasks the annotator has
@@ -51,13 +51,14 @@ class AnnotationTask(Struct, frozen=True, dict=True):
     """A task for an annotator: a query and texts to read, and the parts that need a value.
 
     Attributes:
-        kind: of the annotations.
-        query_id, query: the query.
-        names: the sources of the texts, hidden from the annotator: the document, or all agents that gave the answer; of
-            a game, the agent whose answer is shown first.
-        texts: to read besides the query: a document, an answer, or both answers in the order shown.
-        parts: the parts that get a value each, as in ``Annotation.other``: the ids of the query's nuggets; the other
-            agent of a game; else a single empty string.
+        kind: the kind of the annotations.
+        query_id, query: id and text of the query.
+        names: the sources of the texts, which the annotator does not see: the document, or all agents that gave the
+            answer; in a game, the agent whose answer is shown first.
+        texts: the texts that the annotator reads besides the query: a document, an answer, or both answers in the order
+            shown.
+        parts: the parts that need a value each, named as in ``Annotation.other``: the ids of the query's nuggets, or
+            the second agent of a game; for other kinds, a single empty string.
         part_texts: the texts of the parts; empty if they have none.
         values: the annotator's values, one per part; ``None`` for a part without a value.
         seen: whether the annotator gave a value for any part or skipped it.
@@ -75,14 +76,14 @@ class AnnotationTask(Struct, frozen=True, dict=True):
 
     @property
     def state(self) -> TaskState:
-        """``DONE`` if all parts have a value, ``SKIPPED`` if the annotator saw it and none has, else ``OPEN``."""
+        """``DONE`` if all parts have a value, ``SKIPPED`` if the annotator skipped the whole task, else ``OPEN``."""
         if None not in self.values:
             return TaskState.DONE
         return TaskState.SKIPPED if self.seen and all(value is None for value in self.values) else TaskState.OPEN
 
     @property
     def value(self) -> Any:
-        """The value of a task with a single part."""
+        """The annotator's value, for a task with a single part."""
         (value,) = self.values
         return value
 
@@ -104,9 +105,9 @@ class AnnotationTask(Struct, frozen=True, dict=True):
         """Annotations for each part and for every agent in ``names`` that gave this text.
 
         Args:
-            annotator: the person's name.
-            values: one per part; ``None`` if they skip the task.
-            seconds: the time that they took, divided equally among the parts.
+            annotator: the annotator's name.
+            values: one value per part; ``None`` if the annotator skips the task.
+            seconds: the time that the annotator took, divided equally among the parts.
         """
         share = None if seconds is None or values is None else round(seconds / len(self.parts), 2)
         part_values = [None] * len(self.parts) if values is None else values
@@ -121,13 +122,13 @@ class TaskPool(Struct, frozen=True, eq=False, dict=True):
     """All tasks of one kind, from which each annotator gets a queue.
 
     Rows are sorted by random numbers. A row's number depends only on the annotator's name and on the names in the row,
-    so new rows do not change the order of the others.
+    so new rows do not change the order of existing rows.
 
     Attributes:
         queries: the query of each row.
         numbers: random sort keys, shape (levels, rows); the first level is the primary key.
         shared: whether the row has the same number for all annotators, shape (rows,).
-        one_a_query: whether each annotator gets only one row per query, the first in their order.
+        one_a_query: whether each annotator gets only one row per query, the first in the annotator's order.
         make: returns the task of a row for an annotator.
         with_annotations: fills in one annotator's values in tasks: ``with_values`` or ``with_votes``.
     """
@@ -164,7 +165,7 @@ class TaskPool(Struct, frozen=True, eq=False, dict=True):
 
 
 class TaskQueue(Sequence[AnnotationTask]):
-    """One annotator's tasks in order; each is made on access, without the annotator's values."""
+    """One annotator's tasks in order; accessing a task creates it, without the annotator's values."""
 
     def __init__(self, pool: TaskPool, annotator: str, rows: _Rows) -> None:
         self.pool, self._annotator, self._rows = pool, annotator, rows
@@ -195,7 +196,7 @@ class TaskProgress:
         self._begun: dict[int, AnnotationTask] = {}
 
     def add(self, annotations: Sequence[Annotation]) -> None:
-        """Add newer annotations of this person, the oldest first."""
+        """Add newer annotations by this annotator, the oldest first."""
         for annotation in annotations:
             key = annotation.query_id, annotation.item, annotation.other, annotation.texts
             self._annotations.pop(key, None)
@@ -209,15 +210,15 @@ class TaskProgress:
 
     @property
     def annotations(self) -> list[Annotation]:
-        """The person's latest annotations, the oldest first."""
+        """The annotator's latest annotations, the oldest first."""
         return [*self._annotations.values()]
 
     def of(self, state: TaskState) -> list[AnnotationTask]:
-        """The begun tasks in this state, in the order of the queue; open tasks never begun are not included."""
+        """The tasks in this state that the annotator has begun, in the order of the queue."""
         return [task for task in self._begun.values() if task.state is state]
 
     def find(self, task_id: str) -> AnnotationTask | None:
-        """The task with this id, if the person has annotated anything on its query."""
+        """The task with this id, if the annotator has annotated anything on its query."""
         return next((task for task in self._begun.values() if task.task_id == task_id), None)
 
     def next(self) -> AnnotationTask | None:
@@ -266,7 +267,7 @@ def _game_task(data: Dataset, query_id: str, first: str, second: str) -> Annotat
 
 
 def judged(kind: JudgedKind, judgments: Iterable[Annotation], data: Dataset) -> TaskPool:
-    """Pool of the items that judges judged, each shown by its texts; those whose texts are gone are skipped."""
+    """Pool of the items that judges judged, each with its texts; items whose texts no longer exist are skipped."""
     by_thing = {(judgment.query_id, judgment.item, judgment.other): judgment for judgment in judgments}
     rows = [judgment for judgment in by_thing.values() if None not in kind.texts(judgment, data)]
 
@@ -324,9 +325,9 @@ def nugget_task(
 def with_votes(
     tasks: Iterable[AnnotationTask], annotations: Iterable[Annotation], data: Dataset
 ) -> list[AnnotationTask]:
-    """Return the tasks with one annotator's votes filled in; a query with a vote keeps the pair that they saw.
+    """Return the tasks with one annotator's votes filled in; a query with a vote keeps the pair that the annotator saw.
 
-    If one of the two answers has changed since, the task is open again.
+    If one of the two answers has changed since, the annotator has to do the task again.
     """
     votes = {
         annotation.query_id: annotation
@@ -343,7 +344,7 @@ def with_votes(
 def with_values(tasks: Iterable[AnnotationTask], annotations: Iterable[Annotation]) -> list[AnnotationTask]:
     """Return the tasks with one annotator's values filled in.
 
-    A label of an answer also counts for other agents that gave the same text, even if they joined later.
+    A label of an answer also counts for other agents that gave the same text, even agents added later.
     """
     known: defaultdict[_Key, dict[str, Any]] = defaultdict(dict)
     for annotation in annotations:
@@ -377,8 +378,8 @@ def _sort_keys(rows: Sequence[tuple[str, ...]], shared_by: int | None = None) ->
     """Random sort keys of the rows, shape (1, rows), and whether each is shared by all annotators, shape (rows,).
 
     About half of the rows are shared. With ``shared_by``, rows with the same first ``shared_by`` names are either all
-    shared or all not. Shared tasks are done by several people and show how well they agree; the other tasks cover more
-    items.
+    shared or all not shared. Several annotators do the shared tasks, which show how well they agree; the other tasks
+    cover more items.
     """
     numbers = _numbers(rows)
     common = numbers if shared_by is None else _numbers([names[:shared_by] for names in rows])
@@ -396,7 +397,7 @@ def _numbers(rows: Sequence[tuple[str, ...]]) -> _Numbers:
 
 
 def _mixed(numbers: _Numbers) -> _Numbers:
-    """Pseudorandom numbers from these: one step of splitmix64 (Steele, Lea and Flood 2014)."""
+    """Pseudorandom numbers computed from ``numbers``: one step of splitmix64 (Steele, Lea and Flood 2014)."""
     state = numbers + np.uint64(0x9E3779B97F4A7C15)
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -409,11 +410,11 @@ def _number(*names: str) -> int:
 
 
 _EVERYBODY: Final = np.uint64(_number(""))
-"""Used for shared rows instead of the annotator's number, so that their order is the same for everybody."""
+"""Replaces the annotator's number in shared rows, so that their order is the same for all annotators."""
 
 
 def judge_saw_reference(kind: JudgedKind, settings: StoredSettings) -> bool:
-    """Whether the judges of such tasks saw the query's reference answer, so that annotators may see it too.
+    """Whether the judges of this kind saw the query's reference answer, so that annotators may see it too.
 
     True for the packaged prompts that contain it; false for a user's prompt, whose content is unknown.
     """

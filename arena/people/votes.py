@@ -37,11 +37,11 @@ FAILED_LABELS: Final = "labels that failed"
 
 
 class ImportedVotes(Struct, frozen=True):
-    """Annotations read from a file that match the tournament's current texts.
+    """Annotations from a file that match the tournament's current texts.
 
     Attributes:
-        annotations: to add to the store.
-        left_out: number of skipped annotations, by the reason.
+        annotations: the annotations to add to the store.
+        left_out: number of skipped annotations, by reason.
     """
 
     annotations: Sequence[Annotation]
@@ -49,7 +49,7 @@ class ImportedVotes(Struct, frozen=True):
 
 
 def write_table(out: Path, kind: JudgedKind, annotations: Sequence[Annotation]) -> None:
-    """Write annotations as a table; labels of one person as qrels if the file's name ends in ``.qrels``.
+    """Write annotations as a table; labels of one annotator as qrels if the file's name ends in ``.qrels``.
 
     In verdicts, ``agent_a`` is the agent whose answer the annotator saw first.
 
@@ -87,7 +87,7 @@ def write_table(out: Path, kind: JudgedKind, annotations: Sequence[Annotation]) 
 
 
 def holds_assignments(file: Path) -> bool:
-    """Whether a file is of nugget assignments as nuggetizer writes them, by its columns."""
+    """Whether the file's columns are those of nugget assignments as nuggetizer writes them."""
     return known_format(file) == "jsonl" and "nuggets" in read_columns(file)
 
 
@@ -98,12 +98,12 @@ def read_table(
 
     Args:
         file: see ``read_opinions``.
-        data: the tournament's.
-        annotator: the name of the person behind all rows; by default the name in the table, or else the file's name.
+        data: the tournament's dataset.
+        annotator: the name of the annotator of all rows; by default the name in the table, or else the file's name.
         reading: how to read the table.
 
     Raises:
-        DataError: the file cannot be read, is a table of nuggets, or names several people although ``annotator`` is
+        DataError: the file cannot be read, is a table of nuggets, or names several annotators although ``annotator`` is
             given.
         InputError: a name is empty or too long.
     """
@@ -127,7 +127,7 @@ def read_table(
 
 
 def assignments_of(banks: Banks, answers: Iterable[Answer], annotations: Sequence[Annotation]) -> list[Assignment]:
-    """Convert one annotator's annotations to assignments of the current nuggets; answers without any are skipped.
+    """Convert one annotator's annotations to assignments of the current nuggets; skips answers without any.
 
     A nugget without a label gets ``None``. Empty answers are included unless the annotator has no labels at all.
     """

@@ -40,19 +40,20 @@ from retrieval_eval.stats.estimate import Drawn
 from retrieval_eval.stats.scores import Scores
 
 _VERDICTS: Final = ("verdicts", "")
-"""Level and group of the opinions on a tournament's games."""
+"""The level and the (empty) group of all opinions on a tournament's games."""
 
 
 TellDoing: TypeAlias = Callable[[float, str], None]
-"""Called with the progress, from 0 to 1, and a description of the next step."""
+"""A callback that receives the progress, from 0 to 1, and a description of the next step."""
 
 
 class _TournamentOpinions(Struct, frozen=True):
     """All opinions on a tournament, from judges and from people.
 
     ``grades`` are people's grades of answers, whether or not a judge graded them too. ``outdated`` counts annotations
-    that are left out because their texts have changed. ``apart`` is as in ``Calibration``. ``games`` are all games if
-    ``judges`` has the verdicts of only some, else ``None``. ``clusters`` are the conversations.
+    that are left out because their texts have changed. ``apart`` is explained in ``Calibration``. ``games`` has all
+    games if ``judges`` has verdicts on only some of them; otherwise it is ``None``. ``clusters`` gives the conversation
+    of each query.
     """
 
     judges: Opinions
@@ -106,13 +107,12 @@ def calibrate_tournament(
 
     Args:
         store: the store that holds the judgments.
-        tournament: its name.
-        settings: settings of the comparisons with people.
+        tournament: the tournament's name.
+        settings: settings for comparing judges with people.
         people: files of people's opinions, in addition to annotations from the pages and labels in the data.
         method_samples: bootstrap samples for the correlations between ways of scoring.
         most: how many disagreements to list for each judge.
-        label_next: how many items to suggest for labelling, for each judge that people's labels correct; ``None``
-            corrects none.
+        label_next: number of items to suggest for labelling, per judge; ``None`` computes no corrected estimates.
 
     Raises:
         InputError: there is no such tournament, a file cannot be read, or judges and people have no item in common.
@@ -176,13 +176,14 @@ def compare_with_people(
     label_next: int | None = None,
     tell: TellDoing = lambda _share, _doing: None,
 ) -> tuple[tuple[Comparison, ...], tuple[Level, ...]]:
-    """Compare a tournament's judges with people, as ``calibrate_tournament`` does, without the other figures.
+    """Compare a tournament's judges with people, as ``calibrate_tournament`` does, and compute nothing else.
 
     ``boards`` also compares the leaderboards of judges and people. ``tell`` is called with the progress and the next
     step. The other arguments are those of ``calibrate_tournament``.
 
     Returns:
-        The comparisons, and ``apart`` as in ``Calibration``; both are empty if no person labelled anything.
+        The comparisons, and the levels at which people annotated only items that no judge judged. Both are empty if no
+        person labelled anything.
     """
     if not (store.is_labelled(tournament) or Annotations(store, tournament).counts()):
         return (), ()
@@ -206,7 +207,7 @@ def keep_judges_alone(store: Store, tournament: str) -> None:
 
 
 def styles_of(store: Store, tournament: str, tell: TellDoing) -> tuple[StyleEffect, ...]:
-    """How answer style and model family affect the judges' verdicts; ``tell`` is as in ``compare_with_people``."""
+    """How answer style and model family affect the judges' verdicts; for ``tell``, see ``compare_with_people``."""
     games, data = cached_games(store, tournament), cache(partial(store.dataset, tournament))
     judge_figures = judges_alone(store, tournament, Cache(store, tournament), games, data, tell=tell)
     people, _ = peoples_opinions(store, tournament, data)
@@ -222,11 +223,11 @@ def _tournament_opinions(
     *,
     all_games: bool,
 ) -> _TournamentOpinions:
-    """Collect the opinions of judges, and of people in files, on the pages and in the data.
+    """Collect the judges' opinions, and people's opinions from files, annotation pages and the dataset.
 
-    People's opinions from the pages and the data count at a level where a judge judged some of the same items, or where
-    the files have opinions too. Verdicts of judges are read only for games that people judged, unless ``all_games``
-    is set: there may be hundreds of thousands of others.
+    People's opinions from pages and dataset are used only at levels where a judge judged some of the same items, or
+    where the files have opinions too. Judges' verdicts are read only for games that people judged, unless ``all_games``
+    is set: a tournament may have hundreds of thousands of other games.
     """
     store_opinions, outdated = peoples_opinions(store, tournament, data)
     if data is not None and store.is_labelled(tournament):
@@ -258,7 +259,7 @@ def _tournament_opinions(
 def _family_effects_of(
     store: Store, tournament: str, games: GameTable, people: Sequence[Opinion]
 ) -> tuple[StyleEffect, ...]:
-    """How judges with a declared model family treat agents of that family; empty if no judge that played has one."""
+    """How judges with a declared model family treat agents of that family; empty if no judge of these games has one."""
     families = store.settings(tournament).families
     played = {games.judges[number] for number in set(games.judge[games.played].tolist())}
     judges = {judge: family for judge, family in families.get("judges", {}).items() if judge in played}
@@ -277,9 +278,9 @@ def judges_alone(
     *,
     tell: TellDoing = lambda _share, _doing: None,
 ) -> Calibration:
-    """Figures of answer judges that need no people: cost, effects of order and effects of style, over all games.
+    """Compute the figures of answer judges that need no human labels: cost, position bias and style effects.
 
-    ``data`` reads the tournament's dataset and is called only if the figures are not cached. ``tell`` is as in
+    ``data`` reads the tournament's dataset and is called only if the figures are not cached. ``tell`` is explained in
     ``compare_with_people``.
     """
 

@@ -1,4 +1,4 @@
-"""Results of the audit: points that judges gave known cheats against the agents, and the rank that these would earn."""
+"""Results of the audit: the points that judges gave to cheating answers, and the rank that these points would earn."""
 
 from __future__ import annotations
 
@@ -24,19 +24,20 @@ from retrieval_eval.stats.estimate import Estimate
 
 
 class AuditResults(StageResults, frozen=True, eq=False, kw_only=True):
-    """Points of the cheats by judge.
+    """The points that each judge gave to each cheat.
 
     Attributes:
-        rows: for each judge and cheat: ``judge``, ``canary``, ``queries`` (with both verdicts), ``missing`` (without),
-            ``points`` (share, a tie counts half), ``fair`` (the share it deserves), ``given`` (points minus fair) and
-            ``rank`` (the rank among the agents that these points would give it).
+        rows: one row per judge and cheat, with ``judge``, ``canary``, ``queries`` (number with both verdicts),
+            ``missing`` (number without), ``points`` (share of points, a tie counts half), ``fair`` (the share that the
+            cheat deserves), ``given`` (points minus fair) and ``rank`` (the rank among the agents that these points
+            would give it).
     """
 
     rows: Sequence[Mapping[str, Any]]
 
 
 def results(store: Store, tournament: str) -> AuditResults:
-    """Points of the cheats in the games judged so far."""
+    """The points that judges gave to cheats in the games judged so far."""
     settings, games = store.settings(tournament), cached_games(store, tournament)
     options = replace(rating_settings(settings), intervals="sandwich", bootstrap=0, tournaments=0, fragility="none")
     rated = rate(games.verdicts(), options) if games.played.any() else None
@@ -84,7 +85,7 @@ def _row(
 
 
 def _place(rating: float | None, ratings: Mapping[str, float]) -> int | None:
-    """Rank that this rating would have among the agents."""
+    """The rank that this rating would have among the agents' ratings."""
     return (
         None if rating is None or not ratings else 1 + sum(agent_rating > rating for agent_rating in ratings.values())
     )

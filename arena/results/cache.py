@@ -36,9 +36,9 @@ of this module fail until you do.
 """
 
 WORTH_KEEPING: Final = 20_000
-"""Number of games from which pages are precomputed at the end of a run; with fewer, they open in about a second."""
+"""A run with at least this many games precomputes the pages' figures; with fewer, pages open in about a second."""
 DRAWN: Final = "compare: ratings {}"
-"""Kind of the ratings on draws of all queries or of a group."""
+"""Kind of the cached ratings on bootstrap draws, either of all queries or of one group of queries."""
 _BOARD, _GAMES = "leaderboard", "games"
 
 
@@ -55,7 +55,7 @@ class Cache:
         self._whole = store.only is None
 
     def get(self, kind: str) -> Any | None:
-        """The value of this kind; ``None`` if none is cached, or if it was written in another format."""
+        """The cached value of this kind; ``None`` if there is none, or if it was written in another format."""
         content = self._figures.get(kind) if self._whole else None
         with suppress(ValueError):
             return None if content is None else read(content)
@@ -68,7 +68,7 @@ class Cache:
                 self._figures.keep({kind: written(value) for kind, value in values.items()}, seen=self._seen)
 
     def made(self, kind: str, make: Callable[[], Value], inputs: bytes = b"") -> Value:
-        """The cached value of this kind if its inputs are the same; else compute and cache it."""
+        """Return the cached value if it was computed from the same inputs; otherwise compute and cache the value."""
         digest, value = hashlib.sha256(inputs).hexdigest(), self.get(kind)
         if not isinstance(value, tuple) or value[0] != digest:
             value = digest, make()
@@ -141,7 +141,7 @@ def written(value: Any) -> bytes:
     """Serialize a frozen value.
 
     Raises:
-        TypeError: the value holds something that is not frozen.
+        TypeError: the value contains an object whose type is not frozen.
     """
     return zlib.compress(msgpack.encode(_plain(value)), 1)
 
@@ -159,7 +159,7 @@ def read(content: bytes) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """What MessagePack holds as it is, or a list of the value's kind and its parts."""
+    """Convert a value for MessagePack: unchanged if MessagePack supports it, else a list of its kind and its parts."""
     if type(value) in _PLAIN:
         return value
     if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in _NUMBERS:
@@ -208,7 +208,7 @@ def _frozen(content: Any) -> Any:
 
 
 def _place(value: Any, names: Iterable[str]) -> tuple[str, str]:
-    """Module and name of a value's type, which can be read again."""
+    """Module and name of a value's type, from which ``_type`` finds the type again."""
     kind = type(value)
     _type(kind.__module__, kind.__qualname__, tuple(names))
     return kind.__module__, kind.__qualname__

@@ -18,10 +18,10 @@ class Spending(Struct, frozen=True):
     """The games and costs of one judge.
 
     Attributes:
-        games: pairs of answers with a verdict in at least one order.
-        wanted: number of wanted verdicts.
-        failed: number of these that failed.
-        cost_usd: cost of all its verdicts, ``None`` if a price is not known.
+        games: number of pairs of answers with a verdict in at least one order.
+        wanted: number of verdicts to make.
+        failed: number of verdicts that failed.
+        cost_usd: cost of all the judge's verdicts in dollars; ``None`` if a price is not known.
     """
 
     games: int
@@ -36,19 +36,20 @@ class Spending(Struct, frozen=True):
 
 
 class Calibration(Struct, frozen=True):
-    """What tables or a tournament show about judges.
+    """Judges compared with people, from tables of opinions or from a tournament's store.
 
     Attributes:
-        comparisons: judges compared with people; empty without people.
+        comparisons: comparisons of judges with people; empty if there are no opinions of people.
         settings: settings of the comparisons.
-        notes: sentences on what is odd in the input or was left out.
-        texts: texts for disagreements: queries by ``(query_id, "")``; answers, documents and nuggets by query and name.
-        tournament: its name. It and the attributes below are empty for tables.
-        methods: the tournament's ways of scoring compared with each other.
-        spent, orders: cost and effects of order, by answer judge.
+        notes: sentences about oddities in the input and about opinions that were left out.
+        texts: texts to show with disagreements: queries by ``(query_id, "")``; answers, documents and nuggets by query
+            and name.
+        tournament: the tournament's name. This and the attributes below are empty for tables of opinions.
+        methods: comparison of the tournament's ways of scoring.
+        spent, orders: cost and position bias of each answer judge.
         styles: how answer style and model family affect the answer judges.
         apart: levels at which people annotated only items that no judge judged.
-        grade_tests: agents compared by people's grades.
+        grade_tests: comparisons of agents by people's grades.
     """
 
     comparisons: tuple[Comparison, ...] = ()

@@ -1,4 +1,4 @@
-"""Whether a tournament's judges have the cards that it requires, and what a card is bound to."""
+"""Checks whether judges have the cards that a tournament requires; computes the hash that binds a card to a judge."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from arena.config.settings import StoredCard, StoredSettings
 from arena.data.kinds import JudgedKind
 
 NO_CARD: Final = "a card is required, and no judge can have one for this score"
-"""Message for a score that people never judge, or that no judge judges."""
+"""Message for a score for which no card can exist: no judge judges it, or people never do."""
 
 
 def bound_to(settings: StoredSettings, judge: str, kind: JudgedKind) -> str:
@@ -30,11 +30,11 @@ def bound_to(settings: StoredSettings, judge: str, kind: JudgedKind) -> str:
 
 
 def lacking_cards(settings: StoredSettings, kind: JudgedKind | None, today: date) -> list[str]:
-    """The reason why each judge lacks a valid card that says yes; empty if all have one, or if none is required.
+    """The reason for each judge without a valid card that says yes; empty if no judge lacks a required card.
 
     Args:
         settings: stored settings of the tournament.
-        kind: what was judged; ``None`` for what people never judge, so that no card can exist.
+        kind: what the judges judged; ``None`` for a score that people never judge, so that no card can exist.
         today: the date on which the cards must be valid.
     """
     if settings.card is None or settings.card.cards is None:

@@ -30,7 +30,7 @@ _ALPHA: Final = 0.05
 _SHORTEST: Final = 0.001
 """Seconds; shorter latencies count as equal to this."""
 _NAMED: Final = 5
-"""Maximum number of agents named in a sentence; the others are counted."""
+"""Maximum number of agents that a sentence names; it only counts further agents."""
 _LATENCY: Final = (
     "Median, from sending the request to the end of the answer; waiting for a turn and failed attempts are not in it."
 )
@@ -56,14 +56,14 @@ _COLUMNS: Final = (
 
 
 class CostMean(Struct, frozen=True):
-    """Mean over those of an agent's answers that have a figure, and the number of these answers."""
+    """Mean of a figure, such as cost, over an agent's answers, and the number of answers that have the figure."""
 
     mean: float | None = None
     known: int = 0
 
 
 class Median(Struct, frozen=True):
-    """Median over those of an agent's answers that have a time in seconds, and the number of these answers."""
+    """Median time in seconds over an agent's answers, and the number of answers that have a time."""
 
     median: float | None = None
     known: int = 0
@@ -86,8 +86,8 @@ class AgentCosts(Struct, frozen=True):
         retried: number of answers that came after failed attempts.
         tried_s: seconds of all attempts at an answer, without the waits between them; the latency if attempts were not
             recorded.
-        cost_usd: dollars for an answer.
-        input_tokens, output_tokens: tokens of an answer.
+        cost_usd: dollars per answer.
+        input_tokens, output_tokens: tokens per answer.
     """
 
     agent: str
@@ -158,7 +158,7 @@ def _values(answers: Iterable[Answer], name: str) -> list[float]:
 
 
 _MOST: Final = 1e15
-"""Maximum of seconds, dollars or tokens; a larger number is no such figure."""
+"""Largest number read as seconds, dollars or tokens; a larger number counts as no figure."""
 
 
 def _number(text: str | None) -> float | None:
@@ -176,9 +176,10 @@ class Front(Struct, frozen=True):
     Attributes:
         price: ``latency_s`` (median, failed attempts included) or ``cost_usd`` (mean of an answer).
         points: Bradley-Terry rating and price of every agent that has both.
-        agents: agents on the front, best rated first; each other agent is no better and no cheaper than one of them.
-        taken: price of the answer to each query by agent, ``None`` where it is not known.
-        units: for each query the number of its conversation, or a number of its own outside conversations.
+        agents: agents on the front, best rated first; every agent off the front is no better and no cheaper than one on
+            it.
+        taken: by agent, the price of the answer to each query; ``None`` where it is not known.
+        units: for each query, the number of its conversation; a query outside conversations has a separate number.
     """
 
     price: str
@@ -190,8 +191,9 @@ class Front(Struct, frozen=True):
     def shows_less(self, agents: Sequence[str], others: Sequence[str]) -> bool:
         """Whether each of ``agents`` costs significantly less than each of ``others``.
 
-        Compares the queries that both answered, by the randomisation test of the mean difference, corrected for the
-        number of pairs (Holm). Latencies are compared by their logarithm, so that one very slow answer does not decide.
+        The randomisation test of the mean difference compares two agents on the queries that both answered, corrected
+        for the number of pairs (Holm). Latencies are compared by their logarithm, so that one very slow answer does not
+        decide.
         """
         if not all(agent in self.taken for agent in (*agents, *others)):
             return False
@@ -214,7 +216,7 @@ class CostBoard(Board, frozen=True):
 
     Attributes:
         agents: best rated first; agents without a rating follow, sorted by name.
-        fronts: by price, see ``fronts``.
+        fronts: the Pareto front for each price, see ``fronts``.
         notes: sentences on the fronts and on retried answers.
     """
 
@@ -284,7 +286,7 @@ class CostBoard(Board, frozen=True):
 
 
 def cost_board(data: Dataset, rows: Sequence[AgentRating], failed: Mapping[str, Causes]) -> CostBoard:
-    """Build the board of costs. ``rows`` are the ratings, best first; ``failed`` is as in ``agent_costs``."""
+    """Build the board of costs. ``rows`` are the ratings, best first; for ``failed``, see ``agent_costs``."""
     places = {row.agent: place for place, row in enumerate(rows)}
     costs = sorted(agent_costs(data, failed), key=lambda costs: (places.get(costs.agent, len(places)), costs.agent))
     price_fronts = fronts(rows, costs, data)
@@ -317,10 +319,10 @@ def pareto_front(points: Mapping[str, tuple[float, float]]) -> tuple[str, ...]:
 
 
 def fronts(rows: Sequence[AgentRating], costs: Sequence[AgentCosts], data: Dataset) -> dict[str, Front]:
-    """The Pareto front of rating and latency, and that of rating and cost, by price.
+    """The Pareto fronts of rating and latency, and of rating and cost, by the name of the price.
 
-    Agents without a rating or without that price are left out. There is no front if all prices are equal. ``costs`` are
-    those of the answers in ``data``.
+    Agents without a rating or without that price are left out. There is no front if all prices are equal. ``costs``
+    must be computed from the answers in ``data``.
     """
     by_price = {}
     units = tuple(units_of(data.queries, {name: query.cluster for name, query in data.queries.items()}).tolist())
@@ -376,9 +378,9 @@ def _front_words(front: Front, rated: int) -> str:
 
 
 def lowest_prices(members: Sequence[str], price_fronts: Mapping[str, Front]) -> str:
-    """Which of some equally rated agents is the fastest and which the cheapest, or that the data cannot tell.
+    """Name the fastest and the cheapest of equally rated agents, or say that the data cannot separate them.
 
-    Empty if no two of them have different prices.
+    Empty unless two of these agents have different prices.
     """
     proven: dict[tuple[str, ...], list[str]] = {}
     undecided = []
@@ -408,7 +410,7 @@ def _tie_words(rows: Sequence[AgentRating], price_fronts: Mapping[str, Front]) -
 
 
 def _groups(rows: Sequence[AgentRating]) -> list[list[str]]:
-    """The agents of each letter (see ``arena.ratings.ranks.groups``), without letters that only one agent has."""
+    """The agents that share each letter (see ``arena.ratings.ranks.groups``), without letters of only one agent."""
     letters = sorted({end for row in rows for end in row.group.split("-")}, key=lambda letter: (len(letter), letter))
     groups = ([row.agent for row in rows if _in_group(row.group, letter)] for letter in letters)
     return [members for members in groups if len(members) > 1]

@@ -1,4 +1,4 @@
-"""Coverage: how many of a stage's wanted judgments exist, and whether they are enough to rate on."""
+"""Coverage: how many of the judgments to make exist in each stage, and whether they suffice to rate the agents."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _WORDS: Final[Mapping[Task, str]] = {
 }
 
 AGENTS_ASKED: Final = "Agents asked"
-"""Name of the step in which agents answer, before all these stages."""
+"""Name of the step in which agents answer the queries; it comes before all stages of judging."""
 
 
 def stage_words() -> dict[Task, str]:
-    """Headings of the judgments of each task."""
+    """The heading of each task's judgments."""
     return {task: stage.words for stage in further_stages().values() for task in stage.tasks} | dict(_WORDS)
 
 
 class Coverage(Struct, frozen=True):
-    """Counts of one stage's wanted judgments; ``identical`` games are included in ``judged``."""
+    """Number of judgments to make in one stage, by their state; ``judged`` includes ``identical`` games."""
 
     wanted: int
     judged: int
@@ -53,16 +53,16 @@ class Coverage(Struct, frozen=True):
 
 
 class Shortfall(Struct, frozen=True):
-    """The judge or agent with too few verdicts to rate on.
+    """The judge or agent that has too few verdicts for ratings.
 
     Attributes:
         kind: ``judge`` or ``agent``.
-        name: the judge or agent with the smallest share of its verdicts.
-        judged: number of its wanted verdicts that exist; each order of a game counts as one.
-        wanted: number of its wanted verdicts.
+        name: the judge or agent with the smallest share of its verdicts judged.
+        judged: number of its verdicts that exist; each order of a game counts as one verdict.
+        wanted: number of its verdicts to make.
         min_coverage: the share that ``ratings.min_coverage`` requires.
         rated: whether any game has a verdict, so that ratings can be shown on request.
-        again: how to get the missing verdicts, a phrase.
+        again: a phrase that says how to get the missing verdicts.
     """
 
     kind: str
@@ -84,7 +84,7 @@ class Shortfall(Struct, frozen=True):
         return f"{counts}, and ratings need {100 * self.min_coverage:g}% of every judge's and agent's"
 
     def _share(self) -> str:
-        """The share in percent, with enough decimals to show that it is below the required one."""
+        """The share in percent, with enough decimals to show that it is below the required share."""
         threshold = 100 * self.min_coverage
         candidates = (f"{100 * self.share:.{decimals}f}" for decimals in range(4))
         return (
@@ -93,7 +93,7 @@ class Shortfall(Struct, frozen=True):
 
     @property
     def remedy(self) -> str:
-        """How to get the missing verdicts and, if any game has one, how to see the ratings without them."""
+        """How to get the missing verdicts, and how to see the ratings before that if any game has a verdict."""
         see = ", or see them with 'ragleague leaderboard --below-coverage'"
         return f"{self.again}{see}" if self.rated else self.again
 
@@ -109,14 +109,14 @@ def coverage(outcomes: Sequence[tuple[Wanted, Result | None]]) -> Coverage:
 def shortfall(judged_of: Mapping[str, Mapping[str, tuple[int, int]]], min_coverage: float) -> Shortfall | None:
     """The judge furthest below ``min_coverage``, else the agent furthest below it; ``None`` if all have enough.
 
-    If every judge has enough, so has the whole: the share over all games is a weighted mean of the judges' shares. But
-    that overall share can hide a judge that stopped early, or an agent whose answers a judge refused. The missing games
-    are then no random sample, and ratings of the others would measure something else.
+    If every judge has enough verdicts, so does the tournament: the share over all games is a weighted mean of the
+    judges' shares. But that overall share can hide a judge that stopped early, or an agent whose answers a judge
+    refused. The missing games are then no random sample, and ratings from the other games would measure something else.
 
     Args:
-        judged_of: by kind (``judge`` or ``agent``) and name, the number of judged and of wanted verdicts. With an
-            adaptive schedule, only games already chosen are wanted.
-        min_coverage: from 0 to 1.
+        judged_of: by kind (``judge`` or ``agent``) and name, the number of verdicts that exist and the number to make.
+            With an adaptive schedule, only verdicts on games already chosen are to be made.
+        min_coverage: the required share of verdicts, from 0 to 1.
     """
     for kind, by_name in judged_of.items():
         for name, (judged, wanted) in sorted(by_name.items(), key=lambda entry: entry[1][0] / entry[1][1]):

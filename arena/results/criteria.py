@@ -21,7 +21,7 @@ COLUMN = "criteria_"
 def criteria_scores(
     outcomes: Iterable[tuple[Wanted, Result | None]], settings: StoredSettings, clusters: Clusters = ALONE
 ) -> tuple[Scores, ...]:
-    """The mean of each answer's grades, then its grade by each criterion; empty if nothing is to be graded."""
+    """The mean of each answer's grades, then its grade by each criterion; empty if there are no answers to grade."""
     graded: dict[tuple[str, str], Mapping[str, float]] = {}
     wanted: dict[tuple[str, str], Sequence[str]] = {}
     for want, result in outcomes:

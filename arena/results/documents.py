@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 LabelSource: TypeAlias = Literal["judge", "people"]
-"""Whose labels are used: those of all relevance judges combined, or people's."""
+"""The source of labels: all relevance judges combined, or people."""
 
 Results: TypeAlias = Mapping[tuple[str, str], Result | None]
 """Relevance results by (query_id, doc_id): a judgment, a failure, or ``None`` if not judged yet."""
@@ -51,7 +51,7 @@ class LabelScores(Struct, frozen=True):
     """Scores of all agents that retrieved documents, by one set of labels.
 
     Attributes:
-        metrics: measures for every query with labels; its runs are the agents.
+        metrics: the measures of each query with labels; the agents are its runs.
         labels: number of labels.
         measures: mean over queries with its interval, by agent and measure.
     """
@@ -75,11 +75,12 @@ class RetrievalBoard(Struct, frozen=True):
         measures: measures by ir_measures' names, among them at least one Judged@k.
         queries: number of queries in the tournament.
         scores: scores by source of labels; empty without labels, or if no agent retrieved documents.
-        mean_labels: mean of the judges' labels of each agent's documents; failed documents are counted and left out.
+        mean_labels: mean of the judges' labels of each agent's documents. Documents whose judgment failed are counted
+            and left out.
         distributions: distribution of the judges' labels of each agent's documents.
         without_documents: agents that only have answers.
         judges: labels of each relevance judge.
-        between_judges: agreement between several judges, else ``None``.
+        between_judges: agreement between the judges; ``None`` if there is only one.
         agreement: agreement of the judges' labels with people's, if both exist.
         rankings: by measure, how well the rankings of agents by judges' and by people's labels agree.
     """
@@ -97,7 +98,7 @@ class RetrievalBoard(Struct, frozen=True):
 
     @property
     def lacking(self) -> bool:
-        """Whether some query has no score because labels are missing."""
+        """Whether some query has no score because its documents lack labels."""
         return any(coverage.unknown for scores in self.scores.values() for coverage in scores.metrics.coverage.values())
 
     @property
@@ -111,9 +112,9 @@ def retrieval_board(
 ) -> RetrievalBoard | None:
     """Score what the agents of a tournament retrieved; ``None`` if there are no labels.
 
-    An agent's documents count down to the rank ``retrieval.depth``. Queries without any label are left out. If an agent
-    that the tournament asks did not answer a query, its documents there count as unknown. ``wanted`` are all relevance
-    wants with their results, in the order of the plan.
+    An agent's documents count up to rank ``retrieval.depth``. Queries without any label are left out. If an agent that
+    the tournament asks did not answer a query, its documents for that query count as unknown. ``wanted`` has all
+    relevance judgments to make, with their results, in the order of the plan.
 
     Raises:
         InputError: a measure cannot be computed.
@@ -208,7 +209,7 @@ def labels_in(data: Dataset, results: Results) -> dict[str, dict[str, int]]:
 
 
 def retrieved_by_agents(data: Dataset, depth: int | None) -> list[Retrieved]:
-    """The documents that agents retrieved down to rank ``depth``, without those shared by all agents."""
+    """The documents that agents retrieved down to rank ``depth``, without documents that all agents share."""
     return [
         entry
         for entries in data.retrieved.values()
@@ -309,8 +310,8 @@ class QueryLabels(Struct, frozen=True):
     """Relevance labels of one query's documents.
 
     Attributes:
-        label: mean label and number of labelled documents; failed documents are left out.
-        parts: means of other numbers in the replies, such as the match score of ``search_quality``.
+        label: mean label and number of labelled documents, without documents whose judgment failed.
+        parts: means of the other numbers in the judges' replies, such as the match score of ``search_quality``.
     """
 
     label: MeanLabel

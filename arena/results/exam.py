@@ -25,18 +25,19 @@ from retrieval_eval.exam.passages import by_document
 from retrieval_eval.exam.scores import RATED_LEVELS
 
 OutcomesOf: TypeAlias = Callable[[Task], Sequence[tuple[Wanted, Result | None]]]
-"""Returns the wants of a task with their results, ``None`` for those not judged yet."""
+"""Returns a task's judgments to make, each with its result, or ``None`` if it is not judged yet."""
 
 
 def stored_scores(store: Store, tournament: str, outcomes: OutcomesOf | None = None) -> ExamScores | None:
     """Score what has been graded so far; ``None`` if there is nothing to score.
 
-    There is nothing to score without an exam, before an item is written, and if answers are extracted but not graded.
+    There is nothing to score if the tournament has no exam, if no item is written yet, or if answers are extracted but
+    not graded.
 
     Args:
         store: the store that holds the judgments.
-        tournament: its name.
-        outcomes: returns the wants of a task with their results, if they have been read already.
+        tournament: the tournament's name.
+        outcomes: returns a task's judgments to make with their results, if the caller has read them already.
     """
     exam = store.settings(tournament).exam
     if exam is None or exam.grading == "extraction_only":
@@ -48,7 +49,7 @@ def stored_scores(store: Store, tournament: str, outcomes: OutcomesOf | None = N
 
 
 def exam_study(store: Store, tournament: str, outcomes: OutcomesOf | None = None) -> Study:
-    """Read a tournament's exam from its store; ``outcomes`` is as in ``stored_scores``.
+    """Read a tournament's exam from its store; ``outcomes`` is explained in ``stored_scores``.
 
     Raises:
         KeyError: the tournament has no exam.
@@ -87,7 +88,7 @@ def exam_study(store: Store, tournament: str, outcomes: OutcomesOf | None = None
 
 
 def stored_bank(store: Store, tournament: str) -> Bank:
-    """The bank of a tournament: from its file, without secret texts, or the items written so far."""
+    """The test bank of a tournament: read from its file, without secret texts, or the items written so far."""
     settings = store.settings(tournament)
     exam = _exam(settings)
     if exam.content is not None:
@@ -128,9 +129,9 @@ class _Reader:
         self._active = {item.item_id: item for items in bank.active.values() for item in items}
 
     def grades(self) -> Iterator[Grade]:
-        """Yield a grade for each wanted pair of passage and item, ``None`` if the judgment failed or does not exist.
+        """Yield a grade for each pair of passage and item to grade, ``None`` if the judgment failed or does not exist.
 
-        If answers are extracted, the wanted pairs are those of the extraction.
+        If answers are extracted, the pairs are taken from the extraction.
         """
         if self._section.grading == "self_rating":
             yield from self._ratings()

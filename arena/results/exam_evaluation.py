@@ -45,7 +45,7 @@ class Study(Struct, frozen=True, dict=True):
     """The input for exam scores and for their oversight by people.
 
     Attributes:
-        source: all grades as they were given, passage by passage.
+        source: all grades as the graders gave them, one per passage and item.
         graded: the same grades by document, if documents were cut into passages for grading.
         grader: the grader whose grades count.
         grades: the grades of that grader.
@@ -53,9 +53,9 @@ class Study(Struct, frozen=True, dict=True):
         rankings: the passages of each agent's response, or its documents.
         grids: the grades by query.
         labels: people's relevance labels, empty if there are none.
-        levels: each lowest grade from which an item can count as covered.
+        levels: the thresholds in use: at level 4, an item counts as covered from grade 4.
         unit: what was graded: passages of ``answers``, or retrieved ``documents``.
-        min_grade: the level to show first, if one is configured.
+        min_grade: the level to show first, if the configuration names one.
         bank_version: version of the whole bank, if ``bank`` lacks some of its texts.
         clusters: the conversations of the queries.
     """
@@ -76,7 +76,7 @@ class Study(Struct, frozen=True, dict=True):
 
     @property
     def version(self) -> str | None:
-        """Version of the bank, ``None`` without one."""
+        """Version of the bank; ``None`` if there is no bank."""
         return self.bank_version or (self.bank.version if self.bank is not None else None)
 
     @property
@@ -88,7 +88,7 @@ class Study(Struct, frozen=True, dict=True):
 
     @property
     def strange_queries(self) -> tuple[str, ...]:
-        """Queries of the rankings that the bank does not have."""
+        """Queries that occur in the rankings but not in the bank."""
         return tuple(dict.fromkeys(query_id for query_id, _ in self.rankings if query_id not in self.grids.grids))
 
     def of_query(self, query_id: str) -> Study:
@@ -138,8 +138,8 @@ def load_study(
     Args:
         file: the workbench's graded file or a table of grades.
         bank: the test bank.
-        runs: trec_eval runs; by default the rankings in the file of grades, or those that the ids of the answers'
-            passages give.
+        runs: trec_eval runs; by default the rankings in the file of grades, or the rankings that follow from the ids of
+            the answers' passages.
         qrels: people's relevance labels; by default the judgments in the file of grades.
         items: a shell pattern that the ids of the items must match.
         llm: the grader's model, if there are several graders.
@@ -180,8 +180,8 @@ def load_labels(file: Path, *, llm: str | None = None, prompt: str | None = None
 
     Args:
         file: the workbench's graded file or a table of grades.
-        llm: the model.
-        prompt: its prompt.
+        llm: the model that gave the labels.
+        prompt: the model's prompt.
 
     Raises:
         InputError: the file is invalid, or several graders match.

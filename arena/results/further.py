@@ -1,4 +1,4 @@
-"""Results of the stages that define their own section, read by the module that each names."""
+"""Reads the results of stages with a separate configuration section, using the module that each stage names."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from retrieval_eval.stats.scores import Scores
 
 
 class StageResults(Struct, frozen=True, eq=False):
-    """Results of a stage; subclasses add what only their board shows.
+    """Results of a stage; subclasses add the figures that only this stage's board shows.
 
     Attributes:
-        scores: its scores of the agents; the first stands for the stage.
+        scores: the stage's scores of the agents, its main score first.
     """
 
     scores: tuple[Scores, ...] = ()
@@ -25,10 +25,10 @@ class StageResults(Struct, frozen=True, eq=False):
 def further_results(
     store: Store, tournament: str, settings: StoredSettings, *, scored: bool = False
 ) -> dict[str, StageResults]:
-    """Results of these stages by section; ``scored`` skips stages without scores.
+    """Results of the stages with a separate section, by section; ``scored`` skips stages without scores.
 
     Raises:
-        InputError: a stage that judged here is not installed.
+        InputError: a stage that made judgments in this tournament is not installed.
     """
     require_stages(settings.stages)
     return {

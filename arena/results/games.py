@@ -1,8 +1,8 @@
 """The games of a tournament as columns: query, two agents, judge, and the outcome in both orders.
 
-The columns are numbers all the way from the store, so millions of games are no special case. Rows of one query, judge
-and pair become one game; several samples of a verdict become one, as ``arena.results.samples`` does for other results.
-A judge may give a probability for each label: then a verdict also says how sure the judge is.
+The columns hold numbers as soon as they are read from the store, so that millions of games need no special code. Rows
+of one query, judge and pair become one game; several samples of a verdict become one, as ``arena.results.samples`` does
+for other results. A judge may give a probability for each label: then each verdict comes with the judge's certainty.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class GameKey(NamedTuple):
 
 
 class GameTable(Struct, frozen=True, eq=False, dict=True):
-    """All wanted games of a tournament, in the order of its plan.
+    """All games to judge in a tournament, in the order of its plan.
 
     Attributes:
         agents, queries, judges: sorted names; the columns hold indexes into them.
@@ -55,7 +55,7 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         identical: whether both answers are the same text, shape (games,).
         preference: the judge's probability in each order that ``a``'s answer is better, NaN where it gives none; shape
             (games, 2), or (0, 2) if games are scored by verdicts.
-        clusters: the conversation of each query that belongs to one; other queries stand alone.
+        clusters: the conversation of each query that belongs to one; every other query is independent.
     """
 
     agents: tuple[str, ...]
@@ -103,7 +103,7 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def pair(self) -> NDArray[np.int64]:
-        """A number for each game's query and agents, the same for every judge, shape (games,)."""
+        """A number that identifies each game's query and agents, equal for all judges, shape (games,)."""
         size = len(self.agents)
         return np.asarray((self.query.astype(np.int64) * size + self.a) * size + self.b, np.int64)
 
@@ -148,7 +148,7 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         return scores
 
     def games(self, win_and_tie: WinAndTie) -> Games:
-        """The rated games in the order of the table: what ``reconcile`` makes of ``verdicts``, without a sort."""
+        """The rated games in the order of the table: ``reconcile`` of ``verdicts``, but computed without sorting."""
         rows = self.played
         outcome, tally = self._folded(rows, win_and_tie)
         agents, both = used(self.agents, np.concatenate([self.a[rows], self.b[rows]]))
@@ -161,7 +161,7 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         return fold(np.where(judged, self.outcome[rows], 0).astype(np.int8), both, win_and_tie)
 
     def verdicts(self, of: Bools | None = None) -> VerdictTable:
-        """Single verdicts with the answer shown first as ``a``; ``of`` selects games, by default all."""
+        """One verdict per order of a game; ``a`` is the answer shown first. ``of`` selects games, by default all."""
         rows, ordered = np.nonzero(self.judged if of is None else self.judged & of[:, None])
         swapped = ordered == 1
         outcome_of_a = self.outcome[rows, ordered]
@@ -195,14 +195,14 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         return counted(games_to_rate(verdicts, settings), by_query=True).games if len(verdicts) else None
 
     def coverage(self) -> Coverage:
-        """Coverage of verdicts; each order of a game counts as one."""
+        """Coverage of verdicts; each order of a game counts as one verdict."""
         wanted = self.outcome != NOT_WANTED
         judged, failed = int(self.judged.sum()), int((self.outcome == FAILED).sum())
         identical = int((self.judged & self.identical[:, None]).sum())
         return Coverage(int(wanted.sum()), judged, failed, int((self.outcome == WAITING).sum()), identical)
 
     def gaps(self) -> Gaps:
-        """Wanted and missing verdicts of each agent on each query; each order of a game counts as one."""
+        """Number of verdicts to make, and of missing ones, by agent and query; each order of a game counts as one."""
         agents, queries = len(self.agents), len(self.queries)
         cells = np.concatenate([side.astype(np.int64) * queries + self.query for side in (self.a, self.b)])
         wanted, judged = (self.outcome != NOT_WANTED).sum(axis=1), self.judged.sum(axis=1)
@@ -217,7 +217,7 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         )
 
     def coverage_by_name(self) -> Mapping[str, Mapping[str, tuple[int, int]]]:
-        """Judged and wanted verdicts of each judge and each agent; each order of a game counts as one."""
+        """Number of verdicts made and to make, by judge and by agent; each order of a game counts as one."""
         judged, wanted = self.judged.sum(axis=1), (self.outcome != NOT_WANTED).sum(axis=1)
         return {
             "judge": _sums(self.judges, [self.judge], judged, wanted),
@@ -225,7 +225,7 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         }
 
     def coverage_by_query(self) -> Mapping[str, tuple[int, int]]:
-        """Judged and wanted verdicts on each query that has games."""
+        """Number of verdicts made and to make on each query that has games."""
         judged, wanted = self.judged.sum(axis=1), (self.outcome != NOT_WANTED).sum(axis=1)
         return _sums(self.queries, [self.query], judged, wanted)
 
@@ -271,7 +271,7 @@ class WantedGames(Struct, frozen=True):
 
     Attributes:
         table: all games, with each judge's samples combined.
-        causes: number of failed orders by cause.
+        causes: number of orders of games whose judgment failed, by cause.
         consistency: agreement between the samples of each judge that was asked several times.
         models: number of verdicts by judge and model, for judges that servers run.
     """
@@ -287,7 +287,7 @@ def read_games(store: Store, tournament: str, data: Dataset | None = None) -> Wa
 
     Args:
         store: the store that holds the games.
-        tournament: its name.
+        tournament: the tournament's name.
         data: the tournament's dataset, if it has been read already.
 
     Raises:
@@ -302,12 +302,12 @@ def read_games(store: Store, tournament: str, data: Dataset | None = None) -> Wa
 
 
 def games_of(rows: RowColumns, settings: StoredSettings, clusters: Mapping[str, str] | None = None) -> WantedGames:
-    """Turn wanted verdicts, a row for each sample of each order of a game, into games in the order of their plan.
+    """Build the games, in the order of their plan, from rows with one sample of one order of a game each.
 
     Args:
         rows: columns from ``Store.games``, with ``reason`` if games are scored by preferences.
         settings: settings of the tournament.
-        clusters: as in ``GameTable``.
+        clusters: the conversation of each query that belongs to one.
     """
     rows = rows.in_order_of("position")
     judges, (judge,) = in_order(rows.texts["judge"])
@@ -386,7 +386,7 @@ def _combination_codes(judges: Iterable[str], settings: StoredSettings) -> Int32
 
 
 def _combined(counts: Mapping[int, NDArray[np.integer]], codes: Int32s | None) -> NDArray[np.int8]:
-    """One outcome for each slot from the counts of its samples' outcomes, as ``combined`` does; shape (slots,)."""
+    """The outcome of each slot, combined from the counts of its samples' outcomes like ``combined``; shape (slots,)."""
     wins, ties, losses = (counts[outcome] for outcome in (GameOutcome.FIRST, GameOutcome.TIE, GameOutcome.SECOND))
     verdict = (wins > np.maximum(ties, losses)).astype(np.int8) - (losses > np.maximum(ties, wins))
     judged = wins + ties + losses
@@ -414,7 +414,7 @@ def _causes(
 def _consistency(
     counts: Mapping[int, NDArray[np.integer]], slot_judge: Int32s, judges: tuple[str, ...]
 ) -> dict[str, Consistency]:
-    """By judge, the share of pairs of samples that agree, and the number of slots with several samples."""
+    """For each judge, the share of pairs of samples that agree, and the number of slots with several samples."""
     from arena.store.outcomes import Consistency
 
     tallies = np.array([counts[outcome] for outcome in (GameOutcome.FIRST, GameOutcome.TIE, GameOutcome.SECOND)])
@@ -436,7 +436,7 @@ def _pairs(number: NDArray[np.integer]) -> NDArray[np.integer]:
 def _preferences(
     rows: RowColumns, settings: StoredSettings, slot: NDArray[np.int64], b_first: NDArray[np.bool_], games: int
 ) -> Floats:
-    """Mean preference for ``a`` over each slot's samples, shape (games, 2), NaN where none; (0, 2) without any."""
+    """Mean preference for ``a`` over each slot's samples, shape (games, 2), NaN if unknown; (0, 2) if none is known."""
     judge, outcome, reason = (rows.texts[name] for name in ("judge", "outcome", "reason"))
     probabilistic = [settings.gives_probabilities(str(name)) for name in judge.names]
     preferred = np.full(slot.size, np.nan)

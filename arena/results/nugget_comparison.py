@@ -27,7 +27,7 @@ from retrieval_eval.stats.bootstrap import Clusters, units_of
 from retrieval_eval.stats.rank import RankCorrelation, correlate_runs, correlate_topics
 
 _MIN_RUNS = 3
-"""With two runs, an order is either the same or reversed."""
+"""Minimum number of runs; with two, a ranking can only be equal or reversed."""
 
 SCALES: Final[Mapping[str, tuple[str, ...]]] = {
     "assignment": tuple(Support),
@@ -63,7 +63,7 @@ class NuggetAgreement(Struct, frozen=True):
         only_a: number of nuggets in the first condition only.
         only_b: number of nuggets in the second condition only.
         assignment: agreement on the labels of (nugget, run).
-        two_grades: the same with partial_support counted as not_support, as in strict scores.
+        two_grades: agreement on these labels if partial_support counts as not_support, as in strict scores.
         importance: agreement on the importance of nuggets that have one in both conditions.
     """
 
@@ -76,12 +76,12 @@ class NuggetAgreement(Struct, frozen=True):
 
 
 class ConditionsCompared(Struct, frozen=True):
-    """How far two conditions agree.
+    """Agreement of the scores and labels of two conditions.
 
     Attributes:
         correlation: correlation of their scores.
         topics: names of the shared topics; empty if a condition has none.
-        runs: runs in both conditions, best in the first one first.
+        runs: runs in both conditions, sorted by their score in the first condition, best first.
         pairs: answers scored in both conditions; empty if a condition has no topics.
         nuggets: agreement on single nuggets, if both conditions have assignments.
         left_out: runs with a score in only one condition, as ``runs_a`` and ``runs_b``; topics as ``topics_a`` and
@@ -146,7 +146,7 @@ def compare_conditions(
 
 
 def pareto_front(lengths: Floats, scores: Floats) -> list[bool]:
-    """Whether no other run is at least as short and as good, and better in one of the two, by run."""
+    """For each run, whether no other run is at least as short and as good, and better in one of the two."""
     return [
         not bool(((lengths <= length) & (scores >= score) & ((lengths < length) | (scores > score))).any())
         for length, score in zip(lengths, scores, strict=True)
@@ -230,9 +230,9 @@ def _importances(assignments: Sequence[Assignment]) -> dict[tuple[str, ...], Imp
 SCORES: Final = TableSpec(
     ("agent", "qid", "length"), ("agent",), {"agent": ("run", "run_id", "run_tag"), "qid": (*spellings("qid"), "topic")}
 )
-"""A table of runs and scores, without its column of scores."""
+"""The columns of a table of runs and scores, except for the column of scores, which the caller names."""
 _MEAN: Final = "all"
-"""The topic under which nuggetizer and trec_eval write means."""
+"""The name that nuggetizer and trec_eval write as the topic of a mean."""
 
 
 class Condition(Struct, frozen=True, eq=False):
@@ -262,7 +262,7 @@ class Condition(Struct, frozen=True, eq=False):
         return self.scores if self.topics is None else means(self.scores)
 
     def chosen(self, runs: Sequence[str], topics: Sequence[str] | None) -> Condition:
-        """The condition with these runs and topics only; without topics, with the scores of whole runs."""
+        """The condition restricted to these runs and topics; without ``topics``, it has the scores of whole runs."""
         rows = [self.runs.index(run) for run in runs]
         if topics is None:
             lengths = self.lengths if self.lengths is None or self.topics is None else self.lengths.mean(axis=1)

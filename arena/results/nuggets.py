@@ -40,12 +40,12 @@ class NuggetResults(Struct, frozen=True):
 
     Attributes:
         banks: finished banks by query, in the order of the data.
-        without: the reason why each other query has no bank, by query.
-        assignments: assignments of every answer to a query with a bank, if answers are assigned; a label that failed or
-            does not exist yet is ``None``.
+        without: for each query without a bank, the reason.
+        assignments: the assignment of every answer to a query with a bank, if answers are assigned; a label that failed
+            or does not exist yet is ``None``.
         passages: assignments by query and document, if documents are assigned.
-        retrieved: assignments of each agent's first documents taken together, see ``banks.recalled``.
-        depth: how many of these documents count.
+        retrieved: assignments to the first documents of each agent, all of a query together, see ``banks.recalled``.
+        depth: number of documents of each agent that count.
         clusters: the conversations of the queries.
     """
 
@@ -117,7 +117,7 @@ def _assignments(
 
 
 def unedited_banks(store: Store, tournament: str) -> tuple[list[NuggetBank], dict[str, str]]:
-    """Nuggets after the last turn, without importance, for people to edit; and by query, why it has none."""
+    """Nuggets after the last turn, without importance, for people to edit; for other queries, why they have none."""
     section, data = nuggets_section(store.settings(tournament)), store.dataset(tournament)
     turns = _turns(store, tournament, section)
     banks, without = [], {}
@@ -160,7 +160,7 @@ def _place(entry: tuple[Wanted, Result | None]) -> int:
 
 
 def _missing_importance(turns: Outcomes, labels: Outcomes, section: NuggetsSection) -> str | None:
-    """The reason why a finished list of nuggets is no bank yet, ``None`` if it is one."""
+    """The reason why a finished list of nuggets is not a bank yet; ``None`` if it is a bank."""
     if any(isinstance(result, JudgeFailure) for _, result in labels):
         return "the importance of its nuggets failed"
     covered = sum(len(listed(result)) for _, result in labels if isinstance(result, Judgment))
@@ -181,7 +181,7 @@ class _Turns(Struct, frozen=True):
         return self.by_query.get(query_id, ())
 
     def missing(self, query_id: str) -> str | None:
-        """The reason why a query has no list of nuggets, ``None`` if it has one."""
+        """The reason why a query has no list of nuggets; ``None`` if it has a list."""
         results = [result for _, result in self.of(query_id)]
         if any(isinstance(result, JudgeFailure) for result in results):
             return "a turn of making its nuggets failed"
@@ -223,12 +223,12 @@ def _labels_by_text(outcomes: Outcomes) -> dict[tuple[str, str], dict[int, Suppo
 
 
 class Scored(Struct, frozen=True):
-    """Nugget scores of runs, with what a reader needs to compare them.
+    """Nugget scores of runs, with counts that a reader needs to compare the runs.
 
     Attributes:
         runs: best Vital strict score first.
         queries: number of queries in the topic set.
-        unjudged: queries without an assignment of any run; they count 0 for all.
+        unjudged: queries for which no run has an assignment; every run scores 0 on them.
         differing: queries whose runs were assigned different nuggets.
         left_out: number of assignments outside the topic set.
         partial: whether any label is partial support; if none is, strict scores equal the others.
@@ -248,10 +248,10 @@ class NuggetBoard(Struct, frozen=True):
     """Nugget scores over the queries that have nuggets.
 
     Attributes:
-        answers: scores of answers; without runs if answers are not assigned.
-        documents: nugget recall: scores of each ranking's first documents taken together.
-        depth: number of these documents.
-        without: by query, why it has no nuggets; such queries are in no mean.
+        answers: scores of answers; it has no runs if answers are not assigned.
+        documents: nugget recall: scores of the first documents of each ranking, all of a query together.
+        depth: number of documents of each ranking that count.
+        without: for each query without nuggets, the reason; the means leave these queries out.
     """
 
     answers: Scored
@@ -303,7 +303,7 @@ def carried(assignments: Iterable[Assignment], banks: Mapping[str, NuggetBank]) 
 def preview(assignments: Sequence[Assignment], banks: Mapping[str, NuggetBank]) -> list[tuple[RunScores, RunScores]]:
     """Scores of every agent before and after editing, best first by the scores before; see ``carried``.
 
-    Where labels are missing after editing, the bounds cover every label that they may get.
+    Where labels are missing after editing, the bounds allow for every possible label.
     """
     after = {scores.run: scores for scores in _scores(carried(assignments, banks))}
     return [(scores, after[scores.run]) for scores in _scores(assignments)]

@@ -25,7 +25,7 @@ from retrieval_eval.data.vocabulary import VOCABULARY, folded
 from retrieval_eval.stats.bootstrap import Clusters
 
 PROBABILITY: Final = "probability"
-"""Column with the probability that an item was drawn to be labelled."""
+"""Name of the column with the probability that an item was drawn for labelling."""
 _MAX_DISTINCT: Final = 50
 """Maximum number of values in a column that distinguishes items, such as the turn or the dimension."""
 
@@ -35,10 +35,10 @@ OPINIONS: Final = TableSpec(
     option=True,
 )
 WIDE: Final = replace(OPINIONS, columns=("qid", "agent", "annotator"), needed=("qid", "agent"))
-"""Grades with a column for each criterion."""
+"""The columns of a table of grades that has a column for each criterion."""
 _SHOWN: Final = ("query", "answer", "reference", "passages")
 _TEXTS: Final = {folded(name) for column in _SHOWN for name in (column, *VOCABULARY[column].spellings)}
-"""Names of columns that hold texts shown to people."""
+"""Names of columns with texts that are shown to people."""
 
 
 class TableReading(Struct, frozen=True):
@@ -63,11 +63,11 @@ class OpinionTable(Struct, frozen=True):
     """The opinions in one file.
 
     Attributes:
-        groups: opinions by the value of column ``TableReading.by``; all under ``""`` without one.
+        groups: opinions by the value of column ``TableReading.by``; without that column, all are under ``""``.
         notes: remarks on oddities in the file.
         clusters: the conversation of each query, from a column of that name.
-        further: columns that are not read.
-        apart: those of ``further`` whose values differ between rows of the same item and rater.
+        further: columns of the file that are not read.
+        apart: the columns in ``further`` whose values differ between rows of the same item and rater.
     """
 
     level: Level
@@ -85,15 +85,15 @@ def read_opinions(path: Path, reading: TableReading | None = None) -> OpinionTab
     - ``did, label``: relevance labels, whole numbers;
     - ``agent, criterion, score``: grades; or ``agent`` and a column for each criterion, as ``export`` writes them;
     - ``agent, nugget, assignment``: ``support``, ``partial_support`` or ``not_support``, which become 2, 1 and 0;
-    - the columns of a kind that a stage brings along, see ``JudgedKind``.
+    - the columns of a kind of annotation that a stage defines, see ``JudgedKind``.
 
     A column ``probability`` holds the chance with which each item was drawn, for corrected estimates.
 
-    The rater stands in ``judge`` or ``annotator`` (``worker``); where it is empty, the file's name is used. Qrels
-    (``.qrels``) are read as labels.
+    Column ``judge`` or ``annotator`` (``worker``) names the rater; if it is empty, the rater gets the file's name.
+    Qrels (``.qrels``) are read as labels.
 
     Raises:
-        DataError: the file cannot be read, is no such table, lacks a column, or holds an invalid value.
+        DataError: the file cannot be read, is not a table of opinions, lacks a column, or holds an invalid value.
     """
     options = reading or TableReading()
     if is_qrels(path):
@@ -227,7 +227,7 @@ def _as_chance(text: str) -> float | None:
 def _places_known(imported: ImportedVerdicts) -> bool:
     """Whether the table says which answer was shown first.
 
-    It does so by an ``order`` column, by columns named after places, or by listing some game both ways round.
+    It says so by a column ``order``, by columns named after places, or by listing some game in both orders.
     """
     column_of = {name: column for column, name in imported.called.items()}
     if "order" in column_of or column_of.keys() >= set(BOTH_ORDERS):
@@ -250,7 +250,7 @@ def _graded(path: Path, kind: JudgedKind, options: TableReading) -> OpinionTable
 
 
 def _wide(path: Path, options: TableReading) -> OpinionTable:
-    """Read grades with a column for each criterion: every column that has no other meaning."""
+    """Read grades from a table with a column per criterion; every column without another meaning is a criterion."""
     columns = read_columns(path)
     canonical = WIDE.named(columns, options.columns)
     known = {folded(name) for column in WIDE.columns for name in (column, *WIDE.spellings(column)) if name != "number"}
@@ -269,7 +269,7 @@ def _wide(path: Path, options: TableReading) -> OpinionTable:
 
 
 def _is_text(rows: Iterable[Row], column: str) -> bool:
-    """Whether a column is named like a text shown to people and holds texts, not numbers."""
+    """Whether a column has the name of a text shown to people and contains texts, not numbers."""
     texts = (row.text(column).strip() for row in rows) if folded(column) in _TEXTS else iter(())
     return any(text and as_number(text) is None for text in texts)
 

@@ -34,7 +34,7 @@ from judges.types import Judgment, Task
 from retrieval_eval.stats.arrays import Bools
 
 _QRELS = "qrels"
-"""The rater of labels that come from a file without raters."""
+"""The rater's name for labels from a file that names no rater."""
 
 
 def peoples_opinions(
@@ -42,7 +42,7 @@ def peoples_opinions(
 ) -> tuple[dict[tuple[Level, str], list[Opinion]], int]:
     """All opinions of people by level, without items that they skipped.
 
-    ``data`` is as in ``current_annotations``.
+    ``data`` returns the tournament's dataset; by default it is read from the store.
 
     Returns:
         The opinions, and the number of annotations left out because their texts have changed or are gone.
@@ -61,10 +61,10 @@ def peoples_opinions(
 def current_annotations(
     store: Store, tournament: str, kind: str | None = None, *, data: Callable[[], Dataset] | None = None
 ) -> tuple[list[Annotation], int]:
-    """Each person's latest annotations whose texts have not changed, without skipped items.
+    """Each annotator's latest annotations whose texts have not changed, without skipped items.
 
-    Without a ``kind``, all kinds except flags, which judge nothing. ``data`` returns the tournament's dataset; by
-    default the store is read.
+    If ``kind`` is ``None``, annotations of all kinds except flags, which judge nothing. ``data`` returns the
+    tournament's dataset; by default it is read from the store.
 
     Returns:
         The annotations, and the number of those left out because their texts have changed or are gone.
@@ -95,9 +95,9 @@ def current_annotations(
 def agreement_with_judges(
     store: Store, tournament: str, annotations: Sequence[Annotation], games: GameTable
 ) -> dict[str, VoteAgreement]:
-    """How often a person and each judge agree on the same item, by judge.
+    """How often one annotator and each judge agree on the same item, by judge.
 
-    ``annotations`` are the person's, all of one kind.
+    ``annotations`` are the annotator's and must all be of one kind.
     """
     answered = [annotation for annotation in annotations if annotation.value is not None]
     if not answered:
@@ -156,7 +156,7 @@ def _opinions_on(
 
 
 def judgments_of(store: Store, tournament: str, name: str) -> list[Annotation]:
-    """What each judge says of each item of a kind, samples combined, without failures."""
+    """Each judge's value for each item of a kind, with samples combined and without failures."""
     return [
         Annotation(name, want.judge, want.query_id, want.item, want.other, "", result.outcome)
         for want, result in outcomes(store, tournament, KINDS[name].task)
@@ -165,7 +165,7 @@ def judgments_of(store: Store, tournament: str, name: str) -> list[Annotation]:
 
 
 def verdict_opinions(games: GameTable, of: Bools | None = None) -> list[Opinion]:
-    """An opinion for each verdict on the games that ``of`` selects, by default all.
+    """One opinion for each verdict on the games that ``of`` selects, by default on all games.
 
     The item is the pair of agents in the order of their names.
     """

@@ -57,24 +57,25 @@ class Leaderboard(Struct, frozen=True):
         criteria: the mean of each answer's grades, then its grade by each criterion; empty without any.
         ungraded: a sentence for each criterion that skips answers without the documents or reference it needs.
         coverage: coverage by stage.
-        causes: number of failed wants by cause.
+        causes: number of failed judgments by cause.
         settings: settings stored with the tournament.
         adaptive: progress of an adaptive schedule, ``None`` with another schedule.
         shortfall: the judge or agent with too few verdicts to rate on, ``None`` if there is none.
         consistency: agreement between samples, by stage and judge that was asked several times.
         exam: cover of the test bank by agent, ``None`` without an exam or a grade.
         nuggets: nugget scores by agent, ``None`` if the tournament has no section ``nuggets``.
-        retrieval: scores of the agents' documents, ``None`` without labels.
+        retrieval: scores of the documents that agents retrieved, ``None`` without labels.
         citations: share of cited documents that are relevant, ``None`` if no answer cites a labelled document.
         costs: costs of answers, and which agents have not answered every query.
         controlled: ratings controlled for qualities of answers, ``None`` if not configured or not computable.
-        further: results of the stages that define their own section.
-        group: the group of queries that the results are restricted to.
+        further: results of the stages with a separate configuration section, by section.
+        group: the group of queries to which the results are restricted; ``None`` for all queries.
         judges: judges of the games, including those of imported verdicts.
-        missing: number of missing and of wanted judgments, by score and agent.
-        uneven: each agent's share of missing judgments next to all others' share, for scores that miss any.
+        missing: number of missing judgments and of judgments to make, by score and agent.
+        uneven: for scores with missing judgments, each agent's share of them and the share of all other agents.
         models: number of judgments by judge and model, for judges that servers run.
-        complete: whether every want has a judgment, and every agent that the tournament asks has answered every query.
+        complete: whether every judgment to make exists, and every agent that the tournament asks has answered every
+            query.
     """
 
     tournament: str
@@ -103,7 +104,7 @@ class Leaderboard(Struct, frozen=True):
 
     @property
     def complete(self) -> bool:
-        """Whether every want has a judgment, and every agent that the tournament asks has answered every query."""
+        """Whether every judgment to make exists, and every agent that the tournament asks has answered every query."""
         judged = all(stage.judged == stage.wanted for stage in self.coverage.values())
         return judged and self.costs.complete
 
@@ -147,17 +148,17 @@ def leaderboard(
     below_coverage: bool = False,
     group: Group | None = None,
 ) -> Leaderboard:
-    """Compute the leaderboard of what a tournament has judged so far; equal stores give equal results.
+    """Compute the leaderboard from the judgments that a tournament has so far; equal stores give equal results.
 
     Args:
         store: the store that holds the judgments.
-        tournament: its name; optional if the store has only one.
+        tournament: the tournament's name; optional if the store has only one tournament.
         below_coverage: also rate if fewer verdicts exist than ``ratings.min_coverage`` requires.
         group: restrict everything to this group of queries.
 
     Raises:
-        InputError: there is no such tournament or group, the store has several and none is named, or the tournament
-            only has synthetic queries.
+        InputError: there is no such tournament or group, the store has several tournaments and none is named, or the
+            tournament only has synthetic queries.
     """
     name = tournament or store.only_tournament()
     if group is not None:
@@ -241,7 +242,7 @@ def _of_games(
     *,
     below_coverage: bool,
 ) -> tuple[Leaderboard, VerdictTable | None]:
-    """The leaderboard of the games alone, and the verdicts that it rates."""
+    """The leaderboard computed from the games only, and the verdicts that it rates."""
     min_coverage = settings.ratings.min_coverage
     shortage = shortfall(wanted.table.coverage_by_name(), min_coverage)
     if shortage is not None:
@@ -324,7 +325,7 @@ def _documents(
 
 
 def _unjudged(store: Store, data: Dataset, wanted: WantedGames, settings: StoredSettings) -> int:
-    """Number of queries for two or more agents on which no game is judged, plus those that ``data.limit`` left out."""
+    """Number of queries with two or more agents and no judged game, plus the queries that ``data.limit`` left out."""
     table = wanted.table
     judged = {table.queries[place] for place in set(table.query[table.played].tolist())}
     answering: dict[str, set[str]] = {query_id: {agent.name for agent in settings.agents} for query_id in data.queries}
@@ -343,7 +344,7 @@ def _owed(store: Store, data: Dataset, settings: StoredSettings) -> Mapping[str,
 
 
 def _gaps(key: str, scores: Sequence[Scores]) -> dict[str, Gaps]:
-    """Missing judgments behind the scores of a stage, by its name; empty if none are counted."""
+    """Missing judgments of a stage's scores, under the stage's name ``key``; empty if the stage does not count them."""
     return {key: scores[0].gaps} if scores and scores[0].gaps is not None else {}
 
 

@@ -1,4 +1,4 @@
-"""Replies of agents as data of a tournament: answers, retrieved documents, and what is still missing."""
+"""Adds agents' replies to a tournament's dataset, and finds the answers that are still missing."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def owed(store: Store, data: Dataset, settings: StoredSettings) -> dict[str, Cau
 
 
 def failures(store: Store, data: Dataset, settings: StoredSettings) -> list[tuple[str, str, AgentFailure]]:
-    """Agent, query_id and failure of every answer that an agent failed to give; arguments as in ``owed``."""
+    """Agent, query_id and failure for every answer that an agent failed to give; arguments as for ``owed``."""
     entries = []
     for agent in settings.agents:
         asked = {query_id: AgentQuery.of(agent, query) for query_id, query in data.queries.items()}
@@ -140,7 +140,7 @@ def _answer(query: Query, agent: StoredAgent, reply: AgentReply, names: Mapping[
 def _retrieved(
     query: Query, agent: StoredAgent, reply: AgentReply, documents: dict[str, Document]
 ) -> tuple[list[Retrieved], dict[str, str]]:
-    """The retrieved documents, and for each id in the reply the id that it got.
+    """The retrieved documents, and for each id in the reply, the document's id in the dataset.
 
     New documents are added to ``documents``; a repeated one counts once. Documents without a text are left out, because
     they cannot be labelled; in a reply, either all have a text or none has.

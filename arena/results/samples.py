@@ -12,7 +12,7 @@ from judges.types import Task
 def outcomes(
     store: Store, tournament: str, task: Task, query_id: str | None = None, among: Collection[str] | None = None
 ) -> list[tuple[Wanted, Result | None]]:
-    """All wants of a task with their results, samples combined; the arguments are those of ``Store.outcomes``.
+    """All judgments to make for a task, with their results; samples are combined. Arguments as for ``Store.outcomes``.
 
     A result is ``None`` while a sample is missing, and a failure if most samples failed.
     """
@@ -21,12 +21,12 @@ def outcomes(
 
 
 def each_outcome(store: Store, tournament: str, task: Task) -> Iterator[tuple[Wanted, Result | None]]:
-    """Yields what ``outcomes`` returns for all queries, with only a few results in memory at a time."""
+    """Yield the items of ``outcomes`` for all queries, with only a few results in memory at a time."""
     return each_combined(store.each_outcome(tournament, task), store.settings(tournament).combinations)
 
 
 def labels_of(store: Store, tournament: str, query_id: str | None = None) -> LabelResults:
-    """Relevance labels of all wanted documents, or of one query's, by (query_id, doc_id).
+    """Relevance labels of all documents to judge, or only of one query's, by (query_id, doc_id).
 
     The samples and judges of each document are combined into one label.
     """

@@ -45,7 +45,7 @@ def stored_methods(store: Store, tournament: str, games: GameTable, data: Callab
 
 
 def answer_scores(store: Store, tournament: str, *, every: bool = False) -> Iterator[Scores]:
-    """Grades, EXAM-Cover and V_strict; ``every`` adds each single criterion."""
+    """Yield the scores of answers: grades, EXAM-Cover and V_strict; ``every`` adds the grades by each criterion."""
     settings = store.settings(tournament)
     if settings.criteria is not None:
         grades = criteria_scores(outcomes(store, tournament, Task.CRITERIA), settings)
@@ -57,7 +57,7 @@ def answer_scores(store: Store, tournament: str, *, every: bool = False) -> Iter
 
 
 def means_of(store: Store, tournament: str, data: Callable[[], Dataset], *, every: bool = False) -> list[Scores]:
-    """The scores that average over queries; ``every`` adds each single criterion and each further measure."""
+    """The scores that average over queries; ``every`` adds the grades by each criterion and all other measures."""
     settings, methods = store.settings(tournament), [*answer_scores(store, tournament, every=every)]
     for stage_results in further_results(store, tournament, settings, scored=True).values():
         methods += stage_results.scores
@@ -88,7 +88,7 @@ def people_methods(people: Opinions) -> list[Method]:
 
 
 def played_methods(wanted: GameTable, settings: StoredSettings) -> Iterator[Played]:
-    """The games rated by Elo and by Bradley-Terry; nothing without a verdict."""
+    """Yield the games rated by Elo and by Bradley-Terry; yields nothing if no game has a verdict."""
     table = wanted.verdicts()
     if not len(table):
         return

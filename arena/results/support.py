@@ -17,10 +17,10 @@ class SupportResults(StageResults, frozen=True, eq=False, kw_only=True):
     """Citation support of a tournament's agents: precision and recall.
 
     Attributes:
-        which: which of a sentence's citations are checked.
+        which: the citations of a sentence that judges check.
         answers: support of each answer, by query and agent.
         unread: by agent, the number of answers whose citations per sentence are not known.
-        marks: by agent, marks that look like citations but are not read as such.
+        marks: by agent, marks that look like citations but are not read as citations.
     """
 
     which: CitationsChecked
@@ -40,7 +40,7 @@ def _wanted(store: Store, tournament: str) -> dict[SupportSubject, int | None]:
 
 
 def results(store: Store, tournament: str) -> SupportResults:
-    """Support scores of what has been judged so far."""
+    """Scores of citation support, from the citations judged so far."""
     data, settings = store.dataset(tournament), store.settings(tournament)
     section: SupportSection = settings.further[SupportStage.key]
     which = section.citations

@@ -53,8 +53,7 @@ def calibrate_tables(
         settings: settings of the comparison.
         data: texts for disagreements, and the conversations of the queries.
         most: how many disagreements to list for each judge.
-        label_next: how many items to suggest for labelling, for each judge that people's labels correct; ``None``
-            corrects none.
+        label_next: number of items to suggest for labelling, per judge; ``None`` computes no corrected estimates.
 
     Raises:
         InputError: a file cannot be read, or judges and people have no item in common.
@@ -89,7 +88,7 @@ def calibrate_tables(
 
 
 def tests_of(people: Opinions, settings: Settings, clusters: Clusters) -> tuple[GradeTest, ...]:
-    """Comparisons of agents by people's grades."""
+    """Compare every two agents by people's grades on each criterion."""
     graded = [(group, opinions) for (level, group), opinions in people.items() if level == "criteria"]
     return grade_tests(graded, seed=settings.seed, clusters=clusters)
 
@@ -137,7 +136,7 @@ def compare_opinions(
 
 
 def _apart(level: Level, judges: Sequence[Opinion], people: Sequence[Opinion]) -> str:
-    """How the opinions of two sides without a common item differ, for an error message."""
+    """For an error message: how the opinions of judges and people differ if they have no item in common."""
     names_by_kind: dict[str, list[set[str]]] = {
         "queries": [{opinion.query_id for opinion in side} for side in (judges, people)],
         "agents": [{opinion.item[-2] for opinion in side} for side in (judges, people)] if level == "criteria" else [],
@@ -156,7 +155,7 @@ def _apart(level: Level, judges: Sequence[Opinion], people: Sequence[Opinion]) -
 
 
 def by_name(opinions: Iterable[Opinion]) -> dict[str, list[Opinion]]:
-    """The opinions by rater."""
+    """Group the opinions by rater."""
     by_rater: defaultdict[str, list[Opinion]] = defaultdict(list)
     for opinion in opinions:
         by_rater[opinion.rater].append(opinion)
@@ -218,7 +217,7 @@ def _require_told_apart(
     """Check that no column in both tables distinguishes items that would be counted as one.
 
     Raises:
-        InputError: a column does.
+        InputError: there is such a column.
     """
     for judge_path, judge_table in of_judges:
         for people_path, people_table in of_people:
