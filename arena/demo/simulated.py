@@ -1,4 +1,4 @@
-"""Simulated verdicts with a known truth, to show what a decided result looks like and that the ratings find it."""
+"""Simulated verdicts from agents of known strength: they show a clear result, and that the ratings recover it."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import Final
 from retrieval_eval.data.files import open_replacing
 
 STRENGTHS: Final = {"simulated-best": 1.2, "simulated-good": 0.4, "simulated-fair": -0.4, "simulated-poor": -1.2}
-"""The true strength of each agent: log-odds on the average query, best first."""
+"""True strength of each agent as log-odds on the average query, best agent first."""
 
 QUERIES: Final = 80
 QUERY_SD: Final = 0.5
 """Standard deviation of an agent's strength over queries."""
 
 TIES: Final = 0.5
-"""Davidson's nu; at this value about a fifth of all verdicts are ties."""
+"""Davidson's tie parameter nu; at this value about a fifth of all verdicts are ties."""
 
 SURE: Final = 0.8
-"""Share of games with the same verdict in both orders; in the others the second order is drawn independently."""
+"""Share of games with the same verdict in both orders; in the other games the second verdict is drawn independently."""
 
 JUDGE: Final = "simulated"
 COLUMNS: Final = ("qid", "agent_a", "agent_b", "verdict", "judge")

@@ -1,1 +1,1 @@
-"""Runs a tournament: the queue of wanted judgments, the planner, the counts, and the writer to the store."""
+"""Runs a tournament: the queue of judgments to make, the planner, the counters, and the writer to the store."""

@@ -25,10 +25,10 @@ class OpenedAgents(Struct, frozen=True):
     """A configuration's agents, ready to be asked.
 
     Attributes:
-        agents: in the order of the file.
-        judges: the models that generate for agents, by name.
+        agents: the opened agents, in the order of the configuration file.
+        judges: the models that generate the agents' answers, by name.
         corpus: the documents that agents search or name; ``None`` if no agent uses any.
-        declared: the agents as the store identifies them.
+        declared: each agent's name, identity and settings, as the store records them.
     """
 
     agents: list[Agent]
@@ -47,11 +47,11 @@ class OpenedAgents(Struct, frozen=True):
 def open_agents(
     config: Config, stop: Stop | None = None, trace: Callable[[CallTrace], None] | None = None
 ) -> OpenedAgents:
-    """Open the agents that a configuration declares; sends nothing.
+    """Open the agents that a configuration declares, without sending a request.
 
     Args:
         config: the tournament.
-        stop: give it if the agents will be asked: then models are opened where the executor runs them.
+        stop: the run's stop signal, needed if agents will be asked: it makes the models open where the executor runs.
         trace: called with every call to a model.
 
     Raises:

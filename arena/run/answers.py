@@ -38,12 +38,12 @@ from retrieval_eval.agents.spec import AgentSpec
 from retrieval_eval.agents.types import Agent, AgentFailure, ReplyOrFailure
 
 ASKED_AGAIN = RETRIED_NEXT_RUN | {"empty", "contract", "exception"}
-"""Causes that the next run retries; others concern the query itself and need ``--retry-failed``."""
+"""Causes of failure that the next run retries; other failures depend on the query and need ``--retry-failed``."""
 
 _HOPELESS = frozenset({"authentication", "quota", "unknown_model"})
-"""Causes that would fail every other query too."""
+"""Causes of failure that would affect every other query too."""
 _NOT_ASKED = frozenset({"stopped", "budget"})
-"""Causes without a call that mean that the agent was not asked."""
+"""Causes of failure that mean, if no call was made, that the agent was not asked."""
 
 
 def needs_call(outcome: str | None, *, retry_failed: bool) -> bool:
@@ -58,13 +58,13 @@ class AgentSummary(Struct):
 
     Attributes:
         wanted: number of queries.
-        answered: answered in this run.
-        known: answered without a call: earlier, by another process, or by an identical agent.
-        causes: number of failures by cause: of this run, and earlier ones that are not retried.
-        calls: sent in this run, retries included.
-        cost_usd: cost of this run's calls, as far as it is known.
-        cost_unknown: replies and failures of this run whose cost is unknown.
-        seconds: from the first question to the last reply.
+        answered: number of queries answered in this run.
+        known: number of queries answered without a call: earlier, by another process, or by an identical agent.
+        causes: number of failures by cause, including failures of earlier runs that are not retried.
+        calls: number of requests sent in this run, retries included.
+        cost_usd: known cost of this run's calls.
+        cost_unknown: number of replies and failures of this run whose cost is unknown.
+        seconds: time from the first question to the last reply.
         stopped: why the agent stopped early; empty if it did not.
         problem: message of the first failure in this run.
     """
@@ -87,7 +87,7 @@ class AgentSummary(Struct):
 
     @property
     def left(self) -> int:
-        """Number not asked: the agent, its model or the run stopped early."""
+        """Number of queries that were not sent, because the agent, its model or the run stopped early."""
         return self.wanted - self.answered - self.known - self.failed
 
     @property
@@ -99,9 +99,9 @@ class AgentsRun(Struct, frozen=True):
     """Outcomes of asking the agents.
 
     Attributes:
-        agents: outcomes by agent.
-        declared: the agents as the store identifies them.
-        corpus: the documents they search; ``None`` if no agent uses any.
+        agents: the outcomes for each agent.
+        declared: each agent's name, identity and settings, as the store records them.
+        corpus: the documents that the agents search; ``None`` if no agent uses any.
         interrupted: whether the run was stopped early.
         retried: whether the run retried all failures.
     """
@@ -130,7 +130,7 @@ class AgentsRun(Struct, frozen=True):
 
     @property
     def stage(self) -> StageSummary:
-        """All agents together, as one stage of a run."""
+        """The totals over all agents, as one stage of a run."""
         summaries = self.agents.values()
         return StageSummary(
             wanted=sum(each.wanted for each in summaries),
@@ -154,7 +154,7 @@ class AgentsRun(Struct, frozen=True):
 
     @property
     def answers(self) -> int:
-        """Number of answers by now, including earlier runs."""
+        """Number of answers so far, including answers of earlier runs."""
         return sum(summary.answered + summary.known for summary in self.agents.values())
 
 
@@ -175,9 +175,9 @@ def run_agents(
         config: the tournament.
         progress: notified of every query.
         data: use these queries instead of the files in the configuration.
-        retry_failed: also ask again what an agent declined to answer.
+        retry_failed: also repeat queries that an agent declined to answer.
         trace: called with every call to a model.
-        part_of: the run that this is a part of; by default this starts a new run.
+        part_of: the enclosing run; by default a new run starts.
 
     Raises:
         InputError: queries, corpus or agents cannot be used; nothing was sent.
@@ -255,7 +255,7 @@ async def _ask(source: Answers, progress: Progress, stop: Stop) -> AgentsRun:
 
 
 class AnswerOutcome(NamedTuple):
-    """The stored outcome of a query to an agent; ``cause`` is ``None`` if it is answered."""
+    """The stored outcome of a query to an agent; ``cause`` is ``None`` if the agent answered."""
 
     cause: str | None
 
@@ -276,15 +276,15 @@ class AskedAgent:
     """Wraps an agent for the queue: limits its concurrency, and stops when it or its model cannot go on.
 
     Args:
-        agent: the agent.
-        judge: the model that generates for it, if it has one.
+        agent: the agent to wrap.
+        judge: the model that generates the agent's answers, if it has one.
         at_once: maximum number of concurrent replies.
-        turns: semaphore shared by local agents, so that one does not add to the latency of another.
+        turns: semaphore shared by local agents, so that they do not slow each other down.
 
     Attributes:
-        halted: set once the agent is asked nothing more.
-        stopped: the reason; empty if the run was stopped.
-        may_ask: checks before each question whether this process still holds its claim.
+        halted: event that is set when no further query will be sent to the agent.
+        stopped: why the agent was stopped; empty if the whole run was stopped.
+        may_ask: function that checks before each query whether this process still holds its claim.
     """
 
     may_ask: MayAsk | None = None
@@ -297,7 +297,7 @@ class AskedAgent:
             judge.may_ask = self._may_generate
 
     async def judge(self, request: _Request) -> ReplyOrFailure | None:
-        """The reply; ``None`` if the agent was not asked."""
+        """Ask the agent; returns its reply, or ``None`` if the agent was not asked."""
         async with self._turns:
             _REPLY.set(request.judgment_id)
             if self.halted.is_set() or not await self._may_generate():
@@ -319,7 +319,7 @@ class AskedAgent:
         return reply
 
     async def _may_generate(self, _judgment_id: str = "") -> bool:
-        """Whether this process still holds the claim on the reply; checked before each call of its model too."""
+        """Whether this process still holds the claim on the reply; the agent's model checks this before each call."""
         return self.may_ask is None or await self.may_ask(_REPLY.get())
 
     def halt(self, reason: str = "") -> None:
@@ -330,15 +330,15 @@ class AskedAgent:
 class Answers:
     """The queue's source of answers: each agent's reply to each query, identified by everything that affects it.
 
-    Identical agents are asked once: the first of them.
+    If several agents are identical, only the first one is asked.
 
     Args:
-        store: receives the replies.
-        opened: the agents, and the judges that generate for them.
-        specs: their declarations by name.
-        queries: by id.
+        store: the store that receives the replies.
+        opened: the opened agents, and the models that generate their answers.
+        specs: the declaration of each agent, by name.
+        queries: the queries by id.
         runner: this process's entry in the store.
-        retry_failed: also ask again what an agent declined to answer.
+        retry_failed: also repeat queries that an agent declined to answer.
     """
 
     def __init__(
@@ -367,7 +367,7 @@ class Answers:
         return AskedAgent(agent, judge, at_once, asyncio.Semaphore(at_once))
 
     def wants(self) -> list[Wanted]:
-        """Every query to every agent; identical agents share the name of the first."""
+        """The replies to obtain: one for each agent and query. Identical agents share the name of the first."""
         first: dict[str, str] = {}
         for agent in self.opened.agents:
             first.setdefault(agent.identity, agent.name)
@@ -378,7 +378,7 @@ class Answers:
         ]
 
     def before(self) -> StageSummary:
-        """Counts before any call: queries wanted, and those with a stored answer."""
+        """The counts before any call: queries to answer, and queries with a stored answer."""
         outcomes = self.known(self.wants())
         return StageSummary(
             len(outcomes), known=sum(known is not None and known.cause is None for _, known in outcomes)
@@ -393,13 +393,13 @@ class Answers:
         return keyed
 
     def known(self, wants: Sequence[Wanted]) -> list[tuple[KeyedWant, AnswerOutcome | None]]:
-        """Stored outcomes of these wants."""
+        """The stored outcomes of these queries to agents."""
         keyed = self._keyed(wants)
         outcomes = self._replies.outcomes([each.request.asked for each in keyed])
         return [(each, _outcome(outcomes.get(each.request.asked))) for each in keyed]
 
     def claimed(self, wants: Sequence[Wanted], most: int, tried: Callable[[str], bool]) -> Claimed:
-        """Look up these wants, and claim for this process those that need a call; see ``QueueSource``."""
+        """Look up these queries, and claim the ones that need a call for this process; see ``QueueSource``."""
         keyed = self._keyed(wants[:most])
         outcomes, elsewhere = self._replies.claim(
             [each.judgment_id for each in keyed], self.runner, lambda known: self.to_be_asked(_outcome(known)), tried
@@ -419,7 +419,7 @@ class Answers:
         return not needs_call(known.cause or ANSWERED, retry_failed=False)
 
     def save(self, replies: Sequence[tuple[_Request, ReplyOrFailure]]) -> None:
-        """Store replies, and attribute their cost to this run."""
+        """Store the replies, and add their cost to this run."""
         self._replies.save([(request.asked, reply) for request, reply in replies], self.runner)
 
 

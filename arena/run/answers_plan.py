@@ -1,4 +1,4 @@
-"""Plans the calls of agents, as far as they can be known beforehand. Sends nothing."""
+"""Plans the calls of agents as far as they are known in advance, without sending a request."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class PlannedAgent(Struct, frozen=True):
 
     Attributes:
         wanted: number of queries.
-        known: queries that are answered already or not retried.
-        calls: calls to models or to the agent's address, without retries.
-        input_tokens: of the passages and queries that its model reads.
-        output_tokens: at most, by its model's ``max_tokens``.
-        cost_usd: of input and output together.
-        seconds: at ``SECONDS_PER_CALL`` and the declared concurrency.
+        known: number of queries that are already answered, or failed and are not retried.
+        calls: number of calls to models or to the agent's address, without retries.
+        input_tokens: number of tokens in the passages and queries that the agent's model reads.
+        output_tokens: maximum number of output tokens, from the model's ``max_tokens``.
+        cost_usd: cost of input and output together.
+        seconds: estimated duration at ``SECONDS_PER_CALL`` and the declared concurrency.
     """
 
     agent: str
@@ -48,12 +48,12 @@ class PlannedAgent(Struct, frozen=True):
 def plan_agents(
     config: Config, opened: OpenedAgents | None = None, data: Dataset | None = None, *, longest: bool = False
 ) -> tuple[list[PlannedAgent], OpenedAgents]:
-    """Count the calls of a run's agents.
+    """Count the calls that the agents would make in a run.
 
     Args:
         config: the tournament.
-        opened: its agents, if they are open already.
-        data: use these queries instead of the files.
+        opened: the tournament's agents, if they are open already.
+        data: use the queries in this dataset instead of the files in the configuration.
         longest: assume passages of maximum instead of mean length.
 
     Returns:
@@ -81,7 +81,7 @@ def plan_agents(
 
 
 def agent_notes(config: Config, rows: Sequence[PlannedAgent]) -> list[str]:
-    """Notes on what the figures of agents assume and leave out."""
+    """Notes that say what the planned figures of agents assume and leave out."""
     asked = [row for row in rows if row.calls != 0]
     notes = []
     if unknown := [row.agent for row in asked if row.cost_usd is None]:
@@ -133,7 +133,7 @@ def _embeds_elsewhere(spec: AgentSpec) -> bool:
 
 
 def _calls_each(spec: AgentSpec) -> int | None:
-    """Calls to a model or address for one query; ``None`` if Python code decides."""
+    """Number of calls to a model or address for one query; ``None`` if the agent's Python code decides it."""
     if spec.kind == "python":
         return None
     if spec.kind == "file" or (spec.kind in {"rag", "fusion"} and spec.generator in {None, EXTRACTIVE}):

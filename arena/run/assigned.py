@@ -22,14 +22,14 @@ _UNREAD: Final = Judgment("", "", "", "", "")
 class Assigned:
     """Finds stored judgments by the ids that an earlier run assigned, while these ids are still valid.
 
-    They are valid if that run recorded the same ``made_from`` digest and the store has not changed since: any new
-    judgment may appear in another prompt and change its id.
+    The ids are valid if the earlier run recorded the same ``made_from`` digest and the store has not changed since:
+    any new judgment may appear in another prompt and so change that prompt's id.
 
     Args:
-        store: holds ids and judgments.
-        tournament: its name.
-        made_from: digest of everything that determines the ids now.
-        is_read: whether the outcome of a task's judgments is needed.
+        store: the store with the ids and judgments.
+        tournament: name of the tournament.
+        made_from: digest of everything that determines the ids in this run.
+        is_read: function that says whether the outcomes of a task's judgments are needed.
     """
 
     def __init__(self, store: Store, tournament: str, made_from: str, is_read: Callable[[Task], bool]) -> None:
@@ -37,10 +37,10 @@ class Assigned:
         self._is_valid = True
 
     def judged(self, wants: Sequence[Wanted]) -> dict[Wanted, tuple[str, Judgment]]:
-        """Judgments of these wants; empty if the stored ids are no longer valid. Thread-safe.
+        """Find which of these judgments are stored; finds none if the stored ids are no longer valid. Thread-safe.
 
         Returns:
-            By want, the id of the judgment, and the judgment (a placeholder if ``is_read`` is false for its task).
+            Each wanted judgment with its id and stored judgment (a placeholder if ``is_read`` is false for its task).
         """
         ids = self._store.judged_ids(self._tournament, self._made_from, wants) if self._is_valid else None
         self._is_valid = ids is not None
@@ -50,20 +50,20 @@ class Assigned:
         return {want: (ident, judgment) for want, (ident, judgment) in known.items() if isinstance(judgment, Judgment)}
 
     def keep(self, run_id: str) -> None:
-        """Record ``made_from`` after a run that assigned all ids while no other run was at work."""
+        """Record ``made_from`` if this run assigned the ids anew and no other run was active meanwhile."""
         seen, _ = self._store.judged(self._tournament)
         if not self._is_valid and Runs(self._store, self._tournament).was_alone(run_id):
             self._store.keep_assigned(self._tournament, self._made_from, seen=seen)
 
 
 def made_from(config: Config, settings: Mapping[str, Any], digest: str, providers: Mapping[str, Provider]) -> str:
-    """Digest of everything that determines prompts, and with them judgment ids.
+    """Digest of everything that determines prompts, and therefore judgment ids.
 
     Args:
-        config: files named in its sections are read, such as a test bank whose secret texts are not in the settings.
-        settings: as stored, including prompts.
-        digest: of the data.
-        providers: by name of the judge.
+        config: the tournament. Files named in its sections are read too, since the settings lack a bank's secret texts.
+        settings: the settings as stored, including prompts.
+        digest: digest of the data.
+        providers: each judge's provider, by name of the judge.
     """
     asked = {name: [dict(each.identity), each.judges_names] for name, each in providers.items()}
     sections = config.model_dump(exclude={"data", "store", "judges", "agents", "synth"})
@@ -82,7 +82,7 @@ def _paths(section: Any) -> Iterator[Path]:
 
 @cache
 def _code() -> str:
-    """Digest of the code that makes prompts and ids, since another version may make others."""
+    """Digest of the code that makes prompts and ids, since another version may make different ones."""
     root, digest = Path(__file__).parents[2], hashlib.sha256()
     for file in sorted([*root.glob("judges/**/*.py"), *root.glob("arena/stages/**/*.py")]):
         digest.update(file.read_bytes())

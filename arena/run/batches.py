@@ -1,4 +1,4 @@
-"""Sets up judges that ask in batches, and reports the batches under way."""
+"""Sets up judges that send their requests in batches, and reports open batches."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class BatchesWaiting(Struct, frozen=True):
     """The open batches of one judge.
 
     Attributes:
-        handed_in: whether the server is known to have them.
+        handed_in: whether the server has confirmed the batches.
         batches: number of batches.
-        requests: number of their requests that have no judgment yet.
-        since: when the oldest was made, in seconds since 1970.
+        requests: number of requests in these batches that have no judgment yet.
+        since: when the oldest batch was created, in seconds since 1970.
     """
 
     judge: str
@@ -44,7 +44,7 @@ def ask_in_batches(judges: Mapping[str, Judge], store: Store, stop: Stop, *, wai
     """Give judges declared with ``mode: batch`` a batch provider that records its batches in this store.
 
     Raises:
-        InputError: a judge without ``mode: batch`` has open batches; asking directly would pay twice.
+        InputError: a judge without ``mode: batch`` has open batches; direct calls would pay for its judgments twice.
     """
     _refuse_twice(judges, store)
     for judge in judges.values():
@@ -71,7 +71,7 @@ async def cancel(batches: Iterable[OpenBatch], judges: Mapping[str, JudgeSpec]) 
     """Cancel batches on their servers; a later run still collects the replies that exist.
 
     Yields:
-        The server's name of each batch, or our marker if it has none, and the problem; empty if it was cancelled.
+        The server's name for each batch (our marker if the server gave none), and the problem; empty if cancelled.
 
     Raises:
         InputError: a batch's judge has changed in the configuration. Nothing was sent.
@@ -117,7 +117,7 @@ def _refuse_twice(judges: Mapping[str, Judge], store: Store) -> None:
 
 
 def waiting(batches: Iterable[OpenBatch]) -> list[BatchesWaiting]:
-    """The batches grouped by judge, those known to the server first."""
+    """The open batches of each judge; batches that the server has confirmed come first."""
     by_judge: defaultdict[tuple[bool, str], list[OpenBatch]] = defaultdict(list)
     for each in batches:
         by_judge[each.batch.remote_id is None, each.judge].append(each)

@@ -1,4 +1,4 @@
-"""This process's claims on judgments, which other runners release when it falls silent."""
+"""This process's claims on judgments; other runners release them when its heartbeat stops."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from arena.store.runners import Runner
 class Claims:
     """Checks before each call whether this process still holds its claim.
 
-    Other runners release the claims of a runner that was silent for ``SILENT_S``: the laptop was closed, the process
-    was suspended, or the store was unreachable. A runner that was silent for half as long counts its own claims as lost
-    and claims again.
+    Other runners release the claims of a runner that sent no heartbeat for ``SILENT_S``: the laptop was closed, the
+    process was suspended, or the store was unreachable. A runner that sent none for half that time counts its claims as
+    lost and claims again.
 
     Args:
-        store: where claims are stored.
-        runner: this process.
-        unsettled: returns the ids that it has claimed and that have no stored result yet.
+        store: the store with the claims.
+        runner: this process's entry in the store.
+        unsettled: function that returns the claimed ids without a stored result.
 
     Attributes:
         losses: number of times that all claims were lost.
@@ -49,7 +49,7 @@ class Claims:
             await self.beat()
 
     async def beat(self) -> None:
-        """Send a heartbeat; if it is late, or other runners took this one for dead, all claims count as lost."""
+        """Send a heartbeat; if it is late, or other runners declared this one dead, all claims count as lost."""
         async with self._beating:
             await self._beat()
 

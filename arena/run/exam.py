@@ -1,4 +1,4 @@
-"""The commands of an exam: generate and grade it, and read and write graded files of the workbench."""
+"""The commands of an exam: generate items, grade passages, and import and export graded workbench files."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class GradedExam(Struct, frozen=True):
     """The result of ``grade``.
 
     Attributes:
-        summary: of the run.
+        summary: outcomes of the run.
         study: all grades in the store.
-        scores: scores of the agents; ``None`` if answers are extracted and not graded.
+        scores: the agents' scores; ``None`` if the exam extracts answers instead of grading.
     """
 
     summary: RunSummary
@@ -92,9 +92,9 @@ def save_grades(path: Path, study: Study, *, secret: bool = False) -> int:
     """Write grades to a file: ``.jsonl.gz`` in the workbench format, with passages and rankings; else a table.
 
     Args:
-        path: of the file.
+        path: path of the file to write.
         study: the grades to write.
-        secret: include the grades of secret items.
+        secret: whether to include the grades of secret items.
 
     Returns:
         Number of grades of secret items left out.
@@ -116,7 +116,7 @@ PASSAGES: Final = TableSpec(
     ("qid", "did", "document"),
     {"did": GRADES.words["did"], "agent": ("system", "method")},
 )
-"""The texts of graded passages, and which agents retrieved them."""
+"""Columns of the table of graded passages: their texts, and the agents that retrieved them."""
 
 
 class WrittenTable(Struct, frozen=True):
@@ -128,13 +128,13 @@ class WrittenTable(Struct, frozen=True):
 
 
 def import_workbench(file: Path, folder: Path, bank: Path | None, *, secret: bool = False) -> Iterator[WrittenTable]:
-    """Write a graded workbench file as tables of this project; yields each table once it is written.
+    """Convert a graded workbench file to tables of this project; yields each table once it is written.
 
     Args:
         file: a graded file of the workbench.
         folder: output folder, new or empty.
         bank: the test bank, which marks items as secret.
-        secret: include secret items and their grades.
+        secret: whether to include secret items and their grades.
 
     Raises:
         InputError: the file is not a graded workbench file, or the folder is not empty.
@@ -182,7 +182,7 @@ def export_workbench(
     documents: Path | None,
     min_grade: int | None,
 ) -> tuple[int, int]:
-    """Write grades in the workbench format; returns the number of queries written and of grades left out.
+    """Write grades in the workbench format; returns the number of queries written and the number of grades left out.
 
     Raises:
         InputError: neither a bank nor ``secret`` is given, a file is wrong, or passages are missing.

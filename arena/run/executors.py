@@ -17,7 +17,7 @@ from retrieval_eval.data.recordings import read_recordings
 def open_judges(
     config: Config, stop: Stop, trace: Callable[[CallTrace], None] | None, names: Iterable[str] | None = None
 ) -> dict[str, Judge]:
-    """Open the judges of these names; by default all judges that a stage uses.
+    """Open the judges with these names; by default all judges that a stage uses.
 
     With every executor, limits, retries, parsing and costs stay in this process; only the provider runs elsewhere.
 
@@ -51,12 +51,12 @@ def open_judges(
 
 
 def runs_on_workers(executor: ExecutorSection, spec: JudgeSpec) -> bool:
-    """Whether Ray's workers make a judge's calls; recorded and batched replies are read in this process."""
+    """Whether Ray workers make a judge's calls; recorded and batched replies are always read in this process."""
     return executor.kind == "ray" and spec.provider != "replay" and not spec.in_batches
 
 
 def with_all_workers(executor: ExecutorSection, spec: JudgeSpec) -> JudgeSpec:
-    """A judge's spec whose concurrency counts all its Ray workers together."""
+    """A copy of the judge's spec with the total concurrency of all its Ray workers."""
     if not runs_on_workers(executor, spec):
         return spec
     return spec.model_copy(update={"concurrency": spec.concurrency * executor.workers})

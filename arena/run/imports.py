@@ -32,8 +32,8 @@ class ImportedTable(Struct, frozen=True):
 
     Attributes:
         verdicts: number of verdicts in the table.
-        repeated: number of rows that repeated an earlier one.
-        replaced: verdicts of an earlier import that this table lacks; they are no longer shown.
+        repeated: number of rows that repeat an earlier row.
+        replaced: number of verdicts of an earlier import that this table lacks; they are no longer shown.
     """
 
     verdicts: int
@@ -53,7 +53,7 @@ def import_table(
     values: Mapping[str, str] | None = None,
     item: Sequence[str] = (),
 ) -> ImportedTable:
-    """Import a table of verdicts into a store as a tournament. Texts are optional; ids stand in for them.
+    """Import a table of verdicts into a store as a tournament. Texts are optional; without them, ids are shown.
 
     For ``columns`` and ``values`` see ``read_verdicts``. A column ``conversation`` groups queries into conversations,
     whatever ``queries`` says. Columns in ``item`` distinguish rows of one query, such as turns: query ``81`` becomes
@@ -61,8 +61,8 @@ def import_table(
 
     Raises:
         DataError: a row cannot be read, has no query, or contradicts an earlier verdict by the same judge in the same
-            order; or a further column tells apart rows that would count as the same.
-        InputError: verdicts name queries or answers missing from the given files, or a run made the tournament.
+            order; or rows that would count as the same verdict differ in a further column.
+        InputError: verdicts name queries or answers missing from the given files, or the tournament comes from a run.
     """
     table = read_verdicts(file, columns=columns, values=values)
     table.say(item)
@@ -140,7 +140,7 @@ def _want(file: Path, verdict: GameVerdict) -> Wanted:
 
 
 def _judgment(tournament: str, want: Wanted, verdict: GameVerdict, reason: str) -> Judgment:
-    """A judgment whose id is made from names, since recorded verdicts belong to names and not to texts."""
+    """A recorded verdict as a judgment; its id is made from names, since the texts may be unknown."""
     content = "\x00".join(
         ("imported", tournament, *map(str, (want.judge, want.query_id, want.item, want.other, want.order)))
     )

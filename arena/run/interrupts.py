@@ -15,7 +15,7 @@ from judges.judge import Stop
 
 Result = TypeVar("Result")
 _HANGUP: Final = getattr(signal, "SIGHUP", None)
-"""``None`` on Windows."""
+"""The signal of a closing terminal; ``None`` on Windows."""
 
 
 def run_to_end(work: Coroutine[Any, Any, Result]) -> Result:
@@ -54,11 +54,11 @@ def signals_wait() -> Iterator[None]:
 
 
 class Interruption:
-    """The early end of a run, shared by all its parts.
+    """The state of a run's interruption, shared by all parts of the run.
 
     Attributes:
-        requested: whether to start nothing new, in this part or a later one.
-        signal: the signal that requested the end; ``None`` if no signal did.
+        requested: whether the run is to stop, so that this part and later ones start no new call.
+        signal: the signal that interrupted the run; ``None`` if no signal did.
     """
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Interruption:
         self._part: tuple[asyncio.AbstractEventLoop, asyncio.Task[Any], Stop] | None = None
 
     def request(self, number: signal.Signals | None = None) -> None:
-        """Finish the calls in flight and start nothing new; a second call ends at once. Thread-safe."""
+        """Finish the calls in flight and start no new one; a second request stops the run at once. Thread-safe."""
         with self._lock:
             again = self.requested and number != _HANGUP
             self.requested, self.signal = True, self.signal or number
@@ -78,7 +78,7 @@ class Interruption:
 
     @contextlib.contextmanager
     def stops(self, stop: Stop) -> Iterator[None]:
-        """Let this interruption stop the current task; stop it at once if the end was requested before."""
+        """Let this interruption stop the current task, at once if the run is already interrupted."""
         task = asyncio.current_task()
         assert task is not None
         with self._lock:
@@ -94,7 +94,7 @@ class Interruption:
 
     @contextlib.contextmanager
     def on_signals(self) -> Iterator[None]:
-        """Let signals request the end while the main thread waits for a run in another thread."""
+        """Let signals interrupt the run while the main thread waits for it in another thread."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -110,7 +110,7 @@ class Interruption:
                 signal.signal(number, handler)
 
     def require_none(self) -> None:
-        """Raise if an early end was requested, since the results may be incomplete.
+        """Raise an error if the run was interrupted, since its results may be incomplete.
 
         Raises:
             KeyboardInterrupt: on Ctrl-C, unless this program's own handler of the signal raises something else.
@@ -128,7 +128,7 @@ _INTERRUPTION: Final[ContextVar[Interruption | None]] = ContextVar("interruption
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """Yield the interruption of the enclosing run; create one if the block is the outermost."""
+    """Yield the ``Interruption`` of the enclosing run; the outermost block creates it."""
     if (outer := _INTERRUPTION.get()) is not None:
         yield outer
         return
@@ -197,7 +197,7 @@ def _ends() -> list[signal.Signals]:
 
 @contextlib.contextmanager
 def _sighup_blocked() -> Iterator[None]:
-    """Processes started in the block never receive SIGHUP; this process receives a pending one after the block."""
+    """Block SIGHUP for processes started in the block; this process receives a pending SIGHUP after the block."""
     if not hasattr(signal, "SIGHUP"):
         yield
         return

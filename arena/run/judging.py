@@ -41,8 +41,8 @@ def load_data(config: Config, agents: Sequence[StoredAgent] | None = None, files
 
     Args:
         config: the tournament.
-        agents: its agents, if they are open already.
-        files: the contents of its files, if they are read already.
+        agents: the tournament's agents, if they are open already.
+        files: the contents of the data files, if they are read already.
     """
     section = config.data
     data = load_files(config) if files is None else files
@@ -64,7 +64,7 @@ def load_data(config: Config, agents: Sequence[StoredAgent] | None = None, files
 
 
 def _run_depth(config: Config) -> int | None:
-    """Number of documents of a run that stages use; ``None`` if a stage has no limit."""
+    """Number of documents per query that stages use from a run file; ``None`` if a stage has no limit."""
     if config.retrieval is None or config.retrieval.depth is None:
         return None
     depths = [config.retrieval.depth]
@@ -76,7 +76,7 @@ def _run_depth(config: Config) -> int | None:
 
 
 def declared_agents(config: Config) -> list[StoredAgent]:
-    """The agents of a configuration, as the store identifies them; opens them to find out."""
+    """Each agent's name, identity and settings, as the store records them; opens the agents to find out."""
     if not config.agents:
         return []
     from arena.run.agents import open_agents
@@ -117,15 +117,15 @@ def run(
 
     Args:
         config: the tournament.
-        progress: notified of every want.
-        data: use this instead of the files and replies in the configuration.
-        agents: its agents, if they are open already.
-        only: the tasks to judge, all by default. Stored results of the others stay in use.
+        progress: notified of every judgment.
+        data: use this dataset instead of the configured files and stored replies.
+        agents: the tournament's agents, if they are open already.
+        only: the tasks to judge, all by default. Stored results of the other tasks stay in use.
         retry_failed: retry all failures, including refused or unusable replies.
         trace: called with every call to a model.
         wait: whether to stay until batches have ended; otherwise hand batches in, collect the replies that have
             arrived, and return.
-        part_of: the run that this is a part of; by default this starts a new run.
+        part_of: the enclosing run; by default a new run starts.
 
     Raises:
         InputError: data, prompts or judges cannot be used; nothing was sent.
@@ -183,7 +183,7 @@ def run(
 
 
 def _awaited(stages: TournamentStages, asked: Collection[Task], summary: RunSummary) -> str:
-    """Name of the stage that others wait for although this run leaves it out; empty if there is none."""
+    """Name of a stage that this run leaves out although other stages wait for it; empty if there is none."""
     waiting = any(
         stage.waits_for_labels and task in summary.stages and summary.stages[task].left
         for stage in stages.stages
@@ -207,7 +207,7 @@ async def _judge(engine: Engine, begun: Begun, lookup: Lookup, stop: Stop) -> Ru
 
 
 def stored_settings(stages: TournamentStages, agents: Sequence[StoredAgent] = ()) -> StoredSettings:
-    """The settings that decide results, as the store records them."""
+    """The settings that determine results, as recorded in the store."""
     config = stages.config
     used = {name: config.judges[name] for name in config.judges_in_use()}
     settings = stages.settings() | config.model_dump(mode="json", include={"ratings"})

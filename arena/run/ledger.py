@@ -1,4 +1,4 @@
-"""Counts the outcomes of a run per stage and per judge: judged, known, failed or left."""
+"""Counts a run's outcomes by stage and judge: judged, known, failed, or not yet asked."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Progress(Protocol):
     """Receives the events of a run, to display them."""
 
     def begin(self, stage: str, wanted: int, /) -> None:
-        """A task, or an agent's turn, begins; it needs this many results."""
+        """Begin a task, or the queries to an agent; ``wanted`` is the number of results needed."""
 
     def more(self, stage: str, wanted: int, /) -> None:
-        """Raise the total by this many: results led to further judgments."""
+        """Raise the stage's total by ``wanted``: results led to further judgments."""
 
     def count(self, stage: str, kind: SettledKind, cost_usd: float | None, /) -> None:
         """Count one judgment: ``judged`` by a call, ``known`` without a call, or ``failed``."""
@@ -42,14 +42,14 @@ class StageSummary(Struct):
 
     Attributes:
         wanted: number of judgments that the stage needs.
-        judged: by a call of this run.
-        known: without a call: judged earlier or by another process, or the texts equal those of another judgment.
-        failed: calls of this run that failed, and earlier failures that are retried only with ``retry_failed``.
-        calls: requests sent, retries included.
+        judged: number of judgments made by a call of this run.
+        known: number of judgments without a call: made earlier or by another process, or identical to another one.
+        failed: number of failed calls of this run, and of earlier failures that only ``retry_failed`` retries.
+        calls: number of requests sent, retries included.
         cost_usd: cost of this run's calls, where prices and tokens are known.
-        cost_unknown: results of this run whose cost is unknown.
-        lasting: failures that are retried only with ``retry_failed``.
-        changed_lists: lists of questions or nuggets that are shorter than requested, or lost texts in cleaning.
+        cost_unknown: number of results of this run whose cost is unknown.
+        lasting: number of failures that only ``retry_failed`` retries.
+        changed_lists: number of lists of questions or nuggets shorter than requested, or that lost texts in cleaning.
     """
 
     wanted: int
@@ -64,7 +64,7 @@ class StageSummary(Struct):
 
     @property
     def left(self) -> int:
-        """Number not asked: a judge stopped, the budget is spent, the run stopped, or documents lack labels."""
+        """Number of judgments not asked for: a judge or the run stopped, no budget is left, or labels are missing."""
         return self.wanted - self.judged - self.known - self.failed
 
 
@@ -72,9 +72,9 @@ class JudgeSummary(Struct, frozen=True):
     """One judge's calls in a run.
 
     Attributes:
-        calls: requests sent, retries included.
-        replies: calls that returned a reply, usable or not.
-        latency_s: median, 90th and 99th percentile over the replies, ``None`` without replies.
+        calls: number of requests sent, retries included.
+        replies: number of calls that returned a reply, usable or not.
+        latency_s: median, 90th and 99th percentile of the replies' latency; ``None`` without replies.
         seconds: duration of the whole run.
         spent_usd: cost of the calls, where prices are known.
     """
@@ -96,7 +96,7 @@ class RunSummary(Struct):
 
     Attributes:
         stopped: a line for each judge that stopped early.
-        awaits: name of the stage that others wait for although this run leaves it out; empty if there is none.
+        awaits: name of a stage that this run leaves out although other stages wait for it; empty if there is none.
         run_id: id of the run in the store.
         waiting: a line for each judge with open batches.
         on_server: whether the server has confirmed at least one of these batches.
@@ -147,12 +147,12 @@ class RunSummary(Struct):
 
 
 class Ledger:
-    """Counts the outcomes of wanted judgments; several wants may share one judgment.
+    """Counts the outcomes of wanted judgments; several of them may share one stored judgment.
 
     Args:
         progress: notified of every count.
-        settled: called with every want that is done, and its result.
-        stage_of: the stage that a want is counted in.
+        settled: called with every wanted judgment that is done, and its result.
+        stage_of: function that returns the stage in which a wanted judgment is counted.
     """
 
     def __init__(
@@ -194,7 +194,7 @@ class Ledger:
         self._settled(want, result)
 
     def is_first(self, want: Wanted, ident: str) -> bool:
-        """Whether a want is the first to need this judgment; if not, it is counted together with the first."""
+        """Whether this is the first wanted judgment with this id; if not, it is counted together with the first."""
         if ident in self._recent:  # judged during the lookup in the store
             self._count_again(want, self._recent[ident])
             return False
@@ -203,19 +203,19 @@ class Ledger:
         return len(waiting) == 1
 
     def unsettled(self) -> Collection[str]:
-        """Ids of the judgments that this run asks for or is about to ask for."""
+        """Ids of the judgments in flight, or about to be sent, in this run."""
         return self._waiting.keys()
 
     def withdraw(self, ident: str) -> list[Wanted]:
-        """Drop a judgment from this run, and return the wants that waited for it."""
+        """Drop a judgment from this run, and return the wanted judgments that waited for it."""
         return self._waiting.pop(ident, [])
 
     def has_asked(self, ident: str) -> bool:
-        """Whether this run asks for a judgment, or did so recently. Thread-safe."""
+        """Whether this run is asking for a judgment, or asked for it recently. Thread-safe."""
         return ident in self._waiting or ident in self._recent
 
     def settle(self, ident: str, result: Any) -> None:
-        """Count a stored result for every want that waits for it."""
+        """Count a stored result for every wanted judgment that waits for it."""
         self._recent[ident] = result
         if len(self._recent) > _REMEMBERED:
             self._recent.popitem(last=False)
@@ -264,7 +264,7 @@ def _why(spec: JudgeSpec, stopped: JudgeStoppedError) -> str:
 
 _LEAST_ROOM: Final = 76
 _ROOM: Final = 135
-"""Characters for cause and advice: two lines of 80, less the judge's name."""
+"""Maximum number of characters for cause and advice: two lines of 80, less the judge's name."""
 
 
 def stopped_lines(judges: Mapping[str, Judge]) -> list[str]:

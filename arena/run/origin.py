@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from arena.store import Store
 
 _NAMED = 5
-"""At most this many agents are named in a message."""
+"""Maximum number of agents named in a message."""
 
 
 def compared_with_stored(store: Store, config: Config) -> str:
-    """How a configuration differs from its stored tournament, in one line; empty if it does not.
+    """Describe in one line how a configuration differs from its stored tournament; empty if it does not.
 
-    A file may differ because it was edited since its last run; what is stored is still shown. It may also be a copy, or
-    a version without agents and queries that were added later.
+    The configuration may have been edited since its last run; the stored results are still shown. It may also be a
+    copy, or an older version that lacks agents or queries added later.
 
     Raises:
-        InputError: another file with other data, agents or judges ran a tournament of this name.
+        InputError: a tournament of this name was run from another file, with other data, agents or judges.
     """
     subject = Runs(store, config.name).last_subject()
     origin, stored = origin_of(config), subject.get("origin", {})

@@ -29,14 +29,14 @@ def stage_tasks() -> dict[str, Sequence[Task]]:
 
 
 RunPart: TypeAlias = "SynthReport | AgentsRun | RunSummary"
-"""The outcome of one part of a run."""
+"""The outcome of one part of a run: making queries, asking agents, or judging."""
 
 
 class PipelineResult(Struct, frozen=True):
     """The result of a run.
 
     Attributes:
-        complete: whether nothing requested is missing.
+        complete: whether the run has every result that was requested.
         board: the leaderboard; ``None`` if no judge was asked.
     """
 
@@ -55,7 +55,7 @@ def play(
     trace: Callable[[CallTrace], None] | None = None,
     data: Dataset | None = None,
 ) -> PipelineResult:
-    """Run the parts of a tournament in order, each for what the store lacks.
+    """Run the parts of a tournament in order; each part makes only the results that the store lacks.
 
     The first Ctrl-C finishes the calls in flight, the second stops at once; the store stays consistent either way.
 
@@ -67,7 +67,7 @@ def play(
         retry_failed: retry all failures, including refused or unusable replies.
         wait: whether to stay until batches have ended.
         trace: called with every call to a model.
-        data: use this instead of the files in the configuration.
+        data: use this dataset instead of the files in the configuration.
 
     Raises:
         InputError: the configuration has no such stage, or its data, prompts or judges cannot be used.
@@ -110,7 +110,7 @@ def _ask(
     trace: Callable[[CallTrace], None] | None,
     data: Dataset | None,
 ) -> tuple[bool, RunSummary | None]:
-    """Whether the parts before judging are complete, and the summary of judging; ``None`` if it did not start."""
+    """Run all parts; returns whether the parts before judging are complete, and the summary of judging, if any."""
     from arena.run import judging
 
     complete, agents_run = True, None
@@ -159,7 +159,7 @@ def _ask(
 
 
 def _store_standings(config: Config, run_id: str) -> Leaderboard:
-    """Store the standings, and return the leaderboard."""
+    """Compute the leaderboard, store its standings, and return it."""
     from arena.results.cache import cached_leaderboard, rating_draws
     from arena.run.recorder import standings_of
     from arena.store import Store

@@ -1,4 +1,4 @@
-"""Plans a run: what it would ask, and at what cost. Sends nothing."""
+"""Plans a run: its calls, tokens and cost, without sending a request."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class Plan(Struct, frozen=True):
     """The planned calls of all stages and agents.
 
     Attributes:
-        rows: calls of judges on the present data.
+        rows: the judges' calls on the present data.
         notes: assumptions behind the figures.
-        agents: calls of agents on the present queries.
-        most: upper bound once all queries and answers exist; ``None`` if nothing is missing.
+        agents: the agents' calls on the present queries.
+        most: upper bound on the calls once all queries and answers exist; ``None`` if nothing is missing.
     """
 
     rows: list[PlannedCalls]
@@ -58,7 +58,7 @@ class Plan(Struct, frozen=True):
 
     @property
     def calls(self) -> int:
-        """Number of calls, without agents whose calls cannot be known."""
+        """Number of calls, without agents whose number of calls is unknown."""
         return sum(row.calls for row in self.rows) + sum(row.calls or 0 for row in self.agents)
 
     @property
@@ -74,7 +74,7 @@ def plan(config: Config, opened: OpenedAgents | None = None) -> Plan:
 
     Args:
         config: the tournament.
-        opened: its agents, if they are open already: opening them may mean reading a corpus.
+        opened: the tournament's agents, if they are open already: opening them may mean reading a corpus.
 
     Raises:
         InputError: documents, data or prompts cannot be used.
@@ -98,10 +98,10 @@ def plan(config: Config, opened: OpenedAgents | None = None) -> Plan:
 
 
 def plan_queries(config: SynthConfig) -> Plan:
-    """Plan a file that only makes queries.
+    """Plan a configuration file that only makes queries.
 
     Raises:
-        InputError: as ``plan_synth``.
+        InputError: documents, examples or prompts cannot be used, or no document has text.
     """
     synth = plan_synth(config)
     most = None if synth.most is None else Plan(synth.most, [])
@@ -113,8 +113,8 @@ def _at_most(config: Config, opened: OpenedAgents | None, queries: Mapping[str, 
 
     Args:
         config: the tournament.
-        opened: its agents.
-        queries: plan with these queries instead of those in the data.
+        opened: the tournament's opened agents.
+        queries: queries to plan with, by id, instead of the queries in the data.
     """
     if opened is None and config.agents:
         opened = open_agents(config)
@@ -205,7 +205,7 @@ def _addresses(config: Config) -> list[str]:
 
 
 def _spread(config: Config) -> list[str]:
-    """A note on the number of concurrent calls by Ray workers; empty without them."""
+    """A note on the number of concurrent calls by Ray workers; empty if no workers are configured."""
     executor = config.executor
     calls = [f"{name} {spec.concurrency}" for name, spec in _specs(config).items() if runs_on_workers(executor, spec)]
     if not calls:
@@ -214,5 +214,5 @@ def _spread(config: Config) -> list[str]:
 
 
 def _specs(config: Config) -> dict[str, JudgeSpec]:
-    """The judges in use, each with the concurrency of all its workers together."""
+    """The judges in use, each with the total concurrency of all its workers."""
     return {name: with_all_workers(config.executor, config.judges[name]) for name in config.judges_in_use()}

@@ -1,4 +1,4 @@
-"""Counts the calls of a run: drives the stages as a run does, with stand-ins for unknown results."""
+"""Counts the calls of a run: goes through the stages as a run does, with placeholders for unknown results."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class PlannedCalls(Struct):
 
     Attributes:
         wanted: number of judgments that the tournament needs.
-        known: of these, those in the store, or the same as another planned one.
-        waiting: in an open batch that is paid for.
-        identical: games between equal answers: ties without a call.
+        known: number of judgments that are in the store, or identical to another planned judgment.
+        waiting: number of judgments in open batches, which are already paid for.
+        identical: number of games between equal answers, which are ties without a call.
         calls: number of calls, without retries.
-        input_tokens: estimate from the rendered prompts, see ``estimated_tokens``.
-        output_tokens: estimate from the prompt's typical reply.
-        cost_usd: of input and output at the judge's price without caching; ``None`` if the price is unknown.
-        seconds: at ``SECONDS_PER_CALL`` and the judge's concurrency; ``None`` for a local model, and in batches.
+        input_tokens: number of tokens in the rendered prompts, see ``estimated_tokens``.
+        output_tokens: number of tokens in typical replies to these prompts.
+        cost_usd: cost at the judge's price without caching; ``None`` if the price is unknown.
+        seconds: duration at ``SECONDS_PER_CALL`` and the judge's concurrency; ``None`` for local models and batches.
     """
 
     task: Task
@@ -54,16 +54,16 @@ class PlannedCalls(Struct):
 
 
 class Planner:
-    """Counts the calls of one plan, each judgment once.
+    """Counts the calls of one plan; counts each judgment once.
 
     Args:
-        stages: supply wants and prompts.
+        stages: the stages that supply wanted judgments and prompts.
         judges: the judges in use, by name.
         store: source of known results; ``None`` if there is no store yet.
 
     Attributes:
         notes: sentences on what the figures assume or leave out.
-        assigned: finds judgments by ids of an earlier run, if given.
+        assigned: finds judgments by the ids that an earlier run assigned; optional.
     """
 
     def __init__(self, stages: Planned, judges: Mapping[str, JudgeSpec], store: Store | None) -> None:
@@ -76,9 +76,9 @@ class Planner:
         self.assigned: Assigned | None = None
 
     def walk(self, wants: Iterable[Wanted]) -> None:
-        """Count these judgments, and those that their results lead to.
+        """Count these judgments, and the judgments that their results lead to.
 
-        A result is the stored one or, where a call is needed, the stage's stand-in.
+        Where a call would be needed, the stage's placeholder serves as the result.
         """
         queue = deque(wants)
         while queue:
@@ -90,7 +90,7 @@ class Planner:
                     queue.extend(self._stages.after(want, result).ready if result is not None else ())
 
     def count(self, wants: Iterable[Wanted]) -> list[tuple[Wanted, Prompt | None, Result | None]]:
-        """Count these judgments; returns each with its prompt, if rendered, and its stored result."""
+        """Count these judgments; returns each with its prompt and its stored result, where it has them."""
         wants = list(wants)
         judged = {} if self.assigned is None else self.assigned.judged(wants)
         prepared = list(self._prepared(want for want in wants if want not in judged))
@@ -134,7 +134,7 @@ class Planner:
         return opened if len(opened) == len(self._providers) else None
 
     def rows(self) -> list[PlannedCalls]:
-        """The counts with time and cost; adds notes on unknown prices."""
+        """The counts, completed with time and cost; adds notes on unknown prices to ``notes``."""
         for row in self._rows.values():
             self._price(row)
         return list(self._rows.values())

@@ -1,4 +1,4 @@
-"""Checks that need no call, shared by ``plan``, ``doctor`` and ``run``."""
+"""Checks without any call, shared by ``plan``, ``doctor`` and ``run``."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class Preflight(Struct):
     """Results of the checks.
 
     Attributes:
-        faults: errors by what was checked, such as ``judge strong``; errors in stage settings or data are under
+        faults: the errors by checked object, such as ``judge strong``; errors in stage settings or data have the key
             ``data``.
         data: the data before agents are asked and queries made; ``None`` if it cannot be read.
-        stages: the stages on that data, as a plan uses them.
+        stages: the stages set up with that data, as a plan uses them.
         opened: the opened agents; ``None`` if the configuration has none.
     """
 
@@ -68,7 +68,7 @@ class Preflight(Struct):
 
 
 def _placed(config: Config, fault: InputError) -> InputError:
-    """The error with file and line of the YAML key it concerns, if it names a key or a prompt."""
+    """Add the file and line of the YAML key to an error that names a key or a prompt."""
     message = str(fault)
     message = f"data.{message}" if message.startswith("columns: ") else message
     key, _, words = message.partition(": ")
@@ -90,7 +90,7 @@ def preflight(config: Config, data: Dataset | None = None) -> Preflight:
 
     Args:
         config: the tournament.
-        data: use this instead of the files it names.
+        data: use this dataset instead of the files in the configuration.
     """
     report = Preflight(data=data)
     report.check("store", lambda: _check_store(config))

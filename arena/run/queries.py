@@ -1,4 +1,4 @@
-"""The function behind ``make queries``: documents, passages, queries by several models, a file and a report."""
+"""The function behind ``make queries``: reads documents, lets models write queries, and writes a file and a report."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from retrieval_eval.documents.types import FileNote
 
 
 class Spread(Struct, frozen=True):
-    """Count, mean, minimum, median and maximum of some numbers; use ``None`` for no numbers."""
+    """Count, mean, minimum, median and maximum of a list of numbers; ``None`` is used for an empty list."""
 
     n: int
     mean: float
@@ -60,24 +60,24 @@ class SynthReport(Struct, frozen=True):
     Attributes:
         summary: calls and costs; ``None`` if the queries come from a reviewed file.
         documents: number of documents read.
-        skipped, notes: see ``Reading``.
+        skipped, notes: see ``CorpusReading``.
         other_files: number of files in unsupported formats, by file extension.
         passages: number of passages, without near-duplicates.
         sampled: number of passages that models wrote queries about.
         twins: passages left out as near-duplicates.
-        generated: number of queries, by the model that wrote them.
+        generated: number of written queries, by model.
         dropped: number of dropped queries, by reason and model.
         kept: number of queries drawn for the file, by model.
-        wanted: the quotas, by model.
+        wanted: quota of each model.
         by_source: number of queries written to the file, by document.
-        lengths: words in the queries of the file; ``None`` if it has none.
-        example_lengths: words in the experts' queries.
-        similarity: of each query in the file to the most similar expert query, as Jaccard index of word stems without
-            function words.
-        example_similarity: of each expert query to the most similar other one.
-        left_alone: files that were not written, each as a line with the reason.
+        lengths: number of words per query in the file; ``None`` if the file has no query.
+        example_lengths: number of words per expert query.
+        similarity: similarity of each query in the file to its most similar expert query, as Jaccard index of
+            word stems without function words.
+        example_similarity: similarity of each expert query to its most similar other expert query.
+        left_alone: a line for each file that was not written, with the reason.
         review: a phrase about the review file; empty if none was requested.
-        undecided: rows of a reviewed file without a decision.
+        undecided: number of rows of the reviewed file that have no decision.
     """
 
     summary: RunSummary | None
@@ -112,7 +112,7 @@ class SynthReport(Struct, frozen=True):
 
     @property
     def asked_all(self) -> bool:
-        """Whether all judgments are made; if so, only more passages can fill a quota."""
+        """Whether no judgment is missing; if so, only more passages can fill a quota."""
         return self.summary is None or self.summary.complete
 
     @property
@@ -140,7 +140,7 @@ def synthesise(
         progress: notified of every passage and every check.
         retry_failed: retry all failures, including refused or unusable replies.
         trace: called with every call to a model.
-        part_of: the tournament run that this is a part of.
+        part_of: the enclosing run of a tournament, if there is one.
 
     Returns:
         The report; ``complete`` is false if a file was skipped, a judgment is missing, or a quota is not filled.
@@ -221,7 +221,7 @@ def _ask(
 
 
 class _Rounds:
-    """One run: writes the queries first, then checks them in rounds until the quotas are filled."""
+    """Lets models write all queries, then checks the queries in rounds until the quotas are filled."""
 
     def __init__(self, stage: QueriesStage, lookup: Lookup, progress: Progress) -> None:
         self._stage, self._lookup = stage, lookup
@@ -268,7 +268,7 @@ class _Rounds:
         self._changed.set()
 
     def _judge_ended(self, judge: str) -> None:
-        """Drop the open judgments of a judge that has stopped."""
+        """Stop waiting for the open judgments of a judge that has stopped."""
         self._ended.add(judge)
         self._changed.set()
 
@@ -301,7 +301,7 @@ def report_on(
     summary: RunSummary | None = None,
     **counted: Any,
 ) -> SynthReport:
-    """The report on written queries; ``counted`` holds further fields of it."""
+    """Make the report on written queries; ``counted`` sets further fields of the report."""
     read = reading or CorpusReading()
     texts = [query.text for query in queries]
     stems, example_stems = _stems(texts), _stems(examples)

@@ -1,4 +1,4 @@
-"""Plans ``make queries``: counts the calls of each model and of the judge of answers. Sends nothing."""
+"""Plans ``make queries``: counts the calls of the writing models and the checking judge, without sending a request."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from judges.types import Task
 
 
 class PlannedQueries(Struct, frozen=True):
-    """The planned calls of each model and of the judge of answers.
+    """The planned calls of the models that write queries and the judge that checks them.
 
     Attributes:
         rows: the calls if every query is usable.
         notes: assumptions behind the figures.
         queries: maximum number of queries written.
-        most: the calls if the quotas need a check of every query; ``None`` if they are the same.
+        most: the calls if every query must be checked to fill the quotas; ``None`` if ``rows`` already says so.
     """
 
     rows: list[PlannedCalls]
@@ -63,7 +63,7 @@ def plan_synth(config: SynthConfig) -> PlannedQueries:
 
 
 def _checking_all(rows: Sequence[PlannedCalls], candidates: int) -> list[PlannedCalls] | None:
-    """The rows if every candidate is checked, at the mean cost of the planned checks."""
+    """The planned calls if every candidate query is checked, at the mean cost of the planned checks."""
     return [_with_calls(row, candidates - row.known) for row in rows] if _checks(rows, candidates) else None
 
 

@@ -1,4 +1,4 @@
-"""The queue of wanted judgments for all stages and judges: looks each one up in the store, then asks."""
+"""The queue of wanted judgments of all stages: looks each one up in the store, and asks a judge if it is missing."""
 
 from __future__ import annotations
 
@@ -25,22 +25,23 @@ from judges.judge import Judge, Request, Respondent, judge_all, read_again
 from judges.types import JudgeFailure, Judgment, Prompt, Task
 
 _FEWEST, _USUAL = 16, 64
-"""Lookup size in wants: at least ``_FEWEST``, and at least the judge's concurrency up to ``_USUAL``."""
+"""Minimum lookup size, in wanted judgments: the judge's concurrency, but between ``_FEWEST`` and ``_USUAL``."""
 _ASKED = (32, _USUAL)
-"""Lookup size: 1/32 of the remaining wants, at most 64; larger lookups hold Python's lock and delay calls in flight.
-It shrinks towards the end, which other processes share: guided self-scheduling, Polychronopoulos and Kuck (1987).
+"""Lookup size: 1/32 of the remaining judgments, at most 64; larger lookups hold Python's lock and delay calls.
+It shrinks towards the end, so that processes share the last judgments: guided self-scheduling, Polychronopoulos and
+Kuck (1987).
 """
 _KNOWN = (4, 256)
-"""Lookup size after a lookup that found every result: no call is delayed, and fewer lookups spare the store."""
+"""Lookup size after a lookup that found every result: 1/4 of the remaining judgments, at most 256; no call waits."""
 _JUDGED_AT_ONCE = 1024
-"""Number of wants checked together for stored judgments, as long as no call was needed."""
+"""Number of wanted judgments that are checked together, as long as all were in the store."""
 _POLL_S = 0.5
-"""Interval at which judgments of other processes are looked up again."""
+"""Interval in seconds at which judgments that other processes ask for are looked up again."""
 
 
 _LOOKED_UP_AT_ONCE = 256
 _AHEAD = 1024
-"""Maximum number of requests rendered ahead: the concurrency of batches is far larger."""
+"""Maximum number of requests rendered in advance, even if a judge's concurrency is larger, as with batches."""
 _LEAST_OPEN = 16
 """Minimum number of unsaved results, even at low concurrency: local judges are fast."""
 
@@ -49,7 +50,7 @@ _Judged: TypeAlias = tuple[Any, Any]
 
 
 def prompt_label(prompt: Prompt) -> str:
-    """``name@version`` of a prompt, as stored."""
+    """The label of a prompt in the store: ``name@version``."""
     return f"{prompt.name}@{prompt.version}"
 
 
@@ -62,12 +63,12 @@ class KeyedWant(Struct, frozen=True):
 
 
 class Claimed(NamedTuple):
-    """Wanted judgments after a lookup, by who may ask for them.
+    """Wanted judgments after a lookup, grouped by the process that may ask for them.
 
     Attributes:
-        here: those with a stored result, or claimed by this process.
-        elsewhere: those that another process is asking for.
-        later: those that were not looked up.
+        here: judgments that have a stored result, or that this process has claimed.
+        elsewhere: judgments that another process is asking for.
+        later: judgments that were not looked up.
     """
 
     here: list[tuple[KeyedWant, Any]]
@@ -76,7 +77,7 @@ class Claimed(NamedTuple):
 
 
 class QueueSource(Protocol):
-    """What a queue asks: judges for judgments, or agents for answers.
+    """The interface of a queue to whom it asks: judges for judgments, or agents for answers.
 
     Results have ``calls`` and ``cost_usd``, and a ``cause`` if they are failures; requests have a ``judgment_id``.
     """
@@ -88,7 +89,7 @@ class QueueSource(Protocol):
 
     @property
     def judges(self) -> Mapping[str, Respondent]:
-        """Who is asked."""
+        """The judges or agents that can be asked, by name."""
         ...
 
     @property
@@ -97,21 +98,21 @@ class QueueSource(Protocol):
         ...
 
     def known(self, wants: Sequence[Wanted]) -> list[tuple[KeyedWant, Any]]:
-        """Stored results of these wants; claims nothing. Thread-safe."""
+        """The stored results of these wanted judgments; claims nothing. Thread-safe."""
         ...
 
     def claimed(self, wants: Sequence[Wanted], most: int, tried: Callable[[str], bool]) -> Claimed:
-        """Look up these wants, and claim for this process those that need a call.
+        """Look up these wanted judgments, and claim the ones that need a call for this process.
 
         Args:
-            wants: the wants to look up.
-            most: maximum number of wants that may be claimed; the others are returned as ``later``.
-            tried: whether this run has tried a judgment already; such a judgment is not claimed again.
+            wants: the wanted judgments to look up.
+            most: maximum number of judgments that may be claimed; the others are returned as ``later``.
+            tried: function that says whether this run has already tried a judgment, which is then not claimed again.
         """
         ...
 
     def to_be_asked(self, known: Any) -> bool:
-        """Whether a want with this stored result needs a call."""
+        """Whether a wanted judgment with this stored result needs a call."""
         ...
 
     def is_final(self, known: Any) -> bool:
@@ -135,7 +136,7 @@ class Lookup(Struct, frozen=True):
     assigned: Assigned | None = None
 
     def identified(self, wants: Iterable[Wanted]) -> list[KeyedWant]:
-        """The wanted judgments with their ids; skips those whose prompt waits for labels."""
+        """The wanted judgments with their ids; skips judgments whose prompt still needs labels."""
         entries: list[KeyedWant] = []
         for want in wants:
             if (ident := self.stages.free(want)) is not None:
@@ -147,7 +148,7 @@ class Lookup(Struct, frozen=True):
         return entries
 
     def known(self, wants: Sequence[Wanted]) -> list[tuple[KeyedWant, Result | None]]:
-        """Stored results of these wants; assigns judgment ids to the wants, but claims nothing."""
+        """The stored results of these wanted judgments; stores the judgments' ids, but claims nothing."""
         judged = self._judged(wants)
         entries = self.identified(want for want in wants if want not in judged)
         self.store.assign(self.tournament, [(entry.want, entry.judgment_id) for entry in entries])
@@ -156,7 +157,7 @@ class Lookup(Struct, frozen=True):
         return [*_without_request(judged), *rest]
 
     def claimed(self, wants: Sequence[Wanted], most: int, tried: Callable[[str], bool]) -> Claimed:
-        """Look up these wants, and claim for this process those that need a call; see ``QueueSource``."""
+        """Look up these wanted judgments, and claim the ones that need a call for this process; see ``QueueSource``."""
         judged = self._judged(wants)
         rest = [want for want in wants if want not in judged]
         entries = self.identified(rest[:most])
@@ -175,14 +176,14 @@ class Lookup(Struct, frozen=True):
         return {} if self.assigned is None else self.assigned.judged(wants)
 
     def to_be_asked(self, known: Result | None) -> bool:
-        """Whether a want with this stored result needs a call."""
+        """Whether a wanted judgment with this stored result needs a call."""
         return to_be_asked(known) or (self.retry_failed and isinstance(known, JudgeFailure))
 
     def is_final(self, known: Result) -> bool:
         return not to_be_asked(known)
 
     def _parsed_anew(self, entry: KeyedWant, known: Result | None) -> Result | None:
-        """Parse a stored reply again: if it is valid by now, it becomes a judgment without a call."""
+        """Parse a rejected reply again: if it is valid by today's rules, it becomes a judgment without a call."""
         if not isinstance(known, JudgeFailure) or known.cause != "contract" or entry.request is None:
             return known
         try:
@@ -205,7 +206,7 @@ class Lookup(Struct, frozen=True):
         return judgment
 
     def save(self, results: Sequence[tuple[Request, Result]]) -> None:
-        """Store results, and attribute their cost to this run."""
+        """Store results, and add their cost to this run."""
         self.store.save([_labelled(*each) for each in results], self.runner)
 
 
@@ -214,7 +215,7 @@ def _without_request(judged: Mapping[Wanted, tuple[str, Judgment]]) -> Iterator[
 
 
 def _with_failure(entry: KeyedWant, known: Result | None) -> KeyedWant:
-    """The entry with its stored failure attached to the request, if this failure is asked about again."""
+    """The entry with its stored failure attached to the request, if the request will be sent again."""
     if entry.request is None or not isinstance(known, JudgeFailure) or to_be_asked(known):
         return entry
     return replace(entry, request=replace(entry.request, before=known))
@@ -228,16 +229,17 @@ def _labelled(request: Request, result: Result) -> tuple[Task, str, Result]:
 class _JudgeQueue:
     """One judge's queue: takes wanted judgments, and returns requests with rendered prompts.
 
-    It counts wants with a stored result on the way. It renders only a few requests ahead, so that a hundred thousand
-    wants are not held in memory as prompts. It looks again for judgments that another process is asking.
+    It counts judgments that already have a stored result. It renders only a few requests in advance, so that memory
+    need not hold a hundred thousand prompts. If another process is asking for a judgment, the queue looks that
+    judgment up again later.
 
     Args:
         lookup: source of stored results and claims.
-        ledger: counts stored results.
-        claims: of this process.
-        concurrency: of the judge.
+        ledger: counts the stored results.
+        claims: this process's claims.
+        concurrency: maximum number of the judge's concurrent calls.
         ended: called once, when the judge stops taking requests.
-        left_out: called with wants that cannot be rendered, since they need labels that are missing.
+        left_out: called with judgments whose prompts cannot be rendered because labels are missing.
 
     Attributes:
         over: whether the judge has stopped taking requests.
@@ -272,7 +274,7 @@ class _JudgeQueue:
         self._changed.set()
 
     def close(self) -> None:
-        """Accept no further wants."""
+        """Accept no further judgments."""
         self._closed = True
         self._changed.set()
 
@@ -290,7 +292,7 @@ class _JudgeQueue:
         return None
 
     async def more(self) -> bool:
-        """Wait for another request; false once there can be none."""
+        """Wait for another request; returns false once there can be none."""
         while not self._ready:
             self._raise_problem()
             filling = self._filling is not None and not self._filling.done()
@@ -315,7 +317,7 @@ class _JudgeQueue:
             self._ready.append(request)
 
     def _want_again(self, request: Any) -> None:
-        """Look up a request again whose claim was lost: another process may have asked it."""
+        """Look up a judgment again after its claim was lost: another process may have asked for it."""
         self._claims.reclaim(request.judgment_id)
         self._wants.extend(self._ledger.withdraw(request.judgment_id))
         self._changed.set()
@@ -333,7 +335,7 @@ class _JudgeQueue:
         self._ready.clear()
 
     async def rest(self) -> list[Wanted]:
-        """The wants that were not taken, after the judge has halted."""
+        """The wanted judgments that were not sent, after the judge has halted."""
         if self._filling is not None:
             await asyncio.wait([self._filling])
             self._raise_problem()
@@ -401,18 +403,18 @@ def _retrieve_exception(task: asyncio.Task[None]) -> None:
 
 
 class Queue:
-    """Settles wanted judgments: each is found in the store, or made exactly once.
+    """Gets every wanted judgment: finds it in the store, or asks a judge exactly once.
 
-    Settled wants may lead to further ones until ``close`` is called. The caller must call ``close`` at the end, or the
-    queue never finishes, unless all judges halt.
+    Results may lead to further wanted judgments until ``close`` is called. The caller must call ``close`` at the end;
+    otherwise the queue never finishes, unless all judges halt.
 
     Args:
-        lookup: renders prompts, and knows the store and the judges.
-        progress: notified of every want.
-        settled: called with every want that is done, and its result.
-        ended: called with the name of each judge that stops taking requests: it halted, or all its wants are done.
-        left_out: called with wants that have no prompt and cannot be asked for in this run.
-        stage_of: the stage that a want is counted in.
+        lookup: renders prompts, and gives access to the store and the judges.
+        progress: notified of every judgment.
+        settled: called with every wanted judgment that is done, and its result.
+        ended: called with the name of each judge that stops taking requests: it halted, or its work is done.
+        left_out: called with judgments that cannot be made in this run because their prompts need missing labels.
+        stage_of: function that returns the stage in which a wanted judgment is counted.
     """
 
     def __init__(
@@ -442,20 +444,20 @@ class Queue:
         self.ledger.want(stage, wanted)
 
     def put(self, wants: Iterable[Wanted]) -> None:
-        """Add wanted judgments, of stages that have begun, to the queues of their judges."""
+        """Add wanted judgments to the queues of their judges; their stages must have begun."""
         for want in wants:
             self._queues[want.judge].put(want)
 
     def close(self) -> None:
-        """Accept no further wants."""
+        """Accept no further judgments."""
         for each in self._queues.values():
             each.close()
 
     async def run(self, beside: Coroutine[None, None, None] | None = None) -> None:
-        """Judge until all wants are settled after ``close``, or all judges have halted.
+        """Judge until ``close`` was called and all wanted judgments are done, or until all judges have halted.
 
         Args:
-            beside: a coroutine to run at the same time, which may put wants in; it must end when all judges have.
+            beside: a coroutine to run at the same time, which may add judgments; it must end when no judge is left.
 
         Raises:
             StoreError: the store cannot be read or written.
@@ -480,12 +482,12 @@ class Queue:
             await writer.finish()
 
     async def count_rest(self, *, halted: bool = False) -> None:
-        """Count stored results of wants that were not taken; with ``halted``, only of judges that halted."""
+        """Count the stored results of judgments that were not sent; with ``halted``, only for judges that halted."""
         queues = [each for each in self._queues.values() if each.over or not halted]
         await self.count_known([want for each in queues for want in await each.rest()])
 
     async def count_known(self, wants: Sequence[Wanted]) -> None:
-        """Count those of these wants that have a stored result."""
+        """Count the wanted judgments that have a stored result."""
         async for want, known in self._looked_up(wants):
             if known is not None and not failed(known):
                 self.ledger.count(want, "known", known)
@@ -493,17 +495,17 @@ class Queue:
                 self.ledger.count(want, "failed", known)
 
     async def known(self, wants: Sequence[Wanted]) -> list[tuple[Wanted, Any]]:
-        """Stored results of these wants, in their order; sends nothing."""
+        """The stored results of these wanted judgments, in the given order; sends no request."""
         results: dict[Wanted, Any] = dict.fromkeys(wants)
         async for want, known in self._looked_up(wants):
             results[want] = known
         return list(results.items())
 
     async def _looked_up(self, wants: Sequence[Wanted]) -> AsyncIterator[tuple[Wanted, Any]]:
-        """Yield the stored result of each want that can be rendered.
+        """Yield the stored result of each wanted judgment whose prompt can be rendered.
 
-        Wants are looked up in chunks, since there may be a hundred thousand; between chunks the event loop can handle
-        Ctrl-C.
+        Judgments are looked up in chunks, since there may be a hundred thousand; between chunks the event loop can
+        handle Ctrl-C.
         """
         for chunk in chunks(wants, _LOOKED_UP_AT_ONCE):
             for entry, known in await asyncio.to_thread(self.lookup.known, chunk):

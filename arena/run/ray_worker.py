@@ -1,4 +1,4 @@
-"""A Ray worker process: one judge's provider, with a mailbox for prompts and replies."""
+"""A Ray worker process: it runs one judge's provider, and exchanges prompts and replies in batches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from judges.types import Completion, Prompt
 from retrieval_eval.data.recordings import read_recordings
 
 _GATHERED_S = 0.005
-"""How long replies are collected: a message costs Ray about a millisecond, whatever its size."""
+"""How long a worker collects replies before it sends them: each message costs Ray about a millisecond."""
 
 WorkerReply: TypeAlias = Completion | Exception
 
@@ -25,7 +25,7 @@ class OpenedProvider(Struct, frozen=True):
     """A worker's provider, as reported to the run.
 
     Attributes:
-        problem: why it cannot be used; ``None`` if it can.
+        problem: why the provider cannot be used; ``None`` if it can.
         lacking: see ``UserFunction``.
     """
 
@@ -42,7 +42,7 @@ class Worker:
         spec: the judge's spec. The worker reads the key from its own machine's environment and never logs texts.
 
     Attributes:
-        provider: ``None`` if it could not be opened.
+        provider: the judge's provider; ``None`` if it could not be opened.
     """
 
     def __init__(self, spec: JudgeSpec) -> None:
@@ -63,7 +63,7 @@ class Worker:
             )
 
     async def opened(self) -> OpenedProvider:
-        """Whether the provider can be used, and its identity."""
+        """Report whether the provider can be used, and its identity."""
         return self._opened
 
     async def node(self) -> str:
@@ -73,17 +73,17 @@ class Worker:
         return str(get_node_ip_address())
 
     async def take(self, prompts: Sequence[tuple[int, Prompt]]) -> None:
-        """Start asking these prompts, each under a number that the caller chose."""
+        """Send these prompts to the provider; each has a number chosen by the caller."""
         for number, prompt in prompts:
             task = asyncio.create_task(self._ask(number, prompt))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
     async def replies(self, turn: int) -> list[tuple[int, WorkerReply]]:
-        """Replies since the last call; waits until there is at least one.
+        """Return the replies since the last call; waits until there is at least one.
 
         Args:
-            turn: the caller's call number. A call that was given up must not take the replies of a later one.
+            turn: number of this call. An abandoned call must not take the replies meant for a later call.
         """
         self._turn = turn
         while turn == self._turn and not self._replies:

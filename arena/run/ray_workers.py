@@ -1,7 +1,7 @@
 """A judge's provider on Ray: sends prompts to workers anywhere in a cluster and receives their replies.
 
-Prompts and replies travel in batches of a few milliseconds. One Ray task per prompt would cost a millisecond of this
-process, which alone feeds all workers.
+Prompts and replies are sent in batches, collected over a few milliseconds. One Ray task per prompt would cost this
+process, which serves all workers, a millisecond each.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ from judges.types import Completion, Prompt
 
 _GATHERED_S = 0.002
 _AGAIN_S = 0.5
-"""Interval at which a lost worker is checked."""
+"""Interval in seconds between checks of a lost worker or of missing GPUs."""
 _MEMORY = 2**20
 _SOON_S = 10.0
-"""After this time a message says that the run waits for workers."""
+"""Time in seconds after which a message says that the run waits for workers."""
 
 
 class RayProvider:
-    """One judge's workers; each prompt goes to the worker with the fewest in flight.
+    """One judge's workers; sends each prompt to the worker with the fewest prompts in flight.
 
     When a worker or its machine dies, its prompts go to the other workers. A dying worker may still report that it is
     alive with nothing in flight, so the same prompt is never sent to it again. If all workers are lost, the call fails
     as a lost connection and the judge retries. Ray restarts workers where it can.
 
     Args:
-        name: of the judge, for messages.
-        spec: the judge's spec, as one worker sees it.
+        name: name of the judge, for messages.
+        spec: the judge's spec for a single worker.
         executor: the cluster and the number of workers.
 
     Raises:
@@ -78,7 +78,7 @@ class RayProvider:
         self.identity: Mapping[str, str | int | float | None] = opened.identity or {}
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Ask one worker, and the others in turn if it dies; this does not count as a retry of the judge.
+        """Send the prompt to a worker, and to the next if that one dies; this does not count as a retry of the judge.
 
         Raises:
             ProviderError: the provider's own error, or ``TransientError`` if every worker is lost.
@@ -158,7 +158,7 @@ class _Mailbox:
                 self._lost(error)
 
     async def _read(self) -> None:
-        """Deliver replies until the mailbox is closed."""
+        """Deliver the worker's replies until the mailbox is closed."""
         while True:
             try:
                 if not self.alive:
@@ -226,7 +226,7 @@ def _wait_for_gpus(name: str, needed: float, wait_s: float) -> None:
 
 
 def _opened(name: str, workers: list[_Mailbox], wait_s: float) -> OpenedProvider:
-    """The workers' provider; raises if the workers differ or one cannot open it."""
+    """Wait for the workers to open their provider; raises an error if one fails, or if their models differ."""
     asked = [each.worker.opened.remote() for each in workers]
     try:
         started, waiting = ray.wait(asked, num_returns=len(asked), timeout=_SOON_S)
@@ -259,14 +259,14 @@ def _opened(name: str, workers: list[_Mailbox], wait_s: float) -> OpenedProvider
 
 
 def _of_this_process(opened: OpenedProvider) -> Mapping[str, str | int | float | None]:
-    """A worker's provider identity; marks its objects as belonging to this process."""
+    """The identity of a worker's provider, with its objects marked as belonging to this process."""
     identity = opened.identity or {}
     return {**identity, "objects": PROCESS} if "objects" in identity else identity
 
 
 PROGRESS: Final = logging.getLogger("ragleague.progress")
 ANSWER_S: Final = 20.0
-"""How long to wait for an address to answer; Ray itself tries for five minutes."""
+"""How many seconds to wait for an address to answer; Ray itself tries for five minutes."""
 _PAUSE_S: Final = 0.5
 _HELLO: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 """First bytes of an HTTP/2 client (RFC 9113, section 3.4): the preface and empty settings; Ray speaks HTTP/2."""
@@ -313,12 +313,12 @@ def connect(executor: ExecutorSection) -> None:
 
 
 def first_line(error: BaseException) -> str:
-    """An error's first line, or its class name if it has no message."""
+    """An error's first line, or the name of its class if it has no message."""
     return (str(error) or type(error).__name__).splitlines()[0]
 
 
 def cause_line(error: RayError) -> str:
-    """The line of a Ray error that gives the cause: a failed installer's, else the last of the traceback."""
+    """The line of a Ray error that gives the cause: a failed installer's line, else the traceback's last line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     return one_line([*lines[-1:], *(line for line in lines if line.lower().startswith("error: "))][-1])
 
@@ -370,7 +370,7 @@ def _require_cluster(address: str, named: str) -> None:
 
 
 def _answers(host: str, port: int, deadline: float) -> bool:
-    """Whether an HTTP/2 server, as Ray runs one, answers at this address."""
+    """Whether an HTTP/2 server answers at this address, as Ray's server would."""
     left = max(deadline - time.monotonic(), _PAUSE_S)
     try:
         with socket.create_connection((host, port), timeout=left) as connection:

@@ -20,19 +20,19 @@ from retrieval_eval.data.recordings import read_recordings
 _NO_ACCESS: Final = frozenset({401, 403})
 _NAMED: Final = 5
 Reached: TypeAlias = tuple[str, bool, str]
-"""What was checked, whether it can be used, and its response."""
+"""Name of the judge or agent, whether its address can be used, and a sentence on the response."""
 
 
 class _Place(Struct, frozen=True):
     """An address to check.
 
     Attributes:
-        name: of the judge or agent, for messages.
-        endpoint: HTTP connection to use.
-        path: below the address, where models are listed; empty for the address itself.
-        key: source of the key.
-        address: source of the address.
-        model: the model expected in the list.
+        name: name of the judge or agent, for messages.
+        endpoint: the HTTP connection to use.
+        path: path of the list of models, relative to the address; empty to request the address itself.
+        key: where the key comes from, for messages.
+        address: where the address comes from, for messages.
+        model: name of the model that the list should contain.
     """
 
     name: str
@@ -82,7 +82,7 @@ def _of_models(content: bytes, model: str) -> str:
 
 
 def _places(judges: Mapping[str, JudgeSpec], agents: Mapping[str, AgentSpec]) -> Iterator[_Place]:
-    """Addresses of what can be opened; other checks report what cannot."""
+    """The addresses of judges and agents that can be opened; other checks report the others."""
     for name, spec in judges.items():
         with suppress(InputError):
             provider = Judge(name, spec, read_records=read_recordings).provider

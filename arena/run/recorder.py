@@ -32,15 +32,15 @@ _DRAWS: Final = 200
 
 
 class Recorder:
-    """Records one run over all its stages, from the first stage that sends anything.
+    """Records one run over all its stages; the record begins with the first stage that sends a request.
 
     Args:
-        location: of the store.
-        tournament: its name; it need not be in the store yet.
+        location: path or address of the store.
+        tournament: name of the tournament, which need not be in the store yet.
 
     Attributes:
         runner: this process's entry in the store, for all stages.
-        run_id: empty until the run begins.
+        run_id: id of the run; empty until it begins.
         ending: how the run ends, according to the stages so far.
         stages: the outcomes of each stage, by name.
     """
@@ -63,12 +63,12 @@ class Recorder:
         Runs(store, self._tournament).describe(self.run_id, subject)
 
     def update(self, store: Store, stages: Mapping[str, StageSummary]) -> None:
-        """Record the counts so far of stages in progress."""
+        """Record the current counts of stages in progress."""
         self.stages |= {name: asdict(stage) for name, stage in stages.items()}
         Runs(store, self._tournament).update_stages(self.run_id, self.stages)
 
     def finish_judging(self, summary: RunSummary, *, stopped: bool) -> None:
-        """Record the outcomes of stages that judges work on."""
+        """Record the outcomes of the judging stages."""
         stages = {task.value: stage for task, stage in summary.stages.items()}
         self.finish_stages(stages, complete=summary.complete, stopped=stopped)
 
@@ -90,8 +90,8 @@ def recorded(location: str, tournament: str, part_of: Recorder | None = None) ->
     """Record the run in the store while the block executes; does nothing inside another run.
 
     Args:
-        location: of the store.
-        tournament: its name.
+        location: path or address of the store.
+        tournament: name of the tournament.
         part_of: the enclosing run, if there is one.
 
     Raises:
@@ -150,8 +150,8 @@ def standings_of(board: Leaderboard, drawn: Drawn | None = None) -> list[dict[st
     """The rows of a leaderboard, best first; empty without ratings.
 
     ``se`` of a row lists the standard errors of its difference to each agent below it, where known: with these,
-    intervals around the difference to any group of agents can be computed later. ``draws`` are the agent's ratings on
-    resampled queries, if given: they pair with those of another run on the same queries.
+    intervals around the difference to any group of agents can be computed later. ``draws`` lists the agent's ratings on
+    resampled queries, if given: they can be paired with the draws of another run on the same queries.
     """
     if board.ratings is None:
         return []
@@ -168,5 +168,5 @@ def standings_of(board: Leaderboard, drawn: Drawn | None = None) -> list[dict[st
 
 
 def _rounded(rating: float) -> float | None:
-    """A rating rounded to 0.1 points; ``None`` if the draw had no game of some agent."""
+    """A rating rounded to 0.1 points; ``None`` if some agent had no game in this draw."""
     return None if math.isnan(rating) else round(rating, 1)

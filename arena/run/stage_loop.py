@@ -1,4 +1,4 @@
-"""Runs the stages of a tournament: queues their wanted judgments, and those that results lead to."""
+"""Runs the stages of a tournament: queues the judgments that they need, and the judgments that results lead to."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from arena.store.runs import Runs
 from judges.types import Task
 
 _BLOCK = 256
-"""Number of wants that stay in order when a runner shuffles its work."""
+"""Number of wanted judgments in a block; a runner shuffles blocks, but keeps the order within each."""
 
 Begun: TypeAlias = Mapping[TournamentStage, Mapping[str, Release]]
-"""A stage's first wants, by stage and query."""
+"""The judgments wanted from the start, by stage and query."""
 
 
 class Engine:
-    """Judges everything that a tournament's stages want and the store lacks.
+    """Makes all judgments that a tournament's stages need and the store lacks.
 
-    Documents come first. The other wants of a query follow as soon as all its documents have labels, so that no query
-    waits for the slowest one. Wants that a result leads to follow at once.
+    Documents are labelled first. A query's other judgments follow as soon as all its documents have labels, so that no
+    query waits for the slowest one. Judgments that a result leads to are queued at once.
 
     Args:
         lookup: the tournament, its judges and its store.
-        stages: the stages that supply wants and prompts.
+        stages: the stages that supply wanted judgments and prompts.
         asked: the tasks to judge; for other tasks, the engine only uses stored results.
         progress: notified of every judgment.
     """
@@ -53,7 +53,7 @@ class Engine:
         return self._queue.ledger
 
     async def run(self, begun: Begun) -> None:
-        """Make the judgments that stages want from the start, and those that results lead to.
+        """Make the judgments that stages need from the start, and the judgments that results lead to.
 
         Raises:
             StoreError: the store cannot be read or written.
@@ -86,10 +86,9 @@ class Engine:
             self._stages.labels.complete = True
 
     def _in_runner_order(self, wants: list[Wanted]) -> list[Wanted]:
-        """The wants in the plan's order, or shuffled in blocks if other runners work on this tournament.
+        """The wanted judgments in the plan's order, or in shuffled blocks if other runners work on this tournament.
 
-        In the same order, runners would all want the same judgments at once and look up mostly what others have
-        claimed.
+        If all runners used the same order, each would mostly look up judgments that others have just claimed.
         """
         if not Runs(self._lookup.store, self._lookup.tournament).others(self._lookup.runner):
             return wants
@@ -115,7 +114,7 @@ class Engine:
             self._changed.set()
 
     def _judge_ended(self, judge: str) -> None:
-        """Drop the open judgments of a judge that has stopped."""
+        """Stop waiting for the open judgments of a judge that has stopped."""
         self._ended.add(judge)
         for task, wants in self._open.items():
             self._open[task] = {want for want in wants if want.judge != judge}
@@ -128,7 +127,7 @@ class Engine:
         self._changed.set()
 
     async def _drive(self) -> None:
-        """Queue judgments as results lead to them, and close the queue when no more can follow."""
+        """Queue the judgments that results lead to, and close the queue when no more can follow."""
         labels = self._stages.labels
         while True:
             await self._follow()
@@ -156,7 +155,7 @@ class Engine:
             await self._put_releases(released)
 
     def _after(self, results: Sequence[tuple[Wanted, Result]]) -> list[Release]:
-        """Releases that these results lead to, and the held releases of queries that are now fully labelled."""
+        """The releases that these results lead to, and the held releases of queries that are now fully labelled."""
         released = [self._stages.after(want, result) for want, result in results]
         labelled = dict.fromkeys(want.query_id for want, _ in results if want.task is Task.RELEVANCE)
         complete = [query_id for query_id in labelled if not self._stages.labels.is_open(query_id)]

@@ -1,4 +1,4 @@
-"""Stand-ins of maximum size for queries and answers that do not exist yet; plans count with them."""
+"""Placeholder queries and answers of maximum size, for plans of a run before the real ones exist."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _SENTENCE: Final = 200
 
 
 def queries_to_come(number: int) -> dict[str, Query]:
-    """``number`` different queries."""
+    """``number`` different placeholder queries, by id."""
     return {f"to come {at}": Query(f"to come {at}", f"{at}: {_QUERY}") for at in range(number)}
 
 
 def with_all_answers(config: Config, data: Dataset, opened: OpenedAgents | None) -> Dataset:
-    """Add an answer of maximum length, with separate documents, for every query that an agent lacks."""
+    """Add placeholders for all missing answers: each has maximum length and separate retrieved documents."""
     corpus = () if opened is None or opened.corpus is None else opened.corpus.documents
     longest = sorted((document.text for document in corpus), key=len, reverse=True)[: _most_documents(config)]
     answers, documents = dict(data.answers), dict(data.documents)

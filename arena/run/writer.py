@@ -11,7 +11,7 @@ from arena.run.claims import Claims
 from judges.errors import StoreError
 
 _GATHERED_S = 0.04
-"""How long results are collected for one commit: a commit for each would cost more than the call."""
+"""How many seconds results are collected for one commit: one commit per result would cost more than its call."""
 MOST_OPEN = 256
 """Maximum number of uncommitted results; ``put`` waits when it is reached."""
 
@@ -19,15 +19,15 @@ Entry = TypeVar("Entry")
 
 
 class Writer(Generic[Entry]):
-    """Commits results in small batches: those of a few hundredths of a second, or half of ``most_open``.
+    """Commits results in small batches, every few hundredths of a second or once ``most_open / 2`` are waiting.
 
     Calls continue meanwhile unless the store falls behind. A killed process loses only the calls in flight and the
     replies of the last few milliseconds.
 
     Args:
-        save: stores results; runs in a thread.
+        save: function that stores results; runs in a thread.
         settled: called with each result once it is committed.
-        calls: returns the number of calls a result took.
+        calls: function that returns the number of calls made for a result.
         most_open: maximum number of results not yet committed.
     """
 
@@ -95,7 +95,7 @@ class Writer(Generic[Entry]):
 
 
 async def write_while(claims: Claims, writer: Writer[Any], work: Coroutine[None, None, None]) -> None:
-    """Run ``work``, which puts results into a writer, with heartbeats, until every result is committed.
+    """Run ``work``, which puts results into the writer, and send heartbeats until every result is committed.
 
     Raises:
         StoreError: the store cannot be read or written; the message says how many replies were lost.

@@ -1,1 +1,1 @@
-"""The stages of a tournament: the judgments each stage needs, and those that results lead to."""
+"""The stages of a tournament: the judgments that each stage needs, and the further judgments that results lead to."""

@@ -23,12 +23,12 @@ class AdaptiveState(Struct, frozen=True):
     """Progress of an adaptive schedule.
 
     Attributes:
-        decide: ``order`` or ``top``.
-        confidence: probability that all claims are right, over all looks at the verdicts.
+        decide: the question of the schedule, ``order`` or ``top``.
+        confidence: probability that all claims are right, however often the verdicts were examined.
         decided: whether the question of the schedule is decided.
         places: agents whose place is decided, best first.
-        games: number of pairs of agents judged on a query.
-        possible: number of all pairs on all queries that both answered.
+        games: number of judged games, counting each pair of agents on each query once.
+        possible: number of possible games: all pairs of agents on all queries that both answered.
         ended: whether no further games will be chosen, decided or not.
     """
 
@@ -44,12 +44,12 @@ class AdaptiveState(Struct, frozen=True):
 class AdaptiveGames(Struct, dict=True):
     """Chooses the games of an adaptive schedule.
 
-    Each run starts from the verdicts in the store and makes the same choices again.
+    Each run starts from the stored verdicts and repeats the earlier choices.
 
     Attributes:
-        section: answer judges and schedule.
-        data: its answers determine which agents can meet on a query.
-        asked: all meetings chosen so far.
+        section: the configuration of judges and schedule.
+        data: the tournament's data; its answers determine which agents can meet on a query.
+        asked: all pairings chosen so far, each of two agents on a query.
     """
 
     section: PairwiseSection
@@ -70,11 +70,11 @@ class AdaptiveGames(Struct, dict=True):
         return Fixtures(answering(self.data), self.settings.seed, self._clusters)
 
     def learn(self, verdicts: Iterable[GameVerdict]) -> None:
-        """Add verdicts."""
+        """Add verdicts, which the next choice takes into account."""
         self._verdicts.extend(verdicts)
 
     def choose(self) -> list[Game]:
-        """The next batch, each meeting in the configured orders; empty if no game is left to choose."""
+        """The next batch of games, in the configured orders of answers; empty if no game is left to choose."""
         batch = next_games(self._fixtures, self.asked, self._outcomes(), self.settings)
         self.asked += batch
         return [game for meeting in batch for game in self._orders(meeting)]

@@ -1,7 +1,7 @@
 """Audit stage: known cheats play against the agents' answers, to test whether a judge falls for them.
 
-Their games are a separate task and enter no rating: cheats are placed against the ratings of the agents alone. On each
-query all cheats meet the same agent, in both orders; the agents take turns over the queries.
+Their games are a separate task and affect no agent's rating: each cheat is compared with the agents' own ratings.
+On each query all cheats play against the same agent, in both orders; the agents take turns over the queries.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ SECTION: Final = AuditSection
 
 
 class AuditStage(TournamentStage):
-    """A want names the cheat as ``item`` and the agent as ``other``; order "ba" shows the agent first."""
+    """Makes judges compare cheats with answers.
+
+    In a ``Wanted``, ``item`` is the cheat and ``other`` the agent; order "ba" shows the agent's answer first.
+    """
 
     key = "audit"
 
@@ -70,7 +73,7 @@ class AuditStage(TournamentStage):
         )
 
     def prompt(self, want: Wanted) -> Prompt | None:
-        """Prompt as for a game between agents, with the documents of the one agent."""
+        """The prompt of a game between agents, with the documents of the only agent in this game."""
         documents = self.labels.shown(want.query_id, {want.other}, self._rules.documents)
         if documents is None:
             return None
@@ -88,13 +91,13 @@ class AuditStage(TournamentStage):
         return (canary, other) if want.order == "ab" else (other, canary)
 
     def free(self, want: Wanted) -> str | None:
-        """Id of the stored tie, if both texts are equal."""
+        """Id of the stored tie if both texts are equal; ``None`` otherwise."""
         first, second = self._shown(want)
         return IDENTICAL if first.text == second.text else None
 
 
 def _opponents(data: Dataset) -> dict[str, str]:
-    """The agent that cheats meet on each query; agents take turns."""
+    """The agent that the cheats play against, by query; agents take turns."""
     opponents: dict[str, str] = {}
     for number, query_id in enumerate(data.queries):
         if present := [agent for agent in data.agents if (query_id, agent) in data.answers]:

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 class Release(Struct, frozen=True):
-    """Judgments that a stage wants at the start, or because of a result.
+    """Judgments that a stage needs at the start, or because of a result.
 
     Attributes:
         wanted: judgments now known to be needed.
-        ready: needed judgments, of this or an earlier release, that can be asked now.
+        ready: judgments from this or an earlier release that can be made now.
     """
 
     wanted: Sequence[Wanted] = ()
@@ -33,7 +33,7 @@ class Release(Struct, frozen=True):
 
     @classmethod
     def all(cls, wants: Iterable[Wanted]) -> Release:
-        """Wanted judgments that can all be asked now."""
+        """A release of judgments that can all be made now."""
         wants = tuple(wants)
         return cls(wants, wants)
 
@@ -42,7 +42,7 @@ class Asking(Protocol):
     """The interface of a stage, or of all stages together, to the queue."""
 
     def prompt(self, want: Wanted) -> Prompt | None:
-        """The prompt; ``None`` until the judgments that it shows are made."""
+        """The prompt for a wanted judgment; ``None`` as long as judgments that it shows are missing."""
         ...
 
     def free(self, want: Wanted) -> str | None:
@@ -58,11 +58,11 @@ class Planned(Asking, Protocol):
         ...
 
     def after(self, want: Wanted, result: Result) -> Release:
-        """Judgments wanted because of a result."""
+        """The judgments needed because of this result."""
         ...
 
     def stand_in(self, want: Wanted, prompt: Prompt) -> Result | None:
-        """A plausible result, for plans; ``None`` if nothing follows from it."""
+        """A plausible result, for plans; ``None`` if no further judgment depends on it."""
         ...
 
     def free_judgments(self) -> Iterable[tuple[Task, str, Judgment]]:
@@ -75,13 +75,13 @@ class Planned(Asking, Protocol):
 
 
 class Stage:
-    """One way of judging. A stage never touches the store or a judge: runs and plans drive it by the same methods.
+    """One way of judging. A stage never uses the store or a judge; runs and plans call its methods.
 
     Attributes:
-        templates: its prompts, by task; if a task has several, by a distinguishing name.
+        templates: the stage's prompts, by task, or by a more specific name if a task has several prompts.
         waits_for_labels: whether a query's judgments are made only after its documents have relevance labels.
         leading: the tasks whose results are passed to ``after``.
-        written_once: tasks that write texts; a judge with several samples does them once.
+        written_once: tasks that write texts; they are done once even if the judge takes several samples.
     """
 
     templates: Mapping[str, PromptTemplate]
@@ -91,25 +91,25 @@ class Stage:
 
     @property
     def tasks(self) -> Sequence[Task]:
-        """Its judging tasks, in order."""
+        """The stage's judging tasks, in order."""
         return [Task(name) for name in self.templates]
 
     def leads_on(self, task: Task) -> bool:
         return task in self.leading
 
     def first(self, query_id: str) -> Release:
-        """Judgments of a query that are wanted from the start.
+        """The judgments of a query that are needed from the start.
 
         Empty if they depend on relevance labels that are missing; a run calls again once the labels are there.
         """
         raise NotImplementedError
 
     def after(self, want: Wanted, result: Result) -> Release:  # noqa: ARG002 - for stages that lead on
-        """Judgments wanted because of a result, which may be a failure."""
+        """The judgments needed because of this result, which may be a failure."""
         return Release()
 
     def prompt(self, want: Wanted) -> Prompt | None:
-        """The prompt; ``None`` until the judgments that it shows are made."""
+        """The prompt for a wanted judgment; ``None`` as long as judgments that it shows are missing."""
         raise NotImplementedError
 
     def free(self, want: Wanted) -> str | None:  # noqa: ARG002
@@ -121,11 +121,11 @@ class Stage:
         return ()
 
     def prompt_names(self) -> dict[str, str]:
-        """``name@version`` of each template."""
+        """The label ``name@version`` of each prompt, by its key in ``templates``."""
         return {name: f"{template.name}@{template.version}" for name, template in self.templates.items()}
 
     def most(self) -> Mapping[Task, int]:
-        """Maximum number of judgments, samples included, of each task whose number depends on results."""
+        """Maximum number of judgments, samples included, by task; only for tasks whose number depends on results."""
         return {}
 
     def typical_tokens(self, want: Wanted) -> int:
@@ -133,12 +133,12 @@ class Stage:
         return self.templates[want.task].reply.typical_tokens
 
     def stand_in(self, want: Wanted, prompt: Prompt) -> Result | None:  # noqa: ARG002
-        """A plausible result, so that plans can count what follows from it; ``None`` if nothing does."""
+        """A plausible result, so that plans can count the judgments it leads to; ``None`` if there are none."""
         return None
 
 
 def file_digest(path: Path) -> str:
-    """Stands in stored settings for a file."""
+    """Digest of a file's content, stored in the settings instead of the file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
 
 
@@ -147,11 +147,11 @@ class TournamentStage(Stage):
 
     Args:
         config: the tournament.
-        data: what is judged.
-        labels: collects relevance labels.
+        data: the queries, answers and documents to judge.
+        labels: the relevance labels of the run.
 
     Attributes:
-        key: name of its section in the configuration and in stored settings.
+        key: name of the stage's section in the configuration and in stored settings.
     """
 
     key: str
@@ -160,7 +160,7 @@ class TournamentStage(Stage):
         self.config, self.data, self.labels = config, data, labels
 
     def check(self) -> None:
-        """Render one prompt if the user wrote a template, so that an error in it shows before any call.
+        """Render one prompt if the user wrote a template, so that errors in it appear before any call.
 
         Raises:
             InputError: the stage cannot do what the configuration asks for.
@@ -168,13 +168,13 @@ class TournamentStage(Stage):
         self._try_prompt(want for query_id in self.data.queries for want in self.first(query_id).ready)
 
     def _try_prompt(self, wants: Iterable[Wanted]) -> None:
-        """Render the first prompt if a template is the user's; tests cover the packaged ones."""
+        """Render the first prompt if the user wrote a template; packaged templates have tests."""
         if not all(template.is_packaged for template in self.templates.values()):
             for want in islice(wants, 1):
                 self.prompt(want)
 
     def settings(self) -> dict[str, Any]:
-        """The settings that decide results, as stored; without paths or secret texts."""
+        """The settings that determine results, as stored; without paths or secret texts."""
         section = self.config.section(self.key)
         assert section is not None
         settings = section.model_dump(mode="json")
@@ -183,8 +183,8 @@ class TournamentStage(Stage):
         return settings
 
     def resume(self, store: Store, tournament: str) -> None:
-        """Read decisions of an earlier run that are not results, such as which items it grouped in a call."""
+        """Read choices of an earlier run that results do not contain, such as which items one call graded together."""
 
     def assumptions(self) -> Iterable[str]:
-        """Sentences for plans on what the figures assume about future judgments."""
+        """Sentences that tell readers of a plan what its figures assume about future judgments."""
         return ()

@@ -25,11 +25,11 @@ _LACKING: dict[Need, str] = {
 
 
 class CriteriaStage(TournamentStage):
-    """One grade for each criterion and answer, shown with the query's relevant documents.
+    """Asks for one grade for each criterion and answer; prompts also show the query's relevant documents.
 
-    Criteria that need documents show those that the answer's agent retrieved, in their order: the answer is judged by
-    what its agent could use, and citations by number point to the right documents. If an answer lacks what a criterion
-    needs, it is graded by the other criteria only.
+    For criteria that need documents, prompts show the documents that the answer's agent retrieved, in that order: the
+    judge sees what the agent could use, and numbered citations point to the right documents. If an answer lacks
+    something that a criterion needs, only the other criteria grade it.
     """
 
     key = "criteria"
@@ -58,7 +58,7 @@ class CriteriaStage(TournamentStage):
         return {"documents": documents, "reference": self.data.queries[query_id].reference is not None}
 
     def prompt(self, want: Wanted) -> Prompt | None:
-        """The answer with the documents of all agents, or of its agent only."""
+        """The prompt, with the answer and the documents of all agents or, if the criterion needs them, of one agent."""
         graded = GradedSubject.of(want)
         documents, options = self._shown(want.query_id, want.item)
         if documents is None:
@@ -83,7 +83,7 @@ class CriteriaStage(TournamentStage):
         return [AnnotatedDocument(self.data.documents[doc_id]) for doc_id in ranked], _RANKED_ONLY
 
     def check(self) -> None:
-        """Also check that documents can reach the threshold, and that criteria get what they need."""
+        """Also check that documents can reach the threshold, and that every criterion's needs are met."""
         if not self._section.own_documents:
             self.labels.check_threshold("criteria", self._section.documents)
         for criterion in self._criteria.values():
@@ -92,7 +92,7 @@ class CriteriaStage(TournamentStage):
         super().check()
 
     def _check_need(self, criterion: Criterion, need: Need) -> None:
-        """Check that data and prompt supply what a criterion needs; agents not yet asked may supply it later."""
+        """Check that data and prompt meet a criterion's need; agents that are still to be asked may meet it later."""
         first = next((key for key in self.data.answers if self._available(*key)[need]), None)
         if first is None:
             referred = any(query.reference is not None for query in self.data.queries.values())
@@ -111,7 +111,7 @@ class CriteriaStage(TournamentStage):
             )
 
     def assumptions(self) -> Iterator[str]:
-        """Notes on answers that some criterion cannot grade."""
+        """Notes that tell readers of a plan which answers some criterion cannot grade."""
         for criterion in self._criteria.values():
             graded = sum(all(map(self._available(*key).get, criterion.needs)) for key in self.data.answers)
             if note := criterion.left_out(graded, len(self.data.answers)):

@@ -18,17 +18,17 @@ from judges.types import AnnotatedDocument, Judgment, Retrieved, Task, label_of
 
 
 class RelevanceLabels:
-    """Relevance labels so far, and the documents that judges see because of them.
+    """The relevance labels made so far; selects the documents that judges see by these labels.
 
     Args:
-        config: its section ``retrieval`` names the judges and the depth.
-        data: the retrieved documents.
-        assume: for plans, show documents without a label as relevant.
+        config: the tournament; its section ``retrieval`` names the judges and the depth.
+        data: the data with the retrieved documents.
+        assume: for plans: whether to show documents without a label as relevant.
 
     Attributes:
-        results: by (query_id, doc_id) the combined result of all judges and samples: a judgment, or a failure.
-        template: the prompt for labels; ``None`` if nobody labels documents.
-        complete: whether no further label will come.
+        results: the combined result of all judges and samples by (query_id, doc_id): a judgment, or a failure.
+        template: the prompt for labels; ``None`` if no judge labels documents.
+        complete: whether this run will make no further label.
     """
 
     def __init__(self, config: Config, data: Dataset, *, assume: bool = False) -> None:
@@ -44,8 +44,8 @@ class RelevanceLabels:
     def take(self, want: Wanted, result: Result) -> None:
         """Add the result of one judge's sample.
 
-        A document's results are combined in the order of the plan, so that its label and reason do not depend on which
-        reply was faster.
+        Once a document has all its results, they are combined in a fixed order, so that its label and reason do not
+        depend on which reply arrived first.
         """
         assert self._section is not None
         document, place = (want.query_id, want.item), self._section.judge.index
@@ -60,7 +60,7 @@ class RelevanceLabels:
             self._labelled[want.query_id] += 1
 
     def are_shown(self, section: ReferencesSection) -> bool:
-        """Whether judges of a section see labelled documents."""
+        """Whether the judges of a section see documents with labels."""
         return self._section is not None and section.include
 
     def is_open(self, query_id: str) -> bool:
@@ -68,7 +68,7 @@ class RelevanceLabels:
         return not self.complete and self._labelled[query_id] < len(self.pool(query_id))
 
     def of(self, query_id: str) -> dict[str, int] | None:
-        """Labels by document, without failed ones; ``None`` if this run or the next may still add one."""
+        """The query's labels by document, without failed labels; ``None`` if this run or the next may still add one."""
         results = {doc_id: self.results.get((query_id, doc_id)) for doc_id in self.pool(query_id)}
         if self._section is None:
             return {}
@@ -79,9 +79,9 @@ class RelevanceLabels:
     def shown(
         self, query_id: str, agents: Collection[str] | None, section: ReferencesSection
     ) -> list[AnnotatedDocument] | None:
-        """The documents of these agents (of all if ``None``) with their labels, without failed ones.
+        """The documents of these agents (all agents if ``None``) with their labels; leaves out failed labels.
 
-        ``None`` if this run or the next may still add a label.
+        Returns ``None`` if this run or the next may still add a label.
         """
         if not section.include:
             return []
@@ -100,7 +100,7 @@ class RelevanceLabels:
         return annotated
 
     def ranked(self, query_id: str, agent: str | None = None) -> list[str]:
-        """The query's documents down to the depth, by best rank over all agents, or by the rank of one."""
+        """Ids of the query's documents down to the depth, by best rank over all agents, or by one agent's rank."""
         best: dict[str, int] = {}
         for entry in self._retrieved(query_id):
             if agent is not None and entry.agent not in (agent, SHARED):
@@ -109,7 +109,7 @@ class RelevanceLabels:
         return sorted(best, key=lambda doc_id: (best[doc_id], doc_id))
 
     def pool(self, query_id: str, agents: Collection[str] | None = None) -> list[str]:
-        """Ids of the documents that these agents (all if ``None``) retrieved down to the depth, without repeats."""
+        """Ids of the documents that these agents (all agents if ``None``) retrieved down to the depth, each once."""
         return sorted(
             {
                 entry.doc_id
@@ -128,7 +128,7 @@ class RelevanceLabels:
         """Refuse a threshold above every label: judges would silently see no documents.
 
         Raises:
-            ConfigError: it is too high.
+            ConfigError: the threshold is too high.
         """
         if self.template is None or not section.include:
             return

@@ -27,7 +27,7 @@ _TIE_OF_EQUALS = Judgment(
 
 
 class PairwiseStage(TournamentStage):
-    """Games of a schedule that is known from the start."""
+    """Has judges decide the games of a schedule that is known from the start."""
 
     key = "pairwise"
 
@@ -64,7 +64,7 @@ class PairwiseStage(TournamentStage):
         return self.data.answers[want.query_id, game.first], self.data.answers[want.query_id, game.second]
 
     def prompt(self, want: Wanted) -> Prompt | None:
-        """Both answers, and the documents that the two agents retrieved."""
+        """The prompt, with both answers and the documents that the two agents retrieved."""
         game = GameSubject.of(want)
         documents = self.labels.shown(want.query_id, {game.first, game.second}, self._section.documents)
         if documents is None:
@@ -76,7 +76,7 @@ class PairwiseStage(TournamentStage):
         return pairwise_prompt(self.templates[Task.PAIRWISE], query, answers, documents, self._options)
 
     def free(self, want: Wanted) -> str | None:
-        """Id of the stored tie, if both texts are equal and, where citations are checked, cite the same documents."""
+        """Id of the stored tie if both texts are equal and, where citations are checked, cite the same documents."""
         first, second = self.shown(want)
         if first.text == second.text and self._options.checks_citations:
             doc_ids = [*dict.fromkeys(doc_id for answer in (first, second) for doc_id in self._given(answer))]
@@ -100,7 +100,7 @@ class PairwiseStage(TournamentStage):
 
 
 class AdaptiveStage(PairwiseStage):
-    """Games chosen batch by batch, until verdicts decide the question of the schedule.
+    """Chooses games batch by batch, until the verdicts decide the question of the schedule.
 
     The choice depends only on the store: a new run chooses the same games from the same verdicts and continues. If a
     verdict of a batch is missing because a judge or the run stopped, no further batch follows.
@@ -125,7 +125,7 @@ class AdaptiveStage(PairwiseStage):
         return by_query
 
     def first(self, query_id: str) -> Release:
-        """The first batch, once every query has its labels; for plans, the maximum number of games."""
+        """The query's part of the first batch, once all queries have labels; in plans, the maximum number of games."""
         if self.labels.assume:
             return super().first(query_id)
         if self.waits_for_labels and self.labels.is_open(query_id):
@@ -137,7 +137,7 @@ class AdaptiveStage(PairwiseStage):
         return self._first.get(query_id, Release())
 
     def after(self, want: Wanted, result: Result) -> Release:
-        """The next batch, once all verdicts of this one are there."""
+        """The next batch of games, once all verdicts of the current batch have arrived."""
         self._results[want] = result
         if len(self._results) < len(self._batch):
             return Release()
@@ -162,6 +162,6 @@ class AdaptiveStage(PairwiseStage):
 
 
 def pairwise_stage(section: PairwiseSection, config: Config, data: Dataset, labels: RelevanceLabels) -> PairwiseStage:
-    """The stage for the section's kind of schedule."""
+    """Create the stage that fits the section's kind of schedule."""
     stage = AdaptiveStage if section.schedule.kind == "adaptive" else PairwiseStage
     return stage(section, config, data, labels)

@@ -1,4 +1,4 @@
-"""Checks that the planned games can be rated as the configuration asks for."""
+"""Checks that the planned games allow the ratings that the configuration asks for."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _SECTION = "ratings.bradley_terry"
 
 
 def check_ratings(config: Config, data: Dataset, wanted: Iterable[Wanted]) -> None:
-    """Check that the planned games can be rated as the configuration asks for.
+    """Check that the planned games allow the ratings that the configuration asks for.
 
     Args:
         config: the tournament.
-        data: its answers so far.
-        wanted: all of its games.
+        data: the tournament's data, with the answers so far.
+        wanted: all games of the tournament.
 
     Raises:
         ConfigError: the anchor has no game, or the effects of covariates cannot be separated in these games.
@@ -55,7 +55,7 @@ def check_ratings(config: Config, data: Dataset, wanted: Iterable[Wanted]) -> No
 
 
 def _games(planned: Sequence[tuple[str, str, str]]) -> tuple[Games, Sequence[str]]:
-    """Games without verdicts, and the ids of their queries."""
+    """The planned games in the form that ratings need, with ties as verdicts, and the ids of their queries."""
     (queries, query), (agents, sides) = (
         np.unique(names, return_inverse=True)
         for names in ([game[0] for game in planned], [game[1:] for game in planned])
@@ -66,7 +66,7 @@ def _games(planned: Sequence[tuple[str, str, str]]) -> tuple[Games, Sequence[str
 
 
 def answer_differences(names: Sequence[str], games: Games, queries: Sequence[str], data: Dataset) -> dict[str, Floats]:
-    """For each quality and game, the first answer's value minus the second's, in standard deviations."""
+    """By covariate, each game's difference between the first and the second answer, in standard deviations."""
     from arena.ratings.covariates import QUALITIES, standardised_difference
 
     assert games.cluster is not None

@@ -1,4 +1,4 @@
-"""Relevance stage: judges label retrieved documents; other stages show documents by these labels."""
+"""Relevance stage: judges label retrieved documents; other stages select documents by these labels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from retrieval_eval.scores.metrics import default_measures
 
 
 class RelevanceStage(TournamentStage):
-    """Each judge of the section labels each document that an agent retrieved for the query."""
+    """Has each judge of the section label each document that an agent retrieved for the query."""
 
     key = "retrieval"
     leading = (Task.RELEVANCE,)
@@ -45,7 +45,7 @@ class RelevanceStage(TournamentStage):
         return relevance_prompt(self.templates[Task.RELEVANCE], query, document)
 
     def settings(self) -> dict[str, Any]:
-        """Adds the scale of the prompt, and the default measures if the section names none."""
+        """The stage's settings, with the prompt's scale, and the default measures if the section names none."""
         template = self.templates[Task.RELEVANCE]
         settings = super().settings()
         settings["scale"] = {str(word): label for label, word in template.reply.label_words().items()}

@@ -15,7 +15,7 @@ from judges.sections import nearest
 
 
 class Game(Struct, frozen=True):
-    """Two agents on one query; ``swapped`` shows the answer of ``agent_b`` first."""
+    """A comparison of two agents on one query; ``swapped`` shows the answer of ``agent_b`` first."""
 
     query_id: str
     agent_a: str
@@ -24,12 +24,12 @@ class Game(Struct, frozen=True):
 
 
 class Schedule(Struct, frozen=True):
-    """How pairs of agents are chosen.
+    """A rule that chooses the pairs of agents to compare.
 
     Attributes:
-        kind: all pairs, ``games_per_query`` random pairs, or all agents against ``baseline``.
-        both_orders: show each pair in both orders; otherwise in one order drawn at random.
-        seed: of the draws.
+        kind: whether to use all pairs, ``games_per_query`` random pairs, or all agents against ``baseline``.
+        both_orders: whether to show each pair in both orders; otherwise in one order drawn at random.
+        seed: seed of the random draws.
     """
 
     kind: Literal["all", "random", "baseline"] = "all"

@@ -38,7 +38,7 @@ SECTION: Final = SupportSection
 
 
 class SupportSubject(NamedTuple):
-    """A sentence of an agent's answer, by its index from 0, and a document that it cites."""
+    """A sentence of an agent's answer, given by its index from 0, and a document that the sentence cites."""
 
     query_id: str
     agent: str
@@ -47,12 +47,12 @@ class SupportSubject(NamedTuple):
 
     @classmethod
     def of(cls, thing: Wanted | Annotation) -> Self:
-        """That of a want or an annotation."""
+        """The sentence and document of a wanted judgment or an annotation."""
         return cls(thing.query_id, thing.item, *json.loads(thing.other))
 
     @property
     def other(self) -> str:
-        """Sentence and document as JSON, for one column."""
+        """Index of the sentence and id of the document as JSON, for the column ``other`` of the store."""
         return json.dumps([self.place, self.doc_id])
 
     def want(self, judge: str) -> Wanted:
@@ -60,7 +60,7 @@ class SupportSubject(NamedTuple):
 
 
 class _Citations(JudgedKind, frozen=True):
-    """A sentence and a document that it cites. The item of an opinion is agent, index of the sentence, and document."""
+    """Judgments on a sentence and a document that it cites; the item is agent, sentence index and document."""
 
     def texts(self, annotation: Annotation, data: Dataset) -> list[str | None]:
         subject, query = SupportSubject.of(annotation), data.queries.get(annotation.query_id)
@@ -105,11 +105,11 @@ KIND: Final = _Citations(
         names=("Statement", "Document"),
     ),
 )
-"""What people judge of this stage."""
+"""The kind of judgment that annotators repeat for this stage."""
 
 
 class SupportStage(TournamentStage):
-    """One call for each sentence and each document that it cites; citations of unknown documents are skipped."""
+    """Makes one call for each sentence and each document that it cites; skips citations of unknown documents."""
 
     key = "support"
 
@@ -130,7 +130,7 @@ class SupportStage(TournamentStage):
                         yield SupportSubject(query_id, agent, place, doc_id)
 
     def prompt(self, want: Wanted) -> Prompt:
-        """Shows the sentence and the document, but neither the query nor the agent."""
+        """The prompt, which shows the sentence and the document, but neither the query nor the agent."""
         query_id, agent, place, doc_id = SupportSubject.of(want)
         sentences = self._sentences[query_id, agent]
         assert sentences is not None
@@ -139,7 +139,7 @@ class SupportStage(TournamentStage):
         return self.templates[SUPPORT].render(Inputs(query, (shown,), items=(sentences[place].text,)))
 
     def check(self) -> None:
-        """Also check the values of the prompt, and that there is a citation to check."""
+        """Also check that the prompt has the right values, and that there is a citation to judge."""
         ((_, words),) = self.templates[SUPPORT].reply.choices.items()
         if {*words.values()} != _LEVELS:
             raise ConfigError(

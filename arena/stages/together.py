@@ -1,4 +1,4 @@
-"""All stages of a tournament as one object, which runs and plans drive."""
+"""Combines all stages of a tournament in one object, for runs and plans."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TournamentStages:
     Args:
         config: the tournament.
         data: the data to judge.
-        assume: for plans, count unlabelled documents as relevant and games as undecided.
+        assume: for plans: whether to count unlabelled documents as relevant and games as undecided.
 
     Raises:
         InputError: a prompt, a bank or another input of a stage cannot be used.
@@ -45,21 +45,21 @@ class TournamentStages:
 
     @property
     def tasks(self) -> list[Task]:
-        """All judging tasks, in order."""
+        """The judging tasks of all stages, in order."""
         return list(self._by_task)
 
     def of(self, task: Task) -> TournamentStage:
-        """The stage of a task."""
+        """The stage that a task belongs to."""
         return self._by_task[task]
 
     def wants(self) -> Iterator[Wanted]:
-        """All judgments wanted from the start, by stage and query."""
+        """All judgments needed from the start, stage by stage and query by query."""
         return chain.from_iterable(
             self.first(stage, query_id).wanted for stage in self.stages for query_id in self.data.queries
         )
 
     def first(self, stage: TournamentStage, query_id: str) -> Release:
-        """Judgments that a stage wants for a query from the start, one for each sample."""
+        """The judgments that a stage needs for a query from the start, one for each sample."""
         return self._repeated(stage.first(query_id))
 
     def leads_on(self, task: Task) -> bool:
@@ -67,7 +67,7 @@ class TournamentStages:
         return self._by_task[task].leads_on(task)
 
     def after(self, want: Wanted, result: Result) -> Release:
-        """Judgments wanted because of a result, one for each sample."""
+        """The judgments needed because of this result, one for each sample."""
         return self._repeated(self._by_task[want.task].after(want, result))
 
     def _repeated(self, release: Release) -> Release:
@@ -75,7 +75,7 @@ class TournamentStages:
         return Release(wanted, wanted if release.ready is release.wanted else self._samples(release.ready))
 
     def _samples(self, wants: Sequence[Wanted]) -> Sequence[Wanted]:
-        """One want for each sample of its judge, but only one if its task is ``written_once``."""
+        """Repeat each wanted judgment for every sample of its judge, unless its task is ``written_once``."""
         judges = self.config.judges
         if all(judges[name].samples == 1 for name in {want.judge for want in wants}):
             return wants
@@ -86,7 +86,7 @@ class TournamentStages:
         ]
 
     def prompt(self, want: Wanted) -> Prompt | None:
-        """The prompt; ``None`` until the judgments that it shows are made."""
+        """The prompt for a wanted judgment; ``None`` as long as judgments that it shows are missing."""
         prompt = self._by_task[want.task].prompt(want)
         return replace(prompt, sample=want.sample) if prompt is not None and want.sample else prompt
 
@@ -99,7 +99,7 @@ class TournamentStages:
         return chain.from_iterable(stage.free_judgments() for stage in self.stages)
 
     def stand_in(self, want: Wanted, prompt: Prompt) -> Result | None:
-        """A plausible result, for plans."""
+        """A plausible result, for plans; ``None`` if no further judgment depends on it."""
         return self._by_task[want.task].stand_in(want, prompt)
 
     def typical_tokens(self, want: Wanted) -> int:
@@ -107,7 +107,7 @@ class TournamentStages:
         return self._by_task[want.task].typical_tokens(want)
 
     def assumptions(self) -> Iterable[str]:
-        """Sentences for plans on what the figures assume about future judgments."""
+        """Sentences that tell readers of a plan what its figures assume about future judgments."""
         return chain.from_iterable(stage.assumptions() for stage in self.stages)
 
     def check(self, *, complete: bool = True) -> None:
@@ -136,7 +136,7 @@ class TournamentStages:
             raise InputError(f"nothing to judge: {self._why_nothing()}")
 
     def _require_games(self, *, complete: bool) -> None:
-        """Refuse data without a possible game: the other stages alone would be paid for."""
+        """Refuse data without a possible game, since a run would only pay for the other stages."""
         answered = queries_by_agent(self.data)
         agents = {*answered, *self.config.agents}
         if len(agents) == 1 and (complete or len(self.stages) == 1):
@@ -164,13 +164,13 @@ class TournamentStages:
         return "the data has no answers or documents for its stages; name them under 'data'"
 
     def resume(self, store: Store, tournament: str) -> None:
-        """Let each stage read decisions of an earlier run, such as which items it grouped in a call."""
+        """Let each stage read choices of an earlier run, such as which items one call graded together."""
         if tournament in store.tournaments():
             for stage in self.stages:
                 stage.resume(store, tournament)
 
     def settings(self) -> dict[str, Any]:
-        """The sections of all stages, as stored, and the digests of the prompts."""
+        """The settings of all stages, as stored, and the digests of their prompts."""
         sections: dict[str, Any] = dict.fromkeys(("retrieval", "pairwise", "criteria", "nuggets"))
         prompts = {str(name): template.digest for stage in self.stages for name, template in stage.templates.items()}
         settings = sections | {stage.key: stage.settings() for stage in self.stages} | {"prompts": prompts}

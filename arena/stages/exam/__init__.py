@@ -1,1 +1,1 @@
-"""The exam stage, and the test bank and passages it grades."""
+"""The exam stage, with its test bank and the passages to grade."""

@@ -44,13 +44,13 @@ def load_bank(section: ExamSection, data: Dataset) -> Bank:
 
 
 def of_queries(bank: Bank, data: Dataset) -> Bank:
-    """The part of a bank that is about the queries of the data."""
+    """A copy of the bank that contains only items of queries in the data."""
     items = tuple(item for item in bank.items if item.query_id in data.queries)
     return Bank(items, {key: info for key, info in bank.queries.items() if key[0] in data.queries})
 
 
 def require_usable(section: ExamSection, bank: Bank) -> None:
-    """Raise the errors of ``load_bank`` for a bank that cannot be used for grading."""
+    """Raise the same errors as ``load_bank`` if the bank cannot be used for grading."""
     if not any(bank.active.values()):
         raise DataError(str(section.bank), "has no item for any of the queries; are the ids those of data.queries?")
     if section.grading in ("extraction_words", "extraction_llm"):
@@ -67,7 +67,7 @@ def _require_gold(section: ExamSection, items: Iterable[Item]) -> None:
 
 
 def subtopics(section: GenerateSection, data: Dataset) -> dict[tuple[str, str | None], str]:
-    """The subtopics to write items for, by query and facet; queries without subtopics count as a whole.
+    """The subtopics to write items for, by query and facet; a query without any has facet ``None`` and an empty text.
 
     Raises:
         DataError: the table of subtopics cannot be used.
@@ -92,9 +92,9 @@ def written_items(
     texts: Sequence[str],
     origin: Mapping[str, Any] | None = None,
 ) -> tuple[Item, ...]:
-    """The items of one reply, each with its ``origin`` if given.
+    """Make items of the texts in one reply, each with ``origin`` as metadata if given.
 
-    The secret ones are drawn at random, seeded by section, query and facet.
+    Some items are marked as secret at random; the seed depends on section, query and facet.
     """
     hidden = floor(section.secret * len(texts) + 0.5)
     draw = random.Random(f"{section.seed} {query_id} {facet}")  # noqa: S311 - needs no cryptographic randomness
@@ -113,7 +113,7 @@ def written_items(
 
 
 def shorter_than_asked(section: GenerateSection, bank: Bank) -> dict[str, int]:
-    """Number of items of each query or subtopic (as ``query/facet``) with fewer items than requested."""
+    """Queries or subtopics (as ``query/facet``) with fewer items than requested, with their number of items."""
     counts = Counter("/".join(filter(None, (item.query_id, item.facet_id))) for item in bank.items)
     return {name: number for name, number in counts.items() if number < section.per_query}
 
@@ -130,7 +130,7 @@ def kept_bank(bank: Bank, *, gold: bool) -> dict[str, Any]:
     """A bank's active items as stored: everything that scores need, but no text of a secret question.
 
     Args:
-        bank: of the tournament.
+        bank: the tournament's bank.
         gold: whether scores use gold answers; if not, the answers and choices of secret items are left out.
     """
     items = [
@@ -156,8 +156,8 @@ class Material(Struct, frozen=True):
     """The passages to grade.
 
     Attributes:
-        passages: by query_id, without repeats if several agents have the same.
-        rankings: each agent's response in order: passages of its answer, or documents.
+        passages: the passages by query_id; a passage of several agents occurs once.
+        rankings: each agent's response: the passages of its answer in order, or its ranked documents.
     """
 
     passages: Mapping[str, tuple[Document, ...]]
@@ -165,7 +165,7 @@ class Material(Struct, frozen=True):
 
     @property
     def texts(self) -> dict[str, dict[str, str]]:
-        """Texts by query_id and passage_id."""
+        """The passages' texts, by query_id and passage_id."""
         return {
             query_id: {passage.doc_id: passage.text for passage in passages}
             for query_id, passages in self.passages.items()
@@ -190,7 +190,7 @@ def material(data: Dataset, section: ExamSection) -> Material:
 
 
 def _answers(data: Dataset, section: ExamSection) -> Material:
-    """Passages of answers; an empty answer has none, but counts as a response."""
+    """Cut answers into passages; an empty answer has none, but counts as a response."""
     by_query: dict[str, list[Document]] = {}
     rankings = {}
     for (query_id, agent), answer in data.answers.items():
@@ -201,7 +201,7 @@ def _answers(data: Dataset, section: ExamSection) -> Material:
 
 
 def _documents(data: Dataset, section: ExamSection) -> Material:
-    """Passages of documents; documents without text are left out of the rankings."""
+    """Cut documents into passages; documents without text are left out of the rankings."""
     pieces: dict[str, dict[str, tuple[Document, ...]]] = {query_id: {} for query_id in data.retrieved}
     ranked: dict[tuple[str, str], list[str]] = {key: [] for key in data.rankings}
     for key, ranking in data.rankings.items():
@@ -233,9 +233,9 @@ def save_bank(
     """Write a bank, including its secret items.
 
     Args:
-        path: of the file.
+        path: path of the file.
         bank: the bank; items are never deleted from it, only retired.
-        folder: the folder the file must be in; any if ``None``.
+        folder: the folder that must contain the file; ``None`` to allow any.
         seen: ``safe_files.digest`` of the version that was edited; ``None`` for a new file.
         by: name of the editor.
         what: description of the change.

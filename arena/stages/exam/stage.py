@@ -27,16 +27,16 @@ _UNWRITTEN = "Item {} that nobody wrote yet, about as long as an item usually is
 _EXTRACTION: Mapping[ItemType, str] = {"question": "extraction", "nugget": "extraction_nugget"}
 """Name of the extraction prompt for each type of item."""
 _TOKENS_OF_A_RATING = 8
-"""Tokens of one rating among several, with its name."""
+"""Number of tokens of one rating, with its name, in a reply that contains several."""
 
 
 def grouped(
     items: Sequence[Item], size: int, earlier: Iterable[tuple[str, ...]], known: Mapping[str, Item]
 ) -> list[tuple[str, ...]]:
-    """Groups of item ids that are graded in one call; each item is in one group, and a group has one item type.
+    """Group item ids for grading in one call; each item is in one group, and all items of a group have the same type.
 
-    A group of an earlier run stays together as long as the bank has all its items and at least one is not retired. Then
-    its stored grades stay valid, and an edit of the bank costs calls for new items only.
+    Groups of an earlier run are kept as long as the bank has all their items and at least one is not retired. Their
+    stored grades then stay valid, and an edit of the bank costs calls for new items only.
     """
     left = {item.item_id: item for item in items}
     groups = []
@@ -55,7 +55,7 @@ class ExamStage(TournamentStage):
     """Writes items if the configuration asks for it, then grades every passage against its query's items.
 
     Attributes:
-        bank: read from a file; ``None`` if a judge writes the items.
+        bank: the test bank from a file; ``None`` if a judge writes the items.
     """
 
     key = "exam"
@@ -101,13 +101,13 @@ class ExamStage(TournamentStage):
 
     @property
     def tasks(self) -> list[Task]:
-        """Writing of items, grading or extraction, and the check of extracted answers."""
+        """The stage's judging tasks: writing of items, grading or extraction, and checks of extracted answers."""
         writes = [Task.QUESTIONS] if self.section.generate is not None else []
         checks = [Task.ANSWER_CHECK] if self.section.grading == "extraction_llm" else []
         return [*writes, self._grading, *checks]
 
     def resume(self, store: Store, tournament: str) -> None:
-        """Read how the last run grouped items into calls, if ``items_per_call`` is unchanged."""
+        """Read from the store how the last run grouped items into calls, if ``items_per_call`` is unchanged."""
         size = self.section.items_per_call
         before = store.settings(tournament).exam if size > 1 else None
         if before is not None and before.items_per_call == size:
@@ -115,7 +115,7 @@ class ExamStage(TournamentStage):
                 self._earlier.setdefault(want.query_id, {})[GradedSubject.of(want).by] = None
 
     def first(self, query_id: str) -> Release:
-        """The items to write, or else every passage with the bank's items."""
+        """The items to write if a judge writes them; otherwise the grading of every passage by the bank's items."""
         generate = self.section.generate
         if self.bank is None and generate is not None:
             judge = generate.judge or self.section.judge
@@ -131,7 +131,7 @@ class ExamStage(TournamentStage):
                 yield GradedSubject(query_id, passage.doc_id, group).want(self._grading, self.section.judge)
 
     def after(self, want: Wanted, result: Result) -> Release:
-        """The grading of written items, or the check of an extracted answer; nothing after a failure."""
+        """The grading by newly written items, or the check of an extracted answer; nothing after a failure."""
         if not isinstance(result, Judgment):
             return Release()
         if want.task is Task.QUESTIONS:
@@ -148,7 +148,7 @@ class ExamStage(TournamentStage):
         return Release.all([replace(want, task=Task.ANSWER_CHECK, judge=self.section.check_judge or want.judge)])
 
     def prompt(self, want: Wanted) -> Prompt | None:
-        """The prompt; ``None`` until the answer that it checks is extracted."""
+        """The prompt; ``None`` for the check of an answer that is not yet extracted."""
         query = self.data.queries[want.query_id]
         template = self._template(want)
         if want.task is Task.QUESTIONS:
@@ -178,7 +178,7 @@ class ExamStage(TournamentStage):
         return _TOKENS_OF_A_RATING * number if number > 1 else self._template(want).reply.typical_tokens
 
     def stand_in(self, want: Wanted, prompt: Prompt) -> Judgment:  # noqa: ARG002
-        """Items of typical length, or an extracted answer."""
+        """Placeholder items of typical length, or a placeholder for an extracted answer."""
         if want.task is Task.QUESTIONS:
             texts = tuple(_UNWRITTEN.format(number + 1) for number in range(self._per_query))
             return Judgment("", texts, "", "", "")
@@ -187,7 +187,7 @@ class ExamStage(TournamentStage):
         return Judgment("", f"{answers[0][0]}, as {graded.item} has it", "", "", "")
 
     def most(self) -> dict[Task, int]:
-        """The number of gradings if all items are written, or of checks if all passages have an answer."""
+        """Number of gradings if the judge writes all items, or of checks if every passage has an answer."""
         passages = {query_id: len(texts) for query_id, texts in self._material.passages.items()}
         if self.section.grading == "extraction_llm":
             assert self.bank is not None
@@ -205,7 +205,7 @@ class ExamStage(TournamentStage):
             yield "exam items not written yet are assumed to be of usual number and length, and all answers checked"
 
     def settings(self) -> dict[str, Any]:
-        """Leaves out texts of secret items."""
+        """The stage's settings, without texts of secret items."""
         settings: dict[str, Any] = self.section.model_dump(
             mode="json",
             exclude={"bank": True, "prompt": True, "check_prompt": True, "generate": {"subtopics", "prompt"}},

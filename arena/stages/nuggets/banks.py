@@ -1,4 +1,4 @@
-"""Nuggets in configuration, store and replies, and the documents they are assigned to."""
+"""Converts nuggets between configuration, store and replies, and selects the documents to assign them to."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def nugget_prompts(section: NuggetsSection) -> dict[Task, str]:
 
 
 def read_bank(section: NuggetsSection, data: Dataset) -> dict[str, NuggetBank] | None:
-    """The banks in the configured file, for the queries of the data; ``None`` without a file.
+    """The nugget banks in the configured file, by query of the data; ``None`` if no file is configured.
 
     Raises:
         DataError: the file cannot be read, or has nuggets for none of the queries.
@@ -45,7 +45,7 @@ def read_bank(section: NuggetsSection, data: Dataset) -> dict[str, NuggetBank] |
 
 
 def nugget_settings(section: NuggetsSection, prompts: Mapping[str, str]) -> dict[str, Any]:
-    """The section as stored: prompts by name and version, a bank as a digest of its file."""
+    """The section as stored in settings: each prompt as name and version, a bank as the digest of its file."""
     settings = section.model_dump(mode="json", exclude={"bank"} if section.bank is None else {"bank", "keep"})
     settings["assign"]["prompt"] = prompts.get(Task.ASSIGNMENT)
     settings["assign"]["passage_prompt"] = prompts.get(Task.PASSAGE_ASSIGNMENT)
@@ -60,7 +60,7 @@ def listed(judgment: Judgment) -> tuple[str, ...]:
     """The texts or labels of a judgment whose outcome is a list.
 
     Raises:
-        TypeError: the outcome is no list.
+        TypeError: the outcome is not a list.
     """
     if not isinstance(judgment.outcome, tuple):
         raise TypeError(f"{judgment.outcome!r} is no list")
@@ -68,19 +68,19 @@ def listed(judgment: Judgment) -> tuple[str, ...]:
 
 
 def listed_nuggets(texts: Iterable[str], section: NuggetsSection) -> tuple[str, ...]:
-    """The list of nuggets after a turn of the judge; a bank's list stays unchanged."""
+    """The nuggets that are kept after one turn of the judge; a bank's list stays unchanged."""
     return tuple(texts) if section.create is None else updated_list(texts, most=section.create.most)
 
 
 def importances_of(labels: Iterable[str]) -> tuple[Importance | None, ...]:
-    """Importances from labels; ``None`` for an empty label, as a file of nuggets may have."""
+    """The importances for these labels; ``None`` for an empty label, which a file of nuggets may have."""
     return tuple(Importance(label) if label else None for label in labels)
 
 
 def settled_nuggets(
     texts: Sequence[str], labels: Sequence[Importance | None], section: NuggetsSection
 ) -> list[tuple[str, Importance | None]]:
-    """The final nuggets with their importance: all of a file's bank, or the first ones of the judge's list."""
+    """The final nuggets with their importance: all nuggets of a file's bank, or the first nuggets of a judge's list."""
     known = [label for label in labels if label is not None]
     if section.create is None or len(known) < len(labels):
         return list(zip(texts, labels, strict=True))
@@ -90,7 +90,7 @@ def settled_nuggets(
 def settled_bank(
     query_id: str, query: str, texts: Sequence[str], labels: Sequence[Importance | None], section: NuggetsSection
 ) -> NuggetBank:
-    """The final nuggets of a query as a bank."""
+    """The final nuggets of a query, as a ``NuggetBank``."""
     settled = settled_nuggets(texts, labels, section)
     nuggets = make_nuggets(query_id, [text for text, _ in settled], [label for _, label in settled])
     return NuggetBank(query_id, query, nuggets)
@@ -111,10 +111,10 @@ def depth_of(section: NuggetAssignmentSection) -> int:
 
 
 def retrieved_documents(data: Dataset, section: NuggetAssignmentSection) -> dict[str, list[str]]:
-    """The documents that agents retrieved within the depth, by query and without repeats.
+    """Ids of the documents that agents retrieved within the depth, by query; each document occurs once.
 
     Raises:
-        ConfigError: nobody retrieved any.
+        ConfigError: no agent retrieved any document.
     """
     documents = {query_id: list[str]() for query_id in data.queries}
     for (query_id, _), ranking in data.rankings.items():
@@ -131,13 +131,13 @@ def recalled(
     banks: Mapping[str, NuggetBank],
     passages: Mapping[tuple[str, str], Assignment],
 ) -> list[Assignment]:
-    """Nuggets that an agent's top documents state together: the best label of each nugget over the documents.
+    """Combine the assignments of an agent's top documents: each nugget gets its best label over the documents.
 
     Args:
-        data: the retrieved documents.
-        section: its depth limits the rank.
-        banks: by query.
-        passages: assignments by query and document.
+        data: the data with the retrieved documents.
+        section: the configuration; its depth limits the documents' rank.
+        banks: the nugget banks by query.
+        passages: the assignment of each document, by query and document.
     """
     recalls = []
     for (query_id, agent), ranking in data.rankings.items():

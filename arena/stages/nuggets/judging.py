@@ -1,4 +1,4 @@
-"""Nuggets from files: assigns them to answers from files, and reads what answers cite."""
+"""Assigns nuggets from files to answers from files, and reads the citations of answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NOT_IN_NAMES = re.compile(r"[^\w .-]+")
 
 
 def nuggets_of(config: Config) -> NuggetsSection:
-    """The section with the judge of nuggets and its settings.
+    """The section ``nuggets`` of the configuration, with the judge and its settings.
 
     Raises:
         ConfigError: the configuration has no section ``nuggets``.
@@ -33,11 +33,11 @@ def nuggets_of(config: Config) -> NuggetsSection:
 
 
 def assignment_of_files(config: Config, nuggets: Path, answers: Sequence[Path]) -> tuple[Config, Dataset]:
-    """A separate tournament, in the same store and with the same judge, that assigns nuggets to answers from files.
+    """Set up a separate tournament with the same store and judge that assigns nuggets to answers from files.
 
     Args:
-        config: supplies judge, store and settings; its data and other stages are not used.
-        nuggets: a file of nuggets, for the queries to assign.
+        config: the tournament that supplies judge, store and settings; its data and other stages are not used.
+        nuggets: a file of nuggets; only its queries are judged.
         answers: tables of answers, or answers in the format of the TREC RAG track.
 
     Raises:
@@ -58,12 +58,12 @@ def assignment_of_files(config: Config, nuggets: Path, answers: Sequence[Path]) 
 def read_cited(
     paths: Sequence[Path], qrels: Path, table: ScoreTable
 ) -> tuple[dict[tuple[str, str], Cited], Mapping[str, Mapping[str, int]]]:
-    """The citations of each topic and run, and the labels of each topic's documents.
+    """Read the citations of each topic and run, and the labels of each topic's documents.
 
     Args:
         paths: answers as tables or in the format of the TREC RAG track.
         qrels: labels of documents.
-        table: only its runs and topics are read.
+        table: a table of scores; only its runs and topics are read.
 
     Raises:
         InputError: a file cannot be read, or has no answer of these runs to these topics.

@@ -35,7 +35,7 @@ from judges.types import Answer, Judgment, Prompt, Task
 from retrieval_eval.nuggets.types import BATCH, Importance, NuggetBank, Support, windows
 
 _TWELVE_WORDS = "a fact of the greatest length that the prompt allows a nugget"
-"""Twelve words; plans put a number before them, so that no two nuggets are the same."""
+"""A nugget of twelve words for plans, which put a number before it so that all nuggets differ."""
 
 
 class _Growing(Struct):
@@ -49,10 +49,10 @@ class _Growing(Struct):
 
 
 class NuggetStage(TournamentStage):
-    """Creates a list of nuggets in turns, rates their importance in tens, and assigns them to texts in tens.
+    """Creates nuggets in several turns, then rates their importance and assigns them to texts, ten in a call.
 
-    A failure ends its query: nuggets of half the documents, or without importance, are not the requested ones. Nuggets
-    from a file replace the turns: they become judgments that need no call.
+    A failure ends the work on its query, since nuggets from only some documents, or without importance, are not what
+    the configuration requests. Nuggets from a file are stored as judgments without a call, and no turns are needed.
     """
 
     key = "nuggets"
@@ -69,7 +69,7 @@ class NuggetStage(TournamentStage):
         self._queries: dict[str, _Growing] = {}
 
     def _texts_to_assign(self) -> dict[Task, Mapping[str, Sequence[str]]]:
-        """The agents with answers, and the documents, to assign nuggets to, by task and query."""
+        """The texts to assign nuggets to, by task and query: answers (named by agent) and documents (by id)."""
         assign, texts = self._section.assign, dict[Task, Mapping[str, Sequence[str]]]()
         if "answers" in assign.texts:
             texts[Task.ASSIGNMENT] = answering(self.data)
@@ -89,11 +89,11 @@ class NuggetStage(TournamentStage):
 
     @property
     def tasks(self) -> list[Task]:
-        """Its judging tasks, in order."""
+        """The stage's judging tasks, in order."""
         return [Task.NUGGETS, Task.IMPORTANCE, *self._assigned_texts]
 
     def first(self, query_id: str) -> Release:
-        """The first turn, once all the query's documents have labels; empty while a label may still come."""
+        """The first turn, once all documents of the query have labels; empty while this run may still add a label."""
         if query_id not in self._queries:
             if (read := self._windows(query_id)) is None:
                 return Release()
@@ -103,7 +103,7 @@ class NuggetStage(TournamentStage):
         return Release(turns, turns[:1])
 
     def _windows(self, query_id: str) -> Sequence[Sequence[str]] | None:
-        """The documents of each turn; one turn without documents for nuggets from a file."""
+        """The documents of each turn; nuggets from a file have one turn without documents."""
         if self._banks is not None:
             return [()] if query_id in self._banks else []
         create, ranked, labels = self._section.create, self.labels.ranked(query_id), self.labels.of(query_id)
@@ -151,7 +151,7 @@ class NuggetStage(TournamentStage):
         return BATCH if self._banks is None else max(1, *(len(bank.nuggets) for bank in self._banks.values()))
 
     def prompt(self, want: Wanted) -> Prompt | None:
-        """The prompt; ``None`` until the nuggets that it shows are made."""
+        """The prompt; ``None`` as long as nuggets that it shows are missing."""
         growing, query = self._queries.get(want.query_id), self.data.queries[want.query_id]
         template = self.templates[want.task]
         if growing is None:
@@ -171,7 +171,7 @@ class NuggetStage(TournamentStage):
         return assignment_prompt(template, query, self.data.answers[want.query_id, subject.target], nuggets)
 
     def free(self, want: Wanted) -> str | None:
-        """Id of the judgment for nuggets from a file, or for an empty answer, which states nothing."""
+        """Id of a judgment without a call: nuggets from a file, or the assignment of an empty answer."""
         if want.task is Task.PASSAGE_ASSIGNMENT:
             return None
         if want.task is Task.ASSIGNMENT:
@@ -183,7 +183,7 @@ class NuggetStage(TournamentStage):
         )
 
     def stand_in(self, want: Wanted, prompt: Prompt) -> Judgment:
-        """The maximum number of nuggets, of maximum length, and all of them vital."""
+        """A placeholder result: the maximum number of nuggets, all of maximum length and vital."""
         if want.task is Task.NUGGETS:
             assert self._section.create is not None
             outcome = tuple(f"{number} {_TWELVE_WORDS}" for number in range(self._section.create.most))
@@ -199,7 +199,7 @@ class NuggetStage(TournamentStage):
         return nugget_settings(self._section, self.prompt_names())
 
     def check(self) -> None:
-        """Render a prompt of each task if a template is the user's."""
+        """Render a prompt of each task if the user wrote a template."""
         if all(template.is_packaged for template in self.templates.values()):
             return
         query = next(iter(self.data.queries.values()))
@@ -215,7 +215,7 @@ class NuggetStage(TournamentStage):
             assignment_prompt(template, query, next(iter(self.data.documents.values())), ["a fact"])
 
     def free_judgments(self) -> Iterator[tuple[Task, str, Judgment]]:
-        """Nuggets and importances from a file, and assignments of empty answers."""
+        """The judgments without a call: nuggets and importances from a file, and assignments of empty answers."""
         reason = "The answer is empty."
         for length in range(1, self._section.assign.batch + 1):
             labels = (Support.NONE.value,) * length

@@ -1,1 +1,1 @@
-"""Synthetic queries: passages of documents, models' questions on them, filters, quotas, review."""
+"""Synthetic queries: models write queries about passages; filters, quotas and a review select some of them."""

@@ -1,8 +1,7 @@
-"""Candidate queries: filters that drop some, the draw of the others, and the files that hold them.
+"""Candidate queries: filters them, draws a sample, and reads and writes their files.
 
-Draws go by hash: they are seeded, without replacement, and independent of input order. The seed and the item's id give
-each item a fixed place, and a draw takes the first places. So adding or removing an item leaves the
-order of the others unchanged.
+Items are drawn in the order of a hash of the seed and the item's id. So draws are without replacement and independent
+of input order, and adding or removing an item leaves the order of the other items unchanged.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ REASONS: Mapping[str, str] = {
     "unchecked": "whether the passage answers it is not known: a judgment failed or is missing",
     "rejected": "rejected by a person",
 }
-"""Reasons for dropping a query, with the phrase shown to people."""
+"""Reasons for dropping a query, each with the phrase shown in reports and review files."""
 
 
 class Candidate(Struct, frozen=True):
@@ -58,9 +57,9 @@ class Candidate(Struct, frozen=True):
         query_id: a hash of model, passage and text.
         generator: the model's name in the configuration.
         model: the model's name on its server.
-        prompt: its name and version.
+        prompt: name and version of the prompt.
         dropped: a key of ``REASONS``; empty if the query is not dropped.
-        detail: the query that it repeats, or the judge's reason.
+        detail: the other query that this one repeats, or the judge's reason.
     """
 
     query_id: str
@@ -73,12 +72,12 @@ class Candidate(Struct, frozen=True):
     detail: str = ""
 
     def without(self, reason: str, detail: str = "") -> Candidate:
-        """The same candidate, dropped for this reason."""
+        """A copy of this candidate, marked as dropped for this reason."""
         return replace(self, dropped=reason, detail=detail)
 
 
 def candidate(text: str, passage: Document, generator: str, model: str, prompt: str) -> Candidate:
-    """A candidate, with an id made from its content."""
+    """Make a candidate, with an id computed from generator, passage and text."""
     plain = " ".join(text.split())
     digest = hashlib.sha256("\0".join((generator, passage.doc_id, plain)).encode("utf-8", "replace")).hexdigest()
     return Candidate(f"sq-{digest[:12]}", plain, passage, generator, model, prompt)
@@ -87,10 +86,10 @@ def candidate(text: str, passage: Document, generator: str, model: str, prompt: 
 def filtered(
     candidates: Iterable[Candidate], examples: Sequence[str], seed: int, filters: FiltersSection
 ) -> list[Candidate]:
-    """All candidates in random order, the unusable ones marked with a reason.
+    """All candidates in random order; unusable candidates are marked with a reason.
 
-    The first of several equal queries stays. As their order is random, no model is favoured, and the order of replies
-    makes no difference.
+    Of several equal queries, the first is kept. As the order is random, no model is favoured, and the order in which
+    replies arrived makes no difference.
     """
     seen: dict[str, str] = {}
     example_letters = {_letters(text) for text in examples}
@@ -134,9 +133,9 @@ def to_be_checked(
     """The candidates that must be checked next to fill the quotas.
 
     Args:
-        candidates: in the order of the draw.
-        quotas: by generator; all candidates are checked if empty.
-        checked: by query_id, whether the passage answers the query; ``None`` if the check failed.
+        candidates: the candidates in the order of the draw.
+        quotas: number of queries for each generator; if empty, all candidates are checked.
+        checked: whether the passage answers the query, by query_id; ``None`` if the check failed.
     """
     places = dict(quotas)
     for each in candidates:
@@ -159,7 +158,7 @@ def drawn(items: Iterable[Item], seed: int, ident: Callable[[Item], str]) -> lis
 
 
 def by_quota(items: Iterable[Item], quotas: Mapping[str, int], group: Callable[[Item], str]) -> list[Item]:
-    """The first items of each group up to its quota, in their order; all items if there are no quotas.
+    """The first items of each group up to its quota, in input order; all items if there are no quotas.
 
     A group smaller than its quota is returned whole; the caller reports what is missing.
     """
@@ -217,7 +216,7 @@ def read_examples(path: Path | None) -> list[str]:
 
 
 class WrittenQuery(Struct, frozen=True):
-    """A query as in a file; ``provenance`` holds the columns in ``PROVENANCE``."""
+    """A query as written in a file; ``provenance`` holds the columns in ``PROVENANCE``."""
 
     query_id: str
     text: str
@@ -256,10 +255,10 @@ def write_queries(files: WrittenFiles, path: Path, queries: Sequence[WrittenQuer
 def write_review(
     files: WrittenFiles, path: Path, candidates: Sequence[Candidate], chosen: Collection[str], seed: int
 ) -> str:
-    """Write all candidates for review: first the chosen ones, then the others in the order of the draw.
+    """Write all candidates for review: first the chosen candidates, then the others in the order of the draw.
 
     Returns:
-        As ``write_queries``.
+        ``written``, or a phrase that says why the file was left alone.
 
     Raises:
         DataError: the file cannot be written, or its present version cannot be read.
@@ -284,7 +283,7 @@ REVIEWED: Final = TableSpec(("qid", "query"), ("qid", "decision", "query", "gene
 
 
 class Reviewed(Struct, frozen=True):
-    """People's decisions: accepted and edited queries, and counts of the others."""
+    """The reviewers' decisions: accepted and edited queries, and counts of the other rows."""
 
     queries: Sequence[WrittenQuery]
     rejected: Mapping[str, int]

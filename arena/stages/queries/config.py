@@ -1,4 +1,4 @@
-"""Configuration files of ``ragleague make queries``: a store, judges, and how to make queries of documents."""
+"""Configuration files of ``ragleague make queries``: a store, judges, and how to make queries from documents."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from judges.spec import JudgeSpec
 
 
 class SynthConfig(Section):
-    """A file that only makes queries; ``of_tournament`` builds one from a tournament's file."""
+    """A configuration that only makes queries; ``of_tournament`` builds one from a tournament's configuration."""
 
     name: TournamentName
     store: StoreName
@@ -35,7 +35,7 @@ class SynthConfig(Section):
 
     @property
     def tournament(self) -> str:
-        """Name in the store for the judgments about queries, which differs from the tournament's."""
+        """Name under which the store keeps judgments about queries; it differs from the tournament's name."""
         return f"{self.name[:74]} synth"
 
 
@@ -43,7 +43,7 @@ def of_tournament(config: Config) -> SynthConfig:
     """The part of a tournament's configuration that makes queries.
 
     Raises:
-        ConfigError: it has no section ``synth``.
+        ConfigError: the configuration has no section ``synth``.
     """
     if config.synth is None:
         raise ConfigError(f"{config.name}: the configuration has no section 'synth'; add it")
@@ -51,14 +51,14 @@ def of_tournament(config: Config) -> SynthConfig:
 
 
 class _Peek(BaseModel):
-    """The keys that distinguish a tournament's file from one that only makes queries."""
+    """The keys that distinguish a tournament's configuration file from a file that only makes queries."""
 
     data: Any = None
     synth: Any = None
 
 
 def load_synth_config(path: Path) -> SynthConfig:
-    """Read and check a file that only makes queries, or the section ``synth`` of a tournament's.
+    """Read and check a file that only makes queries, or the section ``synth`` of a tournament's file.
 
     Raises:
         ConfigError: names the file, the key and the problem in one line.

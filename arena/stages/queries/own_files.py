@@ -1,4 +1,4 @@
-"""Writes files of queries, but never over a version that a person has changed."""
+"""Writes files of queries, but never over a version that someone has edited."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _REVIEWED: Final = "reviewed"
 WRITTEN: Final = "written"
 CHANGED: Final = "left as it is, since people changed it; move it away to have it written anew"
 NONE: Final = "not written, since there is no query"
-"""Outcomes of writing a file."""
+"""An outcome of writing a file, as shown to the user."""
 _UNREADABLE: Final = "unreadable"
-"""Instead of a digest: the tool did not write this file, so it leaves it alone."""
+"""Value used instead of a digest for a file that cannot be read; the tool did not write such a file."""
 
 
 class WrittenFiles:
     """Writes the tables of a tournament, and records a digest of each in its store.
 
     Args:
-        store: open for writing.
-        tournament: its name.
+        store: the store, open for writing.
+        tournament: name of the tournament.
     """
 
     def __init__(self, store: Store, tournament: str) -> None:
@@ -42,8 +42,8 @@ class WrittenFiles:
     ) -> str:
         """Write a table over its previous version; returns the outcome as a phrase.
 
-        A file that somebody else wrote or changed is left alone, and so is one that would become empty. Only a
-        ``reviewed`` table replaces a ``reviewed`` one, since people made its decisions.
+        The tool leaves a file alone if someone else wrote or changed it, or if it would become empty. Only a
+        ``reviewed`` table replaces a ``reviewed`` table, since people made its decisions.
 
         Raises:
             DataError: the file cannot be written.
@@ -74,7 +74,7 @@ class WrittenFiles:
 
 
 def _content(path: Path) -> str:
-    """Digest of a table's cells; empty without a file or rows."""
+    """Digest of a table's cells; empty if the file does not exist or has no rows."""
     if not path.is_file() or path.stat().st_size == 0:
         return ""
     digest, has_rows = hashlib.sha256(), False

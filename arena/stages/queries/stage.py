@@ -22,18 +22,18 @@ from judges.prompts.tasks import answerable_prompt, queries_prompt
 from judges.types import Judgment, Prompt, Query, Task
 
 _TO_COME = "a query of as many words as people need to ask for what they want to know"
-"""Stand-in for plans; a model's name and a number before it make each one different."""
+"""Placeholder query for plans; a model's name and a number are put before it so that all queries differ."""
 
 
 class QueriesStage(Stage):
     """Writes queries about passages, and checks whether the passages answer them.
 
-    ``after`` only records results. Further wants depend on all results together, so the caller asks ``next_checks``
-    once no want is open.
+    ``after`` only records results. Which queries to check depends on all results together, so the caller calls
+    ``next_checks`` once no judgment is open.
 
     Args:
-        config: models, filters and quotas.
-        reading: counts the documents read.
+        config: the models, filters and quotas.
+        reading: receives counts of the documents read.
 
     Attributes:
         passages: the sampled passages, by id.
@@ -62,7 +62,7 @@ class QueriesStage(Stage):
         self._checked: dict[str, Result | None] = {}
 
     def wants(self) -> list[Wanted]:
-        """A query-writing request for each model and passage."""
+        """The query-writing judgments: one for each model and passage."""
         models = self.config.synth.models
         return [Wanted(Task.QUERIES, model, passage, "") for passage in self.passages for model in models]
 
@@ -75,7 +75,7 @@ class QueriesStage(Stage):
         return queries_prompt(self.templates[want.task], passage, section.per_passage, shown)
 
     def after(self, want: Wanted, result: Result) -> Release:
-        """Records the result; see ``next_checks``."""
+        """Record the result; leads to nothing, see ``next_checks``."""
         if want.task is Task.QUERIES:
             self._written[want] = result
         else:
@@ -83,7 +83,7 @@ class QueriesStage(Stage):
         return Release()
 
     def next_checks(self) -> list[Wanted]:
-        """The next checks to make, once all earlier judgments are settled; empty at the end."""
+        """The next checks to make, to be called when no judgment is open; empty if no check is left."""
         section = self.config.synth
         if not self.candidates:
             self.candidates = self._drawn()
@@ -112,7 +112,7 @@ class QueriesStage(Stage):
         return drawn([*marked, *to_come], section.sample.seed, lambda each: each.query_id)
 
     def checked(self) -> list[Candidate]:
-        """The candidates; those whose check failed or was negative are marked as dropped."""
+        """The candidates; a candidate whose check failed or was negative is marked as dropped."""
         return [self._judged(each) if each.query_id in self._checked else each for each in self.candidates]
 
     def _judged(self, each: Candidate) -> Candidate:
@@ -122,14 +122,14 @@ class QueriesStage(Stage):
         return each if answers else each.without("unanswerable", _detail(result))
 
     def stand_in(self, want: Wanted, _prompt: Prompt) -> Result:
-        """The maximum number of queries, or a check that succeeds."""
+        """A placeholder result: the maximum number of queries, or a check that succeeds."""
         outcome: Any = 1
         if want.task is Task.QUERIES:
             outcome = tuple(f"{want.judge} {number}: {_TO_COME}" for number in range(self.config.synth.per_passage))
         return Judgment("", outcome, "", "", "", calls=0)
 
     def settings(self) -> dict[str, Any]:
-        """The settings that decide replies, as stored; without paths or secrets."""
+        """The settings that determine replies, as stored; without paths or secrets."""
         include = {"models", "per_passage", "shots", "sample", "passages"}
         kept = self.config.synth.model_dump(mode="json", include=include)
         return {"synth": {**kept, "prompts": {each.name: each.digest for each in self.templates.values()}}}
