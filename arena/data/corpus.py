@@ -22,7 +22,7 @@ class CorpusReading(Struct):
 
     Attributes:
         documents: number of documents read.
-        skipped: files and folders that could not be read, or only in part.
+        skipped: files and folders that could not be read completely.
         notes: remarks on files and folders: hidden ones, and how a damaged file was read.
         other_files: number of files in unsupported formats, by suffix.
         passages: number of passages yielded.
@@ -67,8 +67,8 @@ class ReadCorpus(Struct, frozen=True):
     """The documents that agents search.
 
     Attributes:
-        documents: in the order of the sources, without near-duplicates.
-        skipped: files and folders that could not be read, or only in part.
+        documents: the documents in the order of the sources, without near-duplicates.
+        skipped: files and folders that could not be read completely.
         twins: number of passages left out as near-duplicates.
     """
 

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from retrieval_eval.scores.citations import CitedSentence, Habit
 
 SHARED = ""
-"""The agent of a retrieved document in tables without an agent column: every agent received the document."""
+"""Stored as the agent of retrieved documents from a table without an agent column: all agents received them."""
 EVERY_AGENT = "(every agent)"
-"""The name under which scores of ``SHARED`` documents are shown."""
+"""The name shown for the scores of ``SHARED`` documents."""
 
 LATENCY, COST, TOKENS_IN, TOKENS_OUT = "latency_s", "cost_usd", "input_tokens", "output_tokens"
 TRIED = "tried_s"
-"""With the four above, columns of a table of answers, and metadata of an answer, for its time, cost and tokens."""
+"""Time of all attempts in seconds. This and the four names above are columns of answers, and keys of their metadata."""
 _SHOWN: Final = 40
 """Characters of a query's text in a message."""
 
@@ -40,10 +40,11 @@ class Dataset(Struct, frozen=True, dict=True):
     """The data to judge. All ids are unique, and every answer and retrieved document belongs to a query.
 
     Attributes:
-        queries: by query_id, in the order of the file.
-        documents: by doc_id; each text once, even if retrieved many times.
-        answers: by (query_id, agent). An empty text is judged like any other answer.
-        retrieved: by query_id, ordered by agent and rank; the agent is ``SHARED`` if the table names none.
+        queries: the queries by query_id, in the order of the file.
+        documents: the documents by doc_id; each document once, even if retrieved many times.
+        answers: the answers by (query_id, agent); judges judge an empty text like any other answer.
+        retrieved: the retrieved documents by query_id, ordered by agent and rank; the agent is ``SHARED`` if the table
+            names none.
         qrels: people's relevance labels by query_id and doc_id, including documents that nobody retrieved.
         notes: notes on how the files were read.
         left_out: number of queries in the files beyond ``data.limit``.
@@ -71,7 +72,7 @@ class Dataset(Struct, frozen=True, dict=True):
 
     @cached_property
     def unanswered_queries(self) -> tuple[str, ...]:
-        """Queries that no agent answered, and on which no game can be played."""
+        """Queries that no agent answered, so that judges cannot compare answers."""
         answered = {query_id for query_id, _ in self.answers}
         return tuple(query_id for query_id in self.queries if query_id not in answered)
 
@@ -94,7 +95,7 @@ class Dataset(Struct, frozen=True, dict=True):
 
     @cached_property
     def rankings(self) -> Mapping[tuple[str, str], Sequence[str]]:
-        """The retrieved documents by query and agent, best first; those of ``SHARED`` are under ``EVERY_AGENT``."""
+        """The retrieved documents by query and agent, best first; ``SHARED`` ones have the agent ``EVERY_AGENT``."""
         rankings: dict[tuple[str, str], list[str]] = {}
         for query_id, entries in self.retrieved.items():
             for entry in entries:
@@ -103,7 +104,7 @@ class Dataset(Struct, frozen=True, dict=True):
 
     @cached_property
     def given(self) -> Mapping[tuple[str, str], Sequence[str]]:
-        """The documents that each agent answered from, by query and agent, best first; includes ``SHARED`` ones."""
+        """The documents that each agent received, by query and agent, best first; includes ``SHARED`` documents."""
         ranked: dict[tuple[str, str], list[tuple[int, str]]] = {}
         for query_id, entries in self.retrieved.items():
             for entry in entries:
@@ -130,7 +131,7 @@ class Dataset(Struct, frozen=True, dict=True):
         Args:
             answer: the original answer.
             shown: ids of the documents, in the order shown.
-            agent: the agent whose documents the answer cites, if not its own.
+            agent: the agent whose documents the answer cites; empty if the answer cites its own agent's documents.
         """
         from retrieval_eval.scores.citations import Habit, renumbered  # late, as above
 

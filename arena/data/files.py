@@ -82,7 +82,7 @@ def load_dataset(
         queries: files, patterns such as ``*.csv``, or rows in memory.
         documents: files, patterns or rows.
         answers: files, patterns or rows.
-        columns: the tables' column for a name of ours; ``None`` if no column has that role.
+        columns: the tables' column for each column name of ragleague; ``None`` if no column has that role.
         limit: keep only the first queries.
         passages: whether the passages of answers may serve as documents.
 
@@ -134,15 +134,15 @@ def load_dataset(
 
 
 DOCUMENTS: Final = TableSpec(("did", "document", "qid", "query", "agent", "rank", "score"), ("document",), kept=True)
-"""``did`` comes first, because in a table of documents a column ``id`` is the document's and not the query's."""
+"""``did`` comes before ``qid``, so that a column ``id`` in a table of documents is the document's id."""
 _FURTHER: Final = ("conversation", "turn", "trace_id", LATENCY, TRIED, COST, TOKENS_IN, TOKENS_OUT)
-"""Columns of answers that are read besides those of a record."""
+"""Further columns of answers that are read, besides the columns of a record."""
 _SHOWN_METADATA: Final = {"title"}
-"""Metadata of a document that judges see besides its text."""
+"""Metadata of a document that judges see beside its text."""
 
 
 def _unread_gold(rows: Iterable[Row]) -> list[str]:
-    """Notes on tables of queries that have a column of answers but none of gold answers."""
+    """Notes on tables of queries that have a column of answers but no column of gold answers."""
     answer_names = {folded(name) for name in ("answer", *ANSWERS.spellings("answer"))}
     tables = {
         row.path: name
@@ -336,7 +336,7 @@ class _Asked:
         return matches[0]
 
     def _known(self, row: Row, query_id: str) -> str:
-        """The id as the queries spell it: 1.0 matches 1 if one side has only floats, because pandas writes 1 as 1.0."""
+        """The id as the queries spell it. 1.0 matches 1 if one table has only floats: pandas may write 1 as 1.0."""
         known, is_float = query_id, are_floats([query_id])
         if query_id not in self.queries:
             known = in_form(query_id, floats=self._floats)
@@ -348,7 +348,7 @@ class _Asked:
 
 
 def _with_one_form(records: Sequence[AnswerRecord]) -> list[AnswerRecord]:
-    """Remove ``.0`` from ids in files whose ids are all floats, if another file has ids that are not."""
+    """Remove ``.0`` from ids in files that have only floats as ids, if another file has other ids."""
     ids: defaultdict[Path, set[str]] = defaultdict(set)
     for record in records:
         if record.query_id:
@@ -417,7 +417,7 @@ def _read_queries(sources: Sequence[RowSource], columns: Columns | None, *, ids:
 
 
 def _as_turn(record: AnswerRecord) -> AnswerRecord:
-    """A record without a table of queries: splits the query from the messages before it, and gives it an id."""
+    """Without a table of queries: separate a record's query from the messages before it, and set its id."""
     row, query = with_messages(record.row), record.query
     if row is not record.row:
         query = row.text("query").strip()
@@ -427,11 +427,11 @@ def _as_turn(record: AnswerRecord) -> AnswerRecord:
 
 
 _TURN_COLUMNS: Final = ("messages", "conversation", "turn")
-"""Columns of answers that belong to the query, if there is no table of queries."""
+"""Columns of a table of answers that describe the query, if there is no table of queries."""
 
 
 def _queries_of(records: Sequence[AnswerRecord]) -> _Queries:
-    """The queries of the answers, if there is no table of queries."""
+    """The queries from the table of answers, used if there is no table of queries."""
     queries: dict[str, Query] = {}
     rows: dict[str, Row] = {}
     for record in records:
@@ -639,7 +639,7 @@ def with_runs(data: Dataset, paths: Sequence[Path], corpora: Sequence[Path], dep
     """The dataset with the retrieved documents of TREC runs added; each run's tag is the name of its agent.
 
     Args:
-        data: the dataset from the tables. Queries that only a run has are left out.
+        data: the dataset from the tables; queries that only a run has are ignored.
         paths: TREC runs, see ``retrieval_eval.data.runs.read_runs``; a single run may apply to all agents.
         corpora: collections with the texts of documents that ``data`` lacks, see ``retrieval_eval.data.collections``.
         depth: number of documents to take per run and query; all if ``None``.
@@ -675,7 +675,7 @@ def with_runs(data: Dataset, paths: Sequence[Path], corpora: Sequence[Path], dep
 
 
 def with_references(data: Dataset, corpora: Sequence[Path], *, taken: bool) -> Dataset:
-    """The dataset with the documents that answers of the TREC RAG track reference, as far as a corpus has them.
+    """The dataset with documents that answers of the TREC RAG track reference, if a corpus has them.
 
     Args:
         data: the dataset.

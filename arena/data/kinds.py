@@ -1,7 +1,7 @@
-"""What can be judged, by judges and by people: one ``JudgedKind`` for each kind.
+"""The kinds of items that judges and people judge: one ``JudgedKind`` for each kind.
 
-Votes, files, pages, cards, gates and calibration read these records. A stage with its own section brings its own: its
-module defines ``KIND``, and its line in ``arena.config.stages`` says so.
+Votes, files, pages, cards, gates and calibration read these records. A stage with its own section of the configuration
+may add a kind: its module defines ``KIND``, and its entry in ``arena.config.stages`` has ``by_people``.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 
 class Annotation(Struct, frozen=True):
-    """One person's, or one judge's, annotation of one item.
+    """An annotation of one item by one person or judge.
 
     Attributes:
         kind: name of the ``JudgedKind``.
-        annotator: the person's name, see ``annotator_name``.
+        annotator: the person's or judge's name, see ``annotator_name``.
         item: the labelled document, the graded agent, or in a game the agent whose answer was shown first; verdict A
             is for this agent, B for the other.
         other: the other agent of a game, the nugget's id, or the sentence and the document that it cites.
         texts: ``texts_digest`` of the texts that the annotator saw.
         value: the verdict, label or grades, as JSON values; ``None`` if the annotator skipped the item.
-        seconds: time spent on it, if known.
-        at: time in ISO 8601; if empty, the time at which it is added.
+        seconds: the time that the annotator spent on the item, if known.
+        at: time in ISO 8601; if empty, the store sets the time at which it adds the annotation.
     """
 
     kind: str
@@ -59,13 +59,13 @@ def texts_digest(*texts: str) -> str:
 
 
 class Choice(Struct, frozen=True):
-    """A possible answer to a task, or to a row of it.
+    """A choice that the page offers for a task, or for a row of a task.
 
     Attributes:
-        value: the value stored, or chosen for the row.
-        label: our own words.
-        key: its keyboard shortcut.
-        meaning: from outside; may be empty.
+        value: the value to store for the task or row.
+        label: the text of the choice, written by ragleague.
+        key: the keyboard shortcut; ``None`` without one.
+        meaning: the explanation of the choice from the user's configuration; may be empty.
     """
 
     value: Any
@@ -75,18 +75,18 @@ class Choice(Struct, frozen=True):
 
 
 class TaskForm(Struct, frozen=True):
-    """The page on which people judge one kind; all words are our own.
+    """The page on which people judge items of one kind; no text comes from the user.
 
     Attributes:
-        view: name of the page in addresses.
+        view: name of the page in its URL.
         question: the question that people answer.
-        thing, things, done: words for what they read, its plural for counts, and the state of a finished task.
-        missing: shown if there is nothing to review yet.
-        section: of the YAML file that it needs.
-        choices: in the order of their keys.
-        row: word for a row, if each row of a task gets its own choice.
-        rows: texts of the rows, by name; ``None`` if the rows are the task's parts.
-        names: of the texts, if they are of several kinds.
+        thing, things, done: words for the judged item, for several items, and for the state of a finished task.
+        missing: message if there is nothing to review yet.
+        section: section of the YAML file that the page needs, as an example.
+        choices: returns the choices, in the order of their keys.
+        row: word for a row, if the annotator chooses for each row of a task.
+        rows: returns the texts of the rows by name; ``None`` if the rows are the task's parts.
+        names: headings of the texts, if the texts are of several kinds.
     """
 
     view: str
@@ -108,7 +108,7 @@ NO_VALUE: Final = frozenset({"", "nan", "na", "n/a", "none", "null", "<na>"})
 
 
 def as_number(text: str) -> float | None:
-    """The number that a text is, with a decimal point or comma."""
+    """Parse a number with a decimal point or comma; ``None`` if the text is no number."""
     try:
         return float(_DECIMAL_COMMA.sub(r"\1.\2", text))
     except ValueError:
@@ -116,7 +116,7 @@ def as_number(text: str) -> float | None:
 
 
 def as_whole(value: float) -> float:
-    """An integer where the value is one, to be written without a decimal point."""
+    """Convert a whole number to ``int``, so that it prints without a decimal point; other values stay unchanged."""
     return int(value) if value.is_integer() else value
 
 
@@ -133,22 +133,22 @@ def number(row: Row, column: str, kind: str = "number") -> float:
 
 
 class JudgedKind(Struct, frozen=True, kw_only=True):
-    """One kind of thing that judges and people judge. As it is, an item is a document and its value a label.
+    """A kind of item that judges and people judge. In this base class, the item is a document and its value a label.
 
     Attributes:
-        name: in the store, and of ``--kind``.
-        level: its name in calibrations, cards and their files; empty if it judges nothing.
-        things: what is judged, in the plural.
-        section: of the configuration, whose judges make these judgments.
-        task: of the judges.
-        further_prompts: that a card is bound to, besides the task's.
-        not_asked: keys of the section that do not affect how a judge is asked.
-        columns: of a file that name an item.
-        column: of a file that holds the value.
-        noun: for one value.
-        words: for values, where they have any.
-        means: how values are averaged.
-        form: the page for people; ``None`` without one.
+        name: name of the kind in the store and for ``--kind``.
+        level: name of the kind in calibrations, cards and their files; empty if it has no judgments.
+        things: plural noun for the judged items.
+        section: section of the configuration whose judges make these judgments.
+        task: the judges' task.
+        further_prompts: names of further prompts, besides the task's, that a card is valid for.
+        not_asked: keys of the section that do not affect the judge's prompt or calls.
+        columns: columns of a file that name an item.
+        column: column of a file that holds the value.
+        noun: noun for one value.
+        words: words for values; empty if the values have none.
+        means: method for averaging values.
+        form: the page on which people judge this kind; ``None`` without one.
     """
 
     name: str
@@ -166,43 +166,43 @@ class JudgedKind(Struct, frozen=True, kw_only=True):
     form: TaskForm | None = None
 
     def texts(self, annotation: Annotation, data: Dataset) -> list[str | None]:
-        """The query and the texts that a person reads, as they are now; ``None`` for one that is gone."""
+        """The present texts that an annotator reads for this item, query first; ``None`` for a missing text."""
         return [_thread(annotation, data), _document(annotation.item, data)]
 
     def item(self, item: str, other: str) -> ItemKey:
-        """The item of an opinion, from these fields of an annotation."""
+        """Convert the fields ``item`` and ``other`` of an annotation to the item of an opinion."""
         return (item, other) if other else (item,)
 
     def fields(self, item: ItemKey) -> tuple[str, str]:
-        """The fields ``item`` and ``other`` of an annotation, from the item of an opinion."""
+        """Convert the item of an opinion to the fields ``item`` and ``other`` of an annotation."""
         return item[0], ""
 
     def item_in(self, row: Row) -> ItemKey:
-        """The item of a row of a file."""
+        """Read the item from a row of a file."""
         return tuple(row.identifier(name) for name in self.columns)
 
     def parse(self, row: Row, column: str) -> float:
-        """The value in a column of a row."""
+        """Read the value from a column of a row."""
         value = number(row, column, "whole number")
         if value != int(value):
             raise row.error(f"{column!r} is no whole number", row.text(column).strip())
         return value
 
     def cells(self, item: ItemKey) -> Sequence[Any]:
-        """The item as cells of a file."""
+        """Convert an item to cells of a file."""
         return item
 
     def number(self, value: Any) -> float:
-        """An annotation's value, or a judgment's outcome, as a number."""
+        """Convert an annotation's value, or a judgment's outcome, to a number."""
         return float(label_of(value))
 
     def opinions(self, annotation: Annotation) -> Iterator[Opinion]:
-        """The opinions in an annotation with a value."""
+        """Convert an annotation with a value to opinions."""
         item = self.item(annotation.item, annotation.other)
         yield Opinion(annotation.query_id, item, annotation.annotator, self.number(annotation.value))
 
     def annotations(self, opinions: Iterable[Opinion]) -> Iterator[Annotation]:
-        """Annotations that hold these opinions, without digests of texts."""
+        """Convert opinions to annotations, without digests of texts."""
         for opinion in opinions:
             item, other = self.fields(opinion.item)
             yield Annotation(self.name, opinion.rater, opinion.query_id, item, other, "", int(opinion.value))
@@ -232,7 +232,7 @@ class _Flags(_Games, frozen=True):
 
 
 class _Grades(JudgedKind, frozen=True):
-    """Grades of an answer, which stand together in an annotation."""
+    """Grades of an answer; one annotation holds the grades for all criteria."""
 
     def texts(self, annotation: Annotation, data: Dataset) -> list[str | None]:
         return [_thread(annotation, data), _answer(annotation.query_id, annotation.item, data)]
@@ -314,7 +314,7 @@ def _rubric(settings: StoredSettings) -> Mapping[str, str]:
 
 
 def _description(criterion: Criterion) -> str:
-    """Description and levels of a criterion, with the same content as for the judge."""
+    """Description and levels of a criterion, with the same content as in the judge's prompt."""
     levels = "; ".join(f"{grade}: {meaning}" for grade, meaning in criterion.levels)
     with_levels = f"{criterion.description} ({levels})"
     return with_levels if levels and criterion.description else levels or criterion.description
@@ -413,7 +413,7 @@ NUGGETS: Final = _Nuggets(
     ),
 )
 FLAG: Final = _Flags(name="flag", level="", columns=("agent_a", "agent_b"), column="comment")
-"""A remark on a judge's game, whose value is ``{"judge": ..., "comment": ...}``. It carries no judgment."""
+"""An annotator's remark on a judge's verdict. The value is ``{"judge": ..., "comment": ...}``; it has no judgment."""
 
 _HERE: Final[Mapping[str, JudgedKind]] = {kind.name: kind for kind in (VERDICT, RELEVANCE, CRITERIA, NUGGETS)}
 
@@ -423,7 +423,7 @@ def _brought() -> dict[str, ListedStage]:
 
 
 class _Kinds(Mapping[str, JudgedKind]):
-    """All kinds by name. A stage's own kind is named like its section, and imported when it is asked for."""
+    """All kinds by name. A stage's kind has the name of its section and is imported on first use."""
 
     def __getitem__(self, name: str) -> JudgedKind:
         if name in _HERE:
@@ -444,14 +444,14 @@ KINDS: Final[Mapping[str, JudgedKind]] = _Kinds()
 
 
 def kind_of(level: str) -> JudgedKind:
-    """The kind at a level of calibrations and cards."""
+    """The kind with this ``level``, its name in calibrations and cards."""
     return next(kind for kind in KINDS.values() if kind.level == level)
 
 
 def kind_of_columns(columns: Collection[str]) -> JudgedKind | None:
-    """The kind that a table with these columns holds, verdicts apart; that with the most columns if there are several.
+    """The kind of annotations, except verdicts, in a table with these columns; if several fit, the most specific kind.
 
-    A stage's kind, whose value has a column of the same name, is imported only if the table has that column.
+    A stage's kind has its name as the value's column, so its module is imported only if the table has that column.
     """
     known = [RELEVANCE, CRITERIA, NUGGETS, *(KINDS[name] for name in _brought() if name in columns)]
     held = [kind for kind in known if {*kind.columns, kind.column} <= {*columns}]
@@ -459,7 +459,7 @@ def kind_of_columns(columns: Collection[str]) -> JudgedKind | None:
 
 
 def texts_now(annotation: Annotation, data: Dataset, nuggets: Mapping[str, str]) -> str | None:
-    """Digest of an annotation's texts as they are now, ``None`` if one of them is gone; see ``texts_digest``.
+    """Digest of the present texts of an annotated item, see ``texts_digest``; ``None`` if a text no longer exists.
 
     Args:
         annotation: the annotation.

@@ -1,6 +1,6 @@
 """Reads answers in the formats of many tools: one record is one answer, with its passages, reference and metadata.
 
-Formats read without a mapping: our own tables, RAGElo's, ragas (``user_input, response, retrieved_contexts,
+Formats read without a mapping: ragleague's tables, RAGElo's, ragas (``user_input, response, retrieved_contexts,
 reference``), DeepEval (``input, actual_output, retrieval_context, expected_output``), promptfoo's results, traces of
 OpenInference and Langfuse, and runs of the TREC RAG track.
 """
@@ -181,7 +181,7 @@ def _named(source: RowSource, columns: Columns | None) -> Iterator[tuple[Row, st
 
 
 def _is_deepeval(source: RowSource, columns: Columns | None) -> bool:
-    """Whether a table is DeepEval's, by a combination of columns that no other tool has."""
+    """Whether a table comes from DeepEval: it has a combination of columns that no other tool writes."""
     if "passages" in (columns or {}):
         return False
     return set(map(folded, columns_of(source))) >= {"input", "actualoutput", "retrievalcontext"}
@@ -278,7 +278,7 @@ def _of_trec(row: Row, answer: Answer) -> AnswerRecord:
 
 
 def _names(sources: Sequence[RowSource]) -> dict[str, str]:
-    """Agent names for tables without an agent column: the file's name, or its folder's if files share a name."""
+    """Agent names for tables without an agent column: the file's name, or the folder's name if files share a name."""
     paths = [_path(source) for source in sources]
     stems = Counter(map(file_stem, paths))
     stems_in_folders = Counter((file_stem(path), path.parent) for path in paths)
@@ -350,7 +350,7 @@ def _is_promptfoo(path: Path | str) -> bool:
 
 
 _ASSERTED: Final = 1
-"""promptfoo's ``failureReason`` of an answer that failed an assertion."""
+"""Value of promptfoo's ``failureReason`` for an answer that failed an assertion."""
 
 
 def _flattened(row: Row) -> dict[str, Cell]:

@@ -1,9 +1,9 @@
-"""Atomic edits of a user's files, with a history of replaced versions and no overwriting of other people's edits.
+"""Edits a user's files atomically, keeps replaced versions, and never overwrites other people's edits.
 
 Next to ``bank.csv``, the folder ``bank.csv.history/`` holds the replaced versions, byte for byte, as ``0001-bank.csv``,
 ``0002-bank.csv`` and so on, and ``log.jsonl`` with one line per save: who saved, when, what was changed, the name of
 the replaced version, and the SHA-256 of both. A version is copied before it is replaced, so an interrupted save loses
-nothing; the ``after`` of its line is then the hash of no version.
+nothing; no version has the hash ``after`` of its line then.
 """
 
 from __future__ import annotations

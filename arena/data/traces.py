@@ -54,7 +54,7 @@ _METADATA_COLUMNS: Final = (
     *("agent", "agent_name", "system_name", "qid", "reference", *spellings("reference")),
     *(name for name in spellings("qid") if "_" in name[1:]),
 )
-"""Keys read from a trace's ``metadata``; there ``model`` is the language model, and ``run_id`` the trace's id."""
+"""Keys read from a trace's ``metadata``; in it, ``model`` is the language model, and ``run_id`` the trace's id."""
 _NOT_ANSWERING: Final = frozenset({"RETRIEVER", "RERANKER", "EMBEDDING", "TOOL", "GUARDRAIL", "EVALUATOR"})
 _LANGFUSE: Final = frozenset(
     {"observations", "bookmarked", "projectId", "project_id", "htmlPath", "externalId", "sessionId", "session_id"}
@@ -66,9 +66,9 @@ _OPERATIONS: Final[Mapping[str, str]] = {
     "embeddings": "EMBEDDING",
     "execute_tool": "TOOL",
 }
-"""Operations of OpenTelemetry and the span kinds of OpenInference; any other operation is a ``CHAIN``."""
+"""The span kind of OpenInference for each operation of OpenTelemetry; any other operation is a ``CHAIN``."""
 _UNFLATTENED: Final = ("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.retrieval.documents")
-"""Attributes that stay lists of objects."""
+"""Attributes that are not flattened: they stay lists of objects."""
 _LIST_SUFFIXES: Final = (".documents", "_documents", "_messages", ".messages", ".metadata")
 """Suffixes of the names of attributes that are lists or objects."""
 _NUMBERED: Final = re.compile(r"(.+?)\.(\d+)\.(?:document|message)\.(.+)")
@@ -136,7 +136,7 @@ def trace_rows(path: Path | str) -> Iterator[Row]:
 
 
 def rows_of_traces(rows: Iterable[Row]) -> Iterator[Row]:
-    """The answers of traces in memory, as ``trace_rows`` gives them for a file."""
+    """Like ``trace_rows``, for traces in memory."""
     records = list(rows)
     yield from _rows(records[0].path, [(row.line, row.values) for row in records])
 
@@ -274,7 +274,7 @@ def _span(line: int, each: _Object, resource: _Object) -> _Span:
 
 
 def _of_gen_ai(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """OpenTelemetry's attributes for generative AI, converted to those of OpenInference."""
+    """Convert OpenTelemetry's attributes for generative AI to OpenInference's attributes."""
     if "gen_ai.operation.name" not in attributes:
         return {}
     query = attributes.get("gen_ai.retrieval.query.text")
@@ -348,7 +348,7 @@ def _usage(spans: Sequence[_Span], top: Sequence[_Span]) -> dict[str, Cell]:
 
 
 def _depths(spans: Sequence[_Span]) -> dict[str, int]:
-    """Number of ancestors in the file of each span, by its id."""
+    """Number of ancestors of each span within the file, by the span's id."""
     parents = {span.span: span.parent for span in spans}
     depths = {}
     for span, parent in parents.items():
@@ -451,7 +451,7 @@ def _metadata_cells(metadata: Any) -> dict[str, Cell]:
 
 
 def _text(value: Any, names: Sequence[str]) -> str:
-    """The text of an input or output: itself, or the text under one of these keys of an object."""
+    """The text of an input or output: the value itself, or the text under one of these keys if it is an object."""
     value = _read(value)
     if isinstance(value, str):
         return value.strip()
@@ -497,7 +497,7 @@ def _listed(value: Any) -> Any:
 
 
 def _is_missing(value: Any) -> bool:
-    """Whether a cell is empty; in a table, every attribute of any span is a column of all spans."""
+    """Whether a cell is empty: in a table of spans, a span has empty cells for attributes of other spans."""
     return value is None or value == "" or value != value  # noqa: PLR0124 - NaN alone differs from itself
 
 
@@ -549,7 +549,7 @@ def _objects_in(value: Any) -> list[_Object]:
 
 
 def _named(value: Mapping[str, Any], *names: str) -> Any:
-    """The first of these keys that has a value; ``None`` if none has."""
+    """The value of the first of these keys that has one; ``None`` if no key has a value."""
     return next((value[name] for name in names if value.get(name) not in (None, "")), None)
 
 
@@ -561,7 +561,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _seconds(value: Any) -> float | None:
-    """Seconds since 1970 of a time in nanoseconds or in ISO 8601; ``None`` if it is neither."""
+    """Convert a time in nanoseconds or in ISO 8601 to seconds since 1970; ``None`` if it is neither."""
     if _is_number(value):
         return float(value) / 1e9
     try:

@@ -26,7 +26,7 @@ VERDICTS: Final = TableSpec(
     },
     option=True,
 )
-"""A table of games. It also needs a verdict, in one column, in ``BOTH_ORDERS``, or as probabilities."""
+"""Columns of a table of games. A table also needs verdicts: in one column, in ``BOTH_ORDERS``, or as probabilities."""
 BOTH_ORDERS: Final = ("winner_ab", "winner_ba")
 """Columns for two verdicts in one row: with agent_a shown first, and with agent_b shown first."""
 _LETTERS: Final = {"a": Verdict.A, "b": Verdict.B, "1": Verdict.A, "2": Verdict.B}
@@ -51,7 +51,7 @@ _OPTION: Final = "--value"
 
 
 class Coding(Struct, frozen=True):
-    """The user's meanings of words and numbers, from ``--value`` or ``values``.
+    """The verdicts that the user assigns to words and numbers, from ``--value`` or ``values``.
 
     Attributes:
         words: the meaning of each word, in lower case.

@@ -1,4 +1,4 @@
-"""Reads and writes tables of verdicts: ours, and those of other tools and studies."""
+"""Reads and writes tables of verdicts from ragleague, other tools and studies."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
         further: extra columns (including ``reason``) as text, aligned with the verdicts; ``""`` for empty cells.
         rows: number of rows in the file.
         places: for each verdict, the index of its row in the file, from 0.
-        swapped: for each verdict, whether the file's agent_b was shown first.
+        swapped: whether the file's agent_b was shown first, for each verdict.
         order_known: for each verdict, whether its ``order`` is not empty, or the file has no such column.
         skipped: number of games skipped because they have no verdict.
         self_play: number of games skipped because an agent plays itself.
@@ -57,7 +57,7 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
         order_assumed: number of verdicts without a column ``order``; agent_a is assumed to have been shown first.
         both_bad: number of ties that rate both answers bad.
         both_good: number of ties that rate both answers good.
-        called: our name for each column of the file.
+        called: ragleague's name for each column of the file.
     """
 
     source: TextSource
@@ -130,7 +130,7 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
         return {query_id: value for query_id, value in zip(queries, named, strict=True) if value}
 
     def error(self, verdict: int, problem: str, value: str | None = None) -> DataError:
-        """The error for a problem in a verdict's row, for the caller to raise; names file, line and value."""
+        """Make the error for a problem in a verdict's row; it names file, line and value. The caller raises it."""
         return row_at(self.source, int(self.places[verdict])).error(problem, value)
 
 
@@ -169,7 +169,7 @@ def read_verdicts(
 
     Args:
         source: the file, or the table in memory.
-        columns: the file's column for a name of ours, if it has no known name: ``{"verdict": "gold"}``.
+        columns: the file's column for a column name of ragleague, if its name is unknown: ``{"verdict": "gold"}``.
         values: meanings of words, numbers or ranges of numbers: ``{"A ist besser": "A", "-3..-1": "A"}``.
         skip_empty: skip and count games whose verdict is empty, ``error`` or ``nan`` instead of raising an error.
         skip_self_play: skip and count games of an agent against itself instead of raising an error; AlpacaEval has
@@ -259,14 +259,14 @@ def write_verdicts(path: Path | str, verdicts: Sequence[GameVerdict]) -> None:
 
 
 class _Layout(Struct, frozen=True):
-    """The file's columns by their role."""
+    """The columns of the file and their roles."""
 
     ours: Mapping[str, str]
-    """The file's column for each of ours that it has."""
+    """The file's column for each column name of ragleague that the file has."""
     verdicts: Sequence[str]
     order: str | None
     extras: Mapping[str, str]
-    """Extra columns: our name, and the file's."""
+    """The file's column for each extra column, by ragleague's name."""
     shares: Sequence[str | None]
     """The columns of the probabilities p_a, p_b and p_tie; empty if they are not read."""
     called: Mapping[str, str]
@@ -300,14 +300,14 @@ class _Faults:
         self._faults: list[tuple[int, int, str, str | None]] = []
 
     def add(self, faulty: Bools, places: NDArray[np.int64], problem: str, shown: Texts | None = None) -> None:
-        """Add a problem of the rows where ``faulty`` is true; ``shown`` is the column whose value the error quotes."""
+        """Add a problem of rows where ``faulty`` is true; ``shown`` is the column whose value the error quotes."""
         if faulty.any():
             row = int(faulty.argmax())
             value = None if shown is None else shown.names[shown.codes[row]]
             self._faults.append((int(places[row]), len(self._faults), problem, value))
 
     def names(self, column: str, texts: Texts, places: NDArray[np.int64]) -> None:
-        """Add the problems of a column of names, such as empty cells."""
+        """Add the problems in a column of names, such as empty cells."""
         problems = [name_problem(str(name)) for name in texts.names]
         for problem in {each for each in problems if each is not None}:
             faulty = np.array([each == problem for each in problems], np.bool_)[texts.codes]
@@ -410,7 +410,7 @@ def _concatenated(parts: Sequence[_Games]) -> _Games:
 
 
 def _repeats(table: VerdictTable, further: Sequence[Texts]) -> tuple[int, int]:
-    """Number of verdicts that repeat an earlier one, and number of games with different verdicts, by all columns."""
+    """Number of verdicts that repeat an earlier one, and number of games with different verdicts."""
     key, limit = np.zeros(len(table), np.int64), 1
     parts = [(table.a, len(table.agents)), (table.b, len(table.agents)), (table.judge, len(table.judges))]
     if table.query is not None and table.queries is not None:
@@ -440,7 +440,7 @@ def _orders(order: Texts, layout: _Layout, rows: TextTable, faults: _Faults) -> 
 
 
 class _Verdicts(NamedTuple):
-    """The verdicts of one column, one per row, for the answer shown first; ``swapped`` if that is agent_b's."""
+    """The verdicts of one column, one per row, for the answer shown first; ``swapped`` if agent_b was shown first."""
 
     outcome: NDArray[np.int8]
     swapped: Bools
@@ -478,7 +478,7 @@ class _Cells(Struct, frozen=True, eq=False):
         return _Verdicts(shown, swapped, np.where(swapped, 1 - preference, preference), bad, good)
 
     def _coded(self, column: str) -> Texts:
-        """A column with the user's coding applied."""
+        """The texts of a column, with words and numbers replaced by the user's meanings."""
         texts, coding = _stripped(self.rows.columns[column]), self.layout.coding
         if column in self.layout.shares or coding == Coding():
             return texts
@@ -507,7 +507,7 @@ class _Cells(Struct, frozen=True, eq=False):
         return np.where(filled, outcome, _NONE).astype(np.int8)
 
     def _require_no_zero(self, column: str, texts: Texts, filled: Bools) -> None:
-        """Refuse a column of numbers with a 0 that is no agent's name, because then even 1 is ambiguous."""
+        """Add a fault for a 0 in a column of numbers, unless 0 is an agent's name: beside a 0, even 1 is ambiguous."""
         zero = np.array([number_in(str(name)) == 0 and name not in self.agents for name in texts.names], np.bool_)
         with_zero = filled & zero[texts.codes]
         if with_zero.any() and are_numbers(values := _distinct(texts, filled)):

@@ -13,7 +13,7 @@ from retrieval_eval.data.vocabulary import how_to_name
 
 ONE_AGENT: Final = f"add the answers of another; or name the agents' column: {how_to_name('agent')}"
 _NAMED: Final = 5
-"""Number of queries, answers or pairs that a note names; it counts the others."""
+"""Maximum number of queries, answers or pairs that a note names; the note counts the rest."""
 
 
 def notes_of(data: Dataset, to_come: Collection[str] = ()) -> list[str]:
@@ -114,7 +114,8 @@ _ODD: Final = {
 }
 """Kinds of odd answers: a pattern for the beginning of the text, and advice.
 
-They are judged like others: one may be intended, and leaving out its games would favour the agent.
+Judges judge odd answers like other answers: an odd answer may be intended, and leaving out its games would favour the
+agent.
 """
 
 

@@ -25,7 +25,7 @@ SUMMARIES: Final = frozenset({"average", "mean"})
 
 
 def is_win_matrix(path: Path | str) -> bool:
-    """Whether a table's header has one agent column and not the two of a table of games.
+    """Whether a table's header has one agent column; a table of games has two.
 
     Raises:
         DataError: the file cannot be read.

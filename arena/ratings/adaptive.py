@@ -107,7 +107,7 @@ def next_games(
 
     Args:
         fixtures: all possible games.
-        asked: the games of all batches so far. A game without a verdict is not asked again.
+        asked: the games of all batches so far; a game without a verdict does not come again.
         outcomes: the asked games that have a verdict.
         settings: batch size, decision to reach and limit of games.
     """
@@ -133,7 +133,7 @@ def next_games(
 
 
 def _needed(so_far: Decision, posterior: Belief, settings: AdaptiveSettings) -> NDArray[np.bool_]:
-    """Pairs to decide: all undecided pairs, or only those of the agent with the best chance to be first."""
+    """Which pairs to decide: all undecided pairs, or only undecided pairs of the agent most likely to be first."""
     if settings.decide == "order":
         return so_far.undecided
     unbeaten = ~so_far.beats.any(axis=0)

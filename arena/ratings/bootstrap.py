@@ -21,14 +21,14 @@ from arena.ratings.likelihood import Sums, gradient_on, maximise, sums
 from retrieval_eval.stats.arrays import Floats
 
 _CELLS_IN_MEMORY = 2_000_000
-"""Most elements in the largest array of a chunk of samples (weighted counts, or weights of queries)."""
+"""Maximum number of elements in the largest array for a chunk of samples (weighted counts, or weights of queries)."""
 _CELLS_IN_CACHE = 100_000
-"""Most elements in each array of a chunk of samples that iterates together; small enough for the processor's cache."""
+"""Maximum number of elements in each array of samples that iterate together; they fit the processor's cache."""
 _MAX_CACHED_DRAWS = 100_000_000
 """Draws are cached up to this size (one byte each), for the next ratings of the same number of queries."""
 _CHORD_STEPS = 30
 _SLOWEST_CONTRACTION = 0.5
-"""Where a step is longer than this share of the last one, Newton's method replaces chord iterations."""
+"""If a chord step is longer than this share of the previous step, Newton's method takes over."""
 
 
 class Bootstrap(Struct, frozen=True, eq=False):
@@ -69,7 +69,7 @@ def bootstrap(
     """Resample the queries of ``games`` and fit each sample as ``fitted`` was.
 
     Args:
-        games: the games behind ``fitted``.
+        games: the games that ``fitted`` was fitted to.
         fitted: the point estimate.
         samples: number of samples.
         seed: seed of the draws, which do not depend on the chunk size.
@@ -154,7 +154,7 @@ def _by_game(fitted: BradleyTerry, units: int, size: int, rng: np.random.Generat
 
 
 def _prior(fitted: BradleyTerry, counts: PairCounts) -> Floats:
-    """Virtual games of each sample, shape (samples, parameters): at least those of the point estimate.
+    """Virtual games of each sample, shape (samples, parameters): at least as many as for the point estimate.
 
     A sample with all outcomes of the original games needs no more than these, so only the other samples are checked.
     """
@@ -237,7 +237,7 @@ def _chord(
 def _model_draws(fitted: BradleyTerry, samples: int, seed: int) -> Floats:
     """Draws from the normal approximation to the fit (with the prior, its approximate posterior).
 
-    The underlying normal draws do not depend on the games, so that chance never makes one more win look worse.
+    The underlying normal draws do not depend on the games, so an additional win never looks worse by chance.
     """
     rng = np.random.default_rng([seed, 1])
     draws = rng.multivariate_normal(fitted.ratings, fitted.model_covariance(), size=samples, method="eigh")

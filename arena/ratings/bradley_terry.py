@@ -41,7 +41,7 @@ class BradleyTerrySettings(Struct, frozen=True):
         centre: the mean rating, or the rating of ``anchor``.
         anchor: the agent whose rating is fixed at ``centre``; ``None`` fixes the mean of all agents.
         scale: points per factor of ten in odds.
-        prior_games: virtual drawn games against an average agent, for agents without a finite maximum only.
+        prior_games: number of virtual draws against an average agent, only for agents without a finite maximum.
         max_iterations, tolerance: limits of Newton's method; it stops once the largest step, in log-odds, is below
             ``tolerance``.
     """
@@ -70,9 +70,9 @@ class BradleyTerry(Struct, frozen=True, eq=False):
         tie_parameter: Davidson's nu (0 without ties), or Rao and Kupper's theta, the ratio of strengths at which the
             stronger agent wins half of the games (1 without ties); ``None`` with half-win ties.
         problems: why the likelihood has no maximum; empty if it has one.
-        prior: virtual games behind each parameter, shape (parameters,); all 0 for plain maximum likelihood.
+        prior: number of virtual games for each parameter, shape (parameters,); all 0 for plain maximum likelihood.
         iterations, gradient_norm, converged: how Newton's method ended; the norm is in games.
-        form, counts, x: the model, the counts behind it, and its parameters, shape (parameters,).
+        form, counts, x: the model, the counts that it was fitted to, and its parameters, shape (parameters,).
     """
 
     agents: tuple[str, ...]

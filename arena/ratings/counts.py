@@ -51,7 +51,7 @@ class PairCounts(Struct, frozen=True, eq=False):
 
 
 def pair_counts(games: Games, *, ordered: bool) -> PairCounts:
-    """Count games by pair and outcome, as one sample; ``ordered`` counts (a, b) and (b, a) apart.
+    """Count games by pair and outcome, as one sample; ``ordered`` counts (a, b) and (b, a) separately.
 
     Raises:
         ValueError: ``ordered`` is on but the games do not record which agent was shown first.

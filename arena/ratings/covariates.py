@@ -53,9 +53,9 @@ _SAMPLE = 16
 _SAMPLED_FROM = 200_000
 """With this many games or more, a fit to every sixteenth game gives the starting point."""
 _NOT_IDENTIFIED = 1e-8
-"""Share of a covariate's variance unexplained by the agents below which its effect is not identified."""
+"""If the agents leave less than this share of a covariate's variance unexplained, its effect is not identified."""
 _NOT_HELD = 1e-3
-"""Information, in games per squared standard deviation, below which a coefficient has no finite maximum."""
+"""With less information than this (games per squared standard deviation) a coefficient has no finite maximum."""
 
 
 class Effect(Struct, frozen=True):
@@ -72,7 +72,7 @@ class Effect(Struct, frozen=True):
 
 
 class ControlledRating(Struct, frozen=True):
-    """One agent's rating controlled for covariates, its standard error (see ``Effect``), and the raw one, in points."""
+    """An agent's controlled rating, its standard error (see ``Effect``), and the agent's raw rating, in points."""
 
     agent: str
     rating: float
@@ -92,7 +92,7 @@ class Controlled(Struct, frozen=True):
         problems: problems of the raw fit, and ``covariates`` if a coefficient has no maximum and rests on the weak
             prior.
         converged: whether Newton's method converged.
-        clusters: number of independent units behind the standard errors.
+        clusters: number of independent units for the standard errors.
     """
 
     agents: tuple[ControlledRating, ...]
@@ -213,7 +213,7 @@ def _scales(games: Games, covariates: Mapping[str, Floats]) -> dict[str, float]:
 
 
 def _refuse_unidentified(data: GameData, names: tuple[str, ...]) -> None:
-    """Refuse covariates that strengths explain game by game, such as each agent's mean length."""
+    """Raise an error for covariates that the agents of a game determine, such as each agent's mean length."""
     for step in (_SAMPLE, 1) if data.a.size >= _SAMPLED_FROM else (1,):
         sample = data.every(step)
         unexplained = _covariate_information(data.form, design_products(sample))
@@ -275,7 +275,7 @@ _LARGEST_STEP = 4.0
 
 
 class GameData(NamedTuple):
-    """Columns of games: agents, twice the score of a, covariates ``z`` (after the order effect, if any), weights."""
+    """Games as arrays: agents, twice the score of a, covariates ``z`` (after the order effect, if any), and weights."""
 
     form: ParameterForm
     a: NDArray[np.int64]
@@ -437,7 +437,7 @@ def _cluster_scores(games: Games, data: GameData, x: Floats) -> Floats:
 
 
 def _reach(data: GameData, x: Floats, step: Floats) -> float:
-    """Share of a step to try: limits the longest component and keeps a Rao-Kupper threshold positive."""
+    """Fraction of a step to try first: it limits the longest component and keeps a Rao-Kupper threshold positive."""
     length = min(1.0, _LARGEST_STEP / max(float(np.abs(step).max()), 1e-300))
     if data.form.ties == "rao-kupper" and data.has_ties and x[-1] + length * step[-1] <= 0:
         length = min(length, -0.9 * x[-1] / step[-1])

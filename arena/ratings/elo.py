@@ -1,7 +1,7 @@
 """Elo ratings, averaged over many random orders of the same games.
 
 Elo (1978), *The Rating of Chessplayers*: the expected score of a is E = 1 / (1 + 10^((R_b - R_a) / scale)), and a
-game moves a by K (S - E) and b by as much the other way, so that the sum of ratings is conserved. The rating
+game raises R_a by K (S - E) and lowers R_b by as much, so that the sum of ratings is conserved. The rating
 depends on the order of games; the mean over seeded orders (500 in the RAGElo paper) removes most of this dependence.
 
 A tournament is a Fisher-Yates shuffle that plays each game as soon as it is drawn. The random numbers are SplitMix64
@@ -84,7 +84,7 @@ def elo_of(agents: tuple[str, ...], played: Packed, settings: EloSettings | None
 
 
 def resampled_elo(games: Games, weights: Floats, settings: EloSettings) -> Floats:
-    """Mean Elo ratings of resampled games: those of ``elo`` with each sample's weights.
+    """Mean Elo ratings of resampled games, as ``elo`` computes them from games with each sample's weights.
 
     Args:
         games: the games; their own weights are ignored.
@@ -135,7 +135,7 @@ STEPS_PER_TENFOLD = math.log2(10) * STEPS
 _GAMES_AT_ONCE = 1 << 15
 """Size of a block: games drawn and unpacked at once, over all tournaments, so that they stay in the cache."""
 _BYTES_IN_MEMORY = 1 << 28
-"""Most bytes of the orders held in memory at once. More tournaments are played in chunks, each as slow as one."""
+"""Maximum size in bytes of the orders in memory at once. More tournaments are played in chunks, each as slow as one."""
 _WORTH_NUMPY = 16
 """With fewer tournaments at once, single numbers are faster than arrays."""
 _FEWEST_GAMES = 1 << 16
@@ -275,8 +275,8 @@ def _steps_at_once(lanes: int) -> int:
 def drawn(codes: Codes, start: np.uint64, number: int) -> Codes:
     """The first ``number`` games that a Fisher-Yates shuffle draws, without a copy of all games.
 
-    Draw i takes what stands at place j >= i, and moves there what stands at place i. So a draw takes its place's own
-    game, unless an earlier draw took from the same place: then it takes what stood at the place of that draw.
+    Draw i takes the game at a random position j >= i and moves the game at position i to position j. So a draw takes
+    the original game at j, unless an earlier draw took from j: then it takes the game that this draw moved to j.
     """
     steps = np.arange(number)
     chosen = _draws(np.array([start]), steps, np.array([codes.size]))
@@ -315,7 +315,7 @@ def _draws(begin: States, steps: Ints, length: Ints) -> Ints:
 def play(blocks: Iterable[Codes], games: Packed, settings: EloSettings, ratings: Floats) -> None:
     """Update ``ratings``, shape (agents, tournaments), by blocks of games, shape (steps, tournaments).
 
-    A later block may have fewer tournaments: the first ones.
+    Later blocks may leave out the last tournaments.
     """
     width, flat = ratings.shape[1], ratings.ravel()
     assert np.shares_memory(flat, ratings)

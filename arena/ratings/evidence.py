@@ -129,7 +129,7 @@ class Decision(Struct, frozen=True, eq=False):
         places: names of the agents with a decided place, from the first place down.
         beats: whether the evidence shows that the row agent beats the column agent, shape (agents, agents).
         decided: whether the goal of the settings (all places, or the first) is reached.
-        games: number of outcomes behind it.
+        games: number of outcomes that the decision is based on.
     """
 
     agents: tuple[str, ...]
@@ -146,7 +146,7 @@ class Decision(Struct, frozen=True, eq=False):
 
 
 def decision(outcomes: Games, settings: AdaptiveSettings) -> Decision:
-    """Places that the outcomes decide; valid at any number of looks."""
+    """The places that these outcomes decide; the error probability holds even if you look after every batch."""
     size = len(outcomes.agents)
     threshold = math.log(max(size, 1) / (1 - settings.confidence))
     beats = log_evidence(outcomes) >= threshold

@@ -26,7 +26,7 @@ Cause: TypeAlias = Literal["disconnected", "undefeated", "winless", "separated",
 ComponentLabels: TypeAlias = NDArray[np.intp]
 
 _CELLS = 4_000_000
-"""Most elements in the largest array of a chunk of samples."""
+"""Maximum number of elements in the largest array for a chunk of samples."""
 
 
 class Problem(Struct, frozen=True):
@@ -222,19 +222,19 @@ def _beats(counts: PairCounts) -> NDArray[np.bool_]:
 
 
 def _settled_sets(beats: NDArray[np.bool_]) -> ComponentLabels:
-    """Label each agent with the first agent that wins and ties connect it to in both directions, shape (agents,)."""
+    """Label each agent with the first agent of its set; wins and ties connect a set both ways; shape (agents,)."""
     reach = reachable(beats)
     first: ComponentLabels = np.argmax((reach & reach.T) | np.eye(len(beats), dtype=np.bool_), axis=1)
     return first
 
 
 def _linked_sets(beats: NDArray[np.bool_]) -> ComponentLabels:
-    """Label each agent with the first agent that a chain of games links it to, shape (agents,)."""
+    """Label each agent with the first agent of its set; chains of games link all agents of a set; shape (agents,)."""
     return _settled_sets(beats | beats.T)
 
 
 def _between_components(counts: PairCounts, names: Sequence[str]) -> list[Problem]:
-    """The problem of agents that no chain of games links to the largest set, if there are any."""
+    """A problem that names the agents that no chain of games links to the largest set; empty if there are none."""
     labels = _linked_sets(_beats(counts)[..., 0])
     if not labels.any():
         return []
@@ -246,7 +246,7 @@ def _between_components(counts: PairCounts, names: Sequence[str]) -> list[Proble
 
 
 def _within_components(counts: PairCounts, names: Sequence[str]) -> list[Problem]:
-    """Problems of agents whose games against the rest of their linked set all went one way."""
+    """Problems of agents that wins and ties do not connect in both directions to the rest of their linked set."""
     beats = _beats(counts)[..., 0]
     labels, linked = _settled_sets(beats), _linked_sets(beats)
     tail, head = beats.nonzero()
@@ -271,7 +271,7 @@ _SENTENCES: dict[Cause, str] = {
 
 
 def _outside_largest(labels: ComponentLabels, inside: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
-    """Agents outside the largest group of those ``inside``; all if no group of two or more is the largest."""
+    """Which agents are outside the largest group ``inside``; all agents if no group of two or more is the largest."""
     counted = Counter(labels[inside].tolist() if inside is not None else labels.tolist()).most_common(2)
     label, size = counted[0]
     if size < 2 or (len(counted) > 1 and counted[1][1] == size):

@@ -1,4 +1,4 @@
-"""Fragility of an order: how few games or queries must go before two agents swap places.
+"""Fragility of an order: how many games or queries must be removed until two agents swap places.
 
 The influence function ranks games (Broderick, Giordano and Meager 2020, "An automatic finite-sample robustness metric",
 arXiv 2011.14999): removing a game with score u moves the parameters by -H^-1 u, where H is the curvature at the fit.
@@ -69,7 +69,7 @@ def fragilities(
     *,
     by: Unit = "query",
 ) -> tuple[Fragility, ...]:
-    """Fragility of the lead and, by the settings, of each pair of neighbours: by game and by query.
+    """Fragility of the lead and, if the settings ask for it, of each pair of neighbours; by game and by query.
 
     ``fitted`` comes from ``games``, ``rows`` are the agents, best first, ``queries`` are the names of the games'
     clusters, and ``by`` is their unit.
@@ -191,7 +191,11 @@ def _fewest(holds: Callable[[int], bool], guess: int, limit: int) -> int | None:
 
 
 class GroupedGames:
-    """Games counted by kind: for pair k mod pairs, a win of the first agent, a win of the second, or a tie."""
+    """Games counted by kind.
+
+    Kind k belongs to pair k mod pairs. First come the wins of each pair's first agent, then the wins of its second
+    agent, then ties.
+    """
 
     def __init__(self, games: Games, fitted: BradleyTerry, cluster: NDArray[np.int32] | None) -> None:
         pairs = fitted.counts
@@ -232,7 +236,7 @@ class GroupedGames:
         return _RemovalOrder(grouped, order, cluster_influence[order], np.ones(order.size, np.int64), gap)
 
     def ratings_without(self, left_out: Floats) -> Floats:
-        """Ratings from the remaining games; NaN for agents without games, all NaN if agents no longer compare.
+        """Ratings from the remaining games; NaN for agents without games, all NaN if games no longer link all agents.
 
         Agents without a link to the others would be rated by the prior alone, which says nothing about their order.
         Several sets of agents that never lost (or never won) against the rest all get infinity (or minus infinity).
@@ -284,8 +288,8 @@ class _RemovalOrder(Struct, frozen=True, eq=False):
 
     Attributes:
         order: kinds of games, or queries.
-        influence: influence of one unit of each, in log-odds, all negative.
-        number: number of units of each.
+        influence: influence of one unit of each entry of ``order``, in log-odds, all negative.
+        number: number of units of each entry of ``order``.
         gap: gap between the two agents, in log-odds.
         rated: cache of ratings by number of removed units; the searches for a new leader and for a swap of the first
             two share it.
@@ -305,7 +309,7 @@ class _RemovalOrder(Struct, frozen=True, eq=False):
         return self.rated[count]
 
     def guess(self, largest_share: float) -> int:
-        """Number of units that close the gap by the influence function, at most one more than the given share."""
+        """Number of removals predicted to close the gap (influence function), at most one more than the given share."""
         if self.gap <= 0:  # already equal
             return 0
         before = np.concatenate([[0.0], np.cumsum(self.influence * self.number)])

@@ -64,8 +64,8 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
         queries: names, sorted, or ``None`` if the verdicts have no query; ``query`` indexes them.
         judges: names, sorted; ``judge`` indexes them.
         outcome: 1 if the answer shown first won, 0 for a tie, -1 if the second won.
-        preference: preference for the answer shown first, 0 to 1, NaN for verdicts without; ``None`` if no verdict has
-            one.
+        preference: preference for the answer shown first, 0 to 1; NaN for a verdict without a preference; ``None`` if
+            no verdict has one.
         clusters: the cluster of each of ``queries``, such as its conversation; verdicts within a cluster depend on each
             other. ``None`` if each query is a cluster.
         unit: kind of the clusters; a topic or another column counts as ``query``.
@@ -142,7 +142,7 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
             )
 
     def of(self, rows: NDArray[np.bool_]) -> VerdictTable:
-        """The chosen verdicts, with their agents and judges only; queries keep their numbers."""
+        """A table of the chosen verdicts, with only their agents and judges; queries keep their numbers."""
         agents, codes = used(self.agents, np.concatenate([self.a[rows], self.b[rows]]))
         judges, judge = used(self.judges, self.judge[rows])
         a, b = np.split(codes, 2)
@@ -165,13 +165,13 @@ class Tally(Struct, frozen=True):
     Attributes:
         verdicts: number of verdicts.
         games: number of games.
-        repeated: verdicts beyond the first on the same query, judge and order of the same pair.
+        repeated: number of verdicts with the same query, judge, pair and order as an earlier verdict.
         both_orders: games judged in both orders: the sum of agreements, contradictions and ``win_and_tie``.
         single_order: games judged in one order only; its verdict counts.
         agreements: games with the same outcome in both orders.
         contradictions: games in which each order prefers another agent; they count as ties.
-        win_and_tie: games with a winner in one order and a tie in the other; the setting of that name decides. This and
-            the two counts before are 0 if preferences are averaged over orders.
+        win_and_tie: games with a winner in one order and a tie in the other; the setting of that name decides. This
+            count and the two before it are 0 if preferences are averaged over orders.
     """
 
     verdicts: int
@@ -194,7 +194,7 @@ class Games(Struct, frozen=True, eq=False):
         cluster: number of each game's query or conversation, shape (n,); ``None`` if unknown.
         a_shown_first: whether ``a`` was shown first in every game; ``False`` if games have no order.
         weight: number of games that each row counts as, fractions allowed, shape (n,); ``None`` counts each row once.
-        tally: counts of the verdicts behind the games; ``None`` if there were no verdicts.
+        tally: counts of the verdicts that the games come from; ``None`` if there were no verdicts.
         soft: whether scores are preferences between 0 and 1.
 
     Raises:
@@ -364,7 +364,7 @@ def fold_pairs(table: VerdictTable, win_and_tie: WinAndTie) -> tuple[NDArray[np.
 def fold(
     by_order: NDArray[np.int8], both: NDArray[np.bool_], win_and_tie: WinAndTie, *, repeated: int = 0
 ) -> tuple[NDArray[np.int8], Tally]:
-    """Outcomes of games from the outcomes of their two orders, and the counts of the conversion.
+    """Merge the outcomes of the two orders of each game; returns the games' outcomes and the counts of the conversion.
 
     Args:
         by_order: outcomes for one agent of each game, when shown first and when shown second: 1, 0 or -1; 0 if the
@@ -524,7 +524,7 @@ class Counted(NamedTuple):
 
     Attributes:
         games: wins, losses and ties, some with fractional weight.
-        rows: row of the original game behind each game; ``None`` if the games are unchanged.
+        rows: row of the original game for each game; ``None`` if the games are unchanged.
         by_query: whether to cluster by ``games.cluster``, which also keeps the two parts of a split game together.
     """
 

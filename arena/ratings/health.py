@@ -41,7 +41,7 @@ def judge_health(
 ) -> JudgeHealth:
     """Health of the judges of these verdicts together; pass the verdicts of one judge for its health alone.
 
-    ``verdicts`` are the single ones, before reconciliation; ``ties`` and ``scale`` belong to the model for
+    The orders of a game in ``verdicts`` must not be merged yet; ``ties`` and ``scale`` are settings of the model for
     ``first_effect`` and ``longer_effect``.
     """
     table = tabulate(verdicts)
@@ -105,7 +105,7 @@ def fitted_position(games: Games, fitted: BradleyTerry, *, by_query: bool = True
 
 
 def _clustered_share(part: NDArray[np.bool_], whole: NDArray[np.bool_], cluster: Int32s) -> Estimate:
-    """Share of the marked ``whole`` that is also marked ``part``, with an interval clustered by ``cluster``."""
+    """Share of the rows marked in ``whole`` that are also marked in ``part``, with a clustered interval."""
     return share_estimate(np.bincount(cluster, whole & part), np.bincount(cluster, whole))
 
 
@@ -116,7 +116,7 @@ def both_orders(table: VerdictTable) -> tuple[NDArray[np.bool_], Int32s]:
 
 
 def outcomes_by_order(table: VerdictTable) -> tuple[NDArray[np.int8], NDArray[np.int8], Int32s]:
-    """Outcomes of both orders for the lower-numbered agent (1, 0 or -1), and the query, of games judged in both."""
+    """Both outcomes for the lower-numbered agent (1, 0 or -1), and the query, of each game judged in both orders."""
     if table.query is None:
         return np.zeros(0, np.int8), np.zeros(0, np.int8), np.zeros(0, np.int32)
     outcome, present = table.by_order

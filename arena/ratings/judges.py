@@ -50,7 +50,7 @@ class JudgedGames(Struct, frozen=True, eq=False):
 
 
 def of_judge(table: VerdictTable, judge: str) -> VerdictTable:
-    """The verdicts of one judge, with only the agents that it judged; queries keep their numbers.
+    """The verdicts of one judge, with only the agents that the judge judged; queries keep their numbers.
 
     Raises:
         ValueError: the table has no such judge.

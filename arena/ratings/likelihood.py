@@ -121,7 +121,7 @@ def curvatures(model: TieModel, gap: Floats, tie: Floats, outcomes: Outcomes) ->
 
 
 def _threshold(gap: Floats, eta: Floats) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
-    """Probability of a win of a and its complement, then the same for b."""
+    """Probability that a wins and its complement, then the probability that b wins and its complement."""
     odds, theta = np.exp(np.clip(gap, -_FAR, _FAR)), np.exp(eta)
     total_a, total_b = odds + theta, 1 + theta * odds
     return (odds / total_a, theta / total_a), (1 / total_b, theta * odds / total_b)
@@ -414,6 +414,6 @@ def _outcomes(counts: PairCounts) -> Outcomes:
 
 
 def _border(matrix: Floats, at: int, column: Floats, corner: Floats) -> None:
-    """Write column ``at``, the same row and their corner into a stack of symmetric matrices."""
+    """Write a column, the equal row and their common cell at index ``at`` of each symmetric matrix of a stack."""
     matrix[:, :at, at] = matrix[:, at, :at] = column
     matrix[:, at, at] = corner

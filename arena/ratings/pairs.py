@@ -1,8 +1,8 @@
 """Games of each pair of agents: win counts, significance, and circles that contradict a single order.
 
 Ratings order all agents on one line. No line fits the games if x surely beats y, y surely beats z and z surely beats x,
-or if an agent surely beats another that is surely rated above it. "Surely" means that the interval of the share of
-points in the pair's games, clustered by query and corrected by Bonferroni for the number of pairs, excludes one half.
+or if an agent surely beats another that is surely rated above it. "Surely" means that the interval of an agent's
+share of the points, clustered by query and Bonferroni-corrected for the number of pairs, excludes one half.
 If a single line is true, a circle of sure results requires at least one of them to be wrong, and the level bounds the
 probability of this.
 """
@@ -108,7 +108,9 @@ def pair_results(games: Games) -> PairResults:
 
 
 def sign_tests(games: Games) -> Floats:
-    """Sign test of each pair, Holm-corrected over the pairs that met: p-values, shape (agents, agents), NaN for others.
+    """Sign test of each pair, Holm-corrected over the pairs that met.
+
+    Returns p-values, shape (agents, agents), NaN for other pairs.
 
     Games on one query are not independent. So each query counts once, for the agent with more of the pair's points on
     it; a query with equal points does not count. If the two agents are equally good, each is expected to get half of
@@ -132,7 +134,7 @@ def sign_tests(games: Games) -> Floats:
 
 
 class Circles(Struct, frozen=True):
-    """Number of triples of agents that all met, of sure circles among them, and of triples surely without a circle."""
+    """Number of triples in which all agents met; how many surely are circles, and how many surely are not."""
 
     triples: int
     surely: int
@@ -144,7 +146,7 @@ class DirectGames(Struct, frozen=True):
 
     Attributes:
         games, wins, ties, losses: counts of the rated games; wins and losses are those of ``one``.
-        low, high: interval of the share of points of ``one``, with a tie as half; simultaneous for all pairs at the
+        low, high: interval of ``one``'s share of the points, a tie counting half; simultaneous for all pairs at the
             level of the settings. ``None`` for a single query (or game), which shows no variation.
     """
 

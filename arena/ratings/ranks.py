@@ -147,21 +147,22 @@ def queries_needed(
 ) -> list[tuple[int | None, int | None, int | None]]:
     """Number of additional queries that would separate each pair of agents with a probability of 80 %.
 
-    The present queries stay, so the new difference is a weighted mean of the present one and of that on the new
-    queries. Its standard error falls with the square root of the number of queries; the interval also narrows because
-    the quantile of Student's t falls. ``benchmarks/queries_needed.py`` checks the prediction by simulation.
+    The present queries stay, so the new difference is a weighted mean of the present difference and the difference
+    on the new queries. Its standard error falls with the square root of the number of queries; the interval also
+    narrows because the quantile of Student's t falls. ``benchmarks/queries_needed.py`` checks the prediction by
+    simulation.
 
     Args:
         difference: difference between the two agents of each pair, in points, shape (pairs,).
         se: downward standard error of each difference, same shape.
         half: distance from each difference down to the lower end of its interval, same shape.
-        units: number of queries (or games) behind the differences, for all pairs or per pair.
+        units: number of queries (or games) that the differences are based on, for all pairs or per pair.
         agents: number of agents; the intervals are simultaneous for all pairs of them.
         level: level of these intervals.
 
     Returns:
-        For each pair the number if the new queries show the present difference, then the numbers if they show the upper
-        or the lower end of its 80 % interval. All are 0 if the interval already excludes 0. All are ``None`` if the
+        Three numbers for each pair: if the new queries show the present difference, the upper end of its 80 % interval,
+        or the lower end. All are 0 if the interval already excludes 0. All are ``None`` if the
         two are practically equal; the last alone is ``None`` if the lower end leaves them equal.
     """
     gaps = np.abs(difference)

@@ -127,7 +127,7 @@ def rate_games(
 ) -> Ratings:
     """Rate the agents of games; every agent must have a game.
 
-    ``health`` is the health of the judge behind the games, ``queries`` are the names of their clusters, and ``by`` is
+    ``health`` is the health of the games' judge, ``queries`` are the names of their clusters, and ``by`` is
     the unit of these clusters.
 
     Raises:
@@ -193,7 +193,7 @@ def _clusters(games: Games) -> int:
 
 
 def games_to_rate(table: VerdictTable, settings: RatingSettings, health: JudgeHealth | None = None) -> Games:
-    """Convert verdicts to games by the settings; pass their ``health`` if it is already computed."""
+    """Convert verdicts to games by the settings; pass the judge's ``health`` if it is already computed."""
     folds = settings.reconcile
     if folds is None:
         games_in_both_orders = both_orders(table)[0].size if health is None else health.both_orders
@@ -377,14 +377,14 @@ def _cluster_notes(games: Games, *, by_query: bool) -> list[str]:
 
 
 def _presence(games: Games) -> tuple[dict[str, int], int]:
-    """Number of queries (or conversations) with a game of each agent, and with any game."""
+    """For each agent, the number of queries (or conversations) with a game of it; and the number with any game."""
     played = np.zeros((len(games.agents), int(np.asarray(games.cluster).max(initial=-1)) + 1), np.bool_)
     played[games.a, games.cluster] = played[games.b, games.cluster] = True
     return dict(zip(games.agents, played.sum(axis=1).tolist(), strict=True)), int(played.any(axis=0).sum())
 
 
 def _absent(games: Games) -> dict[str, int]:
-    """Agents with fewer than 90 % of the queries of the agent with the most, with their number of queries."""
+    """Number of queries of each agent that has fewer than 90 % of the queries of the agent with the most queries."""
     if games.cluster is None:
         return {}
     counts, _ = _presence(games)
@@ -393,7 +393,7 @@ def _absent(games: Games) -> dict[str, int]:
 
 
 def _absence_notes(games: Games, units: str) -> list[str]:
-    """A note on the agents without games on many queries (or conversations), those with the fewest first."""
+    """A note on agents that lack games on many queries (or conversations), sorted by number of queries."""
     if games.cluster is None:
         return []
     counts, queries = _presence(games)

@@ -61,8 +61,8 @@ class RatingSettings(Struct, frozen=True):
             sandwich with Student's t in both cases, because percentiles fail with few queries.
         level: level of the intervals; simultaneous for rank intervals, groups and separable pairs.
         seed: seed of Elo's orders and of the bootstrap.
-        fragility: compute it for the ``leader`` only, for the leader and all ``neighbours`` (dozens of fits each), or
-            ``none``; ``auto`` includes the neighbours up to 12 agents and 20,000 games.
+        fragility: compute fragility for the ``leader``, for the leader and all ``neighbours`` (dozens of fits each),
+            or ``none``; ``auto`` includes the neighbours up to 12 agents and 20,000 games.
     """
 
     k: float = 32.0
@@ -140,8 +140,8 @@ class Convergence(Struct, frozen=True):
     """Convergence of the fits.
 
     Attributes:
-        converged, iterations, gradient_norm: of Newton's method for the point estimate; the norm is in games.
-        prior_games: virtual draws behind each rating without a maximum; 0 for plain maximum likelihood.
+        converged, iterations, gradient_norm: how Newton's method ended for the point estimate; the norm is in games.
+        prior_games: number of virtual draws for each rating without a maximum; 0 for plain maximum likelihood.
         resampled: resampled unit: ``query``, ``conversation`` or ``game``; ``None`` without a bootstrap.
         units: number of units in the data.
         samples: number of bootstrap samples.
@@ -174,8 +174,8 @@ class PairDifference(Struct, frozen=True):
         queries_needed: additional queries (or games, without queries) that separate them with probability 0.8 if the
             true difference is the estimate; 0 if they are separable; ``None`` if they are practically equal, or if one
             of the ratings is arbitrary, so that its variation is unknown.
-        queries_needed_low, queries_needed_high: the same for the upper and the lower end of the 80 % interval of the
-            difference; the second is ``None`` if this interval includes 0.
+        queries_needed_low, queries_needed_high: additional queries needed if the true difference is the upper, or the
+            lower end of its 80 % interval; the second is ``None`` if this interval includes 0.
     """
 
     better: str
@@ -228,7 +228,7 @@ class Fragility(Struct, frozen=True):
 
 
 class JudgeHealth(Struct, frozen=True):
-    """Consistency and biases of the judge behind a set of verdicts.
+    """Consistency and biases of the judge that gave a set of verdicts.
 
     An estimate without data has no value. Intervals are at 95 % and clustered by query or conversation, if known.
 
@@ -272,7 +272,7 @@ class JudgePair(Struct, frozen=True):
     """Agreement of two judges on the games that both judged.
 
     Attributes:
-        games: number of these games, after reconciliation of the two orders.
+        games: number of games that both judged, after reconciliation of the two orders.
         same_winner, both_tie, opposite: games with the same winner, with two ties, and with opposite winners.
         first_tie, second_tie: games that only the first, or only the second judge calls a tie.
         agreement: share of games with the same outcome.
@@ -317,20 +317,20 @@ class Ratings(Struct, frozen=True):
     Attributes:
         agents: one row per agent, best first.
         pairs: comparisons of all pairs of agents; empty for a single query (or game), which shows no variation.
-        judge_health: health of the judge, from all verdicts; ``None`` for games without verdicts.
+        judge_health: the judge's consistency and biases, from all verdicts; ``None`` for games without verdicts.
         position_effect: advantage of being shown first in points; ``None`` unless ``settings.position`` is on.
         position_low, position_high: interval of ``position_effect`` at the level of the settings.
         tie_parameter: Davidson's nu, or Rao and Kupper's theta; ``None`` with half-win ties.
         tally: counts of the conversion of verdicts to games; ``None`` for games without verdicts.
         notes: sentences with warnings about the numbers.
         judges: agreement between judges; ``None`` for one judge, or if verdicts name no query.
-        fragility: by game and, if queries are known, by query; empty if off, and for fractional games.
+        fragility: fragility by game and, if queries are known, by query; empty if off, and for fractional games.
         direct: games of each pair of agents that met.
         unit, units: the independent unit (query, conversation or game) and the number of units.
         beyond_place: whether the agent rated highest is still surely better than all others in a fit with a position
             effect; ``None`` if every game was judged in both orders, or if ``settings.position`` is on.
-        absent: number of queries of each agent with games on clearly fewer queries than others; the queries of the
-            others may be harder.
+        absent: for each agent with games on clearly fewer queries than other agents, the number of its queries; the
+            queries of the other agents may be harder.
         unjudged: number of queries in the data without a judged game.
     """
 
@@ -366,7 +366,7 @@ class Ratings(Struct, frozen=True):
 
     @property
     def asked(self) -> str:
-        """Plural of the unit to collect more of: conversations if these are the unit, otherwise queries."""
+        """Plural noun for the data to collect: conversations if these are the unit, otherwise queries."""
         return UNITS["query" if self.unit == "game" else self.unit][1]
 
     @property

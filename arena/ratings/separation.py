@@ -1,8 +1,9 @@
 """Figures of each query: how well it separates the agents, and how each agent performed on it.
 
 An agent's share on a query is its points (win 1, tie 0.5) divided by its games there. The contribution of a query to
-the order of agents is that of an item in test theory: the correlation of the scores on it with the scores on all other
-queries (the corrected item-total correlation, Lord and Novick 1968, chapter 15), and the spread of the scores.
+the order of agents is measured like an item in test theory: by the correlation of the scores on it with the scores on
+all other queries (the corrected item-total correlation, Lord and Novick 1968, chapter 15), and by the spread of the
+scores.
 
 Even if all queries are equal, chance puts some far above the others and some below 0. So the same games are simulated
 from the fitted Bradley-Terry model, in which all queries are equal. A query differs only if it is more extreme than the
@@ -36,7 +37,7 @@ _REPLICATES: Final = (49, 399)
 _SIMULATED: Final = 30_000_000
 """Limit of simulated games over all tournaments: about a second."""
 _EACH_SIDE: Final = 0.02
-"""Probability of a false mark on each side."""
+"""Probability, on each side, that a query is marked although all queries are equal."""
 _FLAT: Final = 1e-9
 """A smaller standard deviation is 0 except for rounding."""
 _QUARTILES: Final = 1.349
@@ -54,7 +55,7 @@ class QueryFigures(Struct, frozen=True):
         games: number of rated games, over all judges.
         decided: share of these games with a winner.
         spread: standard deviation of the agents' shares on this query, 0 if all are equal.
-        agreement: correlation of the agents' shares here with those on all other queries, -1 to 1.
+        agreement: correlation of the agents' shares on this query with their shares on all other queries, -1 to 1.
         both_orders: number of games judged in both orders.
         orders_differ: share of these games with different outcomes in the two orders.
         by_several: number of pairs judged by several judges.
@@ -132,7 +133,7 @@ class Standings(Struct, frozen=True, eq=False):
     games: Games | None = None
 
     def of(self, rows: Sequence[int]) -> Standings:
-        """Standings on the chosen queries only; their figures compare each query with the other chosen ones."""
+        """Standings on the chosen queries only; the figures compare each query with the other chosen queries."""
         chosen = np.asarray(rows, np.intp)
         won, tied, lost = (cells[chosen] for cells in (self.won, self.tied, self.lost))
         games = None if self.games is None else _on(self.games, chosen, len(self.queries))
@@ -343,7 +344,7 @@ def _same_by_judges(games: Games) -> tuple[NDArray[np.bool_], _Places]:
 
 
 def separations(points: Floats, played: Floats) -> tuple[Floats, Floats]:
-    """Spread of the agents' shares on each query, and their correlation with those on all others; NaN if undefined.
+    """Spread of the agents' shares on each query, and correlation with their shares on all others; NaN if undefined.
 
     Args:
         points: points of each agent on each query, shape (queries, agents).

@@ -1,4 +1,4 @@
-"""The store: what was asked, what was replied, and the data it was asked about. The only package that speaks SQL."""
+"""The store: the data of tournaments, the judges' judgments and the agents' replies. No other package uses SQL."""
 
 from arena.store.bulk import chunks
 from arena.store.engine import missing, shown, sqlite_path

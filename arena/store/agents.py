@@ -38,7 +38,7 @@ class AgentQuery(Struct, frozen=True):
 
     Attributes:
         identity: the agent's identity, see ``retrieval_eval.agents.types.Agent``.
-        query: the thread of the query.
+        query: the query with the messages before it.
         query_id: set only if the agent receives it, because its reply may then depend on it.
     """
 
@@ -107,8 +107,8 @@ class AgentReplies:
         """Save replies and release their claims. A stored answer stays; a stored failure is replaced.
 
         Args:
-            replies: any number.
-            runner: the runner that asked for them, whose spending they count as; ``None`` for nobody's.
+            replies: the replies and failures, each with its query.
+            runner: the runner that sent the queries, whose spending grows by their cost; ``None`` to record none.
         """
         rows: dict[str, dict[str, Any]] = {}
         for asked, reply in replies:
@@ -138,7 +138,7 @@ def _rows(connection: Connection, idents: Iterable[str], *columns: Any) -> Itera
 
 
 def _float(number: float | None) -> float | None:
-    """The number as the database returns it, for the checksum."""
+    """Convert a number to the type that the database returns, so that the checksums agree."""
     return None if number is None else float(number)
 
 

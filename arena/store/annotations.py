@@ -26,7 +26,7 @@ _LONGEST_NAME = 80
 
 
 _KEY = ("kind", "annotator", "query_id", "item", "other", "texts")
-"""Columns that identify an annotated item; a later annotation with the same key replaces the earlier one."""
+"""Columns that identify an annotated item; ``latest`` returns only the last annotation with each key."""
 
 
 class Annotations:
@@ -44,9 +44,9 @@ class Annotations:
         """Add annotations in one transaction; skips those that repeat the annotator's latest value for the item.
 
         Args:
-            annotations: any number.
+            annotations: the annotations to add.
             check: called with the latest annotations of these annotators on these queries; if it raises, nothing is
-                added. The transaction holds the write lock, so that nobody else writes in between.
+                added. The transaction holds the write lock, so that nobody else writes between check and addition.
 
         Returns:
             Number of annotations added.
@@ -79,8 +79,8 @@ class Annotations:
         """The latest annotation of each item by each annotator, oldest first, skipped items included.
 
         Args:
-            kind: only this kind.
-            annotator: only this person's.
+            kind: only annotations of this kind.
+            annotator: only annotations by this annotator.
         """
         with self._store.reading() as connection:
             return self._latest(connection, kind, annotator)
@@ -91,7 +91,7 @@ class Annotations:
             return self._select(connection, self._filters(kind, annotator))
 
     def news(self, kind: str, annotator: str, seen: int = 0) -> tuple[list[Annotation], int]:
-        """One person's annotations with an id above ``seen``, oldest first, and the highest id, for the next call."""
+        """An annotator's annotations with ids above ``seen``, oldest first, and the highest id, for the next call."""
         with self._store.reading() as connection:
             after = ANNOTATION.c.annotation_id > seen
             rows = self._rows(connection, [*self._filters(kind, annotator), after])
@@ -119,7 +119,7 @@ class Annotations:
         return of_kind + ([] if annotator is None else [columns.annotator == annotator])
 
     def _earlier(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> dict[tuple[str, ...], Row[Any]]:
-        """The latest stored rows of these annotators on the queries of these rows, by ``_KEY``, oldest first."""
+        """The latest stored annotations by the annotators and on the queries in ``rows``, by ``_KEY``, oldest first."""
         columns, latest = ANNOTATION.c, dict[tuple[str, ...], Row[Any]]()
         by_annotators = columns.annotator.in_({row["annotator"] for row in rows})
         for query_ids in chunks(sorted({row["query_id"] for row in rows}), CHUNK):

@@ -48,7 +48,7 @@ class StoredBook(Struct, frozen=True):
 
     @retrying
     def place(self, batch: Batch, lines: Mapping[str, str]) -> dict[str, Batch]:
-        """Store a batch with its requests, without those that another batch has; returns the batch of each request."""
+        """Store a batch and its requests, except requests that another batch has; returns the batch of each request."""
         row = {"judge": self.judge, "provider": self.provider, "model": self.model, **asdict(batch)}
         with self.store.writing(judged=False) as connection:
             insert_rows(connection, BATCH, [row], "DO NOTHING")
@@ -123,7 +123,7 @@ def drop(store: Database, marker: str) -> None:
 
 
 def settle(connection: Connection, judgment_ids: Sequence[str]) -> None:
-    """Delete the batch requests of judgments that now have their results."""
+    """Delete the batch requests of judgments whose results the store now has."""
     if delete_rows(connection, BATCH_LINE.c.judgment_id, judgment_ids):
         _delete_empty(connection)
 

@@ -47,12 +47,12 @@ def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
 
 
 def insert_rows(connection: Connection, kind: Table, rows: Sequence[Mapping[str, Any]], if_there: str = "") -> int:
-    """Insert rows; no two of them may have the same key.
+    """Insert rows into a table; all rows must have different keys.
 
     Args:
         connection: in a write transaction.
         kind: the table.
-        rows: one value for every column each.
+        rows: the rows to insert, each with a value for every column.
         if_there: SQL after ``ON CONFLICT``, for rows whose key exists already.
 
     Returns:
@@ -107,7 +107,7 @@ def load(connection: Connection, into: Table, rows: Iterable[Sequence[Any]]) -> 
 def stream(connection: Connection, statement: Select[Any], size: int) -> Iterator[list[tuple[Any, ...]]]:
     """Stream the rows of a large statement in lists of ``size``.
 
-    PostgreSQL reads through ``COPY``, because it runs that in parallel and a cursor not, and gets more memory than in
+    PostgreSQL reads through ``COPY``, because it parallelises ``COPY`` but not a cursor, and gets more memory than in
     ordinary transactions.
     """
     written = statement.compile(dialect=connection.dialect, compile_kwargs={"literal_binds": True})
@@ -142,7 +142,7 @@ class RowColumns(NamedTuple):
         return self if (numbers[1:] >= numbers[:-1]).all() else self.of(np.argsort(numbers, kind="stable"))
 
     def of(self, rows: NDArray[Any]) -> RowColumns:
-        """The rows with these indices, or those where this mask is true."""
+        """The rows with these indices, or the rows where a boolean mask is true."""
         return RowColumns(
             {key: column.of(rows) for key, column in self.texts.items()},
             {key: column[rows] for key, column in self.numbers.items()},

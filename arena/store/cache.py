@@ -49,9 +49,9 @@ class FigureCache:
         """Cache figures, replacing earlier ones of the same kinds; returns whether they were stored.
 
         Args:
-            figures: by kind.
-            seen: the store's number of changes, read before the figures' inputs were. If the store has changed since,
-                the figures are stale and not stored.
+            figures: the figures to cache, by kind.
+            seen: the store's change counter, read before the inputs of the figures. If the store has changed since, the
+                figures are stale and are not stored.
 
         Raises:
             StoreError: the store cannot be written.

@@ -1,4 +1,4 @@
-"""``store check``: rows unlike their checksums, references to rows that are gone, and the database's own check.
+"""``store check``: finds rows that differ from their checksums, and references to missing rows; runs SQLite's check.
 
 The data of a tournament are compared with the digest in its row. No other command looks for damage.
 """
@@ -37,7 +37,7 @@ _FETCHED: Final = 5_000
 _DAMAGED: Final = "damaged"
 """Stored as the digest of a damaged tournament's data, so that the next run writes all of it again."""
 _DISCARDED: Final = (JUDGMENT, ANNOTATION, AGENT_REPLY, FIGURES)
-"""Tables whose damaged rows ``discard`` deletes; the next run writes those of tournaments and wants again."""
+"""Tables whose damaged rows ``discard`` deletes. The next run rewrites damaged tournaments and planned judgments."""
 _OF_TOURNAMENTS: Final = (WANTED, ANSWER, RETRIEVED, DOCUMENT, QUERY, LABEL)
 
 
@@ -48,7 +48,7 @@ class Checked(Struct, frozen=True):
         judgments: number of judgments in the store.
         problems: one line for each problem.
         damaged: the keys of the rows that ``discard`` deletes, by table.
-        tournaments: problems with the settings, data or wants of a tournament, by its number.
+        tournaments: problems with a tournament's settings, data or planned judgments, by the tournament's number.
     """
 
     judgments: int
@@ -96,9 +96,9 @@ def check(store: Database) -> Checked:
 
 
 def damage_behind() -> StoreError | None:
-    """The error to report in place of one that no sound store leads to, if a store that this process uses is damaged.
+    """Check this process's stores after an unexpected error; returns the error to report instead if one is damaged.
 
-    Reading compares no checksums, so what is computed from a damaged row may end in any error.
+    Reading a row does not compare its checksum, so a damaged row may cause any error later.
     """
     for store in list(Database.used):
         try:
@@ -114,7 +114,7 @@ def damage_behind() -> StoreError | None:
 
 
 def discard(store: Database, checked: Checked) -> None:
-    """Delete what is damaged, so that the next run asks for it again and rewrites damaged tournaments.
+    """Delete damaged rows, so that the next run asks for their results again and rewrites damaged tournaments.
 
     Damaged annotations are lost. Indexes are rebuilt. Nothing else changes.
     """
@@ -174,7 +174,7 @@ def _described(connection: Connection, table: Table, key: Sequence[Any]) -> str:
 
 
 def _describe_want(connection: Connection, ident: str) -> str:
-    """A line on the want that a judgment answers; if several want it, on one of them."""
+    """One line about the planned judgment with this id; if several tournaments plan it, about one of them."""
     joined = select(WANTED, TOURNAMENT.c.name).join(TOURNAMENT, TOURNAMENT.c.tournament_id == WANTED.c.tournament_id)
     row = connection.execute(joined.where(WANTED.c.judgment_id == ident).limit(1)).first()
     if row is None:
@@ -185,7 +185,7 @@ def _describe_want(connection: Connection, ident: str) -> str:
 
 
 def _dangling(connection: Connection) -> Iterator[tuple[int, str]]:
-    """References to rows that do not exist: the tournament's number, and a line."""
+    """References to rows that do not exist: for each, the tournament's number and a line for the user."""
     wants = WANTED.c
     # A subquery rather than a lookup: queries have no index by id, and scanning them for each want takes minutes.
     query_keys = select(QUERY.c.tournament_id, QUERY.c.query_id)

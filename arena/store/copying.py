@@ -1,4 +1,4 @@
-"""Copying a store into another database in one transaction, verified before it commits."""
+"""Copies a store into another database in one transaction, and verifies the copy before it commits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from arena.store.tables import FIGURES, LEASE, METADATA, RUNNER, STATE
 from judges.errors import InputError, StoreError
 
 _NOT_COPIED: Final = {row.name for row in (RUNNER, LEASE, STATE, FIGURES)}
-"""Tables that stay behind: live runners and their claims, the store's state, and the cache."""
+"""Tables that are not copied: live runners and their claims, the store's state, and the cache."""
 _FETCHED: Final = 2_000
 """Rows in memory at a time."""
 _DIGITS: Final = 16
@@ -37,14 +37,14 @@ def copy(source: str, target: str) -> dict[str, Content]:
     """Copy a store into a new or empty store, in one transaction.
 
     Args:
-        source: a path or database URL; of a run in progress there, the results saved so far are copied.
+        source: a path or database URL; if a run is in progress there, its results so far are copied.
         target: a path or database URL; SQLite can be copied to PostgreSQL and back.
 
     Returns:
         Rows and digest of each copied table.
 
     Raises:
-        InputError: the source is no store, or the target is not empty.
+        InputError: the source is not a ragleague store, or the target is not empty.
         StoreError: one of them cannot be opened, read or written, or the copy differs from the source.
     """
     source_store = Store.open(source)
@@ -59,7 +59,7 @@ def copy(source: str, target: str) -> dict[str, Content]:
 
 
 def content(store: Store) -> dict[str, Content]:
-    """Rows and digest of each table of an open store: equal for equal stores, whatever their databases."""
+    """Number of rows and digest of each table of an open store; equal stores give equal values in any database."""
     with store.reading() as connection:
         return {table.name: _content(connection, table) for table in _tables()}
 
@@ -90,7 +90,7 @@ def _tables() -> list[Table]:
 
 
 class _Digested:
-    """An iterator over rows that counts and digests them on the way."""
+    """Iterates over rows, and counts and digests them."""
 
     def __init__(self, rows: Iterator[tuple[Any, ...]]) -> None:
         self._rows, self._count, self._sum = rows, 0, 0

@@ -18,7 +18,7 @@ DATA: Final = (QUERY, DOCUMENT, RETRIEVED, ANSWER, LABEL)
 
 
 def dataset(connection: Connection, number: int, *queries: str) -> Dataset:
-    """A tournament's data; with ``queries``, only theirs and the documents retrieved for them."""
+    """A tournament's data; with ``queries``, only the data of these queries and the documents retrieved for them."""
 
     def rows(kind: Table, order: Sequence[str], *others: str) -> list[Any]:
         statement = select(*(kind.c[name] for name in (*order, *others))).where(kind.c.tournament_id == number)
@@ -62,7 +62,7 @@ def queries(connection: Connection, number: int) -> dict[str, Query]:
 
 
 def answered(connection: Connection, number: int) -> tuple[frozenset[tuple[str, str]], tuple[str, ...]]:
-    """(query_id, agent) of every answer; and all agents, sorted, including those that only retrieved."""
+    """(query_id, agent) of every answer; and all agents, sorted, including agents that only retrieved documents."""
     answer, retrieved = ANSWER.c, RETRIEVED.c
     rows = connection.execute(select(answer.query_id, answer.agent).where(answer.tournament_id == number))
     answers = frozenset((row.query_id, row.agent) for row in rows)

@@ -1,4 +1,4 @@
-"""A store as a database: open it, check its version, and read or write in transactions; errors name the store."""
+"""Opens a store's database, checks its version, and reads or writes in transactions; error messages name the store."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Database:
 
         Raises:
             InputError: the database is empty.
-            StoreError: another version wrote it, or a table is gone.
+            StoreError: another version wrote the store, or a table is missing.
         """
         with self.reading() as connection:
             tables = inspect(connection).get_table_names()
@@ -98,7 +98,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection for reading; its errors name the store."""
+        """Open a connection for reading; error messages name the store."""
         try:
             with translated_errors(self.location), self._engine.connect() as connection:
                 yield connection
@@ -109,11 +109,11 @@ class Database:
     def writing(
         self, *, alone: bool = False, judged: bool = True, patience_s: float | None = None
     ) -> Iterator[Connection]:
-        """A write transaction.
+        """Run a write transaction.
 
         Args:
             alone: lock other writers out for the whole transaction.
-            judged: figures computed earlier no longer hold, see ``count_change``.
+            judged: whether cached figures become invalid, see ``count_change``.
             patience_s: how long to wait for a lock, in seconds; the default of ``engine`` if ``None``.
         """
         # The lock makes this process's threads take turns: SQLite itself would wait by sleeping and trying again.
@@ -137,7 +137,7 @@ def no_store(location: str) -> InputError:
 def count_change(connection: Connection) -> None:
     """Increment the store's change counter and drop cached figures.
 
-    Call it last in a transaction: every writer waits for that one row.
+    Call it last in a transaction: all writers wait for the row with the counter.
     """
     connection.execute(_FORGET_FIGURES)
     connection.execute(_COUNT_CHANGE)

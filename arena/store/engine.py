@@ -1,6 +1,6 @@
-"""Opens the database behind a store, an SQLite file or a PostgreSQL server, and translates its errors.
+"""Opens a store's database, an SQLite file or a PostgreSQL server, and translates its errors.
 
-Each error becomes one line in the user's terms. A process that judges for a store waits for a server that restarts.
+Each error becomes one line in the user's terms. A process that judges waits if the store's server restarts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PATIENCE_S = 30.0
 _CONNECTIONS: Final = 15
 """Pool size per store on a server; by default SQLAlchemy closes all but five after each use."""
 _LEAST_S: Final = 0.1
-"""Minimum timeout for a lock, after other writers of this process have used up the rest."""
+"""Minimum timeout in seconds for a lock, even if other writers of this process have used up the timeout."""
 _PAUSE_S = 0.05
 _TRIES = int(PATIENCE_S / _PAUSE_S)
 _LOCK: Final = 0x7261676172656E61
@@ -84,7 +84,7 @@ _PLAIN: Final = frozenset(
     {"application_name", "connect_timeout", "dbname", "host", "hostaddr", "passfile", "port", "service", "sslcert"}
     | {"sslkey", "sslmode", "sslrootcert", "target_session_attrs", "user"}
 )
-"""URL parameters that hold no secret; others may, such as ``password``, ``sslpassword`` or ``options``."""
+"""URL parameters that hold no secret. Other parameters may, such as ``password``, ``sslpassword`` or ``options``."""
 _AFTER_NAME: Final = re.compile("[&;=#].*", re.DOTALL)
 
 
@@ -121,7 +121,7 @@ def open_engine(location: str, *, to_make: bool = False, write_ahead: bool = Fal
 
 
 def writing(engine: Engine, patience_s: float | None = None, *, waited_s: float = 0.0) -> Engine:
-    """The engine with the options of write transactions, which see what others have just committed.
+    """The engine, set up for write transactions; these see rows that other processes have just committed.
 
     Args:
         engine: the store's engine.
@@ -136,10 +136,10 @@ def writing(engine: Engine, patience_s: float | None = None, *, waited_s: float 
 
 
 def wait_for_others(connection: Connection, *, alone: bool) -> None:
-    """Wait until a transaction may write: ``alone``, or beside others that write other rows.
+    """Wait until a transaction may write: ``alone``, or while other transactions write other rows.
 
-    SQLite has one writer at a time anyway. On PostgreSQL a change that others depend on needs ``alone``: otherwise two
-    runners that begin the same tournament would both create it.
+    SQLite has one writer at a time anyway. On PostgreSQL, use ``alone`` for a change that other runners depend on:
+    otherwise two runners that begin the same tournament would both create it.
     """
     if connection.dialect.name != "sqlite":
         kind = "" if alone else "_shared"
@@ -266,7 +266,7 @@ def _copy_to(connection: Any, path: Path) -> None:
 
 
 def _at_rest(path: Path) -> bool:
-    """Whether a store is in a read-only folder and has no writer; SQLite cannot create its side files there."""
+    """Whether a store has no writer and is in a read-only folder, where SQLite cannot create its side files."""
     return path.is_file() and not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists()
 
 
@@ -289,7 +289,7 @@ def _set_write_ahead(connection: Any, record: Any) -> None:
 
 
 def _begin(connection: Connection) -> None:
-    """Begin a transaction; writers lock at once, as one that locks only on its first write fails under contention."""
+    """Begin a transaction. Writers lock at once: a lock taken at the first write would fail under contention."""
     patience_s = connection.get_execution_options().get("patience_s")
     if patience_s is not None:
         connection.exec_driver_sql(f"PRAGMA busy_timeout={patience_s * 1000:.0f}")
@@ -368,7 +368,7 @@ _awaited: dict[str, bool] = {}
 
 
 class WaitingStore(Protocol):
-    """A store, or a part of one, whose methods wait for its server."""
+    """Base class of a store, or of a part of a store, whose methods wait while its server is away."""
 
     @property
     def location(self) -> str:
@@ -392,8 +392,8 @@ def retry_while_away(location: str, act: Callable[[bool], Result]) -> Result:
 
     Args:
         location: the store's location, as it may be printed.
-        act: the transaction. Its argument is whether this is a retry; the earlier attempt may have been committed, so
-            a retry must be idempotent.
+        act: runs the transaction. Its argument is whether this is a retry; the earlier attempt may have been committed,
+            so a retry must be idempotent.
 
     Raises:
         StoreGoneError: the server did not come back.

@@ -92,7 +92,7 @@ class LabelRow(_Row, table=True):
 
 
 class WantedRow(_Row, table=True):
-    """A judgment that a tournament needs, linked to it by ``judgment_id``."""
+    """A planned judgment of a tournament; ``judgment_id`` links it to its row in ``JudgmentRow``."""
 
     __table__ = tables.WANTED
     tournament_id: int
@@ -109,7 +109,7 @@ class WantedRow(_Row, table=True):
 
 
 class JudgmentRow(_Row, table=True):
-    """A judge's judgment, or a failure where ``outcome`` is ``None``; ``outcome`` is JSON."""
+    """A judge's judgment, or a failure if ``outcome`` is ``None``; ``outcome`` is JSON."""
 
     __table__ = tables.JUDGMENT
     judgment_id: str
@@ -131,7 +131,7 @@ class JudgmentRow(_Row, table=True):
 
 
 class AnnotationRow(_Row, table=True):
-    """What a person said of an item; ``value`` is JSON."""
+    """A person's annotation of an item; ``value`` is JSON."""
 
     __table__ = tables.ANNOTATION
     annotation_id: int
@@ -149,7 +149,7 @@ class AnnotationRow(_Row, table=True):
 
 
 class AgentReplyRow(_Row, table=True):
-    """An agent's reply, or a failure where ``answer`` is ``None``."""
+    """An agent's reply, or a failure if ``answer`` is ``None``."""
 
     __table__ = tables.AGENT_REPLY
     reply_id: str
@@ -171,7 +171,7 @@ class AgentReplyRow(_Row, table=True):
 
 
 class RunnerRow(_Row, table=True):
-    """A process that judges now."""
+    """A process that judges for this store now."""
 
     __table__ = tables.RUNNER
     runner_id: str
@@ -208,7 +208,7 @@ class RunRow(_Row, table=True):
 
 
 class SpendingRow(_Row, table=True):
-    """What one runner spent in one stage."""
+    """One runner's spending in one stage."""
 
     __table__ = tables.SPENDING
     runner_id: str
@@ -237,7 +237,7 @@ class BatchRow(_Row, table=True):
 
 
 class BatchLineRow(_Row, table=True):
-    """An open request of a batch."""
+    """A request of a batch whose judgment is not stored yet."""
 
     __table__ = tables.BATCH_LINE
     custom_id: str
@@ -246,7 +246,7 @@ class BatchLineRow(_Row, table=True):
 
 
 class CachedFiguresRow(_Row, table=True):
-    """Figures kept until something changes."""
+    """Cached figures of a tournament, valid until the store changes."""
 
     __table__ = tables.FIGURES
     tournament_id: int
@@ -257,7 +257,7 @@ class CachedFiguresRow(_Row, table=True):
 
 
 class StateRow(_Row, table=True):
-    """The schema's version and the number of changes."""
+    """The schema's version and the store's change counter."""
 
     __table__ = tables.STATE
     only: int

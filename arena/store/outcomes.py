@@ -20,14 +20,14 @@ from judges.spec import Combine
 from judges.types import GAME_OUTCOMES, LABEL, GameOutcome, JudgeFailure, Judgment, Outcome, Verdict
 
 LabelResults: TypeAlias = dict[tuple[str, str], Result | None]
-"""By (query_id, doc_id): the relevance judgment, a failure, or ``None`` if there is no result yet."""
+"""Relevance results by (query_id, doc_id): a judgment, a failure, or ``None`` if there is no result yet."""
 
 
 class Consistency(Struct, frozen=True):
     """How often repeated samples of a judgment agree.
 
     Attributes:
-        agreement: share of pairs of samples of the same judgment with equal outcomes, ``None`` without a pair.
+        agreement: share of equal outcomes among pairs of samples of the same judgment; ``None`` without a pair.
         repeated: number of judgments with two or more samples.
     """
 
@@ -53,9 +53,9 @@ def document_labels(
     later would make their judgments obsolete.
 
     Args:
-        results: relevance wants with their results, in plan order.
-        how: by judge, how to combine its samples.
-        across: how to combine the judges' labels, see ``combine``.
+        results: planned relevance judgments with their results, in plan order.
+        how: the method that combines each judge's samples, by judge.
+        across: the method that combines the labels of several judges, see ``combine``.
     """
     each = list(results)
     retried = {
@@ -94,17 +94,17 @@ def _repeated(results: Iterable[tuple[Wanted, Result | None]]) -> bool:
 
 
 def _first_sample(entry: tuple[Wanted, Result | None]) -> Wanted:
-    """The want of the first sample of the same judgment."""
+    """The planned judgment of the first sample, for any sample of the same judgment."""
     want = entry[0]
     return replace(want, sample=0) if want.sample else want
 
 
 def combine(samples: Sequence[Result | None], how: Combine) -> Result | None:
-    """Combine samples into one result, with the reason of a sample that has the combined outcome, if any has.
+    """Combine samples into one result; its reason is from a sample with the combined outcome, if there is one.
 
-    Majority: the most frequent outcome; if several are equally frequent, verdicts become a tie, and labels and grades
-    the lowest of them. Median: the lower median of labels and grades. Mean: the average of labels and grades; labels
-    are rounded, halves down. For verdicts, median and mean use 1 (A), 0 (tie) and -1 (B), and take the sign.
+    Majority: the most frequent outcome; if several are equally frequent, a tie for verdicts and the lowest
+    one for labels and grades. Median: the lower median of labels and grades. Mean: the average of labels and grades;
+    labels are rounded, halves down. For verdicts, median and mean use 1 (A), 0 (tie) and -1 (B), and take the sign.
 
     ``None`` if any sample has no result yet; a failure if more than half of the samples failed.
     """
@@ -180,7 +180,7 @@ def _verdict(verdicts: Sequence[str], how: Combine) -> str:
 
 
 def game_verdicts(outcomes: Iterable[tuple[Wanted, Result | None]]) -> Iterable[GameVerdict]:
-    """The verdicts of pairwise wants, with the agent shown first as ``agent_a``; skips games without a judgment."""
+    """The verdicts of pairwise games, with the agent shown first as ``agent_a``; skips games without a judgment."""
     for want, result in outcomes:
         if isinstance(result, Judgment):
             game = GameSubject.of(want)

@@ -28,7 +28,7 @@ class Wanted(Struct, frozen=True):
 
     Attributes:
         query_id, item, other, order: the subject as stored; ``arena.store.subjects`` interprets them by task.
-        sample: number of the sample, from 0, if a judge is asked several times.
+        sample: number of the sample, from 0; a judge may be asked several times.
     """
 
     task: Task
@@ -68,7 +68,7 @@ def with_checksum(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _ROW_FORMATS: Final = ["\x1f".join(["%s"] * size) for size in range(32)]
-"""Format strings that join all values of a row, by the number of its columns; faster than joining their texts."""
+"""Format strings that join all values of a row, by the number of columns; faster than joining the values as texts."""
 
 
 def checksum(values: Iterable[Any]) -> int:
@@ -78,13 +78,13 @@ def checksum(values: Iterable[Any]) -> int:
 
 
 def want_checksum(number: int, want: Wanted, judgment_id: str | None) -> int:
-    """The checksum of a want's row without its position, which callers add."""
+    """The checksum of a planned judgment's row without its position; callers add the position."""
     key = (want.task.value, want.judge, want.query_id, want.item, want.other, want.order, want.sample)
     return checksum((number, *key, judgment_id))
 
 
 def wanted_values(number: int, position: int, want: Wanted) -> dict[str, Any]:
-    """The row of a want without a judgment."""
+    """The row of a planned judgment without a result."""
     return {
         "tournament_id": number,
         "position": position,
@@ -101,12 +101,12 @@ def wanted_values(number: int, position: int, want: Wanted) -> dict[str, Any]:
 
 
 def wanted_of(row: Any) -> Wanted:
-    """The want in a row of ``WANTED``."""
+    """The planned judgment in a row of ``WANTED``."""
     return Wanted(Task(row.task), row.judge, row.query_id, row.item, row.other, row.order, row.sample)
 
 
 def judgment_values(task: Task, prompt: str, result: Result) -> dict[str, Any]:
-    """The row of a result, without the characters that a database cannot store."""
+    """The row of a judgment or failure, without the characters that a database cannot store."""
     from judges.masking import masked, storable
 
     reason = result.reason if isinstance(result, Judgment) else result.message
@@ -162,5 +162,5 @@ def _read_outcome(text: str) -> Any:
 
 @lru_cache(maxsize=1024)
 def _read_choice(text: str) -> Any:
-    """Parse a label, verdict or grade; cached, because a store repeats few values very often."""
+    """Parse a label, verdict or grade; cached, because few different values occur very often."""
     return json.loads(text)

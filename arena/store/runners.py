@@ -26,7 +26,7 @@ SILENT_S = 60.0
 
 
 def _host() -> str:
-    """The host name and the PID namespace, which tells containers on one host apart."""
+    """The host name and the PID namespace, which differs between containers on one host."""
     try:
         return f"{socket.gethostname()} {Path('/proc/self/ns/pid').readlink()}"
     except OSError:  # not Linux
@@ -62,7 +62,7 @@ def beat(connection: Connection, runner: Runner, watch: Watch) -> bool:
     """Record a heartbeat of the runner, and release the claims of dead runners.
 
     Returns:
-        Whether the runner was registered before. If not, other runners may have claimed what it held.
+        Whether the runner was registered before. If not, other runners may have taken over its claims.
     """
     runners, leases = RUNNER, LEASE
     time = now(connection)
@@ -99,7 +99,7 @@ def lease(connection: Connection, runner: Runner, judgment_ids: Sequence[str]) -
 
 
 def release(connection: Connection, judgment_ids: Sequence[str], runner: Runner | None = None) -> None:
-    """Release the claims on judgments: those of one runner, or of any runner if ``None``."""
+    """Release the claims of one runner on these judgments; of all runners if ``runner`` is ``None``."""
     holder = {} if runner is None else {"runner_id": runner.runner_id}
     delete_rows(connection, LEASE.c.judgment_id, judgment_ids, **holder)
 
@@ -120,9 +120,9 @@ def claim(
         runner: the runner that asks; it must be registered (``beat``).
         idents: ids of judgments or of agents' replies, without duplicates.
         look_up: returns the known results by id.
-        to_be_asked: whether an id needs a call, by its known result or ``None``.
-        tried: whether the known failure of an id is from this run. Such ids are not claimed: this run does not ask for
-            them again, and other runners would wait in vain.
+        to_be_asked: returns whether an id needs a call, from its known result or ``None``.
+        tried: returns whether the known failure of an id is from this run. Such ids are not claimed: this run does not
+            ask for them again, and other runners would wait in vain.
 
     Returns:
         The known results by id, and the ids that another runner is asking for now.
@@ -163,7 +163,7 @@ def now(connection: Connection) -> float:
 
 
 def alive(host: str, pid: int, silent_s: float, current: Runner) -> bool:
-    """Whether a runner may still be at work: it is not silent too long and, on this host, its process exists."""
+    """Whether a runner may still be at work: it had a recent heartbeat and, on this host, its process exists."""
     if silent_s > SILENT_S:
         return False
     if host != current.host or os.name == "nt":  # on Windows os.kill(pid, 0) would end the process

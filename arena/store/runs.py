@@ -1,7 +1,8 @@
 """Runs of tournaments: start, end, subject, and spending. Runs are never deleted.
 
 Spending is recorded in the transaction that saves the results, so that a killed run loses none of it. Each run has one
-runner. A result counts for the runner that asked for it; results read from the store or imported count for none.
+runner. A result counts as spending of the runner that asked for it. Results read from the store or imported
+count for no runner.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ class StoredRun(Struct, frozen=True):
 
     Attributes:
         state: ``running`` while its process is alive, then its ending; ``killed`` if the process died without one.
-        here: whether its process runs, or ran, on this machine.
+        here: whether the run's process runs, or ran, on this machine.
         begun, ended: seconds since 1970.
-        subject: what was judged: settings, agents, and a digest of every query's text.
-        stages: counts of results by stage, recorded at the end; those of the agents' queries also during the run.
+        subject: the settings, the agents, and a digest of every query's text.
+        stages: counts of results by stage, recorded at the end of the run; for the agents' queries also during the run.
         spent: results, calls, tokens and cost so far, by stage.
         standings: the rows of the leaderboard; empty if there are no ratings.
     """
@@ -136,7 +137,7 @@ class Runs:
 
     @retrying
     def others(self, runner: Runner) -> bool:
-        """Whether another run of the tournament is in progress; of runs that start together, at most one misses it."""
+        """Whether another run of the tournament is in progress; if runs start together, at most one gets ``False``."""
         runs = RUN.c
         with self._store.reading() as connection:
             number, time = tournament_number(connection, self._tournament), now(connection)
@@ -208,7 +209,7 @@ class Spent(Struct, frozen=True):
         failed: failures.
         calls: requests sent, retries included.
         input_tokens, output_tokens: sums over the results for which both are known.
-        tokens_unknown: number of the other results.
+        tokens_unknown: number of results for which a token count is unknown.
         cost_usd: sum of the known costs.
         cost_unknown: number of results without a known cost.
     """

@@ -1,7 +1,8 @@
-"""The store of tournaments: begins them, claims and saves their judgments, and reads everything back.
+"""The store of tournaments: begins them, claims and saves their judgments, and reads tournaments and judgments.
 
 Judgments are content-addressed and shared by all tournaments in a store. A tournament is a snapshot of its data and
-settings, plus its wants: the judgments that it needs. Each want links to its judgment once its prompt is known.
+settings, plus its planned judgments (``Wanted``). Each planned judgment gets the id of its judgment once its prompt is
+known.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Store(Database):
     """The tournaments of one store. ``Store.create`` opens it for a run, ``Store.open`` for reading.
 
     Attributes:
-        only: the queries to which reading is limited, ``None`` for all.
+        only: the queries that reading is limited to; ``None`` for all queries.
     """
 
     only: frozenset[str] | None = None
@@ -91,10 +92,10 @@ class Store(Database):
 
     @retrying
     def begin(self, name: str, settings: Mapping[str, Any], data: Dataset, wanted: Iterable[Wanted]) -> None:
-        """Replace a tournament's settings, data and wants, in one transaction.
+        """Replace a tournament's settings, data and planned judgments, in one transaction.
 
-        Judgments stay. If neither settings nor data changed, wants keep their links to judgments, so that readers see
-        no gap during the run; otherwise ``assign`` links them again.
+        Stored judgments stay. If neither settings nor data changed, planned judgments stay linked to stored judgments,
+        so that readers see no gap during the run; otherwise ``assign`` links them again.
         """
         wait_for_server(self.location)
         digest = data.digest()
@@ -126,14 +127,14 @@ class Store(Database):
 
     @retrying
     def extend(self, name: str, wanted: Iterable[Wanted]) -> None:
-        """Append wants to a tournament, skipping those it has already."""
+        """Append planned judgments to a tournament, skipping any that it has already."""
         with self.writing(alone=True, judged=False) as connection:
             if want_rows.extend(connection, self._begun_id(connection, name), wanted):
                 count_change(connection)
 
     @retrying
     def assign(self, name: str, judgments: Sequence[tuple[Wanted, str]]) -> None:
-        """Link each want to the judgment that answers it."""
+        """Link each planned judgment to the judgment with the given id."""
         if judgments:
             with self.writing(judged=False) as connection:
                 if want_rows.assign(connection, self._begun_id(connection, name), judgments):
@@ -148,11 +149,11 @@ class Store(Database):
         to_be_asked: Callable[[Result | None], bool],
         tried: Callable[[str], bool] = lambda _: False,
     ) -> tuple[dict[str, Result], set[str]]:
-        """Link each want to its judgment, and claim for this runner the judgments that need a call.
+        """Link each planned judgment to its id, and claim for this runner the judgments that need a call.
 
         Args:
             name: the tournament.
-            judgments: wants with the ids of their judgments.
+            judgments: planned judgments with their judgment ids.
             runner: the runner that asks; it must be registered (``beat``).
             to_be_asked: whether a judgment needs a call, by its known result or ``None``.
             tried: whether the known failure of a judgment is from this run. Such judgments are not claimed: this run
@@ -205,7 +206,8 @@ class Store(Database):
 
         Args:
             results: task, name and version of the prompt, and the judgment or failure.
-            runner: the runner that asked for them, whose spending they count as; ``None`` for nobody's.
+            runner: the runner that asked for the results, whose spending grows by their cost; ``None`` to record no
+                spending.
         """
         from arena.store import batches, runners, runs
 
@@ -228,9 +230,9 @@ class Store(Database):
 
     @retrying
     def judged_ids(self, name: str, made_from: str, wants: Sequence[Wanted]) -> dict[Wanted, str] | None:
-        """The assigned judgment ids of the wants that have a judgment; ``None`` if the ids may have changed.
+        """The judgment ids of the planned judgments that have a result; ``None`` if the ids may have changed.
 
-        They hold if ``keep_assigned`` recorded the same ``made_from`` and the store has not changed since.
+        The ids are valid if ``keep_assigned`` recorded the same ``made_from`` and the store has not changed since.
         """
         from arena.store import cache
 
@@ -255,29 +257,29 @@ class Store(Database):
             return want_rows.results(connection, judgment_ids)
 
     def wanted(self, name: str, task: Task | None = None) -> list[tuple[Wanted, str | None]]:
-        """All wants of a tournament in plan order, each with the id of its judgment or ``None`` if not yet assigned."""
+        """All planned judgments in plan order, each with its judgment id, or ``None`` if the id is not yet known."""
         return self._ask(name, want_rows.wanted, task)
 
     def outcomes(
         self, name: str, task: Task, query_id: str | None = None, among: Collection[str] | None = None
     ) -> list[tuple[Wanted, Result | None]]:
-        """The wants of a task in plan order, each with its result or ``None``.
+        """The planned judgments of a task in plan order, each with its result or ``None``.
 
         Args:
             name: the tournament.
             task: the task.
-            query_id: only the wants of this query.
+            query_id: only the planned judgments on this query.
             among: only the games between these agents.
         """
         return self._ask(name, want_rows.outcomes, task, query_id, among)
 
     def each_outcome(self, name: str, task: Task) -> Iterator[tuple[Wanted, Result | None]]:
-        """Stream what ``outcomes`` returns, with few rows in memory."""
+        """Stream the results of ``outcomes``, with few rows in memory."""
         with self.reading() as connection:
             yield from want_rows.each_outcome(connection, tournament_number(connection, name), task)
 
     def games(self, name: str, also: Sequence[str] = ()) -> RowColumns:
-        """All wanted verdicts of a tournament, see ``arena.store.wants.games``; ``also`` is ``reason`` or ``model``."""
+        """Planned games with their verdicts, see ``arena.store.wants.games``; ``also`` is ``reason`` or ``model``."""
         return self._ask(name, want_rows.games, also)
 
     @retrying
@@ -293,7 +295,7 @@ class Store(Database):
         return [name for name in self.tournaments() if self.settings(name).synth is None]
 
     def only_tournament(self) -> str:
-        """The name of the store's one tournament.
+        """The name of the only tournament in the store.
 
         Raises:
             InputError: there is none, or more than one.
@@ -324,7 +326,7 @@ class Store(Database):
         return settings
 
     def dataset(self, name: str, *queries: str) -> Dataset:
-        """A tournament's data; with ``queries``, only theirs and the documents retrieved for them."""
+        """A tournament's data; with ``queries``, only the data of these queries and documents retrieved for them."""
         return self._ask(name, datasets.dataset, *queries)
 
     def queries(self, name: str) -> dict[str, Query]:
@@ -336,7 +338,7 @@ class Store(Database):
         return self._ask(name, datasets.is_labelled)
 
     def answered(self, name: str) -> tuple[frozenset[tuple[str, str]], tuple[str, ...]]:
-        """(query_id, agent) of every answer; and all agents, sorted, including those that only retrieved."""
+        """(query_id, agent) of every answer; and all agents, sorted, including agents that only retrieved documents."""
         return self._ask(name, datasets.answered)
 
     def changes(self) -> int:
@@ -345,7 +347,7 @@ class Store(Database):
 
     @retrying
     def version(self) -> tuple[int, int]:
-        """Two change counters: of judgments and tournaments, and of annotations."""
+        """Two change counters: one for judgments and tournaments, one for annotations."""
         with self.reading() as connection:
             last_annotation = connection.execute(select(func.max(ANNOTATION.c.annotation_id))).scalar()
             return int(connection.execute(select(STATE.c.changes)).scalar_one()), int(last_annotation or 0)
@@ -371,10 +373,10 @@ class Store(Database):
             return read(connection, tournament_number(connection, name), *args, **kwargs)
 
     def _begun_id(self, connection: Connection, name: str) -> int:
-        """The number of a tournament, checked to have the settings and data that this process began it with.
+        """The number of a tournament, after checking that its settings and data are still those of this process.
 
         Raises:
-            StoreError: another run has begun it since with other settings or data, and would link other judgments.
+            StoreError: another run has since begun the tournament with other settings or data.
         """
         rows = TOURNAMENT.c
         begun = select(rows.tournament_id, rows.settings, rows.data_digest).where(rows.name == name)

@@ -1,7 +1,8 @@
-"""Subjects of wants whose columns hold more than names: games, graded texts, and spans of nuggets.
+"""Subjects of planned judgments whose columns must be parsed: games, graded texts, and spans of nuggets.
 
-Each is a tuple with two methods: ``of`` reads the subject of a want, and ``want`` makes a want for the subject. Other
-wants name in ``item`` what is judged: a document, an agent, a subtopic, the number of a turn or a span of nuggets.
+Each subject is a tuple with two methods: ``of`` reads the subject from a ``Wanted``, and ``want`` makes a ``Wanted``
+from the subject. In all other planned judgments, ``item`` alone names the subject: a document, an agent, a subtopic,
+the number of a turn or a span of nuggets.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ class GameSubject(NamedTuple):
     """Two agents' answers to a query, in the order shown to the judge.
 
     Attributes:
-        swapped: whether the want stores the pair the other way round, with ``second`` as its item.
+        swapped: whether the store has the pair in reverse, with ``second`` in the column ``item``.
     """
 
     query_id: str
@@ -42,7 +43,7 @@ class GameSubject(NamedTuple):
 class GradedSubject(NamedTuple):
     """An agent's answer and the criteria to grade it by, or a passage and the ids of exam items to grade it against.
 
-    Without ``by``, all criteria of the configuration.
+    If ``by`` is empty, the judge grades by all criteria of the configuration.
     """
 
     query_id: str
@@ -84,7 +85,7 @@ class AssignmentSubject(NamedTuple):
 
 
 NAMES_PASSAGE: Final = {Task.QUERIES: "query_id", Task.ANSWERABLE: "item"}
-"""Tasks that generate queries, whose wants name no query of the data: the column that names a passage instead."""
+"""Tasks that generate queries, and the column of ``Wanted`` that names the passage; none names a query of the data."""
 
 
 def read_span(text: str) -> range:

@@ -1,4 +1,4 @@
-"""All tables of a store, and its views for people. A column is declared here and nowhere else."""
+"""All tables of a store, and its views for users' own SQL. This module alone declares columns."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _number_of_tournament(*, primary_key: bool = True, index: bool = False) -> C
 
 
 def _checksum() -> Column[int]:
-    """The CRC of the row's other columns, see ``arena.store.rows``; only ``store check`` compares it."""
+    """The column for the CRC of the row's other columns, see ``arena.store.rows``; only ``store check`` compares it."""
     return Column("checksum", BigInteger, nullable=False)
 
 
@@ -141,7 +141,7 @@ JUDGMENT: Final = Table(
     Column("cost_usd", Float),
     _checksum(),
 )
-"""A judgment, or a failure where ``outcome`` is null; ``reason`` then holds the failure's message."""
+"""A judgment, or a failure if ``outcome`` is null; ``reason`` then holds the failure's message."""
 
 ANNOTATION: Final = Table(
     "annotation",
@@ -182,7 +182,7 @@ AGENT_REPLY: Final = Table(
     Column("tried_s", Float),
     _checksum(),
 )
-"""An agent's reply, or a failure where ``answer`` is null; documents and citations are JSON.
+"""An agent's reply, or a failure if ``answer`` is null; documents and citations are JSON.
 
 ``tried_s`` is the total of all attempts in seconds, null if unknown.
 """
@@ -254,7 +254,7 @@ BATCH: Final = Table(
     Column("provider", String, nullable=False),
     Column("model", String, nullable=False),
 )
-"""A batch, not yet confirmed by the provider while ``remote_id`` is null; ``made_at`` in seconds since 1970."""
+"""A batch of requests; ``remote_id`` is null until the provider confirms it. ``made_at`` is in seconds since 1970."""
 
 BATCH_LINE: Final = Table(
     "batch_line",
@@ -350,7 +350,7 @@ VIEWS: Final = {
             GROUP BY tournament_id, annotator, query_id, item, other, texts
         )""",
 }
-"""Views by name, for whoever asks the store by SQL; no command reads them. See docs/ask-the-store.md."""
+"""Views by name, for users who query the store with SQL; no command reads them. See docs/ask-the-store.md."""
 
 
 def create_all(connection: Connection) -> None:

@@ -1,6 +1,6 @@
-"""Wants of a tournament (the judgments that it needs), their links to judgments, and the judgments themselves.
+"""Planned judgments of a tournament (``Wanted``), their links to stored judgments, and the stored judgments.
 
-Each judgment or failure is stored once and shared by all tournaments of the store.
+Each stored judgment or failure is stored once and shared by all tournaments of the store.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ _CACHE_KB: Final = 1_000_000
 """Page cache of SQLite in ``verdict_rows``."""
 _SUBJECT_KEYS = ("query_id", "item", "other", "order", "sample")
 _KEYS = ("task", "judge", *_SUBJECT_KEYS)
-"""Columns that identify a want within its tournament."""
+"""Columns that identify a planned judgment within its tournament."""
 _MOVED: Final = (
     "DO UPDATE SET position = excluded.position, checksum = wanted.checksum - wanted.position + excluded.position"
 )
 
 
 def wanted(connection: Connection, number: int, task: Task | None) -> list[tuple[Wanted, str | None]]:
-    """All wants of a tournament in plan order, each with the id of its judgment or ``None`` if not yet assigned."""
+    """All planned judgments in plan order, each with its judgment id, or ``None`` if the id is not yet known."""
     wants = WANTED.c
     statement = select(WANTED).where(wants.tournament_id == number).order_by(wants.position)
     if task is not None:
@@ -79,13 +79,13 @@ def each_outcome(
     query_id: str | None = None,
     among: Collection[str] | None = None,
 ) -> Iterator[tuple[Wanted, Result | None]]:
-    """Stream the wants of a task in plan order, each with its result or ``None``.
+    """Stream the planned judgments of a task in plan order, each with its result or ``None``.
 
     Args:
         connection: open for reading.
         number: the tournament's number.
         task: the task.
-        query_id: only the wants of this query.
+        query_id: only the planned judgments on this query.
         among: only the games between these agents.
     """
     wants = WANTED.c
@@ -109,7 +109,7 @@ def each_outcome(
 def _judges_of(number: int, task: Task) -> Select[Any]:
     """SQL for the judges of a task: a recursive query with one index lookup per judge.
 
-    With the judges known, a filter by query can use the primary key, which has ``judge`` before ``query_id``.
+    If the SQL names the judges, a filter by query can use the primary key, which has ``judge`` before ``query_id``.
     """
     wants = WANTED.c
     next_judge = select(func.min(wants.judge)).where(wants.tournament_id == number, wants.task == task.value)
@@ -132,20 +132,20 @@ def outcomes(
 
 
 def extend(connection: Connection, number: int, added: Iterable[Wanted]) -> int:
-    """Append wants to a tournament, skipping those it has already; returns how many were added."""
+    """Append planned judgments to a tournament, skipping any that it has already; returns how many were added."""
     wants = WANTED.c
     last = connection.execute(select(func.max(wants.position)).where(wants.tournament_id == number)).scalar()
     return _insert(connection, number, enumerate(added, 0 if last is None else last + 1), "DO NOTHING")
 
 
 def replace(connection: Connection, number: int, wants: Iterable[Wanted], *, keep_judgments: bool) -> bool:
-    """Replace a tournament's wants; returns whether they changed.
+    """Replace a tournament's planned judgments; returns whether they changed.
 
     Args:
         connection: in a write transaction.
         number: the tournament's number.
-        wants: the new wants, in plan order.
-        keep_judgments: whether wants that stay keep their links to judgments.
+        wants: the new planned judgments, in plan order.
+        keep_judgments: whether a planned judgment that stays also keeps its link to a stored judgment.
     """
     table, columns = WANTED, WANTED.c
     in_tournament = columns.tournament_id == number
@@ -166,10 +166,10 @@ def replace(connection: Connection, number: int, wants: Iterable[Wanted], *, kee
 
 
 def _is_unchanged(connection: Connection, number: int, wants: Sequence[Wanted]) -> bool:
-    """Whether the store already has these wants, so that they need not be rewritten.
+    """Whether the store already has these planned judgments, so that they need not be rewritten.
 
-    It may have more behind them, which earlier results led to, but only if each want has its result: then a run would
-    add the same ones again.
+    The store may have further planned judgments after these, which an earlier run added because of its results. In
+    that case every planned judgment in the store must have a result: only then would the new run add the same ones.
     """
     columns = WANTED.c
     in_tournament = columns.tournament_id == number
@@ -185,7 +185,7 @@ def _is_unchanged(connection: Connection, number: int, wants: Sequence[Wanted]) 
 
 
 def assign(connection: Connection, number: int, judgments: Sequence[tuple[Wanted, str]]) -> int:
-    """Link each want to the judgment that answers it; returns how many links are new."""
+    """Link each planned judgment to the judgment with the given id; returns how many links are new."""
     rows = [
         {
             **{key: getattr(want, key) for key in _KEYS},
@@ -201,7 +201,7 @@ def assign(connection: Connection, number: int, judgments: Sequence[tuple[Wanted
 
 @cache
 def _assign_all() -> TextClause:
-    """The statement of ``assign`` for PostgreSQL; it locks wants in key order, so that no two runners deadlock."""
+    """The statement of ``assign`` for PostgreSQL; it locks rows in key order, so that no two runners deadlock."""
     names = ", ".join(f'"{name}"' for name in (*_KEYS, "judgment_id", "checksum"))
     keys = ", ".join(f'wanted."{key}"' for key in _KEYS)
     equal = " AND ".join(f'wanted."{key}" = given."{key}"' for key in _KEYS)
@@ -220,7 +220,7 @@ def _assign_all() -> TextClause:
 
 @cache
 def _assign_each() -> str:
-    """The statement of ``assign`` for SQLite, run once for each want."""
+    """The statement of ``assign`` for SQLite, run once for each planned judgment."""
     equal = " AND ".join(f'"{key}" = :{key}' for key in _KEYS)
     condition = f"tournament_id = :number AND {equal} AND judgment_id IS NOT :judgment_id"
     values = "judgment_id = :judgment_id, checksum = :checksum + position"
@@ -247,7 +247,7 @@ def save(connection: Connection, results: Sequence[tuple[Task, str, Result]]) ->
 
 
 def judged_ids(connection: Connection, number: int, wants: Sequence[Wanted]) -> dict[Wanted, str]:
-    """The assigned judgment ids of the wants whose judgment is stored and no failure."""
+    """The judgment ids of the planned judgments whose result is stored and is not a failure."""
     columns, judged = WANTED.c, JUDGMENT.c
     key_columns = [columns[key] for key in _SUBJECT_KEYS]
     linked = select(*key_columns, columns.judgment_id).where(columns.judgment_id == judged.judgment_id)
@@ -287,7 +287,7 @@ class _Numbering(dict[str | None, int]):
 
 
 def games(connection: Connection, number: int, also: Sequence[str] = ()) -> RowColumns:
-    """The wanted verdicts of a tournament, one row per sample, in no order.
+    """The planned games of a tournament with their verdicts, one row per sample, in no order.
 
     Args:
         connection: open for reading.
@@ -333,7 +333,7 @@ def _in_columns(
     numbers: Mapping[str, ColumnElement[int]],
     where: Sequence[ColumnElement[bool]],
 ) -> tuple[RowColumns, NDArray[np.int64]]:
-    """Rows by column, and the hashes of their ids: ids themselves would take most of the memory."""
+    """Rows by column, and the hashes of their ids; the ids themselves would take most of the memory."""
     numberings = [_Numbering() for _ in texts]
     columns: list[list[NDArray[Any]]] = [[] for _ in (None, *texts, *numbers)]
     statement = select(ident, *texts.values(), *numbers.values()).where(*where)
@@ -381,11 +381,11 @@ def verdict_rows(store: Database, tournament: str) -> Iterator[list[tuple[Any, .
 
 
 def spent_by_judge(store: Database, tournament: str) -> list[tuple[str, int, int, int, int, float]]:
-    """Verdicts and their cost by answer judge; every sample counts.
+    """Number of verdicts and their cost, by judge of answers; every sample counts.
 
     Returns:
-        Rows of judge, games with a verdict, verdicts wanted, verdicts failed, verdicts of unknown cost, and the total
-        cost of the others in dollars.
+        One row per judge: its name, the numbers of games with a verdict, of planned verdicts, of failures and of
+        verdicts with unknown cost, and the total of the known costs in dollars.
 
     Raises:
         InputError: no such tournament.
@@ -416,7 +416,7 @@ def spent_by_judge(store: Database, tournament: str) -> list[tuple[str, int, int
 
 
 class StageProgress(Struct, frozen=True):
-    """Counts of one stage's wants; every sample counts.
+    """Counts of one stage's planned judgments; every sample counts.
 
     Attributes:
         causes: number of failures by cause.
@@ -428,12 +428,12 @@ class StageProgress(Struct, frozen=True):
 
     @property
     def failed(self) -> int:
-        """Number of wants whose result is a failure."""
+        """Number of planned judgments whose result is a failure."""
         return sum(self.causes.values())
 
     @property
     def left(self) -> int:
-        """Number of wants without a result."""
+        """Number of planned judgments without a result."""
         return self.wanted - self.judged - self.failed
 
 
@@ -441,7 +441,7 @@ class TournamentProgress(Struct, frozen=True):
     """Progress of all stages of a tournament, and its cost.
 
     Attributes:
-        stages: by task, in plan order.
+        stages: progress of each stage by task, in plan order.
         cost_usd: total of the known costs of the tournament's judgments; each judgment counts once.
         cost_unknown: number of judgments without a known cost.
     """
@@ -452,7 +452,7 @@ class TournamentProgress(Struct, frozen=True):
 
 
 def progress(store: Database, tournament: str) -> TournamentProgress:
-    """Count a tournament's wants by stage, and sum up their cost so far.
+    """Count a tournament's planned judgments by stage, and sum up their cost so far.
 
     Raises:
         InputError: no such tournament.
