@@ -1,4 +1,4 @@
-"""Reply contracts for judges: written as instructions, as a JSON Schema, and as the replies to choose from."""
+"""Writes the contract of a judge's reply as instructions, as a JSON Schema, or as the list of allowed replies."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ _RULES: Mapping[Form, Callable[[ReplyContract], str]] = {
 def json_schema(contract: ReplyContract) -> dict[str, Any]:
     """The JSON Schema of a contract. The explanation comes first, so that the choice follows from it.
 
-    The number of a list's entries stands in a description only, since not every server can enforce it.
+    The required number of a list's entries is only in a description, since not every server can enforce it.
     """
     properties: dict[str, Any] = {name: {"type": "string"} for name in contract.text_fields}
     if contract.listed is not None:
@@ -132,7 +132,7 @@ def written_reply(
 
 
 def unused_mark(prompt: Prompt) -> str:
-    """A mark for the reply to a prompt: letters that do not occur in it, the same at every call."""
+    """A mark for the reply to a prompt: letters that do not occur in the prompt, the same at every call."""
     shown = "\n".join([prompt.system, prompt.user, *(turn.text for turn in prompt.turns)])
     digest = hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()
     while (mark := "".join(chr(ord("a") + int(digit, 16)) for digit in digest[:_MARK_LETTERS])) in letters(shown):
@@ -141,7 +141,7 @@ def unused_mark(prompt: Prompt) -> str:
 
 
 def allowed_replies(contract: ReplyContract) -> list[str]:
-    """All possible replies without explanation, one for each label; empty if a reply holds more than one label."""
+    """All possible replies without explanation, one for each label; empty if replies contain several labels."""
     if contract.form == "rating":
         return [str(rating) for rating in range(HIGHEST_RATING + 1)]
     if contract.form not in {"json", "brackets", "word"} or len(contract.choices) != 1 or contract.texts:

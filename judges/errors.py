@@ -1,6 +1,6 @@
 """The exceptions of all packages, the causes of failed calls with their remedies, and when to stop calling.
 
-A mistake of the user is an ``InputError``: printed on one line, exit status 2.
+A user's mistake raises ``InputError``; the command prints it on one line and exits with status 2.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class MissingExtraError(InputError):
 
 
 class DataError(InputError):
-    """A data file is wrong; names the file, the line and the value."""
+    """A data file is wrong; the message names the file, the line and the value."""
 
     def __init__(self, path: Path | str, problem: str, *, line: int | None = None, value: str | None = None) -> None:
         self.path, self.problem, self.line, self.value = str(path), problem, line, value
@@ -143,7 +143,7 @@ class ProviderError(RagleagueError):
         retry_after_s: how long the server asks to wait.
         allowance: the server's remaining rate limits.
         to_do: the remedy, if it differs from the usual one of the cause (``TO_DO``); it ends the message.
-        of_text: whether the error is due to the text of this request, so that other requests may succeed.
+        of_text: whether the text of this request caused the error, so that other requests may succeed.
     """
 
     def __init__(
@@ -190,7 +190,7 @@ class BrokenReplyError(TransientError):
 
 
 class RejectedError(ProviderError):
-    """This request will never succeed (bad request, refusal); others may."""
+    """This request will never succeed (bad request, refusal); other requests may."""
 
 
 class JudgeStoppedError(ProviderError):
@@ -243,21 +243,21 @@ TO_DO = {
     "contract": "try another 'model' or prompt (see 'ragleague failures')",
     "exception": "mend {code}",
 }
-"""The remedy for a cause that affects every call. ``{address}`` and ``{key}`` name the settings that hold them,
-``{code}`` the code that raised an exception."""
+"""The remedy for a cause that affects every call. ``{address}`` and ``{key}`` are replaced by the settings
+that hold the address and the key, ``{code}`` by the code that raised an exception."""
 
 _TEXT_CAUSES = {"bad_request", "refusal", "content_filter", "truncated", "too_long", "empty", "contract", "cancelled"}
 RETRIED_NEXT_RUN = frozenset(CAUSES.keys() - _TEXT_CAUSES)
-"""Causes that do not depend on the texts judged: the next run asks again."""
+"""Causes that do not depend on the texts judged: the next run calls the judge again."""
 
 
 def to_be_asked(known: object | None) -> bool:
-    """Whether a judgment with this stored result (``None`` if it has none) needs a call, without --retry-failed."""
+    """Whether a run without ``--retry-failed`` calls the judge, given the stored result (``None`` if there is none)."""
     return known is None or getattr(known, "cause", None) in RETRIED_NEXT_RUN
 
 
 def remedy(cause: str) -> str:
-    """What to do about judgments that failed for a cause, as a phrase: what to change first, and how to run again."""
+    """A phrase on what to do about judgments that failed for a cause: what to change, and how to run again."""
     if cause in _RERUN_CONDITIONS:
         return f"run again, {_RERUN_CONDITIONS[cause]}"
     again = "run again" if cause in RETRIED_NEXT_RUN else "run again with --retry-failed"
@@ -273,7 +273,7 @@ _RERUN_CONDITIONS: Final = {
     "budget": "with a larger 'max_cost_usd'",
     "unknown_model": "with a 'model' that the server has",
 }
-"""Causes after which running again helps only under a condition."""
+"""Causes after which another run helps only under a condition, with that condition."""
 
 
 def _shortened(value: str, limit: int = 50) -> str:

@@ -1,8 +1,8 @@
 """Hashes a user's function: its compiled code, and the values and code that it uses, as far as they can be read.
 
-The user's code is followed through global names, closures, defaults, attributes and classes. Code of Python or an
-installed package enters by name and version. Layout, comments, the file's location, and the order of dictionaries and
-sets do not change the hash.
+The user's code is followed through global names, closures, defaults, attributes and classes. For code of Python or
+an installed package, the library's name and version are hashed. Layout, comments, the file's location, and the order of
+dictionaries and sets do not change the hash.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _DEFINITIONS: Final = (type, types.FunctionType, types.BuiltinFunctionType, type
 _PLAIN: Final = (str, bytes, bytearray, int, float, tuple, list, dict, set, frozenset, deque)
 
 PROCESS: Final = uuid.uuid4().hex
-"""Unique to this process."""
+"""An identifier that is unique to this process."""
 
 _Path: TypeAlias = tuple[str, str] | None
 """Kind and name of the attribute, variable or argument that holds a value; ``None`` for the function itself."""
@@ -85,7 +85,7 @@ class FunctionReading(Struct, frozen=True):
     """The hash of a function, and the parts that could not be read.
 
     Attributes:
-        digest: hash of all that could be read; the same in every process.
+        digest: hash of the code and values that could be read; the same in every process.
         unreadable: the unreadable parts, such as ``attribute 'client' (httpx.Client)``.
         objects: hash of the unreadable objects' identities in this process; empty if everything could be read.
     """
@@ -114,7 +114,7 @@ class _TooLargeError(Exception):
 
 
 class _Scope:
-    """One hash, and the objects that it refers to by number, in the order of their first occurrence."""
+    """One hash, and the objects that the hash refers to by number, in the order of their first occurrence."""
 
     def __init__(self) -> None:
         self.digest = hashlib.sha256()
@@ -152,7 +152,7 @@ class _Reader:
         self._scopes[-1].digest.update(content)
 
     def _digest_of(self, value: Any) -> bytes:
-        """The hash of a value by itself, for sorting values."""
+        """The hash of a single value, by which values are sorted."""
         scope = _Scope()
         self._scopes.append(scope)
         try:
@@ -489,7 +489,7 @@ def _has_effect(class_: type, name: str, value: Any) -> bool:
 
 
 def _is_record(class_: type) -> bool:
-    """Whether a class is a record whose objects are their fields: dataclass, attrs, Struct, pydantic model."""
+    """Whether the fields of a class describe its objects completely: dataclass, attrs, Struct, pydantic model."""
     return any(
         hasattr(class_, name)
         for name in ("__dataclass_fields__", "__attrs_attrs__", "__struct_fields__", "__pydantic_fields__")
@@ -504,7 +504,7 @@ def _is_empty(value: Any) -> bool:
 
 
 class _Empty:
-    """A class without attributes, the smallest there is."""
+    """A class without attributes, to learn the size of an object without state."""
 
 
 _EMPTY_SIZE: Final = _Empty.__basicsize__
@@ -536,7 +536,7 @@ _tokens: Final[dict[int, tuple[Callable[[], Any], str]]] = {}
 
 
 def token_of(value: Any) -> str:
-    """A token for an object: constant while the object lives, and different from all other objects' in any process."""
+    """A token for an object: constant while the object lives, and unique among all objects of all processes."""
     address = id(value)
     alive, token = _tokens.get(address, (None, ""))
     if alive is None or alive() is not value:

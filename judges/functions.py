@@ -48,11 +48,11 @@ class UserFunction:
 
     Attributes:
         call: the function, or a callable object.
-        reading: the code and values read before the first call.
-        identity: hash of all that could be read, the same in every process.
+        reading: the hash of its code and values, computed before the first call.
+        identity: hash of the code and values that could be read; the same in every process.
         objects: hash of the objects of this process that could not be read; empty if there are none or a version was
             given for them.
-        lacking: names those objects and the consequence, for messages.
+        lacking: a message that names the unreadable objects and the consequence; empty if there are none.
     """
 
     def __init__(self, named: str | Callable[..., Any], version: str = "") -> None:
@@ -62,7 +62,7 @@ class UserFunction:
 
         Args:
             named: ``module:function``, ``file.py:function``, or the function itself.
-            version: the user's version of the parts that cannot be read.
+            version: a version that the user declares for the parts of the function that cannot be read.
 
         Raises:
             InputError: the module or function does not exist or cannot be imported.
@@ -77,7 +77,10 @@ class UserFunction:
         self.objects, self.lacking = ("", "") if version else (self.reading.objects, self.reading.lacking)
 
     def settle(self) -> None:
-        """Keep the function's identity in this process although calls changed its state, such as a counter."""
+        """Remember the identity for the function's current state, which calls may have changed, such as a counter.
+
+        A later run in this process then finds the same identity.
+        """
         from judges.function_identity import read_function
 
         _STATES[self._state(read_function(self._named))] = self.reading
@@ -90,7 +93,7 @@ class UserFunction:
 
 
 _STATES: Final[dict[tuple[str, str, str], FunctionReading]] = {}
-"""The reading before the first calls, by the function's state after them."""
+"""The reading made before a function's first call, by the function's state after its calls."""
 
 
 def _resolve(named: str) -> Callable[..., Any]:
@@ -165,8 +168,8 @@ _SOURCES: Final[dict[str, bytes]] = {}
 async def called(function: Callable[[Any], Any], argument: Any) -> tuple[Any, float | None]:
     """Call a function; return its result, and its seconds if it ran in a thread.
 
-    A coroutine is awaited. Anything else runs in a daemon thread: Python cannot stop a thread, and one that hangs must
-    not keep the program from exiting, as a pool's thread would.
+    A coroutine is awaited. Anything else runs in a daemon thread: Python cannot stop a thread, and a hanging thread
+    must not keep the program from exiting, as a pool's thread would.
 
     Raises:
         ProviderError: the function raised an exception; the cause is ``exception``.
@@ -181,7 +184,7 @@ async def called(function: Callable[[Any], Any], argument: Any) -> tuple[Any, fl
 
 
 async def contained(work: Awaitable[Result]) -> Result:
-    """Await a call to a judge, a provider or an agent; any exception in it fails the call instead of the run.
+    """Await a call to a judge, a provider or an agent; an exception fails this call, and the run continues.
 
     This project's own errors are raised unchanged, and so are Ctrl-C and the cancellation of this task.
 

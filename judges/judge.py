@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class Request(Struct, frozen=True):
-    """A request for one judgment; ``before`` is its failure in an earlier run, if that was due to the texts."""
+    """A request for one judgment; ``before`` is its failure in an earlier run, if the texts caused it."""
 
     judgment_id: str
     prompt: Prompt
@@ -54,13 +54,13 @@ class Account(Struct):
 
     Attributes:
         request: the request for the judgment.
-        price: the price of the judge's tokens, ``None`` if it is not known.
+        price: the price of the judge's tokens, ``None`` if the price is not known.
         model: the server's name for the model; before the first reply, the requested name.
         started: start of the first call; the wait for a slot before it does not count as latency.
         queued_s: seconds spent waiting for slots.
         replied_s, called_s: seconds spent in calls that returned a reply, and in all calls.
-        rejected: replies outside the contract; after each the judge was asked again.
-        error: the error of the last attempt, ``None`` if that returned a reply.
+        rejected: replies outside the contract; the judge was asked again after each of them.
+        error: the error of the last attempt, ``None`` if the last attempt returned a reply.
         to_do: the remedy for a failure, if it differs from the usual one of its cause.
     """
 
@@ -95,7 +95,7 @@ class Account(Struct):
         self.model = completion.model
 
     def judgment(self, completion: Completion, parsed: ParsedReply) -> Judgment:
-        """The judgment that the last reply gives, with the totals of all calls."""
+        """A judgment with the outcome of the last reply and the totals of all calls."""
         return Judgment(
             self.request.judgment_id,
             parsed.outcome,
@@ -165,7 +165,7 @@ def parsed(text: str, prompt: Prompt) -> ParsedReply:
 
 
 def asked_again(prompt: Prompt, reply: str, error: ReplyError) -> Prompt:
-    """The prompt for the next call: the same one, the rejected reply, and a message that says what is wrong with it.
+    """The prompt for the next call: the same prompt, the rejected reply, and a message about its error.
 
     After a reply that may be a quotation, every further reply must carry a mark, a new one each time. An empty reply is
     replaced by ``(no reply)``, since servers refuse empty messages.
@@ -182,7 +182,7 @@ def asked_again(prompt: Prompt, reply: str, error: ReplyError) -> Prompt:
 
 
 def read_again(prompt: Prompt, replies: Sequence[str]) -> ParsedReply:
-    """Parse the last of several replies to a prompt, all before it having been rejected.
+    """Parse the last of several replies to a prompt, after all earlier replies were rejected.
 
     Raises:
         ReplyError: the last reply is outside the contract that applied when it was requested.
@@ -198,15 +198,15 @@ def read_again(prompt: Prompt, replies: Sequence[str]) -> ParsedReply:
 _INITIAL_CALLS = 4
 """Limit on concurrent calls until the first reply, so that a wrong setting costs few calls."""
 MAX_REASKS = 2
-"""How often a judge is asked again after a reply outside the contract before the judgment fails."""
+"""How often a judge is asked again after replies outside the contract; then the judgment fails."""
 
 _STARTUP_S = 60.0
-"""How long a server that has never replied is retried beyond ``max_attempts``, since it may still be starting."""
+"""Seconds for which calls to a server that never replied are retried beyond ``max_attempts``: it may be starting."""
 Result = Judgment | JudgeFailure
 
 
 class Stop:
-    """Asks everything that runs to finish the calls in flight and start no new ones."""
+    """Tells all judges and agents to finish the calls in flight and to start no new calls."""
 
     def __init__(self) -> None:
         self._callbacks: list[Callable[[], None]] = []
@@ -221,7 +221,7 @@ class Stop:
 
 
 MayAsk = Callable[[str], Awaitable[bool]]
-"""Checks by the judgment's id that this process still holds the claim on it; another process may have taken it over."""
+"""Checks, by a judgment's id, that this process still has the claim: another process may have taken it over."""
 
 
 class _NotSentError(Exception):
@@ -242,7 +242,7 @@ class Judge:
             requested.
         latencies_s: seconds of each call that returned a reply.
         calls: number of attempts sent.
-        may_ask: checked before each call if other processes may work on the same run.
+        may_ask: confirms the claim on a judgment before each call, if other processes may work on the same run.
     """
 
     may_ask: MayAsk | None = None
@@ -262,9 +262,9 @@ class Judge:
         Args:
             name: the judge's name in results and messages.
             spec: its declaration.
-            provider: replaces the declared one.
+            provider: replaces the declared provider.
             read_records: see ``open_provider``.
-            stop: halts the judge when a stop is requested.
+            stop: halts the judge when someone requests a stop.
             trace: called after every call.
 
         Raises:
@@ -306,7 +306,7 @@ class Judge:
             stop.tell(self.halt)
 
     def halt(self, error: JudgeStoppedError | None = None) -> None:
-        """Stop sending, and wake everyone who waits for a slot or a request."""
+        """Send no more requests, and wake all tasks that wait for a slot or a request."""
         self.stopped = self.stopped or error
         self.halted.set()
         self._pace.wake()
@@ -329,7 +329,7 @@ class Judge:
 
         Returns:
             ``None`` if nothing was sent, because the judge had halted or another process may have claimed the judgment;
-            or if the run left the request's batch before its end, to which a later run returns.
+            or if the run stopped waiting for the request's batch; a later run waits for it again.
         """
         account = Account(request, self.price, self.spec.model)
         result = await self._judged(account)
@@ -365,7 +365,7 @@ class Judge:
     def _unsent_result(self, account: Account) -> Result | None:
         """The result of a judgment whose next call was not made: a failure if there were earlier calls, else ``None``.
 
-        With batches it is always ``None``: the next run reads their replies again.
+        For a judge in batch mode it is always ``None``: the next run reads the batch's replies again.
         """
         if not account.calls or self.spec.in_batches:
             return None
@@ -514,7 +514,7 @@ class Judge:
         return int(sum(map(estimated_tokens, texts)) + int(self._usual_output))
 
     def _expected_usd(self, tokens: int) -> float:
-        """Expected cost of a call with this many tokens, output being as long as usual; 0 without a budget."""
+        """Expected cost of a call with this many tokens and an output of usual length; 0 without a budget."""
         if self.spec.max_cost_usd is None:
             return 0.0
         output_tokens = int(self._usual_output)
@@ -574,14 +574,14 @@ def _tokens(usage: Usage) -> int | None:
 
 
 class RequestSource(Protocol):
-    """The queue of one judge's requests. Each is made only when it is taken."""
+    """The queue of one judge's requests. A request is created only when the judge takes it."""
 
     def take(self) -> Any:
         """The next request; ``None`` if none is ready."""
         ...
 
     async def more(self) -> bool:
-        """Wait until another request may be ready; ``False`` if there will be none."""
+        """Wait until another request may be ready; ``False`` if there will be no more requests."""
         ...
 
     def put_back(self, request: Any) -> None:
@@ -602,7 +602,7 @@ class Respondent(Protocol):
 
     @property
     def name(self) -> str:
-        """The key of its source in ``judge_all``."""
+        """The respondent's name, by which ``judge_all`` finds its request source."""
         ...
 
     @property
@@ -616,7 +616,7 @@ class Respondent(Protocol):
         ...
 
     may_ask: MayAsk | None
-    """Checked before each call."""
+    """Confirms this process's claim on a request before each call; ``None`` if no other process can claim it."""
 
     async def judge(self, request: Any, /) -> Any:
         """The result; ``None`` if nothing was sent."""
@@ -626,7 +626,7 @@ class Respondent(Protocol):
 async def judge_all(sources: Mapping[str, RequestSource], judges: Mapping[str, Respondent], sink: Sink) -> None:
     """Judge the requests of all sources; each judge takes requests from its source at its own concurrency.
 
-    When a judge halts, the rest of its requests stay in the source, unjudged.
+    When a judge halts, its remaining requests are left in the source, unjudged.
 
     Args:
         sources: one source per judge name; a request is taken only when a slot is free.

@@ -1,4 +1,4 @@
-"""Tells the user's code from that of Python and installed packages, which a name and a version identify."""
+"""Finds the library, as name and version, that defines a module or a value; the user's code belongs to none."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _version(top: str) -> str:
 
 
 def named_in_library(value: Any) -> str:
-    """The place of a library's value, as ``LIBRARY:MODULE.NAME``; empty if no library defines it under its name."""
+    """Where a library defines a value, as ``LIBRARY:MODULE.NAME``; empty if no library defines the value by name."""
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
     if not isinstance(name, str):
         return ""

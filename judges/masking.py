@@ -23,10 +23,10 @@ from msgspec import Struct
 
 _MASK: Final = b"***"
 _SHORTEST, _SHORTEST_OF_LETTERS = 8, 16
-"""Least characters of a key with a digit and without one, so that ``ollama`` is none."""
+"""Least length of a key with a digit, and of a key without a digit, so that ``ollama`` does not count as a key."""
 _PART, _PART_LETTERS, _HEX_PART, _BASE64_PART = 12, 9, 24, 15
-"""Least characters of a masked part of a key, the letters and digits among them, and the lengths of that many in
-hexadecimal and base64."""
+"""Least length of a part of a key that is masked: in characters, in letters and digits, in hexadecimal digits, and in
+base64 characters."""
 _AROUND: Final = 64
 """Bytes around a part that are searched for its outer punctuation, which may be escaped."""
 _DISTINCT: Final = 5
@@ -74,7 +74,7 @@ def masked(text: str) -> str:
 
 
 class _Code(Struct, frozen=True):
-    """One spelling of a key: its letters and digits, the least number that is masked, and the key unless encoded."""
+    """One spelling of a key: its letters and digits, the least number of them to mask, and the key unless encoded."""
 
     letters: bytes
     least: int
@@ -106,7 +106,7 @@ def _search_index(secrets: tuple[str, ...]) -> tuple[list[bytes], _Chunks]:
 
 
 def _base64(content: bytes, before: int) -> bytes:
-    """Base64 of a text after ``before`` other bytes, without the characters that depend on its neighbours."""
+    """Base64 of a text after ``before`` other bytes, without the characters that also encode neighbouring bytes."""
     code = base64.b64encode(bytes(before) + content)
     return _folded(code[-(-before * 8 // 6) : (before + len(content)) * 8 // 6])
 
@@ -160,7 +160,7 @@ def _parts(plain: bytes, chunks: _Chunks) -> Iterator[tuple[int, int]]:
 
 
 def _run(text: bytes, at: int, code: bytes, place: int) -> tuple[int, int]:
-    """The span around a shared chunk in which a text and a code are equal."""
+    """Extend a chunk that a text and a code share to the longest span in which they are equal."""
     start, end, shift = at, at + _CHUNK, place - at
     while start and start + shift and text[start - 1] == code[start + shift - 1]:
         start -= 1
@@ -170,7 +170,7 @@ def _run(text: bytes, at: int, code: bytes, place: int) -> tuple[int, int]:
 
 
 def _length(plain: bytes, first: int, stop: int, key: bytes) -> int:
-    """Number of the key's characters in a span and next to it, punctuation included."""
+    """Number of the key's characters, including punctuation, that occur in a span and next to it."""
     part = plain[first:stop].translate(None, _FILLER)
     start = key.find(part)
     if start < 0:
@@ -188,7 +188,7 @@ def _places(plain: bytes, dropped: bytes) -> Sequence[int]:
 
 
 def _end(plain: bytes, at: int) -> int:
-    """End offset of the last byte, with the padding of its escape."""
+    """End offset of the byte at ``at``, including the padding if the byte was escaped."""
     end = at + 1
     while plain[end : end + 1] == _FILLER:
         end += 1
@@ -247,6 +247,6 @@ def exception_line(error: BaseException) -> str:
 
 
 def storable(text: str) -> str:
-    """The text with keys masked, and with lone surrogates and NUL replaced, which no database accepts."""
+    """The text with keys masked, and with lone surrogates and NUL, which no database accepts, replaced."""
     clean = masked(text).replace("\0", "\ufffd")
     return clean if clean.isascii() else clean.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

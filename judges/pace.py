@@ -24,13 +24,13 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 60.0
 
 
 def backoff_s(attempts: int, error: TransientError) -> float:
-    """Seconds before the next attempt: exponential with full jitter, at least what the server asked for."""
+    """Seconds before the next attempt: exponential with full jitter, at least the wait that the server asked for."""
     longest_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(attempts - 1, 32))
     return max(error.retry_after_s or 0.0, random.uniform(0, longest_s))  # noqa: S311 - no secret
 
 
 class _Entry(Struct):
-    """The use of a limit by one call: when, and how much."""
+    """One call's use of a limit: the time, and the amount used."""
 
     at: float
     amount: float
@@ -45,7 +45,7 @@ class MinuteWindow:
         self._total = 0.0
 
     def wait_s(self, now: float, amount: float) -> float:
-        """Seconds until ``amount`` more fits. An amount above the limit fits once the window is empty."""
+        """Seconds until ``amount`` more units fit. An amount above the limit fits once the window is empty."""
         while self._spent and self._spent[0].at <= now - MINUTE_S:
             self._total -= self._spent.popleft().amount
         excess, until = self._total + amount - self.limit, now
@@ -86,9 +86,9 @@ class Pace:
         tokens_per_minute: most tokens, sent and received, in any sixty seconds; no limit when ``None``.
         longest_pause_s: longest pause that the server's reported limits can cause; a longer one is ignored, and the
             server's next answer decides.
-        left_usd: returns the rest of the budget. A call waits if its expected cost and that of the calls in flight
-            exceed it, unless no other call is in flight. No limit when ``None``.
-        at_first: most calls at once until the first succeeds; ``concurrency`` when ``None``.
+        left_usd: returns the rest of the budget in dollars. A call waits if the expected cost of it and of the calls
+            in flight exceeds this rest, unless no other call is in flight. No limit when ``None``.
+        at_first: most calls at once until the first call succeeds; ``concurrency`` when ``None``.
         clock: a monotonic clock in seconds.
     """
 
@@ -122,11 +122,11 @@ class Pace:
 
         Args:
             tokens: estimated tokens of the call.
-            given_up: returns whether the call is no longer wanted; checked after each ``wake``.
+            given_up: returns whether the caller has given up the call; checked after each ``wake``.
             dollars: estimated cost of the call.
 
         Returns:
-            A ticket to hand to ``leave``, or ``None`` if the call is no longer wanted.
+            A ticket to hand to ``leave``, or ``None`` if the caller has given up the call.
         """
         if self._head_of_line.locked() or self._wait_s(tokens, dollars) > 0:
             async with self._head_of_line:
@@ -145,7 +145,7 @@ class Pace:
         return Ticket(now, None if self._tokens is None else self._tokens.spend(now, tokens), dollars)
 
     def leave(self, ticket: Ticket, tokens: int | None = None) -> None:
-        """Hand back a ticket after its call; ``tokens`` are those it actually used, if known."""
+        """Hand back a ticket after its call; ``tokens`` is the number of tokens that the call used, if known."""
         self.in_flight -= 1
         self._committed_usd -= ticket.dollars
         if self._tokens is not None and ticket.tokens is not None and tokens is not None:
@@ -158,7 +158,7 @@ class Pace:
         self.allowed = min(float(self._concurrency), self.allowed + 1 / self.allowed)
 
     def slow_down(self, ticket: Ticket, retry_after_s: float | None) -> None:
-        """Halve the limit on concurrent calls, but once only for all calls that were in flight at that time."""
+        """Halve the limit on concurrent calls, only once for all calls in flight at that time; pause if asked to."""
         if ticket.entered > self._halved_at:
             self._halved_at = self._clock()
             self.allowed = max(1.0, min(self.allowed, self.in_flight) / 2)
@@ -193,7 +193,7 @@ class Pace:
         return max(0.0, wait_s)
 
     def _exceeds_budget(self, dollars: float) -> bool:
-        """Whether the call and those in flight would cost more than the rest of the budget."""
+        """Whether this call and the calls in flight would cost more than the rest of the budget."""
         if self._left_usd is None or not self.in_flight:
             return False
         return self._committed_usd + dollars > self._left_usd()

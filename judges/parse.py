@@ -50,7 +50,7 @@ _MAX_OBJECTS = 50
 _SHORT = 6
 """Texts shorter than this are not searched for in encoded form; the field's name is searched for instead."""
 _LONG = 12
-"""Least characters of a list whose occurrence in a text is no coincidence."""
+"""Shortest list, in letters and digits, that counts as quoted if a text contains it, since it is no coincidence."""
 
 
 class ParsedReply(Struct, frozen=True):
@@ -95,14 +95,14 @@ def parse_reply(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedRep
 
 
 def _without_list_so_far(inputs: Inputs, reply: str) -> Inputs:
-    """The inputs without the items that the reply repeats, as a continued list does; items with brackets stay."""
+    """The inputs without the items that the reply repeats to continue their list; items with brackets are kept."""
     reply_letters = letters(reply)
     new_items = [item for item in inputs.items if has_brackets(item) or letters(item) not in reply_letters]
     return replace(inputs, items=tuple(new_items))
 
 
 def _breaks_off(before: str, after: str) -> bool:
-    """Whether a tag stands in the middle of a line and of a sentence."""
+    """Whether a tag interrupts a sentence, with text after the tag on the same line."""
     return not _ends_sentence(before) and not after.startswith(("\n", "\r"))
 
 
@@ -111,7 +111,7 @@ def _ends_sentence(text: str) -> bool:
 
 
 def _is_reply(before: str, contract: ReplyContract, read: Callable[[str], ParsedReply]) -> bool:
-    """Whether the text before a tag is a complete reply. Always false for forms in which any text is one."""
+    """Whether the text before a tag is a complete reply. False for texts and for ratings without a digit."""
     if contract.form == "text" or (contract.form == "rating" and not re.search(r"\d", before)):
         return False
     try:
@@ -172,8 +172,8 @@ def _chosen(name: str, field: Any, allowed: Mapping[str | int, int | str]) -> in
 def _read_list(text: str, contract: ReplyContract, shown: ShownTexts) -> ParsedReply:
     """Read a list of texts; the reason notes the entries left out.
 
-    Texts that have the letters and digits of an earlier text, or of the query, are left out. The number of the other
-    texts must match the rule, within its ``leeway``. Similar but different texts all stay, for people to choose from.
+    Texts that have the letters and digits of an earlier text, or of the query, are left out. The number of remaining
+    texts must match the rule, within its ``leeway``. Similar but different texts are all kept, for people to choose.
     """
     assert contract.listed is not None
     rule = contract.listed
@@ -242,7 +242,7 @@ def _unclear(what: str) -> UnclearReplyError:
 
 
 def _judges_object(body: str, contract: ReplyContract, shown: ShownTexts) -> Mapping[str, Any]:
-    """The judge's JSON object, without its mark: the last one in the reply, with no text behind it.
+    """The judge's JSON object, without its mark: the last one in the reply, with no text after it.
 
     An object with errors of spelling, such as single quotes, must be the whole reply.
     """
@@ -275,7 +275,7 @@ def _judges_object(body: str, contract: ReplyContract, shown: ShownTexts) -> Map
 def _may_be_quoted(value: Mapping[str, Any], contract: ReplyContract, shown: ShownTexts, *, alone: bool = True) -> bool:
     """Whether an object may be quoted from the texts shown.
 
-    Its texts must occur there next to the name of a field: a judge may well explain itself in a text's words. An
+    The object's texts must occur there next to a field's name, since a judge may explain itself in a text's words. An
     object without text is compared by its labels, unless it is the whole reply (``alone``) to a contract without text.
     """
     values = [value[name] for name in contract.text_fields if name in value]
@@ -366,8 +366,8 @@ def _words(text: str) -> bool:
 def _ends_in_quote(before: str, word: str, shown: ShownTexts) -> bool:
     """Whether the verdict at the end may be quoted from the texts shown.
 
-    It may if they contain it after the same words, or if they contain it in brackets and it does not stand on a
-    separate line after a complete sentence here.
+    It may if they contain it after the same words, or if they contain it in brackets and in the reply it is
+    not on a separate line after a complete sentence.
     """
     words = before.split()[-_QUOTED_WORDS:]
     if shown.hold(" ".join([*words, word])) or shown.hold_encoded(" ".join(words)):
@@ -378,7 +378,7 @@ def _ends_in_quote(before: str, word: str, shown: ShownTexts) -> bool:
 
 
 def _read_word(text: str, contract: ReplyContract, shown: ShownTexts) -> ParsedReply:  # noqa: ARG001 - as the others
-    """Read a reply that is one allowed word, or the number for which it stands.
+    """Read a reply that is one allowed word, or the number that the word stands for.
 
     Case, surrounding punctuation and Markdown, and a name in front (``Answer: Yes``) are ignored.
     """

@@ -79,7 +79,7 @@ _DROPPED = bytes(code for code in range(128) if not chr(code).isalnum() and chr(
 
 
 def _normalized(text: str) -> str:
-    """The letters, digits and signs of a text in lower case; text in tag characters, which models read, goes last."""
+    """The letters, digits and signs of a text in lower case; invisible tag characters, which models read, come last."""
     if text.isascii():
         return text.encode().translate(_LOWER, _DROPPED).decode()
     normalized = text.translate(_normalized_of)
@@ -175,7 +175,7 @@ _RUN = re.compile(r"[ !#-\[\]-~]+")
 
 
 def _encoded(piece: str) -> Iterator[str]:
-    """The codes of a piece that are the same in every encoded text that contains it."""
+    """The encoded forms of a piece that appear unchanged in every encoded text that contains the piece."""
     plain = max(_RUN.findall(piece), key=len, default="").strip()
     raw = plain.encode()
     turned = codecs.encode(plain, "rot13")
@@ -188,7 +188,7 @@ def _encoded(piece: str) -> Iterator[str]:
 
 
 def _base_core(base: Literal[32, 64], raw: bytes) -> Iterator[str]:
-    """The encoded characters that depend on these bytes alone, for each alignment in a longer text."""
+    """The encoded characters that depend only on these bytes, for each alignment of the bytes in a longer text."""
     encode, bits, places = (base64.b64encode, 6, 3) if base == 64 else (base64.b32encode, 5, 5)
     for at in range(places):
         yield encode(bytes(at) + raw).decode()[-(-8 * at // bits) : 8 * (at + len(raw)) // bits]
@@ -249,8 +249,8 @@ def without_reasoning(text: str) -> str:
 def split_at_closing_tag(text: str) -> tuple[str, str, str] | None:
     """Split a reply at the last tag that closes reasoning: the text before, the tag, and the text after.
 
-    ``None`` if there is no closing tag, or an opening one too. The opening tag may be in the prompt, if the model's
-    chat template writes it.
+    ``None`` if there is no closing tag, or if there is an opening tag too. The opening tag may be in the prompt, if the
+    model's chat template writes it.
     """
     closes = list(_CLOSES.finditer(text))
     if not closes or _OPENS.search(text):
@@ -282,7 +282,7 @@ def unwrapped(text: str) -> str:
 
 
 def value_alone(text: str) -> str:
-    """The value of a reply that is a single value, without its wrapping, such as LaTeX's box."""
+    """Remove the wrapping, such as LaTeX's box, around a reply that is a single value."""
     inner = unwrapped(text)
     if len(inner) > _LONGEST_VALUE:
         return inner
@@ -291,7 +291,7 @@ def value_alone(text: str) -> str:
 
 
 def list_alone(text: str) -> str:
-    """The reply without the heading of a list, such as ``Updated Nugget List:``, which published prompts end with."""
+    """The reply without a list's heading, such as ``Updated Nugget List:``, repeated from the end of the prompt."""
     inner = unwrapped(text)
     headed = _HEADED.match(inner)
     return unwrapped(inner[headed.end() :]) if headed else inner
@@ -339,7 +339,7 @@ def read_relaxed(text: str, hook: Callable[[list[tuple[str, Any]]], Any] | None 
 
     Args:
         text: the whole text.
-        hook: makes an object of its pairs of key and value.
+        hook: makes an object from a list of keys with their values.
 
     Returns:
         The value; ``None`` if the text is neither.

@@ -1,4 +1,4 @@
-"""Models of YAML files: strict keys, errors on one line, paths relative to the file."""
+"""Base classes for the sections of YAML files: strict keys, errors on one line, paths relative to the file."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def matching(pattern: str, problem: str) -> AfterValidator:
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
 Draws = Annotated[int, Field(ge=1, le=100_000)]
-"""Number of random draws; all of them are held in memory."""
+"""Number of random draws, limited because all draws are held in memory."""
 Seed = Annotated[int, Field(ge=0)]
-"""Seed of random draws; the generators accept no negative one."""
+"""Seed of random draws; the generators accept no negative seed."""
 TournamentName = Annotated[
     str,
     matching(
@@ -55,7 +55,7 @@ TournamentName = Annotated[
 
 
 class Section(BaseModel):
-    """A mapping of known keys. An unknown key is refused with a hint at the nearest known one."""
+    """A mapping of known keys. An unknown key is refused, and the error suggests the most similar known key."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
@@ -103,7 +103,7 @@ def expand_home(path: str | Path) -> Path:
 
 
 def beside_file(path: Path, info: ValidationInfo) -> Path:
-    """The path relative to the folder of the configuration file that names it."""
+    """Resolve a path against the folder of the configuration file that names it."""
     folder = (info.context or {}).get("folder")
     return path if folder is None else (folder / expand_home(path))
 
@@ -113,12 +113,12 @@ RelativePath = Annotated[Path, AfterValidator(beside_file)]
 
 
 def prompt_beside_file(name: str, info: ValidationInfo) -> str:
-    """The path of a prompt file, relative to the configuration file; a packaged prompt's name unchanged."""
+    """Resolve a prompt file's path against the configuration file's folder; a packaged prompt's name is unchanged."""
     return str(beside_file(Path(name), info)) if name.endswith((".yaml", ".yml")) else name
 
 
 def as_list(names: object) -> object:
-    """A list of one for a single text; anything else unchanged."""
+    """Wrap a single text in a list; return anything else unchanged."""
     return [names] if isinstance(names, str) else names
 
 
@@ -140,7 +140,7 @@ Paths = Annotated[list[RelativePath], BeforeValidator(as_list)]
 PromptName = Annotated[str, AfterValidator(prompt_beside_file)]
 """The name of a packaged prompt, or the path of a prompt file."""
 UNLESS_EMPTY: Final[Any] = Field(exclude_if=lambda value: not value)
-"""A field that is left out of what is stored if it is empty."""
+"""A field that is left out of the stored configuration if it is empty."""
 JudgeNames = Annotated[list[str], BeforeValidator(as_list), Field(min_length=1), AfterValidator(each_once)]
 """One or more of the names declared under ``judges``."""
 
@@ -210,7 +210,7 @@ def _content(text: str) -> Any:
 
 
 def _yaml_problem(problem: yaml.MarkedYAMLError) -> str:
-    """The problem of a YAML text in plain words; our own messages stay unchanged."""
+    """The problem of a YAML text in plain words; messages of ``_KeyProblem`` stay unchanged."""
     words = str(problem.problem or problem.context)
     if isinstance(problem, _KeyProblem):
         return words
@@ -224,11 +224,11 @@ def _yaml_problem(problem: yaml.MarkedYAMLError) -> str:
 
 
 class _KeyProblem(yaml.MarkedYAMLError):
-    """A key or value that we refuse, with our own message."""
+    """An error of this module about a refused key or value, as opposed to an error of PyYAML."""
 
 
 class _Keys(yaml.constructor.SafeConstructor):
-    """Refuses repeated keys, of which YAML libraries silently use the last."""
+    """Refuses repeated keys, where YAML libraries silently use the last value."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
@@ -261,7 +261,7 @@ class UniqueKeys(_Keys, yaml.SafeLoader):
 
 
 QuickLoader: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""libyaml's loader if PyYAML was built with it, as its wheels are; else the Python loader."""
+"""libyaml's loader if PyYAML was built with libyaml, as its wheels are; otherwise the Python loader."""
 _QUICK_LIMIT: Final = 10_000
 """Longest text, in characters, for libyaml, which crashes on tens of thousands of nested lists."""
 
@@ -308,7 +308,7 @@ def mistake(words: str, *at: int | str) -> PydanticCustomError:
 
 
 def nearest(name: object, known: Any) -> str:
-    """``; did you mean 'x'?`` with the known name most like ``name``; if none is, the list of known names."""
+    """``; did you mean 'x'?`` with the known name most like ``name``; if none is similar, the known names."""
     names = [str(name) for name in known]
     return did_you_mean(name, names) or f"; known are {shortened(sorted(names))}"
 

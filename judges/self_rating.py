@@ -42,7 +42,7 @@ _WITH_WORDS = re.compile(
 )
 _NUMBER_OR_WORD = re.compile(r"\d|\b(?:zero|two|three|four|five)\b", re.IGNORECASE)  # one is also a pronoun
 _DISTINCTIVE_WORDS = 3
-"""Number of leading words in common with another rating's meaning at which a reply contradicts its rating."""
+"""A reply contradicts its rating if it begins with this many words of another rating's meaning."""
 _NUMBER = re.compile(r"(?<!\w)\d{1,2}(?!\w)")
 _LETTER = re.compile(r"[^\W\d_]")
 _MARK = re.compile(r"[(\[]?(?:[a-d]|i{1,3}|iv)[)\].]?", re.IGNORECASE)
@@ -109,7 +109,7 @@ def _words(text: str) -> list[str]:
 
 
 def is_answer(reply: str) -> bool:
-    """Whether an extracted answer is a real one: not empty, not ill-formed, and not "unanswerable"."""
+    """Whether an extracted text is an answer: not empty, not ill-formed, and not "unanswerable"."""
     return bool(reply.strip()) and not is_unanswerable(reply) and not is_ill_formed(reply)
 
 

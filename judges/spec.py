@@ -115,7 +115,7 @@ class Vendor(NamedTuple):
         address: the vendor's default address.
         address_variable: the environment variable of the vendor's SDK for another address.
         key_variable: the environment variable that holds the key.
-        path: an end of addresses that is removed, since every request appends it.
+        path: the path that every request appends; it is removed from the end of a declared address.
     """
 
     address: str
@@ -143,11 +143,11 @@ class Price(Section):
 
 
 Combine: TypeAlias = Literal["majority", "median", "mean"]
-"""How several outcomes become one."""
+"""How the outcomes of several samples are combined."""
 
 
 class JudgeSettings(Section):
-    """What of a judge's declaration affects its replies; results keep it."""
+    """The settings of a judge that affect its replies; they are stored with the results."""
 
     provider: Literal["openai", "anthropic", "transformers", "extractive_qa", "lexical", "replay", "python"]
     """A [provider](judges.md): ``openai``, ``anthropic``, ``transformers``, ``extractive_qa``, ``lexical``, ``replay``,
@@ -186,17 +186,17 @@ class JudgeSettings(Section):
 
     @property
     def gives_probabilities(self) -> bool:
-        """Whether its replies may have a probability for each label."""
+        """Whether the judge's replies may contain a probability for each label."""
         return self.provider == "transformers"
 
     @property
     def hosted(self) -> bool:
-        """Whether a server runs it, so that its replies name the model."""
+        """Whether the model runs on a server, whose replies name the model."""
         return self.provider in VENDORS
 
 
 class JudgeSpec(JudgeSettings):
-    """One entry under ``judges:``. It holds no key, only the name of the environment variable that does."""
+    """One entry under ``judges:``. It holds no key, only the name of the environment variable that holds the key."""
 
     base_url: Address | None = None
     """The server's address. Else ``OPENAI_BASE_URL`` or ``ANTHROPIC_BASE_URL``, else the vendor's own."""
@@ -297,7 +297,7 @@ class JudgeSpec(JudgeSettings):
 
     @property
     def runs_here(self) -> bool:
-        """Whether the model runs in this process or a worker's, so that its calls cannot be interrupted."""
+        """Whether the model runs in this process or a worker process, so that its calls cannot be interrupted."""
         return self.provider in _LOCAL_PROVIDERS
 
     @property
@@ -401,7 +401,7 @@ _DATE = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 
 
 def price_of(spec: JudgeSpec) -> Price | None:
-    """The declared price, else the packaged list's; free for providers that call no vendor; ``None`` if unknown.
+    """The declared price, or the packaged list's price; 0 for providers that call no vendor; ``None`` if unknown.
 
     The discount for batches applies to the list's prices, not to a declared price. The list does not apply to a server
     at another address, which has its own prices.

@@ -33,12 +33,12 @@ class Message(Struct, frozen=True):
 
 
 class Query(Struct, frozen=True):
-    """A question put to the agents; an agent that is a function gets it.
+    """A question to the agents; an agent that is a Python function gets it as its argument.
 
     Attributes:
-        metadata: the further columns of its table; ``conversation`` is the id of its conversation.
+        metadata: the further columns of the query's table; ``conversation`` is the id of its conversation.
         reference: the gold answer, if there is one. Judges of answers see it, agents do not.
-        messages: the messages before it in its conversation, in order; judges and agents see them.
+        messages: the earlier messages of its conversation, in order; judges and agents see them.
 
     Example:
         >>> def echo(query: rl.Query) -> str:
@@ -55,7 +55,7 @@ class Query(Struct, frozen=True):
 
     @classmethod
     def of(cls, query_id: str, text: str, columns: Mapping[str, str]) -> Query:
-        """Make a query from a row's further columns.
+        """Make a query from its id, its text and the further columns of its row.
 
         ``reference`` and ``messages`` fill their fields if they are not blank; all other columns are metadata, and so
         are messages of an unknown format, which a store of an earlier version may hold.
@@ -86,12 +86,12 @@ class Query(Struct, frozen=True):
 
     @property
     def cluster(self) -> str:
-        """The unit of resampling: results of queries in one conversation are dependent. Else the query itself."""
+        """The unit of resampling: the conversation, whose results are dependent; without one, the query itself."""
         return self.metadata.get("conversation") or self.query_id
 
 
 def conversations(queries: Iterable[Query]) -> dict[str, str]:
-    """Cluster by query id, for the queries in conversations. Every other query is a cluster by itself."""
+    """The cluster of each query in a conversation, by query id. Every other query is a separate cluster."""
     return {query.query_id: query.cluster for query in queries if query.cluster != query.query_id}
 
 
@@ -170,7 +170,7 @@ class GameOutcome(IntEnum):
 
 
 GAME_OUTCOMES: Final[Mapping[Hashable, GameOutcome]] = {outcome.verdict: outcome for outcome in GameOutcome}
-"""Outcomes by verdict, or by its text; a lookup by the million costs less than a property."""
+"""Outcomes by verdict, or by the verdict's text; for millions of verdicts this is faster than a property."""
 
 
 class Task(StrEnum):
@@ -194,7 +194,7 @@ class Task(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> Task | None:
-        """Make a task that a stage adds to those listed here, and cache it, so that equal names are one member."""
+        """Make a task that a stage adds to this enumeration, and cache it, so that equal names give the same member."""
         if not isinstance(value, str) or not value.isidentifier():
             return None
         task = str.__new__(cls, value)
@@ -217,8 +217,8 @@ class ListRule(Struct, frozen=True):
         name: the field that holds the list.
         fewest: least number of texts.
         most: largest number of texts, ``None`` for any number.
-        leeway: which other number is accepted, with a note: ``fewer`` (at least one) or ``more``. Of more texts the
-            first ``most`` count, since the prompt asks for the most important ones first.
+        leeway: whether ``fewer`` texts (at least one) or ``more`` are accepted too, with a note. If there are more,
+            the first ``most`` count, since the prompt asks for the most important ones first.
     """
 
     name: str
@@ -317,7 +317,7 @@ class Inputs(Struct, frozen=True):
 
 
 class Turn(Struct, frozen=True):
-    """A message of the exchange with a judge that is asked again after a reply outside the contract."""
+    """A rejected reply, or the message that asks the judge again after it."""
 
     role: Literal["user", "assistant"]
     text: str
@@ -341,9 +341,9 @@ class Prompt(Struct, frozen=True):
 class Usage(Struct, frozen=True):
     """Tokens of one call, or the sum over the calls of a judgment. ``None`` if the server does not report them.
 
-    ``input_tokens`` are all tokens sent. They include those read from the server's prompt cache
-    (``cached_input_tokens``) and those written to it (``cache_write_tokens``: only Anthropic reports them, and charges
-    more for them; the store holds their cost, not their number).
+    ``input_tokens`` are all tokens sent. They include tokens read from the server's prompt cache
+    (``cached_input_tokens``) and tokens written to it (``cache_write_tokens``: only Anthropic reports them, and
+    charges more for them; the store contains their cost, not their number).
     """
 
     input_tokens: int | None = None
@@ -415,7 +415,7 @@ class Judgment(Struct, frozen=True):
         latency_s: seconds from the first call's start to the last reply.
         cost_usd: price of all calls, ``None`` if the model's price is not known.
         replied_s: seconds spent in calls that returned a reply; ``None`` for a judgment read from the store.
-        called_s: seconds spent in all calls, without the waits between them; ``None`` likewise.
+        called_s: seconds spent in all calls, without the waits between them; ``None`` for a judgment from the store.
     """
 
     judgment_id: str
@@ -437,7 +437,7 @@ class JudgeFailure(Struct, frozen=True):
 
     Attributes:
         cause: one of ``judges.errors.CAUSES``.
-        message: one line for people.
+        message: one line that describes the failure.
         reply: the last reply, if there was one.
     """
 
@@ -481,7 +481,7 @@ class CallTrace(Struct, frozen=True):
 
 
 def label_of(outcome: Outcome) -> int:
-    """The relevance label in the outcome of a relevance judgment.
+    """The label in the outcome of a relevance judgment.
 
     Raises:
         TypeError: the outcome is that of another task.

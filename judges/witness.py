@@ -15,9 +15,9 @@ from judges.spec import VENDORS, JudgeSpec
 from judges.types import Completion, Prompt
 
 _SUSPICIOUS: Final = 5
-"""Characters per token above which the prompt may have been cut, and its words are counted: prose has about four."""
+"""Above this many characters per reported token (prose has about four), a check counts the prompt's words."""
 _SMALLEST_CONTEXT: Final = 256
-"""Tokens. No model's context is smaller: a lower count means that the server does not count."""
+"""Tokens. No model's context is smaller, so a server that reports fewer tokens does not count them."""
 _UNSPACED: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0eff\uac00-\ud7af]")
 _PER_TOKEN: Final = 4
 """Characters per token at most, in scripts without spaces between words."""
@@ -64,7 +64,7 @@ class Witness:
     """Checks the model and the token count of each reply to one judge.
 
     If the requested name is not that of a known model family, it may be a deployment or a gateway's alias for any
-    model. The first model that replies is then the expected one.
+    model. The first model that replies is then the expected model.
 
     Args:
         name: the judge's name.
@@ -79,7 +79,7 @@ class Witness:
         self._most_read = 0
 
     def look(self, completion: Completion, prompt: Prompt) -> ProviderError | None:
-        """``other_model`` if another model replied, ``prompt_cut`` if the server cut the prompt, else ``None``."""
+        """The error if another model replied (``other_model``) or the server cut the prompt (``prompt_cut``)."""
         if not self._hosted:
             return None
         return self._model_error(completion.model) or self._prompt_error(completion.usage.input_tokens, prompt)

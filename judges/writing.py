@@ -67,7 +67,7 @@ def _patterns() -> _Patterns:
 
 
 def _ranges(characters: Iterable[str]) -> str:
-    """The inside of a regular expression's character class, for characters in ascending order."""
+    """The ranges to write inside a regular expression's ``[...]`` to match these characters, given in order."""
     ranges: list[list[int]] = []
     for code in map(ord, characters):
         if ranges and ranges[-1][1] == code - 1:
@@ -83,7 +83,7 @@ def _is_unspaced(text: str) -> bool:
 
 
 def count_words(text: str) -> int:
-    """Number of words between white space; in scripts without spaces, of characters."""
+    """Number of words, separated by white space; in scripts without spaces, the number of characters."""
     return len(_patterns().words.findall(text)) if _is_unspaced(text) else len(text.split())
 
 
@@ -100,7 +100,7 @@ def token_spans(text: str) -> list[Span]:
     """Spans of approximate tokens, which need no model's vocabulary.
 
     A token is up to 8 letters or digits, a character of a script without spaces, or a punctuation mark. English prose
-    has about 1.3 of them per word, the same as of current models' tokens.
+    has about 1.3 of these tokens per word, as many as current models' tokenizers produce.
     """
     pattern = _ASCII_TOKEN if text.isascii() else _patterns().tokens
     return [match.span() for match in pattern.finditer(text)]
@@ -141,7 +141,7 @@ def _segments(text: str) -> Iterator[tuple[list[str], int]]:
 
 
 CHARACTERS_PER_TOKEN: Final = 4
-"""For ASCII text."""
+"""Average number of characters per token in ASCII text, for estimates."""
 
 
 def estimated_tokens(text: str) -> float:

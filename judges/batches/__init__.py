@@ -15,7 +15,7 @@ class Batch(Struct, frozen=True):
     """A batch in the record.
 
     Attributes:
-        marker: our id of the batch, assigned before it is submitted.
+        marker: the id that this program gives the batch before it submits the batch.
         made_at: time of its creation, in seconds since 1970.
         requests: number of its requests.
         remote_id: the server's id of the batch; ``None`` until the server's answer to the submission is known.
@@ -31,14 +31,14 @@ class Book(Protocol):
     """The persistent record of batches and their requests. Its methods may be called in any thread."""
 
     def place(self, batch: Batch, lines: Mapping[str, str]) -> dict[str, Batch]:
-        """Record a batch that is about to be submitted, with those of its requests that are in no other batch.
+        """Record a batch that is about to be submitted, with the requests that are in no other batch.
 
         Args:
             batch: the new batch.
             lines: judgment ids by request id.
 
         Returns:
-            The batch of each request, the new one or an earlier one.
+            The batch of each request: the new batch or an earlier batch.
         """
         ...
 
@@ -47,7 +47,7 @@ class Book(Protocol):
         ...
 
     def submitted(self, marker: str, remote_id: str) -> None:
-        """Record that the server accepted a batch, with its id there."""
+        """Record that the server accepted a batch, with the server's id of the batch."""
         ...
 
     def free(self, custom_ids: Sequence[str]) -> None:

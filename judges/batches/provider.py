@@ -1,4 +1,4 @@
-"""A provider that collects requests, submits them as batches, and polls these, also in later runs."""
+"""A provider that collects requests and submits them as batches; it polls a batch until it ends, also in later runs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class BatchLine(Struct, frozen=True):
 
 
 class TrackedBatch(Struct):
-    """A batch, and those of its requests for which callers wait.
+    """A batch, and its requests for which callers wait.
 
     Attributes:
         to_submit: whether it is certain that the server does not have the batch.
@@ -80,7 +80,7 @@ class TrackedBatch(Struct):
 
 
 def split_by_limits(lines: Iterable[BatchLine], server: BatchServer) -> Iterator[list[BatchLine]]:
-    """Split requests into lists within the server's limits on one batch."""
+    """Split requests into lists, each within the server's limits on one batch."""
     batch_lines: list[BatchLine] = []
     size = 0
     for line in lines:
@@ -95,7 +95,7 @@ def split_by_limits(lines: Iterable[BatchLine], server: BatchServer) -> Iterator
 
 
 def poll_wait_s(since: float) -> float:
-    """Seconds until the next check of something that began at ``since`` on the monotonic clock."""
+    """Seconds until the next check of a batch or an outage that began at ``since`` on the monotonic clock."""
     return min(_MOST_S, max(_LEAST_S, _SHARE * (time.monotonic() - since)))
 
 
@@ -112,9 +112,9 @@ class BatchProvider:
             without batches.
         server: the vendor's batch API.
         book: the record of batches, in the store.
-        halt: called to stop the judge, with the reason if it is an error.
+        halt: called to stop the judge; its argument is the error that stops the judge, if any.
         patience_s: how long the server may be unreachable before the judge stops.
-        wait: whether to wait until the batches have ended; else stop once everything is submitted.
+        wait: whether to wait until the batches have ended; otherwise stop once all requests are submitted.
     """
 
     judges_names = False
@@ -232,7 +232,7 @@ class BatchProvider:
         return max(tracked.due, self._paused_until)
 
     async def _advance(self, tracked: TrackedBatch) -> bool:
-        """Do the next step for a batch, and handle its errors; returns whether the batch changed."""
+        """Take the next step for a batch, and handle errors of that step; returns whether the batch changed."""
         tracked.checked_at = time.time()
         try:
             progressed = await self._step(tracked)
@@ -271,7 +271,7 @@ class BatchProvider:
         return ending is not None
 
     async def _submitted(self, tracked: TrackedBatch) -> str | None:
-        """Submit a batch, or find it if that was tried before; the server's id, ``None`` if the server lacks it."""
+        """Submit a batch, or find it after an earlier attempt; returns its id, ``None`` if the server lacks it."""
         custom_ids = await asyncio.to_thread(self._book.custom_ids, tracked.batch.marker)
         if not tracked.to_submit:
             return await self._server.find(tracked.batch, custom_ids)
@@ -293,7 +293,7 @@ class BatchProvider:
         return True
 
     def _is_searching(self) -> bool:
-        """Whether it is unknown if the server has a batch, and the next checks will tell."""
+        """Whether the server is unreachable, or it is unknown if the server has one of the batches."""
         return self._outage_since is not None or any(each.is_unconfirmed for each in self._tracked.values())
 
     async def _fail_batch(self, tracked: TrackedBatch, error: ProviderError) -> None:
@@ -320,7 +320,7 @@ class BatchProvider:
             self._finished.append(tracked.batch)
 
     async def _deliver(self, tracked: TrackedBatch, remote_id: str, ending: BatchEnding) -> None:
-        """Deliver an ended batch's results. Requests without a reply leave the book first, to allow a repetition."""
+        """Deliver an ended batch's results. Requests without a reply are removed from the book before they fail."""
         failed: list[tuple[BatchLine, ProviderError]] = []
         no_reply: ProviderError = TransientError("server_error", "the batch ended without a reply to this request")
         async for custom_id, outcome in self._server.outcomes(remote_id):
@@ -345,7 +345,7 @@ class BatchProvider:
     def _stop_error(
         self, tracked: TrackedBatch, remote_id: str, ending: BatchEnding, unanswered: int
     ) -> JudgeStoppedError | None:
-        """Stop the judge after a cancelled or expired batch, and return the error; ``None`` if it was complete."""
+        """Stop the judge after a cancelled or expired batch, and return the error; ``None`` if it was completed."""
         if ending == "completed" or not unanswered:
             return None
         how = "was cancelled" if ending == "cancelled" else "has expired"

@@ -31,7 +31,7 @@ from judges.types import Completion
 
 _CUSTOM_ID = re.compile(rb'(?<!\\)"custom_id"\s*:\s*"([\w-]+)"')
 _HEAD_BYTES = 2**16
-"""Length of the beginning of a too long line, in which its id is searched for."""
+"""Bytes at the beginning of a line that is too long; they are searched for the request's id."""
 _NAMED_BY = "'base_url', and that the key is of the account to which the batch was sent"
 _MARK = "ragleague"
 """The metadata key of an OpenAI batch that holds its marker."""
@@ -49,7 +49,7 @@ class NotTakenError(TransientError):
 
 
 class UndecidedError(TransientError):
-    """It is unknown whether the server has a batch, until a candidate there has ended."""
+    """It is unknown whether the server has a batch: a batch there that may be the same has not ended yet."""
 
     def __init__(self, model: str) -> None:
         super().__init__(
@@ -82,7 +82,8 @@ class BatchServer(ABC):
     Attributes:
         most_requests: largest number of requests in a batch.
         most_bytes: largest total size of its lines.
-        skew_s: allowed difference of clocks; a batch on the server that is older than ours by more is not ours.
+        skew_s: allowed difference of the clocks. A batch on the server that was created earlier than the recorded
+            batch by more than this is another batch.
     """
 
     most_requests: int
@@ -213,7 +214,7 @@ class BatchServer(ABC):
             raise error
 
     def _too_long(self) -> RejectedError:
-        """The error of a too long reply. It is not transient, since another attempt would be paid for again."""
+        """The error for a reply that is too long. It is not transient, since another attempt would cost again."""
         return RejectedError("too_long", self.message(f"the reply's line is larger than {MOST_BYTES} bytes"))
 
     def _object(self, line: bytes) -> dict[str, Any]:
@@ -351,10 +352,10 @@ class AnthropicBatches(BatchServer):
         """Find the ended batch that contains these requests.
 
         Anthropic's batches have no marker, and show their requests' ids only after they end. Until then, any later
-        batch of the same size may be the one.
+        batch of the same size may be the right one.
 
         Raises:
-            UndecidedError: no ended batch matches, but one that is still running may.
+            UndecidedError: no ended batch matches, but a batch that is still running may match.
         """
         undecided = False
         async for candidate in self._client.messages.batches.list(limit=100):  # the newest first
@@ -416,7 +417,7 @@ async def _split(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[bytes, boo
     """Split a stream into lines at newlines only, since a reply may contain other line separators of Unicode.
 
     Yields:
-        Each line, and whether it is complete; of a line larger than ``MOST_BYTES`` only the beginning.
+        Each line, and whether it is complete; only the beginning of a line larger than ``MOST_BYTES``.
     """
     rest, is_whole = bytearray(), True
     async for chunk in chunks:
@@ -443,14 +444,14 @@ def _custom_id(head: bytes) -> str:
 
 
 def as_not_taken(error: TransientError) -> NotTakenError:
-    """Convert an error after which the server certainly does not have the batch."""
+    """Convert an error that proves that the server does not have the batch."""
     return NotTakenError(
         error.cause, error.problem, retry_after_s=error.retry_after_s, allowance=error.allowance, to_do=error.to_do
     )
 
 
 def refused_as_a_whole(error: ProviderError) -> ProviderError:
-    """Convert the error of a batch that the server did not start, so that the next run repeats its requests."""
+    """Convert the error of a batch that the server refused as a whole, so that the next run repeats its requests."""
     if isinstance(error, RejectedError):
         return JudgeStoppedError("server_error", f"the server refused the batch: {error}")
     return error

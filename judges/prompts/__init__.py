@@ -1,9 +1,9 @@
 """Prompt files: packaged prompts by name, users' prompts by path.
 
 A file has ``name``, ``version``, ``task``, ``system``, ``user`` and ``reply``; the texts are Jinja templates. The
-``fenced`` filter encloses a text from outside in two marks. The mark is a hash of the text, so no text can contain its
-closing mark, and equal texts give equal prompts, which servers can cache. The ``asked`` filter does the same for a
-query, after the messages of its conversation.
+``fenced`` filter encloses a text that the prompt's author did not write in two marks. The mark is a hash of the text,
+so no text can contain its closing mark, and equal texts give equal prompts, which servers can cache. The ``asked``
+filter does the same for a query, after the messages of its conversation.
 """
 
 from __future__ import annotations
@@ -85,12 +85,12 @@ _VALUES: Mapping[Task, tuple[set[int | str], set[int | str]]] = {
     Task.ANSWER_CHECK: (set(), {0, 1}),
     Task.ANSWERABLE: (set(), {0, 1}),
 }
-"""The values of a task's one choice: the required and the optional ones."""
+"""For tasks with a single choice: the choice's required values, and its optional values."""
 
 _READABLE_FIELDS = {
     kind: frozenset(kind.__struct_fields__) for kind in (Query, Message, Document, Answer, AnnotatedDocument)
 }
-"""Fields of our types that templates may read without a check by the sandbox."""
+"""Fields of this project's types that templates may read without a check by the sandbox."""
 _ITEM_TASKS = (Task.EXTRACTION, Task.ANSWER_CHECK, Task.QUERIES, Task.ANSWERABLE)
 """Tasks whose prompts show an item of an exam or a query written for a passage, not a user's query."""
 _LABEL_COLUMNS = {"qid", "did", "judge", LABEL, "reason"}
@@ -267,7 +267,8 @@ class PromptTemplate(Section):
     def digest(self) -> str:
         """A hash of the prompt, which distinguishes files with the same name and version.
 
-        ``asked`` is hashed as ``fenced``: without messages their prompts are equal, and stored agents keep their hash.
+        ``asked`` is hashed as ``fenced``: both filters give equal prompts for queries without messages, so the hashes
+        of stored agents stay valid.
         """
         words = self.model_dump_json().replace("query | asked(", "query.text | fenced(")
         return hashlib.sha256(words.encode()).hexdigest()[:12]
@@ -424,9 +425,9 @@ def numbered(texts: Iterable[str]) -> str:
 
 @cache
 def _environment() -> Environment:
-    """The Jinja sandbox for all templates, which may be users' programs; texts judged are never templates.
+    """The Jinja sandbox for all templates, since users may write templates; texts judged are never templates.
 
-    It skips the check whether fields of our own types may be read, which took half the time of rendering.
+    It skips the sandbox's check for fields in ``_READABLE_FIELDS``, since the check took half the time of rendering.
     """
     from jinja2 import StrictUndefined
     from jinja2.sandbox import ImmutableSandboxedEnvironment

@@ -42,9 +42,9 @@ class PairwiseOptions(Struct, frozen=True):
     """The options of the pairwise judge.
 
     Attributes:
-        references: the documents that it sees.
-        citations: whether the answers cite documents and the judge is to check the citations.
-        factors: the user's text on what to weigh; empty for the prompt's default.
+        references: selects the documents that the judge sees.
+        citations: whether the answers cite documents and the judge should check the citations.
+        factors: the user's instructions on what to weigh; empty for the prompt's default.
     """
 
     references: ReferenceOptions = DEFAULT_REFERENCES
@@ -53,7 +53,7 @@ class PairwiseOptions(Struct, frozen=True):
 
     @property
     def checks_citations(self) -> bool:
-        """Whether the judge checks citations: it also needs documents, whose numbers the answers cite."""
+        """Whether the judge checks citations, which requires documents in the prompt, cited by their numbers."""
         return self.citations and self.references.include
 
 
@@ -61,7 +61,7 @@ class Criterion(Struct, frozen=True):
     """A criterion by which answers are graded.
 
     Attributes:
-        description: its meaning, shown in the prompt.
+        description: what the criterion means, shown in the prompt.
         levels: the grades with their meanings, from the lowest on, shown in the prompt.
         needs: inputs that the criterion requires; answers without them are not graded by it.
     """
@@ -119,7 +119,7 @@ DEFAULT_CRITERIA = tuple(replace(criterion, levels=()) for criterion in ANCHORED
 """The four criteria without anchors."""
 
 CITATION_QUALITY = "citation_quality"
-"""The criterion that checks citations. Its prompt shows answers that cite the documents by their numbers there."""
+"""The criterion that checks citations. In its prompt, answers cite documents by their numbers in the prompt."""
 
 NAMED_CRITERIA = (
     next(criterion for criterion in ANCHORED_CRITERIA if criterion.name == "completeness"),
@@ -295,7 +295,7 @@ def creation_prompt(
         template: a template of task ``NUGGETS``.
         query: the query.
         documents: the documents of this turn.
-        so_far: the list after the previous turn. If it is not empty, the reply must not be either.
+        so_far: the list after the previous turn. If it is not empty, the reply's list must not be empty either.
         most: largest number of nuggets in the list.
     """
     contract = _list_contract(template, fewest=1 if so_far else 0, most=most, leeway="more")

@@ -46,14 +46,14 @@ class AnthropicProvider(HostedProvider):
         return fields
 
     def _reply(self, body: dict[str, Any]) -> VendorReply:
-        """The reply of the text blocks, without blocks of thinking and tool calls."""
+        """The reply in the text blocks; blocks with thinking or tool calls are left out."""
         text = "".join(block["text"] for block in body["content"] if block["type"] == "text")
         aside = "thinking" if any(block["type"] == "thinking" for block in body["content"]) else ""
         return VendorReply(text, body.get("stop_reason"), _usage(body.get("usage")), aside=aside)
 
 
 def _usage(usage: object) -> Usage:
-    """The tokens used. Our ``input_tokens`` includes tokens read from or written to the cache, Anthropic's does not."""
+    """The tokens used. ``Usage.input_tokens`` includes cached tokens, which Anthropic counts separately."""
     fresh, cached = token_count(usage, "input_tokens"), token_count(usage, "cache_read_input_tokens")
     written = token_count(usage, "cache_creation_input_tokens")
     sent = None if fresh is None else fresh + (cached or 0) + (written or 0)

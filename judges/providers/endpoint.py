@@ -93,7 +93,7 @@ class Target(Struct, frozen=True):
 
 
 def sdk_target(sdk: AsyncOpenAI | AsyncAnthropic, path: str, spec: JudgeSpec) -> Target:
-    """The target of an SDK's client: ``path`` below its address, with its headers and those of ``headers_env``."""
+    """The target of an SDK's client: its address with ``path`` appended, its headers, and the declared headers."""
     url = str(sdk.base_url.copy_with(path=sdk.base_url.path.rstrip("/") + path))
     headers = {**sdk.auth_headers, **sdk.default_headers}
     # The SDKs mark a header that must not be sent by a value of another type.
@@ -176,7 +176,7 @@ class Endpoint:
         raise failure  # outside the except block: the client's exception holds the request with the key
 
     async def look(self, path: str = "") -> Received:
-        """Check that the server answers: GET the target's URL, or ``path`` in place of its last part.
+        """Check that the server answers: GET the target's URL, its last part replaced by ``path`` if one is given.
 
         Raises:
             ProviderError: there was no answer.
@@ -282,7 +282,7 @@ class Endpoint:
 
 
 def _sibling_url(url: str, path: str) -> str:
-    """The URL with ``path`` in place of the path that the vendor's SDK appends to its address."""
+    """Replace the path that the vendor's SDK appends to its address by ``path``."""
     parts = urlsplit(url)
     for sdk_path in _PATHS:
         if parts.path.endswith(sdk_path):
@@ -301,7 +301,7 @@ def _encoded(body: Mapping[str, Any]) -> bytes:
 
 
 async def _read(response: ClientResponse) -> bytes | None:
-    """The whole body, decompressed; ``None`` if it is larger than ``MOST_BYTES``, or announced to be."""
+    """The whole body, decompressed; ``None`` if it is, or is announced as, larger than ``MOST_BYTES``."""
     if (response.content_length or 0) > MOST_BYTES:
         return None
     content = bytearray()
@@ -333,7 +333,7 @@ class VendorReply(Struct, frozen=True):
 
 
 class HostedProvider(ABC):
-    """A vendor's API, called with its SDK's address and headers. Retries are the judge's task.
+    """A vendor's API, called with its SDK's address and headers. The judge retries failed calls.
 
     Attributes:
         path: path of requests, below the address.
@@ -369,7 +369,7 @@ class HostedProvider(ABC):
         return self.read(await self._endpoint.post({**self.request(prompt), "stream": False}))
 
     def request(self, prompt: Prompt) -> dict[str, Any]:
-        """The JSON body of the request for a prompt."""
+        """The JSON body of a request with this prompt."""
         temperature = {} if self._spec.temperature is None else {"temperature": self._spec.temperature}
         return with_extras({"model": self._spec.model, **temperature, **self._fields(prompt)}, self._spec.extra_body)
 
@@ -413,7 +413,7 @@ AUTHORITIES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
 
 
 def trusted(url: str) -> ssl.SSLContext:
-    """An SSL context with the authorities that the SDKs trust; without any if no connection is encrypted.
+    """An SSL context with the authorities that the SDKs trust; without authorities if no connection is encrypted.
 
     Authorities in ``REQUESTS_CA_BUNDLE`` are trusted too, since a company's authority is often set there.
     """
@@ -463,14 +463,14 @@ _UNTRUSTED = {
     64: "another server's",
 }
 _OTHER_NAME, _OUTDATED = {62, 64}, {9, 10}
-"""OpenSSL's numbers for a certificate of another server, and for one that is not valid today."""
+"""OpenSSL's numbers for a certificate of another server, and for a certificate that is not valid today."""
 
 
 def tls_error(error: BaseException, name: str, address_from: str) -> JudgeStoppedError | None:
     """The error for a failed TLS connection, which retries would not help; ``None`` for any other connection error.
 
     Args:
-        error: the client's exception, which may wrap that of ``ssl``.
+        error: the client's exception, which may wrap an exception of ``ssl``.
         name: the service's name, for the message.
         address_from: the setting that holds the address.
     """
@@ -496,7 +496,7 @@ def tls_error(error: BaseException, name: str, address_from: str) -> JudgeStoppe
 
 
 def unused_client() -> AsyncClient:
-    """An HTTP client for an SDK that sends nothing itself, so that it need not load certificate authorities."""
+    """An HTTP client for an SDK that sends nothing itself; it loads no certificate authorities, which takes time."""
     import httpx2
 
     return httpx2.AsyncClient(verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), trust_env=False)
@@ -506,7 +506,7 @@ def proxy_of(url: str) -> str | None:
     """The proxy that the environment names for an address, if any; its password is masked from now on.
 
     Raises:
-        InputError: the proxy's address is not one of http or https.
+        InputError: the proxy's address is neither an http nor an https address.
     """
     parts = urlsplit(url)
     if proxy_bypass(parts.netloc):

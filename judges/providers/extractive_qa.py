@@ -4,8 +4,8 @@ It uses ``Prompt.inputs``, the question and one passage, and not the rendered pr
 
 A passage longer than the model's window is split into overlapping windows. In each window, start and end of the answer
 have a distribution over the passage's tokens and the token for "no answer"; a span's probability is the product of the
-two. The reply is the best span over all windows, unless "no answer" is more probable, whose probability is the smallest
-over the windows (as in the question-answering pipeline of transformers 4; SQuAD 2.0).
+two. The reply is the best span over all windows, unless "no answer" is more probable; the probability of "no answer"
+is its smallest over the windows (as in the question-answering pipeline of transformers 4; SQuAD 2.0).
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ MAX_SPAN_TOKENS = 30
 """Longest answer in tokens, if the declaration has no ``max_tokens``."""
 
 SpanQuestion = tuple[str, str, str]
-"""A question, its passage, and the reply if the passage holds no answer (empty: always the best span)."""
+"""A question, its passage, and the reply if there is no answer (if empty, the best span is always the reply)."""
 
 LONGEST_WINDOW = 512
 OVERLAP = 128
 
 
 class _Window(Struct, frozen=True):
-    """The best span in one window: its probability, its start and end in the passage's characters, its tokens."""
+    """The best span in one window: its probability, its start and end offset in the passage, its number of tokens."""
 
     probability: float
     no_answer: float
@@ -73,7 +73,7 @@ class SpanModel:
     def best_spans(
         self, questions: Sequence[SpanQuestion], size: int
     ) -> Iterator[tuple[int, Completion | ProviderError]]:
-        """Find the best span for each question, in batches of at most ``size``; too long questions get an error.
+        """Find the best span for each question, in batches of at most ``size``; overlong questions get an error.
 
         Yields:
             Each question's index with its result, as soon as its batch is done.
@@ -167,7 +167,7 @@ class SpanModel:
 
 
 class ExtractiveQAProvider(LocalProvider[SpanModel, SpanQuestion, Completion]):
-    """Replies with the passage's best span, or the contract's word for "unanswerable" if that is more probable.
+    """Replies with the passage's best span, or with the contract's word for "unanswerable" if more probable.
 
     The completion contains the probability.
     """

@@ -59,7 +59,7 @@ _NO_CREDIT_MESSAGES: Final = re.compile(
 since the rest of a message may quote the prompt."""
 _EXCEPTION_NAMES: Final = re.compile(r"(?:[\w.]+(?:Error|Exception)\b[\s:-]*)+")
 _OTHER_HEADER: Final = re.compile(r"subscription key|\b(x-)?api-key\b|\bheader\b", re.IGNORECASE)
-"""Words of servers that expect the key in another header than the vendor's."""
+"""Phrases in errors of servers that expect the key in a header other than the vendor's."""
 _NO_MODEL = frozenset({"model_not_found", "invalid_model", "DeploymentNotFound"})
 _FILTERED = frozenset(
     {"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation", "ContentPolicyViolationError"}
@@ -77,7 +77,7 @@ _LENGTH_WORDS: Final = re.compile(
     r"|exceeds? the (available )?context|(input|prompt) token count|too many (input )?tokens",
     re.IGNORECASE,
 )
-"""Words of messages about a too long prompt. They only decide whether other requests are still sent."""
+"""Phrases in errors about a prompt that is too long. They only decide whether other requests are still sent."""
 _MARKUP = re.compile(r"<style.*?</style>|<[^>]*>", re.DOTALL)
 """Markup of the HTML pages that gateways send instead of an error object."""
 _FLAGGED = "flagged_input"
@@ -228,7 +228,7 @@ def finish_of(reason: object, error: object, model: str) -> Finish:
 
     Args:
         reason: the server's finish reason.
-        error: the error next to it, if any.
+        error: the error in the same answer, if any.
         model: the model's name in the message.
 
     Raises:
@@ -263,7 +263,7 @@ def error_in_body(body: object, model: str, *, named_by: str = "'model' and 'bas
 
 
 def _status_in(error: Mapping[str, Any]) -> int | None:
-    """The HTTP status in an error object, or that of its name; ``None`` if there is none."""
+    """The HTTP status in an error object, or the status for the error's name; ``None`` if there is none."""
     for value in (error.get("code"), error.get("status"), error.get("type")):
         if isinstance(value, int | str) and re.fullmatch(r"[45]\d\d", str(value)):
             return int(value)
@@ -279,7 +279,7 @@ def _codes(error: Mapping[str, Any]) -> set[str]:
 
 
 def _message_of(error: Mapping[str, Any]) -> str:
-    """The message of an error, without markup; for a gateway's error, with the message of the server behind it."""
+    """An error's message without markup; for a gateway's error, with the message of the server that it called."""
     message = error.get("message") or error.get("detail") or error.get("msg") or ""
     if isinstance(message, list):
         message = "; ".join(str(each.get("msg", each)) if isinstance(each, Mapping) else str(each) for each in message)
@@ -341,7 +341,7 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
 def _error_object(body: object) -> Mapping[str, Any]:
     """The error object of a body: ``{"error": {...}}``, ``{"error": "text"}``, the object itself, or bare text.
 
-    Of a list, as Google sends it, or of a list ``errors``, the first entry counts.
+    If the body is a list, as from Google, or contains a list ``errors``, the first entry counts.
     """
     while isinstance(body, list) and body:
         body = body[0]
@@ -370,7 +370,7 @@ _SECONDS = re.compile(r"\d{1,12}(?:\.\d{1,12})?", re.ASCII)
 _COUNT = re.compile(r"\d{1,15}", re.ASCII)
 
 Left = tuple[int | None, float | None]
-"""Remaining requests or tokens, and seconds until the limit is reset."""
+"""Number of requests or tokens that remain, and seconds until the limit is reset; ``None`` if unknown."""
 
 _NOTHING: Left = (None, None)
 
@@ -405,7 +405,7 @@ def _openai(limits: Mapping[str, str]) -> tuple[Left, Left]:
 
 
 def _anthropic(limits: Mapping[str, str], now: float) -> tuple[Left, Left]:
-    """The limits on requests and tokens; of the limits on all, input and output tokens, the one with fewest left."""
+    """The limit on requests, and the tightest of the three limits on tokens (all, input, output)."""
 
     def left(kind: str) -> Left:
         head = f"anthropic-ratelimit-{kind}"
@@ -432,7 +432,7 @@ def _until_s(text: str, now: float) -> float | None:
 
 
 def _now(headers: Mapping[str, str]) -> float:
-    """The server's time from its ``date`` header, to which its limits refer; else this machine's time."""
+    """The server's time from its ``date`` header, to which its limits refer; without it, this machine's time."""
     server_time = moment_s(headers.get("date", ""))
     return time.time() if server_time is None else server_time
 

@@ -3,9 +3,9 @@
 It uses ``Prompt.inputs`` and never the rendered prompt, so instructions to a judge in a text have no effect. A text
 stuffed with the right words is overrated. Its agreement on public data is low:
 
-- relevance against people's labels (LLMJudge 2024 development set, 7,263 passages): Kendall's tau 0.15;
-- verdicts against GPT-4's (RAGElo's Qdrant example, 117 games both decided): 64 % agreement, 50 % is chance;
-- verdicts against people's (CrowdRAG-25, overall quality, 602 games both decided): 55 %.
+- relevance against human labels (LLMJudge 2024 development set, 7,263 passages): Kendall's tau 0.15;
+- verdicts against GPT-4's verdicts (RAGElo's Qdrant example, 117 games both decided): 64 % agreement, 50 % is chance;
+- verdicts against human verdicts (CrowdRAG-25, overall quality, 602 games both decided): 55 %.
 
 It serves to test a configuration without cost, and as the baseline that a real judge must beat.
 """
@@ -50,13 +50,13 @@ class LexicalProvider:
     """Judges by shared words, for any contract.
 
     - A document: BM25 share of the query (``bm25_share``). Of m labels in order of value, the k-th above the lowest
-      needs k / (m - 1) of ``FULL_SHARE``. A passage and items of a test bank: the same, with the item as the query.
+      needs k / (m - 1) of ``FULL_SHARE``. A passage and test items: the same rule, with each item as the query.
     - Two answers: the higher ``AnswerScores.overall``, a tie within ``TIE_MARGIN``. Each answer is scored separately
       against the documents shown, which have equal weights.
     - Items and an answer or document, one label for each: share of the item's words in it (``item_share``). Of m
       labels, from "not at all" to "wholly", the k-th above the lowest needs k / (m - 1) of ``FULL_ITEM``.
-    - Queries about a passage: made from its sentences by templates (``template_questions``). Whether a passage answers
-      a query: if it has ``FULL_ITEM`` of the query's words.
+    - Queries about a passage: made from its sentences by templates (``template_questions``). A passage answers a
+      query if it contains ``FULL_ITEM`` of the query's words.
     - One answer on criteria: ``relevance`` is the query's share, ``completeness`` recall, ``accuracy`` and
       ``precision`` precision, any other criterion the overall score, each mapped to equal parts of its scale.
     """
@@ -96,14 +96,14 @@ class LexicalProvider:
 
 
 def _answerable(inputs: Inputs, contract: ReplyContract) -> tuple[dict[str, str | int], str]:
-    """The choice's higher word if the passage has nearly all words of the query, else the lower one."""
+    """Choose the word with the higher value if the passage contains nearly all words of the query, else the other."""
     share = item_share(inputs.query.text, inputs.documents[0].document.text)
     ((name, words),) = contract.choices.items()
     return {name: _ascending(words)[-1 if share >= FULL_ITEM else 0]}, f"the passage has {share:.3f} of its words."
 
 
 def _labelled(inputs: Inputs, contract: ReplyContract) -> str:
-    """One label per item, by its share of words in the answer or document. Contracts list the highest label first."""
+    """One label per item, by the share of its words in the text. Contracts list the highest label first."""
     texts = [answer.text for answer in inputs.answers] or [entry.document.text for entry in inputs.documents]
     if len(texts) != 1:
         raise RejectedError("bad_request", "the lexical judge labels items by one answer or document")
@@ -178,7 +178,7 @@ B = 0.75
 AVERAGE_LENGTH = 100
 """Content terms of a typical passage. A constant, since a judge sees single documents and no collection."""
 REFERENCE_TERMS = 80
-"""Number of reference terms, by weight, that an answer is expected to cover: about those of a full paragraph."""
+"""Number of reference terms, by weight, that an answer is expected to cover: about as many as a full paragraph has."""
 BETA = 2
 """Weight of recall relative to precision in ``AnswerScores.overall``."""
 
@@ -336,7 +336,7 @@ def _refers_back(phrase: str) -> bool:
 
 
 def _in_sentence(phrase: str) -> str:
-    """The phrase for use within a sentence: a first word such as an article gets a small letter, other words stay."""
+    """The phrase for use within a sentence: an article or similar word at its start is written in lower case."""
     first = phrase.split(maxsplit=1)[0]
     return first.lower() + phrase[len(first) :] if first.lower() in _LOWERED else phrase
 

@@ -1,4 +1,4 @@
-"""Shared by local models: loading them from folders or by name, and running waiting items in batches that fit."""
+"""Loads local models from folders or by name, and runs waiting items in batches that fit into memory."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class LocalSource(Struct, frozen=True):
     Attributes:
         source: the folder or the name on a hub, for the loader.
         name: the model's name in messages and results.
-        weights: a hash of the folder's files; ``None`` for a name.
+        weights: a hash of the folder's files; ``None`` for a model given by name.
         device: the device of the model; with ``device_map``, a description of the devices.
         note: a note on an ignored setting of the declaration; empty if none is ignored.
     """
@@ -89,7 +89,7 @@ def _device_or_error(declared: str | None) -> str:
 
 
 def _fingerprint(folder: Path) -> str:
-    """A hash of a folder's files that distinguishes models; large files are sampled, to avoid reading gigabytes."""
+    """A hash of a model folder's files; of a large file only samples are hashed, to avoid reading gigabytes."""
     total = hashlib.sha256()
     for path in sorted(folder.iterdir()):
         if not path.is_file():
@@ -105,7 +105,7 @@ def _fingerprint(folder: Path) -> str:
 
 
 _QUIET_S = 0.002
-"""A batch starts when it is full, or when no item was added for this time, which is short against a model's pass."""
+"""A batch starts when it is full, or when no item was added for this time, which is far shorter than a model's pass."""
 
 
 class LocalProvider(ABC, Generic[Model, Item, Result]):
@@ -264,7 +264,7 @@ def _settle(future: asyncio.Future[Result], result: Result | Exception) -> None:
 
 
 _OUT_OF_MEMORY_PHRASES = ("can't allocate memory", "not enough memory", "out of memory", "alloc_failed")
-"""Phrases in torch's ``RuntimeError`` on CPU and MPS; for CUDA and XPU it has ``OutOfMemoryError``."""
+"""Phrases in torch's ``RuntimeError`` on CPU and MPS; on CUDA and XPU torch raises ``OutOfMemoryError``."""
 
 
 def failure_of(error: BaseException) -> ProviderError:
@@ -325,7 +325,7 @@ class Divider:
     def _results(
         self, items: Sequence[Item], size: tuple[int, int], work: Callable[[Sequence[Item]], list[Result]]
     ) -> list[Result] | ProviderError:
-        """The results or the failure, without the exception, whose traceback keeps memory in use."""
+        """The results or the failure. The exception is not kept, since its traceback would keep memory in use."""
         try:
             return work(items)
         except (KeyboardInterrupt, GeneratorExit):
@@ -352,7 +352,7 @@ _without_cudnn = [0, True]
 
 @contextmanager
 def without_cudnn_attention() -> Iterator[None]:
-    """Disable cuDNN's attention in torch, in the whole process, while one of our models runs.
+    """Disable cuDNN's attention in torch, in the whole process, while a local model runs.
 
     On an H100 cuDNN makes a new plan for each new shape, and some batches of a 7B model fail with a RuntimeError.
     """
@@ -380,7 +380,7 @@ def shared_prefix(prompts: Sequence[Tokens]) -> int:
 
 
 def cost(prompts: Sequence[Tokens]) -> int:
-    """Tokens that a model processes for one batch: the shared prefix once, and each rest padded to the longest."""
+    """Tokens that a model processes for a batch: the shared prefix once, and each prompt's padded rest."""
     shared = shared_prefix(prompts)
     return shared + len(prompts) * (max(map(len, prompts)) - shared)
 
@@ -388,7 +388,7 @@ def cost(prompts: Sequence[Tokens]) -> int:
 def arrange_batches(prompts: Sequence[Tokens], size: int) -> list[list[int]]:
     """Batches of at most ``size`` prompts, as lists of indices, in the cheapest of three orders.
 
-    The orders are: as given, by tokens (neighbours share prefixes), and by length (little padding).
+    The orders are: the given order, by tokens (neighbours share prefixes), and by length (little padding).
     """
     places = range(len(prompts))
     orders = (places, sorted(places, key=prompts.__getitem__), sorted(places, key=lambda at: len(prompts[at])))

@@ -89,7 +89,7 @@ class LocalModel:
         self._template_has_system = self._accepts_system_messages()
 
     def generate(self, conversations: Sequence[Conversation], size: int) -> Iterator[Indexed[Completion]]:
-        """Reply to each conversation in batches of at most ``size``; one that does not fit the model gets an error."""
+        """Reply to each conversation in batches of at most ``size``; overlong ones get an error."""
         prompts, failures = try_each(conversations, self.tokens)
         yield from failures
         places, room = list(prompts), 0 if self.is_encoder_decoder else self._max_new_tokens
@@ -99,7 +99,7 @@ class LocalModel:
     def run_batches(
         self, prompts: Sequence[list[int]], size: int, room: int, work: Callable[[list[list[int]]], list[Result]]
     ) -> Iterator[Indexed[Result]]:
-        """Run prompts in cheap batches, and in smaller ones if a batch fails.
+        """Run prompts in batches that cost little to compute, and in smaller batches if one fails.
 
         Args:
             prompts: tokens of each prompt; prompts that do not fit the model get an error.
@@ -221,7 +221,7 @@ class LocalModel:
 
 
 def _placement_options(spec: JudgeSpec) -> dict[str, Any]:
-    """Declared options for the model's devices and attention; omitted ones are left to transformers."""
+    """Declared options for the model's devices and attention; transformers chooses the others."""
     options = {"device_map": spec.device_map, "attn_implementation": spec.attention}
     return {name: value for name, value in options.items() if value is not None}
 

@@ -20,8 +20,8 @@ class OpenAIProvider(HostedProvider):
 
     The reply's length is limited by ``max_completion_tokens`` at OpenAI, whose newer models refuse ``max_tokens``, and
     by ``max_tokens`` at any other address, since many servers do not know the new field; ``token_limit_field`` in the
-    declaration overrides this. The first sample of a judgment gets the declared seed, each further one the next number;
-    the identity contains the declared seed.
+    declaration overrides this. The first sample of a judgment gets the declared seed, each further sample the next
+    number; the identity contains the declared seed.
     """
 
     path = "/chat/completions"
@@ -66,7 +66,7 @@ class OpenAIProvider(HostedProvider):
 
 
 def _text(content: str | list[Mapping[str, Any]] | None) -> str:
-    """The text of a message; some servers send a list of parts, of which those with reasoning are left out."""
+    """The text of a message; if a server sends a list of parts, parts with reasoning are left out."""
     if isinstance(content, list):
         return "".join(part["text"] for part in content if part.get("type") == "text")
     if not isinstance(content, str | None):

@@ -21,8 +21,8 @@ class ReplayProvider:
     ``agent_b``), to a document (``qid``, ``did``) or to an answer (``qid``, ``agent``).
 
     Attributes:
-        judges_names: true, since rows belong to names, not texts. Two agents with equal answers may have different
-            verdicts, so the ids of these judgments must contain the names.
+        judges_names: true, since rows are found by names, not by texts. Two agents with equal answers may have
+            different verdicts, so the ids of these judgments must contain the names.
     """
 
     judges_names = True
@@ -104,7 +104,7 @@ class Recorded(Protocol):
 
     @property
     def values(self) -> Mapping[str, object]:
-        """The cells by column."""
+        """The row's cells by column name."""
         ...
 
     def text(self, column: str) -> str:
@@ -135,10 +135,10 @@ def prompt_sha256(prompt: Prompt) -> str:
 
 
 def recorded_reply(row: Recorded, contract: ReplyContract) -> str | None:
-    """The reply of a row, or one made of its verdict or labels in the contract's form; ``None`` if it has neither.
+    """The reply in a row, or a reply written from the row's verdict or labels; ``None`` if the row has neither.
 
-    A ``reply`` is returned unchanged, and so is a ``raw_answer`` (RAGElo's column) if the contract has its form,
-    ``brackets``; in other forms it becomes the explanation. Values outside the contract are not corrected.
+    A ``reply`` is returned unchanged, and so is a ``raw_answer`` (RAGElo's column) if the contract's form is
+    ``brackets``; in other forms the raw answer becomes the explanation. Values outside the contract are not corrected.
     """
     raw = row.text("raw_answer")
     if whole := row.text("reply") or (raw if contract.form == "brackets" else ""):
@@ -171,7 +171,7 @@ def _key_of_inputs(prompt: Prompt) -> Key:
 
 
 def _outcome(row: Recorded) -> Mapping[str, object]:
-    """The cells in which two rows with the same key must agree: outcome columns, or else all but explanations."""
+    """The cells in which two rows with the same key must agree: outcome columns; if none, all but explanations."""
     known = {name: row.values[name] for name in _OUTCOMES if name in row.values}
     return known or {name: cell for name, cell in row.values.items() if name not in _EXPLANATIONS}
 

@@ -1,4 +1,4 @@
-"""Joins the chunks of an answer that is a stream although none was requested, or raises an error."""
+"""Joins the chunks of an answer that a server streams although no stream was requested, or raises an error."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _choices(chunk: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _completion(chunks: list[dict[str, Any]]) -> Mapping[str, Any]:
-    """The chat completion of these chunks: texts are joined, of all other fields the last value counts."""
+    """Merge chunks into a chat completion: join their texts, and take the last value of every other field."""
     body: dict[str, Any] = {}
     choices: dict[str, dict[str, Any]] = {}
     deltas: defaultdict[str, defaultdict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
@@ -151,7 +151,7 @@ def _last(values: list[Any]) -> Any:
 
 
 def _message(events: list[dict[str, Any]], name: str) -> Mapping[str, Any]:
-    """The message of these events of Anthropic's API."""
+    """Merge the events of an Anthropic stream into the message that they describe."""
     body: dict[str, Any] = {}
     blocks: dict[str, dict[str, Any]] = {}
     for event in events:

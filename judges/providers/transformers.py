@@ -48,7 +48,7 @@ class TransformersProvider(LocalProvider[LocalModel, Prompt, Completion]):
         """Run the prompt once, in a batch with other waiting prompts.
 
         Raises:
-            RejectedError: the prompt does not fit the model or the memory, or raised an exception even by itself.
+            RejectedError: the prompt does not fit the model or the memory, or raised an exception even when run alone.
             JudgeStoppedError: the model cannot be loaded.
         """
         return await self._batcher.submit(prompt)
@@ -57,7 +57,7 @@ class TransformersProvider(LocalProvider[LocalModel, Prompt, Completion]):
         return LocalModel(self._local, self._spec)
 
     def _work(self, model: LocalModel, items: Sequence[Prompt]) -> Iterator[tuple[int, Completion | Exception]]:
-        """Score replies first, since generating takes far longer."""
+        """Score replies before generating others, since generating takes far longer."""
         conversations = [_conversation(prompt) for prompt in items]
         likeliest = self._spec.labels == "likeliest"
         allowed = [allowed_replies(prompt.contract) if likeliest else [] for prompt in items]
@@ -83,7 +83,7 @@ class TransformersProvider(LocalProvider[LocalModel, Prompt, Completion]):
 
 
 def explained(contract: ReplyContract, reply: str, scores: ReplyScores) -> str:
-    """The most probable reply; if its form has an explanation, that lists the probability of every label."""
+    """The most probable reply; if replies have an explanation, it lists the probability of every label."""
     if contract.form != "brackets" and not (contract.form == "json" and contract.reason):
         return reply
     ((name, words),) = contract.choices.items()
@@ -114,7 +114,7 @@ _TAIL_CHARACTERS = 16
 
 
 class ReplyScores(Struct, frozen=True):
-    """The probability of each allowed reply, and the numbers of tokens."""
+    """The probability of each allowed reply, and the numbers of tokens that were processed."""
 
     probabilities: tuple[float, ...]
     input_tokens: int
@@ -122,7 +122,7 @@ class ReplyScores(Struct, frozen=True):
 
     @property
     def best(self) -> int:
-        """Index of the most probable reply; the first one if several are equal."""
+        """Index of the most probable reply; the first if several are equally probable."""
         return max(range(len(self.probabilities)), key=self.probabilities.__getitem__)
 
 
