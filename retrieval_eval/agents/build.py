@@ -1,4 +1,4 @@
-"""Building agents from their declarations; agents that call a function or replay recorded answers."""
+"""Builds agents from their declarations; defines the agents that call a function or replay recorded answers."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ from retrieval_eval.data.table_spec import TableSpec
 _TEXT_PROVIDERS = frozenset({"openai", "anthropic", "transformers", "replay"})
 """Providers whose models can write texts."""
 _NOT_IN_IDENTITY = {"timeout_s", "max_attempts", "concurrency", "headers_env", "api_key_env", "price"}
-"""Keys of an agent that are not part of its identity."""
+"""Keys of an agent's declaration that are not part of its identity."""
 _BY_CONTENT = {"embeddings", "answers", "documents", "run", "function", "prompt", "queries_prompt", "generator"}
-"""Keys that enter the identity by the contents that they point to."""
+"""Keys that name a file, function or model; the identity includes the content of these, not the key's value."""
 
 
 def build_agents(
@@ -58,19 +58,19 @@ def build_agents(
 ) -> list[Agent]:
     """One agent per declaration, in order. Nothing is sent and no model is loaded before the first reply.
 
-    Agents share an index per kind of retrieval, and a judge per name with its limits and its budget. After the last
-    reply, close every agent, then the judges, which belong to the caller.
+    Agents with the same kind of retrieval share an index; agents with the same judge share its limits and its budget.
+    After the last reply, close every agent, then the judges, which the caller owns.
 
     Args:
-        specs: by the agents' names.
-        judges: the declared judges; at least those of ``judges_of_agents``.
-        corpus: documents to search, and texts for documents that are given by id; needed if ``needs_corpus``.
+        specs: the agents' declarations by name.
+        judges: the declared judges by name; at least the judges that ``judges_of_agents`` lists.
+        corpus: documents to search or to look up by id; required if ``needs_corpus`` is true.
         cache: a folder that stores embeddings for later runs; by default they stay in memory.
-        stop: ends the sending of requests.
+        stop: signal to send no further requests.
 
     Raises:
-        InputError: one line that names the agent: a generator that is not a judge, a missing corpus, key, extra, file
-            or function.
+        InputError: a generator is not a judge, or a corpus, key, extra, file or function is missing; the message is one
+            line that names the agent.
     """
     workshop = _AgentBuilder(judges, corpus, cache, stop or Stop())
     agents = []
@@ -83,7 +83,7 @@ def build_agents(
 
 
 class _AgentBuilder:
-    """Builds the agents of one configuration and holds the resources that they share."""
+    """Builds the agents of one configuration, with the resources that they share."""
 
     def __init__(self, judges: Mapping[str, Judge], corpus: Corpus | None, cache: Path | None, stop: Stop) -> None:
         self._judges, self._corpus, self._cache, self._stop = judges, corpus, cache, stop
@@ -180,10 +180,10 @@ def _answering(spec: AgentSpec) -> PromptTemplate:
 
 
 def require_messages(specs: Mapping[str, AgentSpec]) -> None:
-    """For queries of conversations: check that every agent gets the earlier messages.
+    """Check that every agent receives a query's earlier messages; call it if queries belong to conversations.
 
     Raises:
-        InputError: an agent's prompt or request has no place for them.
+        InputError: an agent's prompt or request has no placeholder for the messages.
     """
     for name, spec in specs.items():
         if spec.generator not in (None, EXTRACTIVE):
@@ -198,7 +198,7 @@ def require_messages(specs: Mapping[str, AgentSpec]) -> None:
 
 
 def _identity(spec: AgentSpec, *decides: Any) -> str:
-    """Hash of the settings that affect a reply, and of further contents that do."""
+    """Hash of an agent's settings that affect its replies, and of the further contents ``decides`` that do."""
     settings = spec.model_dump(mode="json", exclude=_NOT_IN_IDENTITY | _BY_CONTENT, exclude_defaults=True)
     content = json.dumps([settings, *decides], sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(content.encode()).hexdigest()[:32]
@@ -227,11 +227,11 @@ _MAPPING = MappingSpec(
 
 
 class CallableAgent:
-    """Calls ``function(query)``; an exception is a failure.
+    """Agent that calls ``function(query)``; an exception becomes an ``AgentFailure``.
 
     The function returns a text, or a mapping with ``answer`` and optionally ``documents`` (``id``, ``text``,
     ``score``), ``citations``, ``input_tokens``, ``output_tokens`` and ``cost_usd``. A function that is not a coroutine
-    runs in a thread; after the timeout it goes on there, since Python cannot end a thread.
+    runs in a thread; after the timeout it continues there, since Python cannot end a thread.
 
     Attributes:
         lacking: see ``UserFunction``.
@@ -307,8 +307,8 @@ def read_recorded(name: str, spec: AgentSpec, corpus: Mapping[str, Document], id
     """Read the recorded answers and documents of a declaration.
 
     Raises:
-        InputError: a file cannot be read, or has no row of this agent, two answers to a query, or a document that the
-            corpus lacks.
+        InputError: a file cannot be read, has no row of this agent, has two answers to one query, or names a document
+            that the corpus lacks.
     """
     assert spec.answers is not None  # AgentSpec requires it
     agent = spec.agent or name
@@ -346,7 +346,7 @@ def _rows_of_agent(path: Path, agent: str, rows: Iterable[Row]) -> Iterator[Row]
 
 
 def _from_rows(rows: Iterable[Row]) -> dict[str, tuple[RetrievedText, ...]]:
-    """Documents by query, in the order of the ranks, else of the file."""
+    """Documents by query, in the order of the ranks, or of the file if there are no ranks."""
     entries_by_query: dict[str, list[tuple[float, Row]]] = {}
     for row in rows:
         entries = entries_by_query.setdefault(row.identifier("qid"), [])

@@ -1,4 +1,4 @@
-"""Embedders: any OpenAI-compatible server, a local model, the packaged MiniLM, or hashed words; and their cache."""
+"""Embedders (any OpenAI-compatible server, a local model, the packaged MiniLM, or hashed words) and a vector cache."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ _MOST_TOKENS = 512
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors; async, since requests to a server wait.
+    """Turns texts into vectors; async, so that other work continues while a server responds.
 
     Attributes:
-        identity: everything besides the text that affects its vector; no key, address or timeout.
+        identity: all settings that affect a text's vector; no key, address or timeout.
         note: a remark for readers of the results; empty if there is none.
-        parallel: how many texts it embeds at a time when each is requested separately.
+        parallel: number of texts that the embedder processes concurrently if each is requested separately.
     """
 
     identity: Mapping[str, str | int | None]
@@ -61,7 +61,7 @@ class Embedder(Protocol):
         """Vectors of length 1 (all zeros for a text without words), of shape (texts, dimensions).
 
         Raises:
-            ProviderError: the embedding failed; the meter counts what it cost anyway.
+            ProviderError: the embedding failed; the meter counts its costs anyway.
         """
         ...
 
@@ -80,10 +80,10 @@ def of_length_one(vectors: Vectors) -> Vectors:
 
 
 def open_embedder(spec: EmbeddingsSpec) -> Embedder:
-    """The embedder for a declaration; sends nothing and loads no model yet.
+    """The embedder for a declaration; sends no request and loads no model yet.
 
     Raises:
-        InputError: a missing key, extra or folder, in one line.
+        InputError: a key, extra or folder is missing; the message has one line.
     """
     match spec.provider:
         case "openai":
@@ -157,7 +157,7 @@ class HostedEmbedder:
     note = ""
 
     def __init__(self, spec: EmbeddingsSpec) -> None:
-        """Prepare a client; sends nothing.
+        """Prepare a client; sends no request.
 
         Raises:
             InputError: the key is missing.
@@ -284,7 +284,7 @@ class LocalEmbedder:
         self._loaded = tokenizer, model, min(length for length in known if length)
 
     def _timed(self, texts: list[str], meter: Meter) -> Vectors:
-        """Embed within the thread, so that waiting for it is not timed."""
+        """Embed and measure the time within the thread, so that the time excludes waiting for the thread."""
         with meter.timed():
             return self._pooled(texts)
 
@@ -315,16 +315,16 @@ class LocalEmbedder:
 
 
 class CachedVector(Struct, frozen=True):
-    """A vector; for a query also what the embedding took: seconds, calls, tokens and dollars."""
+    """A vector; for a query also the costs of embedding it: seconds, calls, tokens and dollars."""
 
     vector: NDArray[np.float32]
     took: Mapping[str, Any] | None = None
 
 
 class VectorCache:
-    """Cache of vectors: one file per embedder with a JSON line per text; in memory only without a folder.
+    """Cache of vectors: one file per embedder with a JSON line per text; without a folder, in memory only.
 
-    Each write appends whole lines, so several processes may share the file; a line that a crash cut off is skipped.
+    Each write appends whole lines, so several processes may share the file. A line that a crash truncated is skipped.
     """
 
     def __init__(self, folder: Path | None, identity: Mapping[str, str | int | None]) -> None:
@@ -349,7 +349,7 @@ class VectorCache:
             raise InputError(f"{path}: cannot be read: {reason(error)}") from error
 
     def find(self, text: str) -> CachedVector | None:
-        """The cached vector of a text; ``None`` if there is none."""
+        """The cached vector of a text; ``None`` if the cache has none."""
         return self._vectors_by_key.get(_key(text))
 
     def keep(self, vectors: Mapping[str, CachedVector]) -> None:

@@ -1,4 +1,4 @@
-"""Extracts answer, documents and citations from an agent's untrusted JSON reply, by JMESPath expressions."""
+"""Extracts the answer, documents and citations from an agent's untrusted JSON reply with JMESPath expressions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SCORE = "\0score"
 
 
 class Mapped(Struct, frozen=True):
-    """The answer, documents and citations in a reply."""
+    """The answer, documents and citations that an agent's reply contains."""
 
     answer: str
     documents: tuple[RetrievedText, ...]
@@ -31,15 +31,15 @@ class Mapped(Struct, frozen=True):
 
 
 def read_reply(body: Any, spec: MappingSpec, corpus: Mapping[str, Document]) -> Mapped:
-    """Extract answer, documents and citations from a reply.
+    """Extract the answer, documents and citations from a reply.
 
     Args:
         body: the decoded JSON.
-        spec: the expressions for each part.
-        corpus: documents by id, for the texts of documents that come as ids only.
+        spec: the JMESPath expressions for the answer, documents and citations.
+        corpus: documents by id, for the texts of documents that the reply gives by id only.
 
     Raises:
-        ProviderError: ``empty`` without an answer, ``contract`` if a part has the wrong type.
+        ProviderError: ``empty`` if there is no answer, ``contract`` if a part has the wrong type.
     """
     answer = _answer(body, spec)
     entries = _documents(body, spec, corpus)
@@ -55,10 +55,10 @@ def read_reply(body: Any, spec: MappingSpec, corpus: Mapping[str, Document]) -> 
 
 
 def read_usage(body: Any, spec: MappingSpec) -> tuple[Usage, float | None]:
-    """Tokens and dollars of a reply; ``None`` if it lacks them or they are invalid.
+    """The numbers of tokens and the dollars that a reply reports; ``None`` if it lacks them or they are invalid.
 
     Raises:
-        ProviderError: ``contract``, as for ``read_reply``.
+        ProviderError: ``contract``, for the same reasons as in ``read_reply``.
     """
     dollars = None if spec.cost_usd is None else _number(_at(body, spec.cost_usd))
     usage = Usage(_tokens(body, spec.input_tokens), None, _tokens(body, spec.output_tokens))
@@ -75,7 +75,7 @@ def _answer(body: Any, spec: MappingSpec) -> str:
 
 
 def _documents(body: Any, spec: MappingSpec, corpus: Mapping[str, Document]) -> list[Document]:
-    """Documents in the reply's order; their scores are in ``metadata`` until they are ranked."""
+    """Documents in the reply's order; ``metadata`` contains their scores until they are ranked."""
     listed = None if spec.documents is None else _at(body, spec.documents)
     if listed is None:
         return []
@@ -120,7 +120,7 @@ def _ranked(entries: Sequence[Document]) -> tuple[RetrievedText, ...]:
 
 
 def _citations(citations: Any, ids: Sequence[str]) -> tuple[str, ...]:
-    """Doc_ids of citations, given as ids or as positions in the documents; positions out of range are ignored."""
+    """The doc_ids of citations, which are doc_ids or positions in ``ids`` from 1; other positions are ignored."""
     if not isinstance(citations, list | tuple):
         raise ProviderError("contract", "the citations are not a list")
     doc_ids = []

@@ -50,7 +50,7 @@ class RagAgent(Struct, frozen=True):
 
     Attributes:
         depth: number of documents to retrieve.
-        passages: number of these that the generator sees.
+        passages: number of the retrieved documents that the generator receives.
     """
 
     name: str
@@ -87,7 +87,7 @@ class RagAgent(Struct, frozen=True):
             return reciprocal_rank_fusion(rankings, self.rrf_k)[: self.depth]
 
     async def close(self) -> None:
-        """Close the retriever, which other agents may share; the judge belongs to the caller."""
+        """Close the retriever, which other agents may share; the caller closes the judge."""
         if self.retriever is not None:
             await self.retriever.close()
 
@@ -138,7 +138,7 @@ def rewritten_offline(index: Bm25Index, number: int) -> Rewriter:
 
 
 async def _ask(judge: Judge, prompt: Prompt, meter: Meter) -> Outcome:
-    """The reply of the judge's model; adds its costs to the meter.
+    """Ask the judge's model and return its reply; adds the costs to the meter.
 
     Raises:
         ProviderError: the call failed, or the judge has stopped.
@@ -172,16 +172,16 @@ class _Candidate(Struct, frozen=True):
 class ExtractiveGenerator(Struct, frozen=True):
     """Picks sentences by maximal marginal relevance (Carbonell and Goldstein 1998, equation 1).
 
-    A sentence is relevant if it shares terms with the question; terms in its title and neighbouring sentences count
-    less. Terms are weighted by rarity; similarity to sentences already picked lowers the rank. The answer is in reading
-    order: by rank of the passage, then by position in it.
+    A sentence is relevant if it shares terms with the question; terms in the title and neighbouring sentences have less
+    weight. Terms are weighted by rarity; similarity to sentences already picked lowers a sentence's rank. The answer's
+    sentences are in reading order: by rank of the passage, then by position in it.
 
     Attributes:
         idf: weight of each term, from the collection.
         max_sentences: most sentences of an answer.
         relevance_share: lambda of the equation; 1 ignores redundancy.
-        context_share: share of the surroundings in a sentence's relevance.
-        cutoff: sentences below this share of the best sentence's relevance are never picked.
+        context_share: share of a sentence's relevance that comes from its title and neighbouring sentences.
+        cutoff: least relevance of a picked sentence, as a share of the best sentence's relevance.
     """
 
     idf: InverseDocumentFrequency
@@ -219,7 +219,7 @@ class ExtractiveGenerator(Struct, frozen=True):
         return candidates
 
     def _relevance(self, wanted: frozenset[str], held: frozenset[str], around: frozenset[str]) -> float:
-        """Share of the question's weight in the sentence and, discounted, in its surroundings."""
+        """Weighted share of the question's terms in the sentence, combined with the share in its surroundings."""
         total = self.idf.total(wanted)
         if total == 0:
             return 0.0
@@ -241,5 +241,5 @@ def _rounded(value: float) -> float:
 
 
 def _earliest(candidate: _Candidate) -> tuple[int, int]:
-    """Sort key that prefers the earlier of two equally good sentences in ``max``."""
+    """Key for ``max`` that makes it choose the earlier of two equally good sentences."""
     return (-candidate.place[0], -candidate.place[1])

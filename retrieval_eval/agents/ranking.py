@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 RRF_K = 60
-"""The constant of Cormack et al. (2009), also used by the paper on RAG-Fusion."""
+"""Constant k of reciprocal rank fusion in Cormack et al. (2009) and in the paper on RAG-Fusion."""
 FUSED_DEPTH = 100
-"""Least depth of rankings to merge: a document at rank 30 in two rankings may end up first."""
+"""Least depth of rankings that are merged: a document at rank 30 in two rankings may be first after merging."""
 
 _SCORE_DIGITS = 6
-"""Decimals of scores: the last bits of a logarithm differ between machines and must not change a ranking."""
+"""Decimals of rounded scores: the last bits of a logarithm differ between machines and must not change a rank."""
 
 
 class Corpus(Struct, frozen=True, dict=True):
     """Documents with unique ids; documents without any text cannot be retrieved and are dropped.
 
     Attributes:
-        documents: in the order given.
-        blank: number of documents dropped.
+        documents: the documents with a text, in the given order.
+        blank: number of dropped documents.
     """
 
     documents: tuple[Document, ...]
@@ -103,12 +103,12 @@ class InverseDocumentFrequency:
         self._holding = Counter(term for vocabulary in vocabularies for term in vocabulary)
 
     def __call__(self, term: str) -> float:
-        """The weight of a term; terms in no document weigh most."""
+        """The weight of a term; terms that occur in no document have the highest weight."""
         frequency = self._holding[term]
         return math.log(1 + (self._size - frequency + 0.5) / (frequency + 0.5))
 
     def total(self, some_terms: Iterable[str]) -> float:
-        """The sum of the weights of distinct terms, independent of the hash seed."""
+        """The sum of the weights of distinct terms; the result does not depend on Python's hash seed."""
         return math.fsum(self(term) for term in set(some_terms))
 
 
@@ -129,8 +129,8 @@ def top(documents: Sequence[Document], scores: NDArray[np.floating], depth: int)
 
     Args:
         documents: n documents.
-        scores: of shape (n,); rounded to six decimals before comparison.
-        depth: most hits.
+        scores: the documents' scores, of shape (n,); rounded to six decimals before comparison.
+        depth: most hits to return.
     """
     import numpy as np
 
@@ -143,11 +143,11 @@ def top(documents: Sequence[Document], scores: NDArray[np.floating], depth: int)
 
 
 def reciprocal_rank_fusion(rankings: Iterable[Sequence[Hit]], k: int = RRF_K) -> list[Hit]:
-    """Merge rankings: a document scores the sum of 1 / (k + rank) over the rankings that have it (Cormack et al. 2009).
+    """Merge rankings: a document's score is the sum of 1 / (k + rank) over its rankings (Cormack et al. 2009).
 
     Args:
-        rankings: each best first, without repeated documents.
-        k: the larger, the less the first ranks count.
+        rankings: the rankings, each best first and without repeated documents.
+        k: constant of the fusion; a larger k gives the first ranks less weight.
 
     Returns:
         Every document once, best first; ties by doc_id.
@@ -167,7 +167,7 @@ class Bm25Index:
 
     Args:
         documents: the documents to index.
-        k1: saturation of the term frequency: the smaller, the less repeated terms count.
+        k1: saturation of the term frequency; a smaller k1 gives repeated terms less weight.
         b: discount of long documents, from 0 to 1.
 
     Raises:
@@ -189,7 +189,7 @@ class Bm25Index:
 
         Args:
             weights: weight of each query term, from ``query_weights`` or ``rm3``.
-            depth: most documents; those without any query term are left out.
+            depth: most documents to return; documents without any query term are left out.
         """
         import numpy as np
 
@@ -204,7 +204,7 @@ class Bm25Index:
         return self.search(query_weights(question), depth)
 
     def expanded(self, question: str, number: int) -> list[str]:
-        """Further queries: the question plus the likeliest stems of each of its first ``number`` documents."""
+        """Further queries: for each of the first ``number`` documents, the question plus the likeliest stems in it."""
         weights = query_weights(question)
         hits = self.search(weights, number)
         return [" ".join([question, *sorted(rm3(weights, [hit]).keys() - weights.keys())]) for hit in hits]
@@ -224,7 +224,7 @@ def rm3(
     where P(term | d) is its share of the passage's terms and P(d | query) the passage's share of the scores.
 
     Args:
-        weights: the original query's terms and weights.
+        weights: the weight of each term in the original query.
         feedback: documents assumed to be relevant, with positive scores.
         expansion_terms: number of most probable terms to use; ties alphabetically.
         original: share of the original query in the expanded one, from 0 to 1.

@@ -1,7 +1,7 @@
 """Remote agents: an OpenAI-compatible chat endpoint, or any server that takes and returns a JSON object.
 
-A separate thread sends and times the requests, so that no other work distorts their latency; transient errors are
-retried.
+A separate thread sends and times the requests, so that other work does not distort their latency. It retries transient
+errors.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from retrieval_eval.agents.types import Meter, ReplyOrFailure
 Result = TypeVar("Result")
 
 _LARGE = 2**20
-"""Bytes from which parsing a body takes so long that it would distort the latency of other replies."""
+"""Size in bytes from which a body counts as large: parsing it would distort the latency of other replies."""
 
 CHAT_MAPPING = MappingSpec(
     answer="choices[0].message.content", input_tokens="usage.prompt_tokens", output_tokens="usage.completion_tokens"
 )
-"""Where a chat completion has its answer; citations of Perplexity, Azure and others need the user's mapping."""
+"""Default mapping of chat completions; for citations of Perplexity, Azure and others the user must give one."""
 
 _PLACE = re.compile(r"\{(query|query_id|messages)\}")
 _MESSAGES = "{messages}"
@@ -46,19 +46,19 @@ _MESSAGES = "{messages}"
 class RemoteAgent:
     """Posts a request with the query, and reads the reply by the mapping.
 
-    It follows no redirects, takes keys from the environment, and shows them in no message.
+    The agent follows no redirects, reads keys from environment variables, and shows them in no message.
 
     Args:
         name: the agent's name.
-        spec: of kind ``endpoint`` or ``http``.
-        corpus: documents by id, for replies that contain ids only.
-        identity: see ``Agent``.
+        spec: the agent's declaration, of kind ``endpoint`` or ``http``.
+        corpus: documents by id, for replies that give documents by id only.
+        identity: hash of everything that affects the replies, see ``Agent``.
     """
 
     notes: tuple[str, ...] = ()
 
     def __init__(self, name: str, spec: AgentSpec, corpus: Mapping[str, Document], identity: str) -> None:
-        """Prepare; sends nothing.
+        """Prepare the requests; sends none.
 
         Raises:
             InputError: the variable of a header is not set, or its value is not allowed in a header.
@@ -96,7 +96,7 @@ class RemoteAgent:
         return meter.reply(extracted.answer, extracted.documents, extracted.citations)
 
     def _read(self, received: Received) -> tuple[Usage, float | None, Mapped | ProviderError]:
-        """Tokens, dollars, and the reply, or the error of a reply that was paid for."""
+        """Tokens and dollars of a reply, with the parsed reply, or with the error if the reply is unusable."""
         try:
             body = decoded(self._requests.endpoint, received).body
             if self._spec.kind == "endpoint":
@@ -143,8 +143,8 @@ def _require_completion(body: Mapping[str, Any], name: str) -> None:
 def filled(request: Any, query: Query) -> Any:
     """The request with ``{query}``, ``{query_id}`` and ``{messages}`` replaced in its texts.
 
-    A text that is only ``{messages}`` becomes the list of messages of the conversation, the question last; within a
-    longer text it becomes the messages before the question, one per line.
+    If a text is exactly ``{messages}``, the conversation's list of messages replaces it, with the question last. Within
+    a longer text, the messages before the question replace ``{messages}``, one per line.
     """
     if request == _MESSAGES:
         messages = [*query.messages, Message("user", query.text)]
@@ -169,7 +169,7 @@ class Requests:
     """Posts to one address, with a limit on concurrent requests.
 
     The time of an attempt runs from sending the request to the last byte of the answer. It is measured in a separate
-    thread with its own event loop, so it includes neither other work of this program nor the parsing of the answer.
+    thread with its own event loop, so it excludes this program's other work and the parsing of the answer.
 
     Args:
         target: address, concurrency, and the timeout of each attempt.
@@ -188,7 +188,7 @@ class Requests:
         self._halted.set()
 
     async def post(self, body: Mapping[str, Any], read: Callable[[Received], Result], meter: Meter) -> Result:
-        """The result of ``read`` for the first answer that it accepts.
+        """Post the body, with retries; returns the result of ``read`` for the first answer without an error.
 
         The meter counts failed attempts; the caller counts the successful one. The latency is that of the last attempt.
         Waiting for a free slot or before a retry is not counted.
@@ -234,7 +234,7 @@ class Requests:
 
 
 def decoded(endpoint: Endpoint, received: Received) -> HttpAnswer:
-    """Parse a body, see ``Endpoint.decoded``; a large body in small steps, so that other threads can run in between."""
+    """Parse a body, see ``Endpoint.decoded``; a large body in small steps, so that other threads run in between."""
     return endpoint.decoded(received, _Stepwise if len(received.content) > _LARGE else None)
 
 
@@ -255,7 +255,7 @@ class _Stepwise(json.JSONDecoder):
 
 
 class _Network:
-    """A thread with an event loop; starts with the first request."""
+    """A thread with an event loop; it starts at the first request."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -1,4 +1,4 @@
-"""Retrievers by words, by vectors, or both merged; the shared indexes of a corpus; runs of a retriever."""
+"""Retrievers that search by words, by vectors, or by both; shared indexes of a corpus; runs made by a retriever."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ RetrieverName: TypeAlias = Literal["bm25", "dense", "hybrid"]
 
 
 class Retriever(Protocol):
-    """Retrieves documents; async, since it may have to embed the question."""
+    """Retrieves documents; async, since it may have to request a question's embedding from a server."""
 
     async def retrieve(self, questions: Sequence[str], depth: int, meter: Meter) -> list[list[Hit]]:
         """The ``depth`` best documents for each question, best first, ties by document id.
 
-        Adds its costs to the meter.
+        Adds the costs of the embeddings to the meter.
 
         Raises:
             ProviderError: an embedding failed.
@@ -87,19 +87,20 @@ class Hybrid(Struct, frozen=True):
 
 
 class DenseRetriever:
-    """Ranks the whole corpus by exact vector similarity; embeds it with the first question, at no reply's cost.
+    """Ranks the whole corpus by exact vector similarity.
 
-    A question whose vector is cached counts the time and cost of the original call: otherwise the first of the agents
-    that share the vector would look slow and expensive.
+    The first question causes the corpus to be embedded; the costs of that are in ``building``, not in a reply. If a
+    question's vector is cached, the meter still adds the time and cost of the original call: otherwise, of the agents
+    that share the vector, only the first would look slow and expensive.
 
     Args:
         corpus: documents to rank.
-        embedder: makes the vectors.
-        spec: prefixes and batch size.
-        cache: stores the vectors.
+        embedder: embedder for the questions and documents.
+        spec: declaration of the embedder, with prefixes and batch size.
+        cache: cache for the vectors.
 
     Attributes:
-        building: calls, tokens and dollars spent on embedding the corpus, without cached vectors.
+        building: calls, tokens and dollars spent on embedding documents that were not in the cache.
     """
 
     def __init__(self, corpus: Corpus, embedder: Embedder, spec: EmbeddingsSpec, cache: VectorCache) -> None:
@@ -112,8 +113,8 @@ class DenseRetriever:
         """The ``depth`` best documents for each question, see ``Retriever``.
 
         Raises:
-            ProviderError: an embedding failed. If it is one of the corpus, every later question of this run fails too;
-                the next run continues from the cached vectors.
+            ProviderError: an embedding failed. If a document's embedding failed, every later question of this run fails
+                too; the next run continues from the cached vectors.
         """
         if self._matrix is None:
             self._matrix = asyncio.create_task(self._embedded_corpus())
@@ -207,7 +208,7 @@ class Library:
         return Bm25Index(self.corpus.documents)
 
     def retriever(self, name: RetrieverName, embeddings: EmbeddingsSpec, rrf_k: int = RRF_K) -> Retriever:
-        """BM25, dense, or both merged.
+        """The retriever of this name: BM25, dense, or both merged.
 
         Raises:
             InputError: the embedder's key, extra or folder is missing.
@@ -231,7 +232,7 @@ class Library:
 
 
 def searched(query: Query) -> str:
-    """The text to search for: the question, preceded by the user's earlier messages of the conversation."""
+    """The text to search for: the user's earlier messages in the conversation, then the question."""
     return "\n".join([*(each.text for each in query.messages if each.role == "user"), query.text])
 
 

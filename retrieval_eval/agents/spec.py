@@ -68,7 +68,7 @@ _OF_EMBEDDINGS: Mapping[str, frozenset[str]] = {
     "hashed": frozenset(),
     "auto": frozenset(),
 }
-"""Keys that only some providers of embeddings use."""
+"""For each provider of embeddings, the keys that it uses and some others do not."""
 
 
 def refuse_foreign(section: Section, what: str, table: Mapping[str, frozenset[str]], keys: frozenset[str]) -> None:
@@ -81,11 +81,11 @@ def refuse_foreign(section: Section, what: str, table: Mapping[str, frozenset[st
 
 AgentKind: TypeAlias = Literal["rag", "fusion", "baseline", "endpoint", "http", "python", "file"]
 EXTRACTIVE = "extractive"
-"""The generator without a model: it picks sentences from the passages."""
+"""Name of the generator that uses no model: it picks sentences from the passages."""
 
 
 class MappingSpec(Section):
-    """Where a reply holds the answer, documents, citations and costs, as JMESPath expressions over its JSON."""
+    """JMESPath expressions that find the answer, documents, citations and costs in a reply's JSON."""
 
     answer: str
     """The answer."""
@@ -125,7 +125,7 @@ class MappingSpec(Section):
 
 
 class AgentSettings(Section):
-    """What of an agent's declaration results keep."""
+    """The settings of an agent that are stored with its results."""
 
     kind: AgentKind
     """``rag``, ``fusion``, ``baseline``, ``endpoint``, ``http``, ``python`` or ``file``: see [agents](agents.md)."""
@@ -196,7 +196,7 @@ class AgentSpec(AgentSettings):
 
     @property
     def told_id(self) -> bool:
-        """Whether the agent gets the query's id; then two queries with the same text need separate replies."""
+        """Whether the agent receives the query's id, so that queries with the same text need separate replies."""
         return self.kind in {"python", "file"} or any("{query_id}" in text for text in _texts(self.request))
 
     @property
@@ -265,13 +265,13 @@ _REQUIRED: Mapping[str, tuple[str, ...]] = {
 
 
 def judges_of_agents(specs: Iterable[AgentSpec]) -> list[str]:
-    """Names of the judges that are generators of agents, each once."""
+    """Names of the judges that generate answers for agents, each once."""
     named = (spec.generator for spec in specs if spec.generator not in (None, EXTRACTIVE))
     return list(dict.fromkeys(name for name in named if name))
 
 
 def needs_corpus(specs: Iterable[AgentSpec]) -> bool:
-    """Whether some agent searches the corpus, or has only the ids of its documents."""
+    """Whether some agent searches the corpus, or gives only the ids of the documents it retrieved."""
     return any(spec.kind in {"rag", "fusion"} or spec.run is not None for spec in specs)
 
 

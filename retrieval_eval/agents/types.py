@@ -43,7 +43,7 @@ AGENT_CAUSES: Mapping[str, str] = {
 
 
 class RetrievedText(Struct, frozen=True):
-    """A document that an agent retrieved; ``rank`` counts from 1, ``metadata`` holds the title and the like."""
+    """A document that an agent retrieved; ``rank`` counts from 1, ``metadata`` contains for example its title."""
 
     doc_id: str
     text: str
@@ -56,14 +56,14 @@ class AgentReply(Struct, frozen=True):
     """An agent's reply to one query.
 
     Attributes:
-        answer: never blank; contains citations as the agent wrote them.
+        answer: the answer's text, never blank; contains citations as the agent wrote them.
         documents: the retrieved documents, best first; empty if the agent does not report them or has no retrieval.
-        citations: doc_ids that the answer cites, each once, by first mention.
+        citations: doc_ids that the answer cites, each once, in the order of first mention.
         latency_s: seconds until the answer as the agent's user sees them: for a remote agent from sending the request
             to the last byte. Excludes queueing and failed attempts. ``None`` if unknown, as for recorded answers.
         usage: tokens of all calls, including embeddings of the query.
-        calls: requests to models, or to a remote agent itself; failed attempts count.
-        cost_usd: price of all calls, ``None`` if one price is unknown.
+        calls: number of requests to models, or to the remote agent; failed attempts count.
+        cost_usd: price of all calls in dollars, ``None`` if the price of one call is unknown.
         tried_s: seconds of all attempts, without the waits between them; ``None`` if unknown.
     """
 
@@ -82,7 +82,7 @@ class AgentFailure(Struct, frozen=True):
 
     Attributes:
         cause: one of ``AGENT_CAUSES``.
-        message: one line for people.
+        message: one line that tells the user what went wrong.
     """
 
     cause: str
@@ -100,7 +100,7 @@ ReplyOrFailure: TypeAlias = AgentReply | AgentFailure
 class Agent(Protocol):
     """A system under evaluation.
 
-    It enforces its own limits: callers may request any number of replies at once.
+    An agent limits its concurrent requests itself, so callers may request any number of replies at once.
     """
 
     @property
@@ -110,12 +110,12 @@ class Agent(Protocol):
 
     @property
     def identity(self) -> str:
-        """Hash of everything that affects its replies: kind, settings, model, prompts, corpus."""
+        """Hash of everything that affects the agent's replies: kind, settings, model, prompts, corpus."""
         ...
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Remarks for readers of its results, one sentence each, such as that hashed words replace embeddings."""
+        """Remarks for readers of the agent's results, one sentence each."""
         ...
 
     async def reply(self, query: Query) -> ReplyOrFailure:
@@ -128,11 +128,11 @@ class Agent(Protocol):
 
 
 class Meter(Struct):
-    """Seconds, tokens, calls and dollars so far; dollars are ``None`` once a price is unknown.
+    """Sums up the seconds, tokens, calls and dollars of one reply; dollars are ``None`` once a price is unknown.
 
     Attributes:
-        latency_s: of each step, without failed attempts.
-        tried_s: with failed attempts.
+        latency_s: seconds of all steps, without failed attempts.
+        tried_s: seconds of all steps, with failed attempts.
     """
 
     latency_s: float = 0.0
@@ -149,7 +149,7 @@ class Meter(Struct):
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Add the seconds of the block, for a step that runs locally."""
+        """Add the seconds that the block takes; for steps that run locally."""
         started = time.perf_counter()
         try:
             yield
@@ -157,14 +157,14 @@ class Meter(Struct):
             self.add_seconds(time.perf_counter() - started)
 
     def add_seconds(self, seconds: float) -> None:
-        """Add a step that had no failed attempts, or whose failed attempts are unknown."""
+        """Add the seconds of a step without failed attempts, or whose failed attempts are unknown."""
         self.latency_s += seconds
         self.tried_s += seconds
 
     def reply(
         self, answer: str, documents: Sequence[RetrievedText] = (), citations: Sequence[str] = ()
     ) -> AgentReply | AgentFailure:
-        """The reply with the figures so far; a failure if the answer is blank."""
+        """The reply with the figures measured so far; a failure if the answer is blank."""
         if not answer.strip():
             return self.failure(ProviderError("empty", "the agent gave no answer"))
         return AgentReply(
@@ -179,6 +179,6 @@ class Meter(Struct):
         )
 
     def failure(self, error: ProviderError) -> AgentFailure:
-        """The failure with the figures so far."""
+        """The failure with the figures measured so far."""
         figures = (self.latency_s, self.usage, self.calls, self.cost_usd, self.tried_s)
         return AgentFailure(error.cause, str(error), *figures)

@@ -1,7 +1,8 @@
 """Readers of test collections: topics, and documents of corpora that are too large for memory.
 
-Both come from tables, from two columns without a header, or from a data set of ir_datasets, named ``irds:NAME``, which
-ir_datasets downloads if needed. Topics also come in TREC's SGML, whose fields need no closing tag, and in XML.
+Topics and documents are read from tables, from two columns without a header, or from a data set of ir_datasets, named
+``irds:NAME``, which ir_datasets downloads if needed. Topics are also read from XML and from TREC's SGML, whose fields
+need no closing tag.
 """
 
 from __future__ import annotations
@@ -53,10 +54,10 @@ def irds_rows(
     """Stream queries, labels or documents of a data set as rows.
 
     Args:
-        name: the data set.
-        part: what to read.
-        spec: the columns.
-        wanted: document ids to look up in the data set's index; by default all are read.
+        name: name of the data set, without ``irds:``.
+        part: the part of the data set to read.
+        spec: the columns of the rows.
+        wanted: document ids to look up in the data set's index; by default all documents are read.
 
     Raises:
         MissingExtraError: ir_datasets is not installed.
@@ -94,9 +95,10 @@ def _irds_cell(value: object) -> Cell:
 def read_topics(source: Path | str) -> dict[str, Query]:
     """Read queries by query_id, in the order of the file.
 
-    A table has ``qid`` and ``query``, or other spellings. Other files hold TREC topics if they begin with
-    ``<``, else lines ``qid<TAB>query``, like a ``.tsv`` without a header. ``irds:NAME`` is a data set of ir_datasets.
-    JSONL with one record per run and topic may repeat a query: then columns with equal values in all records are used.
+    A table has the columns ``qid`` and ``query``, or other spellings of them. Other files contain TREC topics if they
+    begin with ``<``, else lines ``qid<TAB>query``, like a ``.tsv`` without a header. ``irds:NAME`` is a data set of
+    ir_datasets. JSONL with one record per run and topic may repeat a query; then only columns with the same value in
+    all of its records are used.
 
     Raises:
         DataError: the file cannot be read or has no topic, an id or text is empty, or an id has two texts. Names file,
@@ -121,12 +123,12 @@ def read_topics(source: Path | str) -> dict[str, Query]:
 
 
 def topic_rows(source: Path | str | Rows, columns: Columns | None = None, *, ids: bool = True) -> Iterator[Row]:
-    """Stream the records with ``qid`` and ``query``, unchanged except for messages; see ``read_topics``.
+    """Stream the records of topics with ``qid`` and ``query``; see ``read_topics``. Only messages are converted.
 
     Args:
-        source: the file, data set, or rows in memory.
+        source: a file, a data set, or rows in memory.
         columns: the user's choice of columns.
-        ids: whether a table must have ``qid``.
+        ids: whether a table must have the column ``qid``.
 
     Raises:
         DataError: see ``read_topics``; also if there is no record.
@@ -159,7 +161,7 @@ _IDS = ("num", "number", "id", "qid")
 _TEXTS = ("title", "query", "question", "text", "description", "")
 _NAMES = {"desc": "description", "narr": "narrative"}
 _LABELS = {"num": "Number:", "title": "Topic:", "description": "Description:", "narrative": "Narrative:"}
-"""Labels that SGML topics write before a field's value."""
+"""For each field, the label that SGML topics write before its value."""
 
 _START = re.compile(r"<top(?:ic)?[\s>]", re.IGNORECASE)
 _SGML_TOPIC = re.compile(r"<top(?:ic)?\b[^>]*>(.*?)</top(?:ic)?>", re.DOTALL | re.IGNORECASE)
@@ -168,7 +170,7 @@ _XML_HEAD = re.compile(r"\A\s*<\?xml[^>]*\?>|<!DOCTYPE[^>\[]*>", re.IGNORECASE)
 
 
 def _read_markup(path: Path) -> Iterator[Row]:
-    """Every topic as a row with ``qid``, ``query`` and its other fields.
+    """Yields every topic of an SGML or XML file as a row with ``qid``, ``query`` and the topic's other fields.
 
     Raises:
         DataError: the file is neither SGML nor XML topics, or declares entities.
@@ -234,20 +236,20 @@ def _topic_row(path: Path, line: int, fields: Mapping[str, str]) -> Row:
 
 
 def fetch_documents(sources: Iterable[Path | str], wanted: Set[str]) -> dict[str, Document]:
-    """Look up documents by id, streaming the corpora; stops as soon as all are read.
+    """Look up documents by id, streaming the corpora; stops once all wanted documents are found.
 
-    Corpora are CSV, TSV, JSONL and Parquet, plain or gzip, with an id and a text under a spelling in ``VOCABULARY``; a
-    ``.tsv`` without a header and files with other extensions hold ``id<TAB>text``; ``irds:NAME`` is a data set of
+    Corpora are CSV, TSV, JSONL and Parquet, plain or gzip, with columns for id and text, spelt as in ``VOCABULARY``; a
+    ``.tsv`` without a header and files with other extensions contain ``id<TAB>text``; ``irds:NAME`` is a data set of
     ir_datasets. Every other non-empty column becomes metadata; ``website`` is the host of ``url`` unless the corpus has
     that column.
 
     Returns:
-        Documents by doc_id, in the order of the corpora, without the missing ones. If an id is repeated, the first
-        document counts.
+        The documents found, by doc_id, in the order of the corpora. If an id is repeated, the first document is
+        returned.
 
     Raises:
-        DataError: a file cannot be read, lacks the columns, or has a broken line before the last document that was
-            needed. Lines of other documents are not fully checked.
+        DataError: a file cannot be read, lacks the columns, or has a broken line before the last wanted document.
+            Lines of other documents are not fully checked.
         MissingExtraError: ir_datasets is not installed, but a source needs it.
     """
     documents: dict[str, Document] = {}
@@ -271,8 +273,8 @@ def read_corpus(sources: Iterable[Path | str]) -> Iterator[Document]:
     """Stream all documents of corpora, in the formats of ``fetch_documents``.
 
     Raises:
-        DataError: as in ``fetch_documents``, for every line.
-        MissingExtraError: as in ``fetch_documents``.
+        DataError: a file cannot be read, lacks the columns, or has a broken line.
+        MissingExtraError: ir_datasets is not installed, but a source needs it.
     """
     reading, number = CORPUS.report("title"), 0
     for source in sources:
@@ -284,7 +286,7 @@ def read_corpus(sources: Iterable[Path | str]) -> Iterator[Document]:
 
 
 def document_of(row: Row) -> Document:
-    """The document of a row with ``did`` and ``document``; other columns become metadata."""
+    """The document in a row with the columns ``did`` and ``document``; other columns become metadata."""
     metadata = {
         name: text
         for name, cell in row.values.items()
@@ -309,7 +311,7 @@ def _rows(
     columns: Columns | None = None,
     wanted: Set[str] | None = None,
 ) -> Iterator[Row]:
-    """Rows with an id and a text, from a table, lines ``id<TAB>text`` or ir_datasets; only ``wanted`` ids, if given."""
+    """Rows with id and text, read from a table, lines ``id<TAB>text`` or ir_datasets; ``wanted`` limits the ids."""
     if (name := irds_name(source)) is not None:
         return irds_rows(name, part, spec, wanted)
     path, pair = Path(source), spec.columns[:2]
@@ -322,14 +324,14 @@ def _rows(
 
 
 def _has_header(path: Path, spec: TableSpec) -> bool:
-    """Whether the first line of a tab-separated file holds a column name in any spelling."""
+    """Whether the first line of a tab-separated file contains a column name in any spelling."""
     names = {name for column in spec.columns for name in (column, *spec.spellings(column))}
     first = next((line for _, line in read_lines(path)), "")
     return any(field.strip() in names for field in first.split("\t"))
 
 
 def _read_pairs(path: Path, columns: Sequence[str]) -> Iterator[Row]:
-    """The lines of a file without a header. Text is used verbatim: quotes have no meaning."""
+    """The rows of a file without a header. Text is used verbatim: quotes have no special meaning."""
     for number, line in read_lines(path):
         fields = line.rstrip("\r\n").split("\t")
         if len(fields) == 2 and not line.isspace():

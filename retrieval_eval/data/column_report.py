@@ -15,39 +15,39 @@ from retrieval_eval.data.rows import Row
 
 READ: Final = logging.getLogger("ragleague.read")
 KEPT: Final = "kept as metadata"
-"""Use of further columns of queries, documents and answers."""
+"""How the log describes the use of further columns of queries, documents and answers."""
 _FILES: Final = 3
-"""Most files named in a line; the others are counted."""
+"""Most files that a log line names; it gives only the number of the others."""
 _LAYOUTS: Final = 4
-"""Most sets of columns with a line each."""
+"""Most distinct sets of columns that get a log line each."""
 _COLUMNS: Final = 12
-"""Most unused columns named in a line."""
+"""Most unused columns that a log line names."""
 _NAME: Final = 40
-"""Most characters of a column's name."""
+"""Most characters of a column's name in a log line."""
 
 
 class ColumnsRead:
     """Collects how the columns of tables were read, row by row, then logs it."""
 
     def __init__(self, used: Collection[str], *, kept: str = "") -> None:
-        """Start with no tables.
+        """Start a report without tables.
 
         Args:
             used: the canonical columns that are read.
-            kept: what happens to other columns, if anything.
+            kept: how other columns are used, as a phrase; empty if they are ignored.
         """
         self._used, self._kept = used, kept
         self._called: dict[tuple[str, str], dict[str, str]] = {}
         self._last: Mapping[str, str] | None = None
 
     def add(self, row: Row, form: str = "") -> None:
-        """Record the columns of a row; ``form`` names the tool or study if the file is not a plain table."""
+        """Record the columns of a row; ``form`` names the tool or study whose format the file has, if not a table."""
         if row.called is not self._last:
             self._last = row.called
             self._called.setdefault((str(row.path), form), {}).update(row.called)
 
     def through(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """Yield the rows, recording each."""
+        """Yield the rows and record the columns of each."""
         for row in rows:
             self.add(row)
             yield row
@@ -56,8 +56,8 @@ class ColumnsRead:
         """Log the columns; tables with the same columns share a line.
 
         Args:
-            count: a summary of all that was read.
-            plain: whether to include tables whose columns are all used under their own names.
+            count: a summary of the numbers of items read, shown in the log.
+            plain: whether to include tables whose column names are all canonical already.
         """
         paths_by_columns: dict[tuple[str, str], list[str]] = {}
         for (path, form), called in self._called.items():
@@ -94,7 +94,7 @@ def say_read(path: Path | str, called: Mapping[str, str], used: Collection[str],
 
 
 def say_count(paths: Sequence[Path | str], **counts: int) -> None:
-    """Log counts of what some files contain; nothing without files."""
+    """Log the numbers of items read from some files; logs nothing if there are no files."""
     if not paths:
         return
     numbers = ", ".join(f"{name}: {number:,}" for name, number in counts.items())

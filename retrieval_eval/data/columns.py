@@ -1,4 +1,4 @@
-"""Tables as columns: each distinct text once, and an integer code per row; no Python object per row.
+"""Tables as columns: each distinct text is stored once, and each row is an integer code, not a Python object.
 
 Reading is as strict as ``tables.read_rows``: faults are detected in the columns, and only the faulty row is read again,
 for its error message.
@@ -37,7 +37,7 @@ class Texts(NamedTuple):
     codes: NDArray[np.int32]
 
     def of(self, rows: NDArray[Any]) -> Texts:
-        """The column restricted to some rows."""
+        """The column restricted to the given rows."""
         return Texts(self.names, self.codes[rows])
 
     def each(self) -> list[str]:
@@ -47,7 +47,7 @@ class Texts(NamedTuple):
 
 
 def in_order(*columns: Texts) -> tuple[tuple[str, ...], tuple[NDArray[np.int32], ...]]:
-    """The sorted distinct texts of several columns, and for each column its rows as indices into them."""
+    """The sorted distinct texts of several columns, and for each column the index of each row's text in that list."""
     use_counts = [np.bincount(column.codes, minlength=len(column.names)).tolist() for column in columns]
     used_names = (itertools.compress(column.names, counts) for column, counts in zip(columns, use_counts, strict=True))
     names = tuple(sorted(set(map(str, itertools.chain(*used_names)))))
@@ -70,10 +70,10 @@ def joined(columns: Sequence[Texts]) -> Texts:
 
 
 class TextTable(NamedTuple):
-    """Rows that have the same columns.
+    """The rows of a table that have the same columns.
 
     Attributes:
-        columns: by name, in the order of the file; ``""`` is an empty cell.
+        columns: the columns by name, in the order of the file; an empty cell has the text ``""``.
         places: indices of the rows in the file, from 0 and ascending, shape (rows,).
         line: line number of the first row, in JSON.
     """
@@ -94,7 +94,7 @@ class Frame(Struct, frozen=True, eq=False):
         """Read a data frame.
 
         Raises:
-            DataError: a column has no name, or cells that no table can hold.
+            DataError: a column has no name, or contains cells that cannot be stored in a table.
         """
         import pyarrow as pa
 
@@ -117,7 +117,7 @@ TextSource: TypeAlias = Path | str | Rows | Frame
 
 
 def _alike(column: pd.Series[Any]) -> pd.Series[Any]:
-    """A column of mixed types as text, and whole floats as integers: pandas turns integers with gaps into floats."""
+    """The column with mixed types as text and whole floats as integers (pandas makes integers with gaps floats)."""
     if column.dtype.kind == "f" and (column.dropna() % 1 == 0).all():
         return column.astype("Int64")
     several = column.dtype == object and len(set(map(type, column.dropna()))) > 1
@@ -146,7 +146,7 @@ def read_text_columns(source: TextSource) -> list[TextTable]:
 
 
 def row_at(source: TextSource, place: int) -> Row:
-    """One row of a table by its index from 0, to report what is wrong with it; of a frame, without its cells."""
+    """The row of a table at an index from 0, for an error message; for a data frame it has no cells."""
     if isinstance(source, Frame):
         return Row(Path(source.name), place + 1, {})
     return next(itertools.islice(read_rows(source), place, None))
@@ -192,7 +192,7 @@ def _delimited_columns(path: Path) -> dict[str, Texts] | None:
 
 
 def _has_blank_row(columns: Iterable[Texts]) -> bool:
-    """Whether some row is blank in every column, as spreadsheets write them."""
+    """Whether some row is blank in every column; spreadsheets write such rows."""
     blank_rows: NDArray[np.bool_] | None = None
     for column in columns:
         blank_names = np.array([not (name or "").strip() for name in column.names], np.bool_)
@@ -222,7 +222,7 @@ def _columns_of_arrow(path: Path, table: pa.Table) -> dict[str, Texts]:
 
 
 def _texts(path: Path, column: pa.ChunkedArray) -> Texts:
-    """A column of any type as the texts that CSV would hold."""
+    """A column of any type as the texts that a CSV file would contain."""
     import pyarrow as pa
 
     type_ = column.type

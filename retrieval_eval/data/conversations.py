@@ -1,4 +1,4 @@
-"""Queries that are turns of conversations: their earlier messages, from ``messages`` or from the columns of turns."""
+"""Earlier messages of queries that are turns of conversations, read from ``messages`` or from the columns of turns."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _ROLES: Final[Mapping[str, Role]] = {
     "agent": "assistant",
     "ai": "assistant",
 }
-"""Roles of OpenAI, LangChain and MTRAG, mapped to ours."""
+"""Roles of OpenAI, LangChain and MTRAG, mapped to ``user`` and ``assistant``."""
 _INTERNAL_ROLES: Final = frozenset({"system", "developer", "tool", "function"})
 """Roles of OpenAI and LangChain whose messages are neither the user's nor the assistant's."""
 _SIDES: Final = ("user", "assistant")
 _ASKED: Final = ("inputs", "question", "query", "user", "human", "input")
 _ANSWERED: Final = ("outputs", "answer", "response", "assistant", "ai", "bot", "output")
-"""Keys of the user's and the assistant's text if a turn is one object."""
+"""``_ASKED`` and ``_ANSWERED``: keys of the user's and the assistant's text if a turn is one object."""
 _MOST_SHOWN: Final = 40
 """Most characters of a value in an error message."""
 
@@ -32,8 +32,8 @@ _MOST_SHOWN: Final = 40
 def with_messages(row: Row) -> Row:
     """The row with the question as ``query`` and the earlier messages as ``messages``, in the store's format.
 
-    If the row has no other question, the last message is it. A row without messages is returned unchanged. Messages of
-    systems and tools, and the assistant's tool calls, are removed and counted (``Row.left_out``).
+    If the row has no other question, the last message is the question. A row without messages is returned unchanged.
+    System and tool messages and the assistant's tool calls are removed and counted in ``Row.left_out``.
 
     Raises:
         DataError: ``messages`` is not a list of messages by user and assistant, or does not end with a question.
@@ -76,7 +76,7 @@ def _objects(row: Row) -> list[dict[str, Any]]:
 
 
 def _of_turn(entry: Any) -> list[Any]:
-    """The two messages of a turn in the form of LangChain or Prompt flow; a message alone is returned in a list."""
+    """The two messages of a turn in LangChain's or Prompt flow's form; a single message gives a list of one."""
     sides: list[Any] = []
     if isinstance(entry, list | tuple):
         sides = list(entry)
@@ -120,7 +120,7 @@ def _message(row: Row, number: int, message: Mapping[str, Any]) -> Message:
 
 
 def query_id_of(row: Row) -> str:
-    """An id for a query without one, from its text and its place in the conversation; see ``with_messages``."""
+    """An id for a query that has none: a hash of its text and its messages (else its conversation and turn)."""
     named = [row.text("conversation"), row.text("turn")]
     place = [row.text("messages")] if row.text("messages") else named if all(named) else []
     return id_of_text("q", "\n".join([*place, row.text("query")]))
@@ -129,10 +129,10 @@ def query_id_of(row: Row) -> str:
 def earlier_turns(rows: Mapping[str, Row]) -> dict[str, list[str]]:
     """For each query the ids of the earlier queries in its conversation, by the columns ``conversation`` and ``turn``.
 
-    Empty if the rows lack these columns, or have messages, which contain more.
+    Empty if the rows lack these columns, or have messages, which contain more than the earlier queries.
 
     Args:
-        rows: by query id.
+        rows: the queries' rows by query id.
 
     Raises:
         DataError: a turn is not a whole number, occurs twice, or a turn before another one is missing.
@@ -172,7 +172,7 @@ def _without_gap(turns: Mapping[int, str], rows: Mapping[str, Row]) -> list[int]
 
 
 def with_turns(queries: Mapping[str, Query], earlier: Mapping[str, Sequence[str]]) -> dict[str, Query]:
-    """The queries with their earlier turns as messages; the assistant's messages are the references, if given."""
+    """The queries with their earlier turns as messages; the assistant's messages are the gold answers, if given."""
 
     def messages(query: Query) -> list[Message]:
         answered = [] if query.reference is None else [Message("assistant", query.reference)]
@@ -189,7 +189,7 @@ def with_turns(queries: Mapping[str, Query], earlier: Mapping[str, Sequence[str]
 
 
 def note_of_left_out(rows: Iterable[Row]) -> str:
-    """A note on how many messages ``with_messages`` removed; ``""`` if none."""
+    """A note with the number of messages that ``with_messages`` removed; ``""`` if it removed none."""
     left_out = sum(row.left_out for row in rows)
     if not left_out:
         return ""
@@ -211,7 +211,7 @@ def require_one_spelling(names: Iterable[str]) -> None:
 def with_conversations(queries: Mapping[str, Query]) -> tuple[dict[str, Query], str]:
     """The queries with ``conversation`` in their metadata, and a note on how they were grouped.
 
-    If no query names its conversation, queries whose messages begin with the same message form one.
+    If no query names its conversation, queries whose messages begin with the same message form one conversation.
 
     Raises:
         InputError: see ``require_one_spelling``.

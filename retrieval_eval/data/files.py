@@ -1,8 +1,8 @@
 """Readers and writers of files: UTF-8 lines, JSON, atomic replacement, gzip for ``.gz``; errors name the file.
 
-A gzip file from a stranger may unpack to far more than memory holds. So it is streamed, at most ``most_unpacked``
-bytes of it are read, and no line may exceed ``LONGEST_LINE``: reading a 4 MB file takes less than 2 GB of memory,
-whatever it contains. Files that are not packed have no limit.
+A gzip file from a stranger may unpack to more bytes than fit in memory. Therefore gzip files are streamed, at most
+``most_unpacked`` bytes are read, and no line may exceed ``LONGEST_LINE``: reading a 4 MB file takes less than 2 GB of
+memory, whatever it contains. Files that are not compressed have no limit.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from retrieval_eval.data.rows import no_file, unstorable
 
 @contextmanager
 def open_binary(path: Path | str, *, whole: bool = False) -> Iterator[BinaryIO]:
-    """Open a file to read its unpacked bytes; ``whole`` if the caller loads all of it into memory.
+    """Open a file to read its unpacked bytes; set ``whole`` if the caller loads the whole file into memory.
 
     Raises:
         DataError: the file is missing, a folder, unreadable, or its gzip data is damaged; also raised while reading.
@@ -73,9 +73,9 @@ class _Unpacked(gzip.GzipFile):
 
 
 def most_unpacked(path: Path, *, whole: bool = False) -> int:
-    """Limit in bytes for a gzip file's content: 100 times its size when streamed, else 20 times; at least 32 MB.
+    """Most bytes to unpack from a gzip file: 100 times its size if streamed, else 20 times; never below 32 MB.
 
-    Real tables compress up to 80 times, if names repeat in each row; a single repeated byte compresses 1,000 times.
+    Gzip shrinks real tables by a factor of up to 80, if names repeat in each row, and a single repeated byte by 1,000.
     JSON that is loaded as a whole takes up to 20 times its size in memory.
     """
     return max(path.stat().st_size * (20 if whole else 100), _LEAST_LIMIT)
@@ -95,7 +95,7 @@ def file_stem(path: Path) -> str:
     """The file's name without its extension and ``.gz``.
 
     Raises:
-        DataError: the name is not UTF-8, so a store or table cannot hold it.
+        DataError: the name is not UTF-8, so it cannot be written to a database or table.
     """
     if (problem := unstorable(path.name)) is not None:
         raise DataError(path, f"this name cannot be used: {problem}")
@@ -107,7 +107,7 @@ def read_lines(path: Path | str, *, whole: bool = False) -> Iterator[tuple[int, 
 
     Args:
         path: the file.
-        whole: the caller loads all lines into memory; then lines have no length limit.
+        whole: whether the caller loads all lines into memory; then lines have no length limit.
 
     Raises:
         DataError: the file is missing, unreadable or damaged, or a line is too long, contains NUL or is not UTF-8.
@@ -140,7 +140,7 @@ _OTHER_FORMATS: Final = {
     "SQLite format 3": "a database; name a table",
     "\udcff\udcfe": "not UTF-8 but UTF-16; save the file as UTF-8",
 }
-"""Formats that are not text, by their first characters as ``read_lines`` decodes them."""
+"""Descriptions of formats that are not text, by a file's first characters as ``read_lines`` decodes them."""
 
 
 def read_json(path: Path | str) -> Any:
@@ -160,7 +160,7 @@ def open_replacing(path: Path | str) -> Iterator[BinaryIO]:
     """Open a temporary binary file (gzip if ``path`` ends in ``.gz``) that replaces ``path`` when the block ends.
 
     Raises:
-        DataError: the file cannot be written, or a database is at ``path``. The earlier file at ``path`` is then
+        DataError: the file cannot be written, or ``path`` is a database. An existing file at ``path`` then stays
             unchanged.
     """
     target = Path(path).resolve()

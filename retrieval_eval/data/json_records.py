@@ -1,4 +1,4 @@
-"""Reader of the records in a JSON file: a list of objects, or an object with one; yields each with its line number."""
+"""Reader of the records in a JSON file, with their line numbers; the file is a list of objects or contains one."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from retrieval_eval.data.files import read_lines
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _MOST_NESTING = 3
-"""How deep in nested objects the list may be."""
+"""Most nested objects around the list of records."""
 _RECORD_KEYS = frozenset(
     {"results", "records", "rows", "data", "examples", "samples", "items", "answers", "test_cases"}
 )
-"""Keys of the list of records if the object contains several lists."""
+"""Keys that identify the list of records if the object contains several lists."""
 
 
 def json_records(path: Path, decoder: json.JSONDecoder) -> Iterator[tuple[int, Any]]:
-    """Yields line number and entry of the list in a JSON file.
+    """Yields line number and content of each record in a JSON file.
 
-    The list is the whole file, or the only list of objects in its object, as deep as promptfoo's ``results.results``.
-    An object of columns is read as a table, a single object with texts as one record, and JSON lines may be called
-    ``.json``.
+    The records are the whole file, or the only list of objects within its object, which may be nested like promptfoo's
+    ``results.results``. An object of columns is read as a table, and a single object with texts as one record. A
+    ``.json`` file may also contain JSON lines.
 
     Raises:
         DataError: the file cannot be read, is not JSON, or contains no list of objects or several.
@@ -88,7 +88,7 @@ def _is_record(value: dict[str, Any]) -> bool:
 
 
 def why_not_json(error: Exception) -> str:
-    """A JSON error in plain words with a remedy, without the position: callers count positions differently."""
+    """A JSON error in plain words with a remedy. It omits the position, since callers count positions differently."""
     if isinstance(error, RecursionError):
         return "nested too deeply; flatten it"
     message = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
@@ -108,7 +108,7 @@ _MESSAGES: Final = {
     "Invalid control character": "a line break or tab within a text; write \\n or \\t",
     "Invalid \\escape": "a single backslash in a text; write two",
 }
-"""Our messages by the beginning of the json module's."""
+"""Messages to show, by the beginning of the json module's messages that they replace."""
 
 
 class _Reader:
@@ -119,7 +119,7 @@ class _Reader:
         self._counted, self._lines = 0, 1
 
     def line(self, place: int) -> int:
-        """The line number of a position; fast if positions ascend."""
+        """The line number of a position; fast if successive calls have ascending positions."""
         if place < self._counted:
             self._counted, self._lines = 0, 1
         self._lines += self._text.count("\n", self._counted, place)
@@ -146,7 +146,7 @@ class _Reader:
             raise DataError(self._path, f"not JSON: {why_not_json(error)}", line=self.line(place)) from error
 
     def entries(self, place: int, *, whole: bool = False) -> Iterator[tuple[int, Any]]:
-        """Yields line number and entry of a list; with ``whole`` the text may not go on after it."""
+        """Yields line number and value of each list entry; with ``whole``, text after the list raises ``DataError``."""
         place = self.next_place(place + 1)
         while self._text[place : place + 1] != "]":
             line = self.line(place)
@@ -166,7 +166,7 @@ class _Reader:
             place = self.next_place(end)
 
     def lists(self, place: int, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
-        """Yields path of keys and start of each list of objects in an object."""
+        """Yields, for each list of objects within an object, its path of keys and its start position."""
         place = self.next_place(place + 1)
         while self._text[place : place + 1] != "}":
             key, end = self.value(place)
@@ -179,7 +179,7 @@ class _Reader:
             place = self._after(end, "}")
 
     def _after(self, end: int, closing: str) -> int:
-        """Position of the next entry or of the closing bracket."""
+        """Position of the next entry or of the closing bracket, for the end of the previous entry."""
         place = self.next_place(end)
         if self._text[place : place + 1] == ",":
             return self.next_place(place + 1)

@@ -1,4 +1,4 @@
-"""Parser of lists in a text cell, as JSON, Python, numpy, pandas and LangChain print them; nothing is evaluated."""
+"""Parser of lists in a text cell, as JSON, Python, numpy, pandas and LangChain print them; evaluates no code."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _LIKE_A_LIST = re.compile(
     rf"""\s*(?:(?:(?:np|numpy)\.)?(?:array|deque)\(\s*[\[(]|\[[\s\[(]*(?:[rRbBuU]?['"]|\{{\s*['"]|{_CALL})"""
     rf"""|\([\s\[(]*(?:{_STRING}\s*,|\{{\s*['"]|{_CALL})|\{{\s*['"])"""
 )
-"""An opening bracket and then what no sentence has there: a quote, an object, or a call."""
+"""Matches an opening bracket followed by a quote, an object or a call, which no sentence contains there."""
 _CLOSED = re.compile(r"\s*\[[^\[\]]*,[^\[\]]*\]\s*")
-"""A list without quotes: the whole cell is words in square brackets, with a comma."""
+"""Matches a list without quotes: a whole cell of words in square brackets, with a comma."""
 _WORDS: Final[Mapping[str, Any]] = {
     **dict.fromkeys(("None", "null", "NaT", "NA"), None),
     **dict.fromkeys(("nan", "NaN"), math.nan),
@@ -44,7 +44,7 @@ _UNREADABLE: Final = "cannot be read as one; write it as JSON, or without the br
 
 
 def list_in(text: str) -> list[Any] | None:
-    """The list in a cell (an object counts as a list of one); ``None`` if the cell is plain text.
+    """The list in a cell (an object gives a list with this object); ``None`` if the cell is plain text.
 
     Raises:
         ValueError: the text begins like a list but cannot be parsed, or entries were omitted (``...``).
@@ -70,7 +70,7 @@ def list_in(text: str) -> list[Any] | None:
 
 
 class _NoListError(ValueError):
-    """The text is not a list; ``certain`` if it cannot be a sentence either."""
+    """The text cannot be parsed as a list; ``certain`` if it cannot be a sentence either."""
 
     certain = False
 
@@ -80,7 +80,7 @@ class _LeftOutError(_NoListError):
 
 
 class _Parser:
-    """Recursive-descent parser, token by token; commas may be missing, as in numpy's lists."""
+    """Recursive-descent parser of lists; commas may be missing, as in numpy's lists."""
 
     def __init__(self, text: str) -> None:
         self._text, self._at, self._parts = text, 0, 0
@@ -88,7 +88,7 @@ class _Parser:
         self._next()
 
     def whole(self) -> list[Any]:
-        """The list that the whole text spells."""
+        """The list that the whole text represents."""
         parsed = self._value(0)
         if self._kind:
             raise _NoListError("goes on after its end; write one list, best as JSON")
@@ -136,7 +136,7 @@ class _Parser:
         raise _NoListError(_UNREADABLE if kind else _CUT)
 
     def _name_or_call(self, name: str, depth: int, *, bare: bool) -> Any:
-        """A constant or a call: a text type gives its text, an array its entries, an object its fields."""
+        """The value of a constant or a call: for a text type its text, an array its entries, an object its fields."""
         short_name = name.rpartition(".")[2]
         if self._mark != "(":
             if short_name not in _WORDS and not bare:  # as in dtype=object

@@ -13,14 +13,14 @@ from retrieval_eval.data.trec import QRELS_FIELDS, read_trec_lines
 from retrieval_eval.data.vocabulary import SHOWN_SWAPPED
 
 RECORDINGS: Final = TableSpec(("qid", "did", "agent_a", "agent_b", "model", "agent", "verdict", "order"))
-"""``model`` is the judge. A label or grade has the name that the judge's reply gives it."""
+"""``model`` names the judge. A column of labels or grades has the same name as in the judge's reply."""
 
 
 def read_recordings(path: Path) -> Iterator[Row]:
-    """Stream the rows of a file, with ``agent_a`` the agent that was shown first.
+    """Stream the rows of a file, rearranged so that ``agent_a`` is the agent whose answer was shown first.
 
-    The columns ``agent_a`` and ``agent_b`` are swapped if ``order`` is ``ba``; a verdict refers to the columns in any
-    order. A file without a table's extension is read as TREC qrels.
+    The columns ``agent_a`` and ``agent_b`` are swapped if ``order`` is ``ba``, and the verdict with them, since in
+    the file it always refers to the columns. A file without a table's extension is read as TREC qrels.
 
     Raises:
         DataError: the file cannot be read, or an ``order`` is unknown.

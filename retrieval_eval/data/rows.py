@@ -18,7 +18,7 @@ from judges.errors import DataError
 from retrieval_eval.data.list_cells import list_in
 
 Cell: TypeAlias = str | int | float | list[Any] | dict[str, Any] | None
-"""A value of a table. CSV and TSV hold text only; JSONL and Parquet keep their types."""
+"""A value of a table. In CSV and TSV all values are texts; JSONL and Parquet have typed values."""
 
 FORMATS = {
     ".csv": "csv",
@@ -40,7 +40,7 @@ class Row(Struct, frozen=True):
 
     Attributes:
         path: the file.
-        line: line number of the record's start, from 1; in Parquet the row number, from 1.
+        line: number of the record's first line, from 1; in Parquet the row number, from 1.
         values: cells by column name.
         left_out: number of system and tool messages that ``with_messages`` removed.
         called: maps each column of the file to its name in ``values``, ``""`` if the column is ignored; empty if
@@ -54,7 +54,7 @@ class Row(Struct, frozen=True):
     called: Mapping[str, str] = field(default_factory=dict)
 
     def theirs(self, column: str) -> str:
-        """The file's name for a canonical column."""
+        """The name that a canonical column has in the file."""
         return next((name for name, ours in self.called.items() if ours == column), column)
 
     def text(self, column: str) -> str:
@@ -97,7 +97,7 @@ class Row(Struct, frozen=True):
         """The finite number in a cell; ``None`` if the cell is empty.
 
         Raises:
-            DataError: the cell is no such number.
+            DataError: the cell is not a finite number.
         """
         text = self.text(column).strip()
         if text and finite(text) is None:
@@ -105,7 +105,7 @@ class Row(Struct, frozen=True):
         return finite(text)
 
     def rank(self, lowest: int = 1) -> int:
-        """The whole number in the column ``rank``; raises ``DataError`` if it is none, or below the lowest."""
+        """The whole number in the column ``rank``; raises ``DataError`` if it is not whole, or below ``lowest``."""
         number = self.number("rank")
         if number is None or number < lowest or number != int(number):
             raise self.error(f"{self.theirs('rank')!r} must be a whole number from {lowest}", self.text("rank"))
@@ -113,7 +113,7 @@ class Row(Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """File and line (or row) of this record, for messages about another one."""
+        """File and line (or row) of this record, for messages about another record."""
         return f"{self.path} row {self.line}" if self._counts_rows else f"{self.path}:{self.line}"
 
     @property
@@ -154,10 +154,12 @@ def name_problem(text: str) -> str | None:
 
 
 def spelling_problem(kind: str, name: str, spelt: dict[str, str]) -> str | None:
-    """Why a name may be confused with an earlier one that differs in case, spaces or invisible characters only.
+    """Why a name may be confused with an earlier name; ``None`` if it cannot.
+
+    Two names may be confused if they differ only in case, spaces or invisible characters.
 
     Args:
-        kind: what has the names, such as ``agents``.
+        kind: the plural noun for the named things, such as ``agents``.
         name: the new name.
         spelt: the earlier names by their normalized spelling; the function adds ``name``.
     """
@@ -176,7 +178,7 @@ def _folded(name: str) -> str:
 
 
 def cell_text(value: Cell) -> str:
-    """A cell as text in CSV and metadata: ``None`` and NaN give ``""``, lists, objects and booleans give JSON."""
+    """The text of a cell in CSV and metadata: ``None`` and NaN give ``""``; lists, objects and booleans give JSON."""
     if isinstance(value, str):
         return value
     if value is None or value != value:  # noqa: PLR0124 - NaN alone differs from itself
@@ -196,13 +198,13 @@ _INVISIBLE: Final = dict.fromkeys((0xAD, 0x200B, 0xFEFF))
 
 
 def are_floats(ids: Iterable[str]) -> bool:
-    """Whether all ids are whole numbers written as floats (``1.0``): pandas does so if one is missing."""
+    """Whether all ids are whole numbers written as floats (``1.0``), as pandas writes them if an id is missing."""
     names = list(ids)
     return bool(names) and all(map(_FLOAT.fullmatch, names))
 
 
 def in_form(ident: str, *, floats: bool) -> str:
-    """The id written as a float (``1.0``) or as an integer; other ids are unchanged."""
+    """A numeric id, written as a float (``1.0``) or as an integer; other ids are unchanged."""
     if _FLOAT.fullmatch(ident):
         return ident if floats else ident.partition(".")[0]
     return f"{ident}.0" if floats and ident.isascii() and ident.isdigit() else ident
@@ -217,10 +219,10 @@ def id_of_text(kind: str, text: str) -> str:
 
 
 def table_format(path: Path | str) -> str:
-    """The format by the extension: ``csv``, ``tsv``, ``jsonl``, ``json`` or ``parquet``.
+    """A table's format by its extension: ``csv``, ``tsv``, ``jsonl``, ``json`` or ``parquet``.
 
     Raises:
-        DataError: the extension is not one of a table.
+        DataError: the extension is not that of a table format.
     """
     if (kind := known_format(path)) is None:
         if Path(path).is_dir():
@@ -235,7 +237,7 @@ def table_format(path: Path | str) -> str:
 
 @lru_cache(maxsize=64)  # called for every row
 def known_format(path: Path | str) -> str | None:
-    """The format by the extension, see ``table_format``; ``None`` if it is not a table's."""
+    """A table's format by its extension, see ``table_format``; ``None`` if the file is not a table."""
     return FORMATS.get(Path(Path(path).name.lower().removesuffix(".gz")).suffix)
 
 
@@ -253,7 +255,7 @@ def no_file(path: Path | str) -> DataError:
 
 
 def unstorable(value: object) -> str | None:
-    """Why neither a UTF-8 file nor a database can hold the cell; ``None`` if both can."""
+    """Why the cell cannot be stored in a UTF-8 file or a database; ``None`` if it can."""
     for text in _texts(value):
         if "\0" in text:
             return "the text holds a NUL character; remove it"
@@ -278,28 +280,28 @@ def _texts(value: object) -> Iterator[str]:
 
 
 class Only(Struct, frozen=True):
-    """A filter: the rows whose cell in one column, as text, is one of ``values``."""
+    """A filter for rows: it selects a row if ``values`` contains the text of its cell in ``column``."""
 
     column: str
     values: Set[str]
 
 
 class LineFilter:
-    """Skips JSON lines whose value of a column is not wanted, without decoding them."""
+    """Recognizes JSON lines that the filter ``only`` excludes, without decoding them."""
 
     def __init__(self, only: Only) -> None:
         self._values = only.values
         self._key: re.Pattern[str] | None = None
 
     def learn(self, keys: Iterable[str]) -> None:
-        """Set the JSON keys under which records have the column."""
+        """Set the JSON keys under which records store the filtered column."""
         names = "|".join(re.escape(json.dumps(key)) for key in keys)
         self._key = re.compile(rf'(?:{names})\s*:\s*(?:"([^"\\]*)"|(-?[0-9]+)[\s,}}])')
 
     def passes_over(self, line: str) -> bool:
-        """Whether to skip the line: it ends like a record, and every value of the key in it is unwanted.
+        """Whether to skip the line: it ends like a record, and the filter excludes every value of the column in it.
 
-        JSON escapes quotes within strings, so no text of a document looks like the key.
+        JSON escapes quotes within strings, so the text of a document cannot be mistaken for the key.
         """
         values = [text or number for text, number in self._key.findall(line)] if self._key is not None else []
         return bool(values) and self._values.isdisjoint(values) and line.rstrip().endswith("}")

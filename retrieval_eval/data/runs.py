@@ -1,4 +1,4 @@
-"""Runs: the documents that systems retrieved, read from trec_eval's lines or a table with a header; plain or gzip."""
+"""Readers and writer of runs, the documents that systems retrieved: trec_eval's lines or tables, plain or gzip."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ from retrieval_eval.data.trec import Faults, Faulty, FaultyLine, Note, run_field
 
 
 class Ranking(Struct, frozen=True):
-    """The documents of one query in trec_eval's order, each once.
+    """The documents that a system retrieved for one query, in trec_eval's order and without repetitions.
 
     Attributes:
-        doc_ids: by descending score, ties by descending doc_id. Scores are compared in 32 bits, like trec_eval's.
-        scores: as the file gives them, in the same order.
+        doc_ids: document ids by descending score, ties by descending doc_id; as in trec_eval, scores are compared as
+            32-bit floats.
+        scores: the scores as written in the file, in the order of ``doc_ids``.
     """
 
     doc_ids: tuple[str, ...]
@@ -35,7 +36,7 @@ class Ranking(Struct, frozen=True):
 
     @staticmethod
     def of(doc_ids: Iterable[str], scores: Iterable[float]) -> Ranking:
-        """Sort documents, each once, into trec_eval's order (Buckley's ``form_res_rels.c``, ``comp_sim_docno``)."""
+        """Sort documents without repetitions as trec_eval does (Buckley's ``form_res_rels.c``, ``comp_sim_docno``)."""
         exact = list(scores)
         entries = sorted(zip(array("f", exact), doc_ids, exact, strict=True), reverse=True)
         return Ranking(tuple(entry[1] for entry in entries), tuple(entry[2] for entry in entries))
@@ -46,8 +47,8 @@ class Run(Struct, frozen=True):
 
     Attributes:
         name: the run's tag; the file's name if it has several tags.
-        rankings: by query_id, in the order of the file.
-        notes: oddities of the file.
+        rankings: the ranking for each query_id, in the order of the file.
+        notes: remarks on oddities of the file.
         faulty: skipped lines, with ``faulty="skip"``.
     """
 
@@ -57,7 +58,7 @@ class Run(Struct, frozen=True):
     faulty: tuple[FaultyLine, ...] = ()
 
     def scores(self) -> dict[str, dict[str, float]]:
-        """Scores by query_id and doc_id, as pytrec_eval and ir_measures take them; doc_ids in trec_eval's order."""
+        """Scores by query_id and doc_id, as pytrec_eval and ir_measures expect them; doc_ids in trec_eval's order."""
         return {
             query_id: dict(zip(ranking.doc_ids, ranking.scores, strict=True))
             for query_id, ranking in self.rankings.items()
@@ -65,9 +66,9 @@ class Run(Struct, frozen=True):
 
 
 def runs_of(retrieved: Iterable[Retrieved]) -> list[Run]:
-    """One run per agent, sorted by name, from the documents that the agents retrieved; rank r scores 1/r.
+    """One run per agent, sorted by name, from the documents that the agents retrieved; the score at rank r is 1/r.
 
-    Scores come from the ranks because an agent's scores need not fall with the rank, and evaluation uses the ranks.
+    The agents' own scores are not used: they need not decrease with the rank, and evaluation uses the ranks.
     """
     entries_by_agent: dict[str, dict[str, list[tuple[int, str]]]] = {}
     for entry in retrieved:
@@ -87,7 +88,7 @@ def runs_of(retrieved: Iterable[Retrieved]) -> list[Run]:
 
 
 _NO_RANK = -(2**31)
-"""Replaces a rank that is not a whole number."""
+"""Value stored for a rank that is not a whole number."""
 
 
 class _Entries:
@@ -157,7 +158,7 @@ def _entries_of_run(
 
 
 def with_ids_of(run: Run, queries: Collection[str]) -> Run:
-    """The run with query ids rewritten to the form of ``queries`` (``1`` or ``1.0``) if they do not match otherwise."""
+    """The run; if its query ids match ``queries`` only in another form (``1`` or ``1.0``), they are rewritten."""
     floats = are_floats(queries)
     if floats == are_floats(run.rankings) or not run.rankings.keys().isdisjoint(queries):
         return run
@@ -185,7 +186,7 @@ class _RankOddities:
         return ranking
 
     def notes(self) -> Iterator[Note]:
-        """The counts as notes, without zeros."""
+        """One note per count that is not zero."""
         if self._tied:
             text = f"{self._tied} documents tie (same score in 32 bits; queries affected: {self._tied_queries})"
             yield Note("ties", self._tied, f"{text}: ordered by descending doc_id, as by trec_eval")
@@ -214,16 +215,16 @@ def _in_32_bits(scores: array[float]) -> NDArray[np.float32]:
 def read_run(path: Path | str, *, faulty: Faulty = "refuse") -> Run:
     """Read one run: ``query Q0 document rank score tag``, or a table ``qid, did, score[, rank, tag]``.
 
-    Like trec_eval it ignores the rank column and the order of the lines; ``Ranking`` documents the order. The notes
-    report queries whose ranks give another order.
+    Like trec_eval, this function ignores the rank column and the order of the lines and sorts by score, see
+    ``Ranking``. The notes report queries whose ranks contradict that order.
 
     Args:
         path: the file.
-        faulty: ``refuse`` raises on the first faulty line; ``skip`` skips and lists such lines. If a document is
-            repeated, its first line counts.
+        faulty: ``refuse`` raises on the first faulty line; ``skip`` skips and lists all faulty lines. If a
+            document is repeated, its first line is used.
 
     Raises:
-        DataError: the file cannot be read or holds no usable line; with ``refuse`` also a line with the wrong number of
+        DataError: the file cannot be read or has no usable line; with ``refuse`` also a line with the wrong number of
             fields, a score that is not a finite number, or a document that is repeated for a query.
     """
     path, faults = Path(path), Faults(Path(path), faulty)
@@ -261,7 +262,7 @@ def read_runs(paths: Iterable[Path | str], *, faulty: Faulty = "refuse") -> list
 def read_rankings(paths: Iterable[Path | str]) -> dict[tuple[str, str], tuple[str, ...]]:
     """Read the doc_ids that systems retrieved, by (query_id, tag), in trec_eval's order.
 
-    Unlike for ``read_run``, a file may hold the runs of several systems, told apart by their tags.
+    Unlike in ``read_run``, a file may contain the runs of several systems, each with its own tag.
 
     Raises:
         DataError: see ``read_run``; or an earlier file already has a ranking of this system for the query.
@@ -287,7 +288,7 @@ def _say_rankings(paths: Sequence[Path], lengths: Iterable[tuple[str, int]]) -> 
 
 
 def write_run(path: Path | str, run: Run) -> None:
-    """Write trec_eval's lines, ranks from 1; ``read_run`` gives the same rankings back.
+    """Write a run as trec_eval's lines, with ranks from 1; ``read_run`` reads the same rankings again.
 
     Raises:
         DataError: the file cannot be written, or a name is empty or contains white space, which the format does not

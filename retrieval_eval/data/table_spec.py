@@ -1,4 +1,4 @@
-"""What a kind of table has: which columns, which of them it needs, and how they are read from any format."""
+"""Specifications of kinds of tables: which columns a table may have, which it must have, and how it spells them."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _SINGLE: Final[Mapping[str, str]] = {
     "passages": "the passages",
     "verdict": "the verdict",
 }
-"""Columns that must not be ambiguous: a wrong choice would silently change what is judged."""
+"""Columns that must not be ambiguous, since a wrong choice would silently change the judgments."""
 _UNAMBIGUOUS: Final = {"verdict": {"verdict", "winner"}}
-"""Spellings that are never ambiguous. ``answer`` is not among them: data sets use it for the gold answer."""
+"""Spellings that are never ambiguous. ``answer`` is not listed, since data sets also use it for the gold answer."""
 _CONVERSATIONS: Final = ("turns", "user_input", "messages")
-"""Columns of DeepEval, ragas and chat logs that hold a whole conversation, answers included."""
+"""Columns of DeepEval, ragas and chat logs that contain a whole conversation with its answers."""
 _ROOM: Final = 108
-"""Characters for column names in an error message of two lines of 80."""
+"""Space for column names, in characters, in an error message of two lines of 80 characters."""
 _NUMBERS: Final = {2: "two", 3: "three"}
 
 
@@ -37,10 +37,10 @@ class TableSpec(Struct, frozen=True):
     """The columns of a kind of table, by their names in ``VOCABULARY``.
 
     Attributes:
-        columns: all that are read; of two that have a spelling in common, the first has it.
-        needed: those that a table must have.
-        words: for a column, the spellings to try before those of the vocabulary: in such a table, the word can mean
-            nothing else, or means it rather than another one.
+        columns: all columns that are read; if two of them share a spelling, it belongs to the first.
+        needed: the columns that a table must have.
+        words: for a column, spellings to try before those of the vocabulary, because in this kind of table the word
+            means this column.
         kept: whether other columns are kept as metadata.
         option: whether the user chooses columns by ``--column`` alone, and not in a configuration.
     """
@@ -52,7 +52,7 @@ class TableSpec(Struct, frozen=True):
     option: bool = False
 
     def spellings(self, column: str) -> tuple[str, ...]:
-        """The other spellings of a column in such a table, best first."""
+        """The other spellings of a column in this kind of table, best first."""
         if column not in self.columns:
             return ()
         return tuple(dict.fromkeys((*self.words.get(column, ()), *spellings(column))))
@@ -60,7 +60,7 @@ class TableSpec(Struct, frozen=True):
     def rows(
         self, source: Path | str | Rows, columns: Columns | None = None, only: Only | None = None
     ) -> Iterator[Row]:
-        """Stream the rows of a table, with the columns renamed to ours; ``columns`` is the user's choice of them.
+        """Stream the rows of a table, its columns renamed to canonical names; ``columns`` are the user's choices.
 
         Raises:
             DataError: the table cannot be read, see ``read_rows``; it lacks a column, or a column is ambiguous.
@@ -74,7 +74,7 @@ class TableSpec(Struct, frozen=True):
         return read_rows(source, named, only)
 
     def renamed(self, rows: Iterable[Row], columns: Columns | None = None) -> Iterator[Row]:
-        """The rows with their columns renamed to ours; raises ``DataError`` as ``rows`` does."""
+        """The rows, their columns renamed to canonical names; raises ``DataError`` for the same reasons as ``rows``."""
         by_header: dict[tuple[str, ...], dict[str, str]] = {}  # most rows have the same
         for row in rows:
             header = tuple(row.values)
@@ -84,23 +84,23 @@ class TableSpec(Struct, frozen=True):
             yield replace(row, values=values, called=called)
 
     def report(self, *further: str) -> ColumnsRead:
-        """An empty report of how the columns of such tables, and ``further`` ones, are read."""
+        """An empty report on how columns are read: the columns of this specification and the ``further`` ones."""
         return ColumnsRead({*self.columns, *self.needed, *further}, kept=KEPT if self.kept else "")
 
     def has_all(self, header: Iterable[str], columns: Columns | None = None) -> bool:
-        """Whether a table with these columns has all that it needs."""
+        """Whether a table with this header has all needed columns."""
         return set(self.needed) <= set(self.named(header, columns).values())
 
     def named(
         self, header: Iterable[str], columns: Columns | None = None, objects: Collection[str] = ()
     ) -> dict[str, str]:
-        """Our name for each column of a table, ``""`` if the column is ignored.
+        """The canonical name for each column of a table, ``""`` if the column is ignored.
 
         Args:
             header: the table's columns.
-            columns: the user's choice; the vocabulary decides about names not in it, and about columns that the table
-                lacks.
-            objects: columns that hold objects; such a column is the answer only if no other column is.
+            columns: the user's choice of columns; the vocabulary decides about canonical names without a choice, and
+                about names whose chosen column the table lacks.
+            objects: columns whose cells are objects; one of them becomes the answer only if no other column can.
         """
         names = {name: name if name.strip() else "" for name in header}
         chosen = {ours: theirs for ours, theirs in (columns or {}).items() if theirs is None or theirs in names}
@@ -130,14 +130,14 @@ class TableSpec(Struct, frozen=True):
         line: int | None = None,
         cells: Mapping[str, Any] | None = None,
     ) -> dict[str, str]:
-        """Our name for each column, see ``named``.
+        """The canonical name for each column, see ``named``.
 
         Args:
             path: the table.
-            header: its columns.
-            columns: the user's choice; ``None`` if there is no way to choose.
-            line: of the header, or of the row.
-            cells: of the row, if rows may differ in their columns; then one with an ``error`` may lack ``answer``.
+            header: the table's columns.
+            columns: the user's choice of columns; ``None`` if the user has no way to choose.
+            line: line number of the header or of the row.
+            cells: the row's cells, if rows may differ in their columns; a row with an ``error`` may lack ``answer``.
 
         Raises:
             DataError: a column is missing or ambiguous.
@@ -168,7 +168,7 @@ class TableSpec(Struct, frozen=True):
             path: the table.
             column: the missing column.
             header: the table's columns.
-            line: of the header, if it has one.
+            line: line number of the header, if known.
             chosen: whether the user can choose the column.
         """
         from judges.sections import shortened
@@ -188,8 +188,8 @@ class TableSpec(Struct, frozen=True):
     def _clash(self, names: Mapping[str, str], columns: Columns | None, objects: Collection[str]) -> str | None:
         """Why the columns of a table are ambiguous; ``None`` if they are not.
 
-        Either two columns differ only in spaces, or in case if one of them is read; or several columns are spellings of
-        the answer (likewise gold answer, passages, verdict), and ``columns`` does not choose one.
+        They are ambiguous if two columns differ only in spaces, or only in case and one of them is read; or if several
+        columns are spellings of the answer (or gold answer, passages, verdict) and ``columns`` does not choose one.
         """
         from judges.sections import shortened
 
@@ -214,6 +214,6 @@ class TableSpec(Struct, frozen=True):
         return None
 
     def _spelt(self, names: Iterable[str], column: str) -> list[str]:
-        """The columns of a table that are spellings of a column of ours."""
+        """The columns of a table that are spellings of a canonical column."""
         looks = {folded(spelling) for spelling in (column, *self.spellings(column))}
         return [name for name in names if folded(name) in looks]

@@ -1,10 +1,10 @@
 """Readers and writers of tables: CSV, TSV, JSONL, JSON and Parquet, plain or gzip; the extension decides.
 
-Reading is streamed and strict: what a spreadsheet would silently repair (a short row, a repeated column, bytes that are
-not UTF-8) is a ``DataError`` that names the file and the line. Accepted are a BOM, blank rows, Excel's line ``sep=;``
-and columns without a name (pandas writes its index so). TSV is CSV with tabs: a field that starts with a quote ends
-with one. A ``.csv`` may also use ``;`` or tabs. JSON is a list of objects, or an object that contains one, such as
-promptfoo's results.
+Reading is streamed and strict: faults that a spreadsheet would silently repair (a short row, a repeated column, bytes
+that are not UTF-8) raise a ``DataError`` that names the file and the line. Readers accept a BOM, blank rows, Excel's
+line ``sep=;`` and columns without a name (pandas writes its index so). TSV is CSV with tabs: a field that starts with a
+quote ends with one. A ``.csv`` may also use ``;`` or tabs. JSON is a list of objects, or an object that contains such a
+list, like promptfoo's results.
 
 Writing is atomic and deterministic. Text is written unchanged, even if it begins with ``=``, ``+``, ``-`` or ``@``:
 changing it would falsify the judged text and break reading the file again. A spreadsheet may run such text as a
@@ -29,9 +29,10 @@ from retrieval_eval.data.json_records import json_records, why_not_json
 from retrieval_eval.data.rows import Cell, LineFilter, Only, Row, Rows, cell_text, table_format, unstorable
 
 Naming: TypeAlias = Callable[[int | None, Sequence[str], Mapping[str, Any] | None], dict[str, str]]
-"""Our name for each column, ``""`` to ignore it; takes the line, the columns, and the row in JSON, where rows differ.
+"""Function that returns the canonical name for each column, ``""`` to ignore it.
 
-In Parquet, in place of the row stand the columns of objects.
+Its arguments are the line number, the columns, and the cells. The cells are those of the row in JSON, where rows may
+differ in their columns; in Parquet only the columns of objects; in CSV ``None``.
 """
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
@@ -41,11 +42,11 @@ _CSV_MESSAGES = {
     "',' expected after '\"'": "text stands behind a closing quote",
     f"field larger than field limit ({LONGEST_LINE})": f"a cell has over {LONGEST_LINE:,} characters",
 }
-"""Our messages by the csv module's."""
+"""Messages to show, by the csv module's messages that they replace."""
 _MOST_CELLS = 50_000_000
-"""Cells that any Parquet file may have, even a very small one."""
+"""Number of cells that every Parquet file is allowed, however few bytes it has."""
 _PART_ROWS = 10_000
-"""Rows per part when writing Parquet; each part becomes Arrow columns, a tenth of the rows' size in memory."""
+"""Rows that are converted at a time when writing Parquet; as Arrow columns they take a tenth of the memory."""
 
 
 def read_rows(
@@ -55,9 +56,9 @@ def read_rows(
 
     Args:
         source: the file, or rows in memory.
-        naming: renames the columns; by default they keep their names.
-        only: which rows to yield; all by default. Other rows are not fully checked: a line of JSON only has to end like
-            a record.
+        naming: function that renames the columns; by default they keep their names.
+        only: filter for the rows to yield; by default all. Excluded rows are not fully checked: an excluded line of
+            JSON only has to end like a record.
         empty: whether a table without rows is accepted.
 
     Raises:
@@ -79,7 +80,7 @@ def memory_rows(source: Rows) -> Iterator[Row]:
     """The rows of a table in memory, numbered from 1.
 
     Raises:
-        DataError: there is no row, two columns have one name, or a text cannot be stored.
+        DataError: there is no row, two columns have the same name, or a text cannot be stored.
     """
     if not source.records:
         raise DataError(source.name, "the table has no rows; add at least one")
@@ -94,7 +95,7 @@ def memory_rows(source: Rows) -> Iterator[Row]:
 
 
 def read_columns(path: Path | str) -> list[str]:
-    """The column names as the file spells them; for JSON and JSONL those of the first record."""
+    """The column names as the file spells them; for JSON and JSONL the keys of the first record."""
     if table_format(path) == "parquet":
         with open_parquet(Path(path)) as table:
             return list(table.schema_arrow.names)
@@ -102,7 +103,7 @@ def read_columns(path: Path | str) -> list[str]:
 
 
 def has_rows(path: Path) -> bool:
-    """Whether the file has a row, or a fault that reading it will report; ``False`` if it is missing or empty."""
+    """Whether the file has a row, or a fault that ``read_rows`` will report; ``False`` if it is missing or empty."""
     if not path.is_file() or path.stat().st_size == 0:
         return False
     try:
@@ -112,10 +113,10 @@ def has_rows(path: Path) -> bool:
 
 
 def write_rows(path: Path | str, columns: Sequence[str], rows: Iterable[Mapping[str, Cell]]) -> None:
-    """Write a table in the format of the extension; absent cells are empty.
+    """Write a table in the format of the extension; a cell that a row lacks is written empty.
 
     Raises:
-        DataError: the file cannot be written, or its format cannot hold a cell (NUL, a lone surrogate, mixed types in
+        DataError: the file cannot be written, or its format cannot store a cell (NUL, a lone surrogate, mixed types in
             one Parquet column).
         ValueError: a row has a column that is not in ``columns``.
     """
@@ -176,7 +177,7 @@ def _read_delimited(path: Path, naming: Naming, only: Only | None) -> Iterator[R
 
 
 def csv_delimiter(path: Path) -> str:
-    """The delimiter: that of a ``sep=`` line, else the one that splits the header into most columns."""
+    """The delimiter that a ``sep=`` line declares, else the delimiter that splits the header into the most columns."""
     if table_format(path) == "tsv":
         return _DELIMITERS["tsv"]
     _allow_long_fields()
@@ -194,7 +195,7 @@ _SEPARATOR = re.compile(r'"?sep=([,;\t|])"?\s*\Z', re.IGNORECASE)
 
 
 def _without_separator(path: Path) -> Iterator[str]:
-    """The lines of a CSV; a ``sep=`` line becomes blank."""
+    """The lines of a CSV file; a ``sep=`` line is replaced by a blank line."""
     lines = (line for _, line in read_lines(path))
     for first in lines:
         yield "\n" if _SEPARATOR.match(first) else first
@@ -207,10 +208,10 @@ def _allow_long_fields() -> None:
 
 
 def csv_header(path: Path, delimiter: str) -> tuple[int, list[str]]:
-    """The line number of a CSV's header, and its column names.
+    """The line number of a CSV file's header, and its column names.
 
     Raises:
-        DataError: the file cannot be read or is empty, or a name repeats.
+        DataError: the file cannot be read or is empty, or two columns have the same name.
     """
     for start, fields in csv_records(path, delimiter):
         return start, _header(path, start, fields)
@@ -273,7 +274,7 @@ class _Records:
         self._renamings: dict[tuple[str, ...], dict[str, str]] = {}  # most records have the same keys
 
     def row(self, number: int, record: dict[str, Any], *, escaped: bool) -> Row | None:
-        """The row of an object; ``None`` if ``only`` excludes it.
+        """The table row for a JSON object; ``None`` if the filter ``only`` excludes it.
 
         Raises:
             DataError: a required column is missing, or a text cannot be stored.
@@ -330,7 +331,7 @@ def _read_parquet(path: Path, naming: Naming, only: Only | None) -> Iterator[Row
 
 @contextmanager
 def open_parquet(path: Path) -> Iterator[Any]:
-    """Open a Parquet file; its text columns are dictionary-encoded, so that repeated texts take no extra memory.
+    """Open a Parquet file with its text columns dictionary-encoded, so that repeated texts take no extra memory.
 
     Raises:
         DataError: the file cannot be read, is not Parquet, or would fill memory; also raised while reading.
@@ -372,7 +373,7 @@ def cells(path: Path, column: Any, *, nested: bool = False) -> list[Any]:
     """The cells of an Arrow column as Python values; cells with the same text share one object.
 
     Raises:
-        DataError: the texts within lists and objects would fill memory once each is written out.
+        DataError: the texts within lists and objects would fill memory once they are no longer dictionary-encoded.
     """
     from pyarrow import types
 
@@ -435,7 +436,7 @@ def _repeated(names: Iterable[str]) -> list[str]:
 
 
 def of_python(value: Any) -> Cell:
-    """A cell of a data frame or dictionary as a JSON value; missing values of pandas are ``None``."""
+    """A cell of a data frame or dictionary as a JSON value; missing values of pandas become ``None``."""
     if hasattr(value, "tolist"):  # numpy arrays and numbers
         listed: Cell = value.tolist()
         return listed

@@ -1,7 +1,7 @@
-"""TREC qrels and answers of the TREC RAG track, and the parts that the readers of qrels and runs share.
+"""Readers and writers of TREC qrels, a reader of answers of the TREC RAG track, and helpers for reading runs.
 
-Both come as trec_eval's lines or as a table with a header. Oddities that trec_eval accepts silently but that change
-figures are reported, as an error or as a note on the result.
+Qrels and runs are read from trec_eval's lines or from a table with a header. trec_eval silently accepts some oddities
+that change figures; here each one raises an error or adds a note to the result.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ RANKED_FIELDS = ("query", "document", "rank")
 
 
 def refuse(error: DataError) -> None:
-    """Raise the error: the default ``on_fault``, which accepts no faulty line."""
+    """Raise the error; this is the default ``on_fault``, so that the first faulty line stops the reading."""
     raise error
 
 
@@ -49,13 +49,14 @@ def read_trec_lines(
 ) -> Iterator[tuple[int, list[str]]]:
     """Stream the lines of qrels or of a run, plain or ``.gz``, as (line number from 1, fields); skips blank lines.
 
-    Only ASCII white space separates fields, as in C, so an id may contain any other character. If tabs give exactly the
-    expected number of fields, only tabs separate, so an id may contain spaces.
+    Fields are separated by ASCII white space, as in C, so an id may contain any other character. If splitting a line at
+    tabs alone gives the expected number of fields, only tabs separate its fields, so an id may contain spaces.
 
     Args:
         path: the file.
         form: names of the fields, such as ``QRELS_FIELDS``.
-        on_fault: called with the error for a line with too few or too many fields; the line is then skipped.
+        on_fault: function that is called with the error when a line has too few or too many fields; if it returns, the
+            line is skipped.
 
     Raises:
         DataError: the file cannot be read as text, see ``retrieval_eval.data.files.read_lines``.
@@ -87,8 +88,8 @@ class FaultyLine(Struct, frozen=True):
 
     Attributes:
         line: line number from 1; in Parquet the row number.
-        problem: what is wrong, in one line.
-        value: the faulty part of the line, if there is one.
+        problem: one line that says what is wrong.
+        value: the faulty text in the line, if the problem concerns only a part of it.
     """
 
     line: int
@@ -100,14 +101,14 @@ class FaultyLine(Struct, frozen=True):
 
 
 class Note(Struct, frozen=True):
-    """Something that is allowed, but that a reader of the figures should know.
+    """A remark on an oddity of a file that is allowed, but that a reader of the figures should know.
 
     Attributes:
         kind: ``ties``: documents that share their score with another document of the query; ``rank_order``: queries
             whose rank column contradicts the scores; ``rank_gaps``: queries whose ranks are not consecutive; ``tags``:
             run tags in one file; ``repeated``: lines of qrels that repeat an earlier line.
         count: how many documents, queries, tags or lines.
-        text: the same as a sentence.
+        text: the remark as a sentence.
     """
 
     kind: Literal["ties", "rank_order", "rank_gaps", "tags", "repeated"]
@@ -116,14 +117,14 @@ class Note(Struct, frozen=True):
 
 
 class Qrels(Struct, frozen=True):
-    """Relevance labels by people or by a judge; its length is the number of labelled (query, document) pairs.
+    """Relevance labels from annotators or a judge; ``len`` gives the number of labelled (query, document) pairs.
 
     Attributes:
         name: the file's name without its extensions.
-        labels: by query_id and doc_id, in the order of the file.
-        notes: oddities of the file.
+        labels: the relevance labels by query_id and doc_id, in the order of the file.
+        notes: remarks on oddities of the file.
         faulty: skipped lines, with ``faulty="skip"``.
-        missing: by query_id, documents without a usable label: it is empty in a table, or faulty.
+        missing: for each query_id, the doc_ids whose label is empty (in a table) or faulty.
     """
 
     name: str
@@ -162,7 +163,7 @@ class Faults:
 
 
 def run_fields(path: Path, faults: Faults) -> Iterator[tuple[int, tuple[str, str, str, str, str]]]:
-    """Yields line number and (query_id, doc_id, rank, score, tag); a table may lack rank and tag: then empty."""
+    """Yields line number and (query_id, doc_id, rank, score, tag); rank and tag are empty if a table lacks them."""
     if _is_ranked(path):
         for line, (query_id, doc_id, rank) in read_trec_lines(path, RANKED_FIELDS, faults.take):
             yield line, (query_id, doc_id, rank, f"-{rank}", "")
@@ -195,7 +196,7 @@ def qrels_fields(path: Path, faults: Faults) -> Iterator[tuple[int, tuple[str, s
 
 
 def _named_rows(rows: Iterable[Row], faults: Faults, reading: ColumnsRead) -> Iterator[tuple[Row, tuple[str, str]]]:
-    """The rows that name a query and a document, each with these two ids; other rows go to ``faults``."""
+    """Yields each row with its query_id and doc_id; a row that lacks one of them is passed to ``faults``."""
     for row in rows:
         reading.add(row)
         try:
@@ -207,7 +208,7 @@ def _named_rows(rows: Iterable[Row], faults: Faults, reading: ColumnsRead) -> It
 
 
 def _is_table(path: Path, form: Sequence[str]) -> bool:
-    """Whether the extension is a table's; not a ``.tsv`` without a header, which MS MARCO uses for qrels."""
+    """Whether the extension is that of a table; ``False`` for a ``.tsv`` without a header, as MS MARCO writes qrels."""
     kind = known_format(path)
     if kind != "tsv":
         return kind is not None
@@ -217,7 +218,7 @@ def _is_table(path: Path, form: Sequence[str]) -> bool:
 
 
 def _is_ranked(path: Path) -> bool:
-    """Whether the lines of a run are query, document and rank between tabs, as in MS MARCO."""
+    """Whether the lines of a run are query, document and rank, separated by tabs, as in MS MARCO."""
     if known_format(path) not in {None, "tsv"}:
         return False
     line = next((line for _, line in read_lines(path) if not line.isspace()), "")
@@ -235,22 +236,22 @@ _GAIN = re.compile(r"\+?[0-9]{0,9}\.([0-9]{1,6}?)0*")
 
 
 def is_qrels(path: Path | str) -> bool:
-    """Whether the file is named ``.qrels`` or ``.qrels.gz``, and so holds trec_eval's lines of qrels."""
+    """Whether the file name ends in ``.qrels`` or ``.qrels.gz``: such files contain qrels as trec_eval's lines."""
     return Path(path).name.lower().removesuffix(".gz").endswith(".qrels")
 
 
 def read_qrels(path: Path | str, *, faulty: Faulty = "refuse") -> Qrels:
     """Read relevance labels: ``query 0 document label``, a table ``qid, did, label``, or ``irds:NAME``.
 
-    A line that repeats an earlier one with the same label changes nothing; a note counts such lines. An empty label in
-    a table is missing, not 0.
+    A line that repeats an earlier one with the same label changes nothing; a note gives the number of such lines. An
+    empty label in a table means that the label is missing, not that it is 0.
 
     Args:
         path: the file.
-        faulty: see ``read_run``; if a pair has two different labels, the first one counts.
+        faulty: what to do about faulty lines, see ``read_run``; of two different labels of a pair, the first is used.
 
     Raises:
-        DataError: the file cannot be read or holds no usable line; with ``refuse`` also a line with the wrong number of
+        DataError: the file cannot be read or has no usable line; with ``refuse`` also a line with the wrong number of
             fields, a label that is not a whole number, or a second, different label of a pair.
     """
     path, faults = Path(path), Faults(Path(path), faulty)
@@ -285,7 +286,7 @@ def read_qrels(path: Path | str, *, faulty: Faulty = "refuse") -> Qrels:
 
 
 def write_qrels(path: Path | str, labels: Mapping[str, Mapping[str, int]]) -> None:
-    """Write labels by query_id and doc_id as trec_eval's lines.
+    """Write relevance labels, given by query_id and doc_id, as trec_eval's lines.
 
     Raises:
         DataError: as for ``write_run``.
@@ -338,14 +339,14 @@ _ANSWER_FIELDS = frozenset(
 
 
 def trec_answer_rows(path: Path | str) -> Iterator[tuple[Row, Answer]]:
-    """Stream the answers in a submission to the TREC RAG track (2024 or 2025), each with its row.
+    """Stream the answers in a submission to the TREC RAG track (2024 or 2025); yields each answer with its table row.
 
-    The file holds JSON lines with ``references`` (document ids) and ``answer``, a list of sentences ``{text,
+    The file contains JSON lines with ``references`` (document ids) and ``answer``, a list of sentences ``{text,
     citations}``. Further fields are ``run_id, topic_id, topic, response_length`` in 2024, and in 2025 ``metadata`` with
-    ``team_id, run_id, narrative_id, narrative``. The run is the agent; the answer's text is its sentences, joined by
-    spaces.
+    ``team_id, run_id, narrative_id, narrative``. The run becomes the agent; the sentences, joined by spaces, become the
+    answer's text.
 
-    ``metadata`` of an answer holds ``query`` (the topic's text), ``references`` and ``sentences`` (both as JSON, with
+    An answer's ``metadata`` contains ``query`` (the topic's text), ``references`` and ``sentences`` (both as JSON, with
     citations as in the file), and every other field as text. A run may answer a topic twice.
 
     Raises:
@@ -358,7 +359,7 @@ def trec_answer_rows(path: Path | str) -> Iterator[tuple[Row, Answer]]:
 
 
 _OBJECT_FORMATS = frozenset({"jsonl", "json", "parquet"})
-"""Formats whose cells can hold lists of objects."""
+"""Formats whose cells can contain lists of objects."""
 
 
 TRACK_ANSWERS: Final = TableSpec(needed=("references", "answer"))
@@ -391,7 +392,7 @@ def _trec_answer(row: Row) -> Answer:
 
 
 def _without_gaps(cell: Any) -> Any:
-    """An object without its null fields: Parquet gives every object of a column all fields."""
+    """An object without its null fields; Parquet adds them, since all objects of a column have the same fields."""
     return {name: value for name, value in cell.items() if value is not None} if isinstance(cell, dict) else cell
 
 

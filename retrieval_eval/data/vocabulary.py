@@ -1,6 +1,6 @@
-"""The vocabulary of tables: the name of every column that is read, what it holds, and its spellings in other tools.
+"""The vocabulary of tables: canonical names of columns, descriptions of their contents, and spellings in other tools.
 
-A spelling means the same in every command. Which columns a kind of table has, its ``TableSpec`` says.
+A spelling means the same in every command. A ``TableSpec`` defines which columns a kind of table has.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 Columns: TypeAlias = Mapping[str, str | None]
-"""The user's column for a name of ours; ``None`` if no column is to be used for it."""
+"""The user's column for each canonical name; ``None`` if no column shall be used for the name."""
 
 
 class Term(Struct, frozen=True):
-    """What a column holds, and its other spellings, best first."""
+    """Description of a column's contents, and the column's other spellings, best first."""
 
     holds: str
     spellings: Sequence[str] = ()
@@ -33,11 +33,11 @@ JOINED: Final[Mapping[str, tuple[str, str]]] = {
         "answer answers response output outputs",
     ),
 }
-"""Spellings of two words, such as ``model_output``: the first words, and the second ones."""
+"""Words of two-word spellings, such as ``model_output``: for each column the first words and the second words."""
 
 
 def _term(holds: str, words: str, column: str = "") -> Term:
-    """A term with these spellings, and those of two words that ``JOINED`` has for the column."""
+    """A term with the given spellings and with the two-word spellings that ``JOINED`` lists for the column."""
     first, second = (part.split() for part in JOINED.get(column, ("", "")))
     joined = (f"{left}_{right}" for left in first for right in second)
     return Term(holds, tuple(dict.fromkeys((*words.split(), *joined))))
@@ -109,13 +109,13 @@ VOCABULARY: Final[Mapping[str, Term]] = {
     "answers": _term("gold answers of an item", "gold_answers"),
     "length": _term("words of an answer", "response_length words"),
 }
-"""The columns that have other spellings, and those that the user can choose.
+"""All columns that have other spellings or that the user can choose.
 
-From RAGElo, ragas, DeepEval, promptfoo, RAGChecker, Giskard, BEIR, MS MARCO, Pyserini and TREC. Case, spaces, ``_`` and
-``-`` are ignored, so ``retrievalContext`` equals ``retrieval_context``.
+The spellings come from RAGElo, ragas, DeepEval, promptfoo, RAGChecker, Giskard, BEIR, MS MARCO, Pyserini and TREC.
+Case, spaces, ``_`` and ``-`` are ignored, so ``retrievalContext`` equals ``retrieval_context``.
 """
 SHOWN_SWAPPED: Final = {"ab": False, "ba": True, "1": False, "2": True, "first": False, "second": True}
-"""Words of the column ``order``: whether agent_b's answer was shown first."""
+"""For each word of the column ``order``, whether agent_b's answer was shown first."""
 OF_DATA: Final = (
     *("qid", "query", "messages", "conversation", "turn", "agent", "answer", "passages", "reference"),
     *("did", "document", "rank", "score"),
@@ -124,7 +124,7 @@ OF_DATA: Final = (
 
 
 def spellings(column: str) -> Sequence[str]:
-    """The other spellings of a column; none if the vocabulary lacks it."""
+    """The other spellings of a column; empty if the vocabulary lacks the column."""
     return VOCABULARY[column].spellings if column in VOCABULARY else ()
 
 
@@ -135,5 +135,5 @@ def folded(name: str) -> str:
 
 
 def how_to_name(column: str, theirs: str = "NAME") -> str:
-    """How the user chooses the column for a name of ours: in the YAML file, or on the command line."""
+    """How the user chooses the column for a canonical name: in the YAML file, or on the command line."""
     return f"columns: {{{column}: {theirs}}}, or --column {column}={theirs.replace('null', '')}"

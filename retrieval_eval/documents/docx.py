@@ -1,4 +1,4 @@
-"""Text of DOCX files with all tracked changes accepted: body, notes, text boxes, headers and footers."""
+"""Reader of DOCX files with all tracked changes accepted: text of body, notes, text boxes, headers and footers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from retrieval_eval.documents.types import Extract, Limits, TextBlock, UnreadableError, amounts, titled_parts
 
 Element: TypeAlias = Any
-"""An lxml element; lxml has no type hints."""
+"""An lxml element; typed as ``Any``, since lxml has no type hints."""
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
@@ -27,7 +27,7 @@ _TEXT_BOX, _SHAPE_TEXT, _WORD_ART = f"{W}txbxContent", f"{_A}p", "{urn:schemas-m
 _SIGNS = {f"{W}tab": "\t", f"{W}ptab": "\t", f"{W}br": "\n", f"{W}cr": "\n", f"{W}noBreakHyphen": "-"}
 _NOTES = {f"{W}footnoteReference": "footnote", f"{W}endnoteReference": "endnote"}
 _NO_TEXT = frozenset(W + name for name in ("del", "moveFrom", "pPr", "rPr", "sdtPr", "instrText", "delText", "sectPr"))
-"""Elements without text to read: deleted or moved text, properties, field codes."""
+"""Elements whose content is skipped: deleted or moved text, properties, field codes."""
 _NOT_READ = {
     f"{W}object": "embedded object",
     f"{W}sym": "symbol",
@@ -43,7 +43,7 @@ _HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
 
 
 class BlockPlace(Enum):
-    """Position of a block: in the running text, in a list, or outside the text, like notes and text boxes."""
+    """Position of a block: in the running text, in a list, or beside the text, such as notes and text boxes."""
 
     TEXT = 0
     ITEM = 1
@@ -53,11 +53,11 @@ class BlockPlace(Enum):
 class WordText:
     """Extracts the blocks of a document's parts, and counts elements that it does not read.
 
-    Text boxes and notes follow the paragraph or table that they belong to. Word stores each box twice, for new and for
-    old versions; it is read once. Word's table of contents is skipped, since it repeats the headings.
+    Text boxes and notes follow the paragraph or table that they belong to. Word stores each box twice, for new and old
+    versions of Word; this class reads it once. Word's table of contents is skipped, since it repeats the headings.
 
     Args:
-        style: returns the name of a paragraph style by its id.
+        style: function that returns the name of a paragraph style for its id.
         notes: elements of footnotes and endnotes, by kind and id.
     """
 
@@ -100,7 +100,7 @@ class WordText:
                 yield from self._children(_branch(child) if tag == _ALTERNATIVES else child)
 
     def _rows(self, table: Element, beside: list[Element | TextBlock]) -> Iterator[list[str]]:
-        """The cell texts of each row; a cell that spans columns appears once, one that spans rows in each of them."""
+        """The cell texts of each row; a cell that spans columns appears once, a cell that spans rows in each row."""
         above: dict[int, tuple[Element, str]] = {}
         for row in self._children(table):
             column = int(_value(row, "trPr/gridBefore") or 0)
@@ -158,7 +158,7 @@ class WordText:
         return _SIGNS.get(tag)
 
     def _aside(self, element: Element) -> list[Element | TextBlock] | None:
-        """Notes and boxes in an element, ``[]`` if it is only counted; ``None`` if it belongs to the running text."""
+        """Notes and boxes in an element; ``[]`` if there are none to read, ``None`` if the element is running text."""
         tag = element.tag
         if tag in _NOTES:
             note = self._notes.pop((_NOTES[tag], element.get(f"{W}id")), None)
@@ -203,19 +203,19 @@ def _block(text: str) -> list[Element | TextBlock]:
 
 
 _UNPACKED = 4
-"""Limit on the unpacked size, as a multiple of the limit on the file's size."""
+"""Largest unpacked size of a file, as a multiple of the limit on the file's size."""
 _MARGINS = TextBlock(2, "Headers and footers")
 
 
 def read_docx(path: Path, limits: Limits) -> Extract:
-    """The document's text, and what was left out. DOCX has no page numbers: pages exist only when it is printed.
+    """The document's text, and remarks on omitted content. DOCX files contain no page numbers, so parts have none.
 
-    Headers and footers come last. Each of their paragraphs appears once; those without a letter, such as page numbers,
-    are skipped.
+    Headers and footers come last. Each of their paragraphs appears once; paragraphs without a letter, such as page
+    numbers, are skipped.
 
     Raises:
         UnreadableError: the file is not a DOCX, or unpacks to far more than its size, like a zip bomb.
-        Exception: python-docx may raise others on a broken file.
+        Exception: python-docx may raise any other exception for a broken file.
     """
     from docx import Document
     from docx.enum.style import WD_STYLE_TYPE

@@ -1,4 +1,4 @@
-"""Cutting documents into passages: short ones for retrieval, long ones for writing questions; near-duplicates."""
+"""Cuts documents into passages, short for retrieval or long for writing questions, and detects near-duplicates."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def sentences(text: str) -> list[str]:
 
 
 def _pieces(line: str) -> list[str]:
-    """The line split after every possible end of a sentence; the pieces joined give the line."""
+    """The pieces of a line, split after every possible end of a sentence; joined they give the line again."""
     ends = [match.end() for match in _SENTENCE_BREAK.finditer(line)]
     return [line[start:end] for start, end in zip([0, *ends], [*ends, len(line)], strict=True)]
 
@@ -51,7 +51,7 @@ _SENTENCE_END = re.compile(f"[.!?{SENTENCE_STOPS}][\"'\u201d\u2019\u300d\u300f\u
 
 
 def cut(text: str, units: Sequence[Span], most: int, overlap: int = 0) -> Iterator[Span]:
-    """Spans of at most ``most`` units; neighbours share ``overlap`` units.
+    """Spans of at most ``most`` units; neighbouring spans share ``overlap`` units.
 
     Raises:
         ValueError: ``most`` is below 1, or ``overlap`` is not between 0 and ``most`` - 1.
@@ -82,9 +82,9 @@ def _last_unit(text: str, units: Sequence[Span], first: int, most: int, overlap:
 
 CutBy: TypeAlias = Literal["paragraph", "tokens", "sentences", "pages"]
 SIZES: dict[CutBy, int] = {"paragraph": 400, "tokens": 256, "sentences": 10, "pages": 2000}
-"""Default of a passage's greatest size in words, tokens, sentences (002, section 2.2), and tokens (004, section 4)."""
+"""Default for the greatest size of a passage: words, tokens, sentences (002, section 2.2), tokens (004, section 4)."""
 OVERLAPS: dict[CutBy, int] = {"sentences": 5}
-"""Default overlaps: windows of 10 sentences have a stride of 5."""
+"""Default overlaps: windows of 10 sentences start every 5 sentences."""
 
 _SEPARATOR = "\n\n"
 
@@ -128,10 +128,11 @@ class PassagesSection(Section):
 def passages_of(document: SourceDocument, how: PassagesSection) -> Iterator[Document]:
     """The passages of a document, in order.
 
-    Metadata: ``title`` ("Document: Section", or "Document" if the passage has several sections), ``source`` (the file),
-    and for a PDF ``page`` ("3", or "3-5").
+    The metadata of a passage are ``title`` ("Document: Section", or "Document" if the passage has several sections),
+    ``source`` (the file), and for a PDF ``page`` ("3", or "3-5").
 
-    Ids contain the file and the position in it, have no white space, and do not change when another file is added:
+    Ids contain the file and the passage's position in it, have no white space, and do not change when you add another
+    file:
 
     - by paragraph ``FILE#section-2``, or ``FILE#p7-2`` on page 7: numbered within the section or page, so that an edit
     in
@@ -182,7 +183,7 @@ def _document(document: SourceDocument, place: str, text: str, parts: Sequence[D
 
 
 class _DocumentText:
-    """A document as one text, with the part at each position; a heading belongs to the paragraph after it."""
+    """A document as one text that records which part each position belongs to; headings join the next paragraph."""
 
     def __init__(self, document: SourceDocument, *, with_headings: bool) -> None:
         self._document = document
@@ -222,7 +223,7 @@ def _windows(whole: _DocumentText, size: int, stride: int) -> Iterator[Document]
 
 
 def _long_spans(whole: _DocumentText, how: PassagesSection) -> Iterator[Span]:
-    """Spans of as many whole paragraphs as fit; a paragraph that is too long itself is cut."""
+    """Spans of as many whole paragraphs as fit; cuts a paragraph that exceeds the greatest size."""
     start, end, used, page = 0, 0, 0, 0
     for part, (first, last) in whole.paragraphs:
         text = whole.text[first:last]
@@ -244,7 +245,7 @@ _DIGIT = re.compile(r"\d")
 
 
 class Twin(Struct, frozen=True):
-    """A text and an earlier, nearly identical one (``kept``); ``similarity`` is the Jaccard index of their shingles."""
+    """Ids of a text and of an earlier, nearly identical text (``kept``), and the Jaccard index of their shingles."""
 
     ident: str
     kept: str
@@ -252,10 +253,10 @@ class Twin(Struct, frozen=True):
 
 
 class NearDuplicates:
-    """Detects near-duplicates in a stream of texts: for each text, the most similar earlier one.
+    """Detects near-duplicates in a stream of texts: finds for each text the most similar earlier text.
 
     MinHash proposes pairs, and the exact Jaccard index of their shingles decides. So every reported pair reaches the
-    threshold, but with 128 permutations a pair near the threshold may be missed. A text without words has no twin; a
+    threshold, but MinHash with 128 permutations may miss a pair near the threshold. A text without words has no twin; a
     text shorter than a shingle is one shingle.
 
     Args:
@@ -294,7 +295,7 @@ class NearDuplicates:
         return None
 
     def _shingles(self, words: Sequence[str]) -> frozenset[int]:
-        """32-bit hashes of the shingles: a polynomial of the words' hashes."""
+        """32-bit hashes of the shingles; each is a polynomial of its words' hashes."""
         import numpy as np
 
         hashes = np.fromiter(map(_hash, words), np.uint64, len(words))
@@ -311,7 +312,7 @@ class NearDuplicates:
 
 
 _FACTOR: Final = 0x9E3779B97F4A7C15
-"""Odd, so that multiplying modulo 2**64 loses no bits of a hash."""
+"""Factor of the polynomial hash; odd, so that multiplying modulo 2**64 loses no bits of a hash."""
 
 
 @lru_cache(2**16)

@@ -1,4 +1,4 @@
-"""Text of PDF files: one part per page with text."""
+"""Reader of the text of PDF files; each page with text becomes one part."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _MOST_MESSAGES = 10
 
 
 def read_pdf(path: Path, limits: Limits) -> Extract:
-    """The pages with text, and what is missing: pages that are unreadable or scanned, filled forms, attachments.
+    """The pages with text, and problems that name missing text: unreadable or scanned pages, filled forms, attachments.
 
-    Encrypted files are opened with the empty password, like in viewers. If the cross-reference table is wrong, pypdf
+    Encrypted files are opened with the empty password, as viewers do. If the cross-reference table is wrong, pypdf
     searches the file for the objects; this and other repairs are listed in the notes.
 
     Raises:
         UnreadableError: the file is encrypted, or has too many pages or too much text.
-        Exception: pypdf may raise others on a broken file.
+        Exception: pypdf may raise any other exception for a broken file.
     """
     from pypdf import PdfReader
     from pypdf.errors import DependencyError, FileNotDecryptedError
@@ -110,7 +110,7 @@ def _ranges(pages: Sequence[int]) -> str:
 
 
 def _unread_texts(reader: PdfReader) -> list[str]:
-    """Problems for texts outside the page contents: form fields, annotations and attachments."""
+    """Problems that name unread texts outside the page contents: form fields, annotations and attachments."""
     counts = Counter[str]()
     try:
         counts["filled form field"] = sum(bool(_value(field)) for field in (reader.get_fields() or {}).values())
@@ -134,7 +134,7 @@ def _value(field: Any) -> str:
 
 @contextmanager
 def _pypdf_messages() -> Iterator[list[str]]:
-    """Collect pypdf's log messages within the block; messages that differ only in numbers are listed once."""
+    """Collect pypdf's log messages within the block; lists messages that differ only in numbers once."""
     messages: dict[str, str] = {}
 
     class Listener(logging.Handler):

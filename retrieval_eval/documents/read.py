@@ -1,4 +1,4 @@
-"""Reading folders and files into documents, one at a time; unreadable files are reported and skipped.
+"""Reads folders and files into documents, one at a time; reports and skips unreadable files.
 
 Files may come from strangers, so a separate process with limited memory and time reads them: ``python -m
 retrieval_eval.documents.read`` reads one JSON object per line, ``{"path", "kind", "limits"}``, and answers each with a
@@ -54,13 +54,13 @@ _ENVIRONMENT = frozenset(
 
 
 class File(Struct, frozen=True):
-    """A file, or a folder that is not entered.
+    """A file, or a folder whose files are not read.
 
     Attributes:
-        path: its path.
-        source: name of its document, see ``SourceDocument``.
+        path: path of the file or folder.
+        source: name of the file's document, see ``SourceDocument``.
         folder: the top folder that contains it; ``None`` if the user named the file itself.
-        unread: why it is not read, regardless of its format; always set for a folder.
+        unread: the reason if the file is not read whatever its format; always set for a folder.
     """
 
     path: Path
@@ -70,15 +70,15 @@ class File(Struct, frozen=True):
 
     @property
     def kind(self) -> str | None:
-        """The format by the extension; ``None`` if the file is not read."""
+        """The file's format by its extension; ``None`` if the file is not read."""
         return None if self.unread is not None else KINDS.get(self.path.suffix.lower())
 
 
 def read_documents(paths: Sequence[Path], limits: Limits | None = None) -> Iterator[SourceDocument | FileNote]:
     """Read all documents in folders, at any depth and sorted by path, and single files.
 
-    Files in folders with other formats are skipped (``files_of`` lists them). Hidden files and folders, and links to
-    folders, are not read but reported. Notes on a file follow its document. A separate process does the reading; it is
+    In folders, files of unknown formats are skipped (``files_of`` lists them). Hidden files and folders, and links to
+    folders, are reported but not read. Notes on a file follow its document. A separate process reads the files; it is
     killed if a file takes too long.
 
     Raises:
@@ -129,7 +129,7 @@ def _below(path: Path) -> Iterator[File]:
 
 
 def _walked(top: Path) -> Iterator[File]:
-    """All files below a folder, unsorted, and the folders that are not entered."""
+    """All files below a folder, unsorted, and the folders whose files are not read."""
     errors: list[OSError] = []
     for folder, folders, names in os.walk(top, onerror=errors.append):
         for name in (*folders, *names):
@@ -154,7 +154,7 @@ def _not_entered(path: Path, name: str, source: str) -> FileNote | None:
 
 
 class _AnswerCache:
-    """Cache of the reading process's answers, up to a total number of bytes; it never evicts."""
+    """Cache of the reading process's answers, up to a total number of bytes; it never removes an answer."""
 
     def __init__(self, most: int) -> None:
         self._answers: dict[str, bytes] = {}
@@ -170,7 +170,7 @@ class _AnswerCache:
 
 
 _ANSWERS: Final = _AnswerCache(2**26)
-"""Cache, since one command often reads a folder twice: for queries, and for agents to search."""
+"""Cache for all readers: one command often reads a folder twice, for queries and for agents to search."""
 _LATE: Final = b"late"
 
 
@@ -268,11 +268,11 @@ def _started() -> subprocess.Popen[bytes]:
 
 
 _REPLACEMENT = "\ufffd"
-"""Stands for a character that this or an earlier program could not decode."""
+"""Character that a decoder writes for bytes that it cannot decode."""
 
 
 def read_file(path: Path, kind: str, limits: Limits) -> dict[str, Any]:
-    """The content of one file, or why it cannot be read, as JSON for the calling process."""
+    """The content of one file, or the reason why it cannot be read, as a JSON object for the calling process."""
     try:
         extract = _read(path, kind, limits)
         texts = [text for part in extract.parts for text in (part.heading, *part.paragraphs)]
@@ -329,7 +329,7 @@ def _bound_memory(megabytes: int) -> None:
 
 
 def main() -> None:
-    """Answer the requests on standard input until it ends."""
+    """Answer the requests on standard input until the input ends."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # prints of libraries must not mix with the answers
     memory_limited = False

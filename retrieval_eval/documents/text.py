@@ -1,4 +1,4 @@
-"""Text of plain files, HTML (the visible text, without menus and scripts) and Markdown (CommonMark with tables)."""
+"""Readers of plain text, HTML (the visible text, without menus and scripts) and Markdown (CommonMark with tables)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def decoded(content: bytes) -> str:
     """The text of UTF-8 bytes, or of UTF-16 with a byte order mark; line breaks become LF.
 
     Raises:
-        UnreadableError: the bytes are neither, or contain NUL, so this is not text.
+        UnreadableError: the bytes have neither encoding, or contain NUL, so the file is not text.
     """
     wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
@@ -44,7 +44,7 @@ def without_nul(text: str) -> str:
 
 
 def read_plain(text: str) -> Extract:
-    """The text as one part without a title; blank lines separate paragraphs."""
+    """The text as one part without a heading; blank lines separate its paragraphs."""
     blocks = ("\n".join(line.strip() for line in block.split("\n")) for block in _BLANK_LINE.split(text))
     paragraphs = tuple(filter(None, (paragraph.strip() for paragraph in blocks)))
     return Extract("", (DocumentPart("", None, paragraphs),) if paragraphs else ())
@@ -52,7 +52,7 @@ def read_plain(text: str) -> Extract:
 
 _DECLARED = re.compile(rb"""charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 _DECLARED_WITHIN = 1024
-"""Bytes within which a page must declare its encoding (HTML standard)."""
+"""Number of bytes at the start of a page within which it must declare its encoding (HTML standard)."""
 _LATIN = frozenset({"iso8859-1", "ascii"})
 """Encodings that browsers read as Windows-1252 (Encoding standard)."""
 
@@ -63,7 +63,7 @@ _UNSEEN = frozenset(
 _NOT_READ = {"math": "MathML formula", "svg": "SVG text"}
 _LEFT_OUT = {"noscript": "<noscript> element", "template": "<template> element"}
 _GROUPS = frozenset({"ul", "ol", "dl", "table", "pre"})
-"""Elements whose content stays one block, with a line for each block in it."""
+"""Elements whose content becomes a single block, with a line for each block within."""
 _INLINE = frozenset(
     """a abbr b bdi bdo big cite code data del dfn em font i img ins kbd label mark q s samp small span strike strong
     sub sup time tt u var wbr""".split()  # noqa: SIM905 - easier to read than a list
@@ -100,7 +100,7 @@ def html_blocks(text: str, unseen: Counter[str]) -> list[TextBlock]:
 
 
 def unseen_text(unseen: Counter[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The problems and notes of an extract, from counts of skipped elements by tag."""
+    """The problems and notes for an extract, made from the number of skipped elements per tag."""
     problems, notes = (amounts({noun: unseen[tag] for tag, noun in nouns.items()}) for nouns in (_NOT_READ, _LEFT_OUT))
     return (f"{problems} not read",) * bool(problems), (f"{notes} left out",) * bool(notes)
 
@@ -170,11 +170,11 @@ class _Gathered:
         self._verbatim = 0
 
     def add(self, text: str) -> None:
-        """Add the text of an element; its line breaks count only within ``pre``."""
+        """Add the text of an element; line breaks are kept only within ``pre``, elsewhere they become spaces."""
         self._pieces.append(text if self._verbatim else _SPACE.sub(" ", text))
 
     def boundary(self, tag: str, *, begins: bool) -> Iterator[TextBlock]:
-        """Handle a start or end tag of a block element; outside of groups it ends a block."""
+        """Handle a start or end tag of a block element; outside of ``_GROUPS`` elements the tag ends a block."""
         if tag == "br":
             self._pieces.append("\n" if self._groups else " ")
         elif tag in _CELLS:
@@ -204,7 +204,7 @@ class _Gathered:
 
 
 _DEEPEST = 200
-"""Most nested levels of quotes and lists; markdown-it's default of 20 would silently lose text of long outlines."""
+"""Most nested levels of quotes and lists; markdown-it's default of 20 would silently lose text of deep outlines."""
 
 
 _CONTAINERS = frozenset({"blockquote_open", "bullet_list_open", "ordered_list_open", "list_item_open"})
@@ -213,7 +213,7 @@ _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 
 
 def read_markdown(text: str) -> Extract:
-    """The title and the parts; a list, table or code block is one paragraph. HTML in it is read as HTML."""
+    """The title and parts of a Markdown text; a list, table or code block is one paragraph. Reads embedded HTML too."""
     from markdown_it import MarkdownIt
     from markdown_it.tree import SyntaxTreeNode
 
@@ -227,7 +227,7 @@ def read_markdown(text: str) -> Extract:
 
 
 class _InnerHtml:
-    """Reads HTML within Markdown if lxml is installed, and counts what is not read."""
+    """Reads HTML within Markdown if lxml is installed, and counts the elements that are not read."""
 
     def __init__(self) -> None:
         self._readable = importlib.util.find_spec("lxml") is not None
@@ -241,7 +241,7 @@ class _InnerHtml:
         return []
 
     def unseen(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The problems and notes for an extract."""
+        """The problems and notes on HTML that was not read, for the extract."""
         if self._readable:
             return unseen_text(self._unseen)
         unread = amounts({"HTML block": self._unread})

@@ -1,4 +1,4 @@
-"""Types of documents: extracted parts, limits, notes on files; and the grouping of blocks into titled parts."""
+"""Types for documents, extracted parts, limits and notes on files; groups blocks of text into titled parts."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class DocumentPart(Struct, frozen=True):
     """Paragraphs that belong together: a section with its heading, or a page of a PDF.
 
     Attributes:
-        heading: empty if there is none.
-        page: number from 1; ``None`` in formats without pages.
-        paragraphs: running texts, lists, tables and code blocks, each without blank lines.
+        heading: heading of the section; empty if there is none.
+        page: page number from 1; ``None`` in formats without pages.
+        paragraphs: paragraphs of running text, lists, tables and code blocks, each without blank lines.
     """
 
     heading: str
@@ -28,13 +28,13 @@ class DocumentPart(Struct, frozen=True):
 
 
 class SourceDocument(Struct, frozen=True):
-    """The text of a file.
+    """A document, the text of one file.
 
     Attributes:
-        source: the path relative to the named folder, with ``/``. Passage ids contain it, so adding another file
-            changes no id.
+        source: the file's path relative to the folder that the user named, with ``/``. Passage ids contain this path,
+            so that adding another file changes no id.
         title: the document's title, or the file's name.
-        parts: in reading order, none of them empty.
+        parts: the document's parts in reading order, none of them empty.
     """
 
     source: str
@@ -43,13 +43,13 @@ class SourceDocument(Struct, frozen=True):
 
 
 class Extract(Struct, frozen=True):
-    """The content of one file.
+    """The content that a reader extracted from one file.
 
     Attributes:
-        title: empty if the document has none.
-        parts: in reading order.
-        problems: text that is missing from the parts, as phrases that follow the file's name.
-        notes: other remarks: how the file was read, and what is skipped in every file of its format.
+        title: the document's title; empty if it has none.
+        parts: the document's parts in reading order.
+        problems: phrases, to follow the file's name, about text that is missing from the parts.
+        notes: other remarks, on how the file was read and on content that is skipped in every file of its format.
     """
 
     title: str
@@ -65,10 +65,10 @@ class FileNote(Struct, frozen=True):
     """A remark on a file or a folder.
 
     Attributes:
-        source: see ``SourceDocument``.
+        source: name of the file or folder, see ``SourceDocument``.
         reason: a phrase that follows the name.
-        outcome: ``skipped`` if nothing was read, ``partly read`` if text is missing, ``note`` if no text is missing or
-            none was wanted, such as for hidden files.
+        outcome: ``skipped`` if nothing was read, ``partly read`` if text is missing, ``note`` if no text is missing, or
+            if the file was not meant to be read, such as a hidden file.
     """
 
     source: str
@@ -90,7 +90,7 @@ class Limits(Section):
 
     @property
     def characters(self) -> int:
-        """Most characters of one document: a tenth of the file's limit in bytes."""
+        """Most characters of one document: a tenth of the limit on the file's size in bytes."""
         return self.megabytes * 100_000
 
 
@@ -99,7 +99,7 @@ class UnreadableError(Exception):
 
 
 def amounts(counts: Mapping[str, int]) -> str:
-    """Counts in words, such as ``2 charts, 1 embedded object``; zeros are omitted."""
+    """A phrase with counts and their nouns, such as ``2 charts, 1 embedded object``; zeros are omitted."""
     return ", ".join(f"{number} {noun}{'s' * (number > 1)}" for noun, number in counts.items() if number)
 
 
