@@ -9,7 +9,7 @@ from judges.errors import RETRIED_NEXT_RUN
 
 
 def to_judge_the_rest(causes: Mapping[str, int], left: int, *, imported: bool) -> str:
-    """A phrase on how to get the missing judgments; advises another run only if it would ask for some of them.
+    """A phrase on how to get the missing judgments; advises another run only if it would request some of them.
 
     Args:
         causes: number of failed judgments by cause.
@@ -29,7 +29,7 @@ def to_judge_the_rest(causes: Mapping[str, int], left: int, *, imported: bool) -
 
 
 def judge_first(unjudged: int) -> str:
-    """A sentence that advises to judge the unjudged queries before writing more; empty if there are none."""
+    """Advice to judge the unjudged queries before writing new queries, in one sentence; empty if all are judged."""
     if not unjudged:
         return ""
     are, them = ("is", "it") if unjudged == 1 else ("are", "them")

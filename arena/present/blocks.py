@@ -28,8 +28,8 @@ class Figure(Struct, frozen=True):
         name: name of the figure.
         value: a number or a text.
         form: number format of value and interval.
-        meaning: one sentence.
-        low, high: interval of the value.
+        meaning: what the figure means, in one sentence.
+        low, high: ends of the value's interval; ``None`` without an interval.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Figure(Struct, frozen=True):
 
 
 def estimated(name: str, estimate: Estimate, form: NumberForm, meaning: str) -> Figure:
-    """Figure of an estimate and its interval."""
+    """Make a figure from an estimate, with its interval."""
     return Figure(name, estimate.value, form, meaning, estimate.low, estimate.high)
 
 
@@ -70,7 +70,7 @@ class Check(Struct, frozen=True):
     """A condition that must hold for a conclusion to be trusted.
 
     Attributes:
-        finding: the measured value and the threshold.
+        finding: the measured value and the threshold, in words.
         remedy: what to do if the check does not pass.
     """
 
@@ -87,12 +87,12 @@ class Check(Struct, frozen=True):
 
 
 def passed(ok: bool) -> Status:
-    """``passed`` or ``failed``, for a check with a known result."""
+    """Status of a check with a known result: ``passed`` or ``failed``."""
     return "passed" if ok else "failed"
 
 
 def settled(figure: Estimate, least: float, most: float = math.inf) -> Status:
-    """Status of the interval: passed within ``least`` to ``most``, failed outside, otherwise unknown."""
+    """Status of a check that a figure is from ``least`` to ``most``; unknown if its interval does not decide."""
     if figure.low is None or figure.high is None:
         return "unknown"
     if least <= figure.low and figure.high <= most:
@@ -104,8 +104,8 @@ class Checks(Struct, frozen=True):
     """A list of checks.
 
     Attributes:
-        folded: in HTML, collapse the list to the names of failed checks and the number of the others.
-        link: address of the full list.
+        folded: in HTML, collapse the list to the names of failed checks and the number of other checks.
+        link: address of the full list of checks.
     """
 
     items: Sequence[Check]
@@ -117,10 +117,11 @@ class VerdictCard(Struct, frozen=True):
     """A card with the conclusion.
 
     Attributes:
-        standing: certainty, which sets the colour: ``decided``, ``care`` or ``none``.
+        standing: how certain the conclusion is, which sets the colour: ``decided``, ``care`` or ``none``.
         label: the certainty in words.
-        headline, sentence: the conclusion.
-        facts: facts behind it, a few words each.
+        headline: the conclusion as a heading.
+        sentence: the conclusion as a sentence.
+        facts: facts behind the conclusion, a few words each.
     """
 
     standing: str
@@ -156,10 +157,10 @@ class Section(Struct, frozen=True):
     """A titled part of a board.
 
     Attributes:
-        ident: anchor, unique among the sections on a page.
-        title: heading.
-        lead: one sentence: the question that the section answers.
-        blocks: contents, in order.
+        ident: HTML anchor, unique among the sections on a page.
+        title: heading of the section.
+        lead: the question that the section answers, in one sentence.
+        blocks: the blocks of the section, in order.
     """
 
     ident: str
@@ -185,7 +186,7 @@ class Board(Struct, frozen=True):
         return [block for section in self.sections() for block in section.blocks if isinstance(block, Picture)]
 
     def checks(self) -> Sequence[Check]:
-        """Trust checks of the leaderboard behind the board; none by default."""
+        """Trust checks of the leaderboard that the board is based on; none by default."""
         return ()
 
     def json(self) -> Any:

@@ -1,4 +1,4 @@
-"""Pictures as SVG, without other libraries: charts of pages, and files of all pictures."""
+"""Draws pictures as SVG without other libraries: charts for pages, and files of all kinds of pictures."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from judges.errors import MissingExtraError
 _BLUE, _ORANGE, _GREY = "#1f86c6", "#e07a1f", "#8a8f98"
 _COLOURS: Final[Mapping[Look, str]] = {"blue": _BLUE, "orange": _ORANGE, "grey": _GREY, "quiet": _GREY}
 _DRAWN: Final[Sequence[Look]] = ("quiet", "grey", "orange", "blue")
-"""Looks of dots in drawing order: the last is on top."""
+"""Looks of dots in drawing order: dots with the last look are on top."""
 _LOW, _EVEN, _HIGH = (239, 188, 143), (244, 244, 242), (143, 194, 226)
-"""Colours of cells, red, green and blue, at strengths -1, 0 and 1."""
+"""Colours of cells at strengths -1, 0 and 1, as (red, green, blue)."""
 _DARK: Final = "#1a1a1a"
 _WIDTH, _HEIGHT = 440, 320
 _LETTER, _TALL = 6.5, 12
-"""Size in pixels of a letter (width) and of a text line (height)."""
+"""Width of a letter and height of a text line, in pixels."""
 _MOST_NAMED: Final = 30
-"""Most dots with a name."""
+"""Largest number of dots whose names are shown."""
 _NAME: Final = 40
-"""Longest name, in characters."""
+"""Longest displayed name, in characters."""
 _STEP: Final = 26
-"""Height of a panel row and width of a cell column, in pixels; half of it with more rows than ``_MOST_ROOMY``."""
+"""Height of a panel row and width of a cell column, in pixels; halved with more than ``_MOST_ROOMY`` rows."""
 _MOST_ROOMY: Final = 20
 _STRIP: Final = 110
 _FEW_TICKS: Final = 3.0
@@ -52,7 +52,7 @@ _LONG: Final = 5
 
 
 class _Drawing(NamedTuple):
-    """SVG elements that fit into a width and a height."""
+    """SVG elements with the width and height that they need."""
 
     width: float
     height: float
@@ -70,7 +70,7 @@ class _Axis(NamedTuple):
         return self.left + self.width * self.scale.place(value) / 100
 
     def drawn(self, top: float, height: float, title: str = "") -> str:
-        """The lines of its ticks, their labels and its title."""
+        """SVG of the axis: tick lines, tick labels and title."""
         body = ""
         for place, tick in enumerate(self.scale.ticks):
             x = self.left + self.width * place / (len(self.scale.ticks) - 1)
@@ -140,7 +140,7 @@ def _titled(picture: Picture) -> _Drawing:
 
 
 def _points(picture: Chart, *, linked: bool = False) -> _Drawing:
-    """The chart; dots get links only with ``linked``, because relative links do not work in files."""
+    """Draw a chart; dots get links only with ``linked``, because relative links do not work in files."""
     dots = picture.dots
     xs = [end for dot in dots for end in (dot.x, *(dot.x_ends or ()))] + [x for x, _ in picture.path]
     ys = [end for dot in dots for end in (dot.y, *(dot.y_ends or ()))] + [y for _, y in picture.path]
@@ -176,7 +176,7 @@ def _points(picture: Chart, *, linked: bool = False) -> _Drawing:
 
 
 def _upright(scale: Scale, left: float, top: float, title: str) -> str:
-    """The vertical axis of a chart."""
+    """Draw the vertical axis of a chart."""
     body = ""
     for place, tick in enumerate(scale.ticks):
         y = top + _HEIGHT * (1 - place / (len(scale.ticks) - 1))
@@ -204,7 +204,7 @@ def _path(points: Sequence[tuple[float, float]], *, stepped: bool) -> str:
 
 
 def _label_sides(dots: Sequence[Dot], positions: Sequence[tuple[float, float]]) -> dict[int, bool]:
-    """Indices of the dots whose names fit, and whether the name is left of its dot; the first dots have priority."""
+    """For each dot (by index) whose name fits, whether the name is left of the dot; the first dots have priority."""
     occupied = [(x - 4, x + 4, y) for dot, (x, y) in zip(dots, positions, strict=True) if dot.look != "quiet"]
     sides: dict[int, bool] = {}
     for at, (dot, (x, y)) in enumerate(zip(dots, positions, strict=True)):
@@ -251,7 +251,7 @@ def _with_interval(mark: Mark, axis: _Axis, y: float, tooltip: str) -> str:
 
 
 def _mark(x: float, y: float, look: Look, tooltip: str = "") -> str:
-    """A disc, square or triangle, so that looks also differ without colours."""
+    """Draw a disc, square or triangle, so that looks also differ without colours."""
     hint, style = _hint(tooltip), {"fill": _COLOURS[look]}
     if look == "orange":
         return _element("rect", hint, x=x - 4, y=y - 4, width=8, height=8, **style)

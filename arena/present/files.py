@@ -1,4 +1,4 @@
-"""Writers: tables as CSV, Markdown, HTML and LaTeX, blocks as HTML, pictures as files. Markup escapes all texts."""
+"""Writes tables as CSV, Markdown, HTML and LaTeX, blocks as HTML, and pictures as files; markup escapes all texts."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from judges.errors import DataError
 from retrieval_eval.data.files import open_replacing
 
 _MARKDOWN: Final = re.compile(r"[\\`*_\[\]()!|~$#]|:(?=\S)|(?<=/)/|(?<=\w)\.(?=[^\W\d])")
-"""Characters to escape with a backslash: markup of CommonMark and GitHub, and characters that start automatic links."""
+"""Matches characters to escape with a backslash: CommonMark and GitHub markup, and starts of automatic links."""
 _MARKDOWN_START: Final = re.compile(r"^(\d*)([-+=](?!\d)|(?<=\d)\.(?=\s|$))")
-"""Other starts of a paragraph that make a list, a heading or a rule."""
+"""Matches other starts of a paragraph that Markdown reads as a list, a heading or a rule."""
 _ALIVE: Final = re.compile(
     r"(?<=@)(?=\w)(?!(?<=[a-z0-9_)]@)\d{1,3}(?!\.?[\w@/-]))"  # a mention or an address, but not the depth of a measure
     r"|(?<=#)(?=\d)|(?<=\bGH-)(?=\d)"  # an issue
@@ -45,12 +45,12 @@ _ALIVE: Final = re.compile(
     r"|(?<=//)(?=[^\s/?#]*\.)|(?<=\bwww)(?=\.)",  # a web address
     re.IGNORECASE,
 )
-"""Positions at which a hosting service would turn rendered text into a link, mention or emoji despite escapes."""
+"""Matches positions where a code host would turn rendered text into a link, mention or emoji despite escapes."""
 _COMMIT: Final = re.compile(r"(?<![a-z0-9_])[0-9a-f]{7,}(?![a-z0-9_])", re.IGNORECASE)
 _NO_COMMIT: Final = 6
-"""Longest run of hexadecimal digits that no service takes for a commit."""
+"""Longest run of hexadecimal digits that no code host reads as a commit."""
 _BREAK: Final = "\u200b"
-"""Zero-width space; no text contains one after ``printable``."""
+"""Zero-width space, inserted to break up such texts; ``printable`` escapes all others."""
 _LATEX: Final[Mapping[str, str]] = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -70,11 +70,11 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
 """First characters of a cell that some spreadsheets run as a formula (OWASP, "CSV Injection")."""
 _PLOTS: Final = (".svg", ".png", ".html")
 _NUMBERS: Final = re.compile(r"-?[\d.,]+( to -?[\d.,]+)?")
-"""A number or an interval; these may begin with a minus."""
+"""Matches a number or an interval, which may begin with a minus without being a formula."""
 
 
 def csv_text(table: Table) -> str:
-    """The records as CSV, with unchanged texts, because programs read them back."""
+    """The table's records as CSV; texts are unchanged, because programs read them back."""
     return written(keys(table), [[_joined(value) for value in record.values()] for record in records(table)], "\n")
 
 
@@ -96,7 +96,7 @@ def written(headings: Sequence[str], rows: Iterable[Sequence[Any]], end: str) ->
 
 
 def markdown(table: Table) -> str:
-    """The displayed columns as a Markdown table, with the notes below."""
+    """The table's displayed columns in Markdown, with the notes below."""
     columns = [(column.numeric, [column.heading, *column.cells]) for column in shown(table)]
     lines = [[_guarded(cells[at], _marked) for _, cells in columns] for at in range(len(table.rows) + 1)]
     lines.insert(1, ["---:" if numeric else "---" for numeric, _ in columns])
@@ -138,7 +138,7 @@ def _commands(block: Commands) -> str:
 
 
 def _thread(block: Thread) -> str:
-    """The messages as escaped text; empty without messages."""
+    """The messages of a conversation as escaped text; empty without messages."""
     texts = ["\n".join(map(_escaped, message.text.splitlines())) for message in block.messages]
     messages = "".join(
         f"<dt>{message.role}</dt><dd>{text}</dd>" for message, text in zip(block.messages, texts, strict=True)
@@ -163,7 +163,7 @@ def _check(check: Check) -> str:
 
 
 def _strip(block: Checks) -> str:
-    """Failed checks by name and the number of the others; each part expands, or links to the list on the same page."""
+    """Names of failed checks and the number of other checks; both expand, or link to the list on the same page."""
     parts = [_folded(check.name, [check], block.link) for check in block.items if check.status == "failed"]
     for status in ("unknown", "passed"):
         if checks := [check for check in block.items if check.status == status]:
@@ -182,11 +182,11 @@ def _folded(name: str, checks: Sequence[Check], link: str) -> str:
 
 
 def html_table(table: Table, *, sortable: bool = False) -> str:
-    """The displayed columns as an HTML table, with notes and column meanings below; scrolls by keyboard.
+    """The table's displayed columns in HTML, with notes and column meanings below; users can scroll it by keyboard.
 
     Args:
         table: a table with at least one row.
-        sortable: make headings buttons and add the values of numbers, for the page's sorting script.
+        sortable: whether to make headings buttons and add sort keys, for the page's sorting script.
     """
     columns = shown(table)
     kinds = ["" if place == 0 or not column.numeric else ' class="number"' for place, column in enumerate(columns)]
@@ -226,7 +226,7 @@ _DRAWN: Final[Sequence[tuple[type, Callable[[Any], str]]]] = (
     (Commands, _commands),
     (Thread, _thread),
 )
-"""Renderer of each kind of block, except pictures."""
+"""The function that renders each kind of block, except pictures."""
 
 
 def _meanings(columns: Sequence[ShownColumn]) -> str:
@@ -241,7 +241,7 @@ def _meanings(columns: Sequence[ShownColumn]) -> str:
 
 
 def latex(table: Table) -> str:
-    """The displayed columns as a LaTeX ``tabular`` for the package booktabs."""
+    """The table's displayed columns as a LaTeX ``tabular`` for the package booktabs."""
     columns = [(column.numeric, [column.heading, *column.cells]) for column in shown(table)]
     head, *rows = (
         " & ".join(_guarded(cells[at], _typeset) for _, cells in columns) + r" \\" for at in range(len(table.rows) + 1)
@@ -343,7 +343,7 @@ def _escaped(text: str) -> str:
 
 
 def _clamped(name: str, cell: str) -> str:
-    """The cell, cut after a few lines if the name is long; the tooltip shows the full name."""
+    """The HTML of a cell, cut after a few lines if the name is long; the tooltip shows the full name."""
     return f'<span class="clamped" title="{_escaped(name)}">{cell}</span>' if len(name) > markup.LONG else cell
 
 
@@ -376,7 +376,8 @@ class Case(Struct, frozen=True):
 
     Attributes:
         name: name of the test.
-        message, text: short and full result.
+        message: short result.
+        text: full result.
         kind: ``failure`` or ``error``; empty if the test passed.
     """
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _DENSE_LINES: Final = 20
 _DENSE_MATRIX: Final = 14
-"""With more lines or columns the layout is dense, and cells contain only their figures."""
+"""Largest number of rows or columns with a roomy layout; with more, cells contain only their figures."""
 _LONG: Final = 5
 """Column names of this length or more are rotated."""
 LONG: Final = 60
@@ -117,7 +117,7 @@ def _mark(mark: Mark, scale: Scale) -> str:
 
 
 def _bar(kind: str, ends: Sequence[tuple[float, str]]) -> str:
-    """A row of table cells; each ends at a percentage of the width and has a CSS class."""
+    """A row of table cells; ``ends`` has, for each cell, its right end in percent of the width, and its CSS class."""
     cells, start = [], 0.0
     for end, name in ends:
         width = max(end - start, 0.01)  # HTML ignores a width of 0
@@ -148,11 +148,11 @@ def _matrix(picture: Matrix) -> str:
 
 
 def _in_row(cells: Sequence[MatrixCell | None], *, dense: bool) -> tuple[str, str]:
-    """An attribute for the row, and its cells.
+    """HTML of a row of a matrix: an attribute of the row, and the cells.
 
-    A browser is slow with thousands of attributes and links. So the attribute of a row of dense, linked cells has their
-    addresses and tooltips: two lines with the common prefixes, then one line per cell. The page's script turns the cell
-    under the pointer into a link.
+    A browser is slow with thousands of attributes and links. So in a dense matrix with links, one attribute of the row
+    has the addresses and tooltips of all its cells: two lines with the common prefixes, then one line per cell. The
+    page's script turns the cell under the pointer into a link.
     """
     known = [cell for cell in cells if cell is not None]
     if not (dense and known and all(safe(cell.link) for cell in known)):
@@ -234,7 +234,7 @@ def _in_strip(mark: Mark | None, form: Number, scale: Scale, *, dense: bool) -> 
 
 
 def scale_of(figures: Sequence[Estimate], form: Number | None) -> Scale | None:
-    """The axis of a drawn column; ``None`` without figures."""
+    """The axis of a column that shows its figures as drawings; ``None`` without figures."""
     marks = [Mark(figure.value, figure.low, figure.high) for figure in figures if figure.value is not None]
     return Scale(ends_of(marks), form) if marks and form is not None else None
 
@@ -248,7 +248,7 @@ def in_cell(figure: Estimate, scale: Scale | None) -> str:
 
 
 def below_cells(scale: Scale | None) -> str:
-    """The tick labels of the axis, for the foot of a drawn column; empty without a scale."""
+    """The tick labels of the axis, shown below a column of drawings; empty without a scale."""
     return "" if scale is None else f'<div class="picture drawn">{_ticks(scale)}</div>'
 
 

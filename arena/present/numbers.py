@@ -1,8 +1,8 @@
 """Formats of numbers, intervals, missing values and untrusted texts for all outputs.
 
-The interval of a figure sets its decimals (``deserved``); without an interval the form does: two for a score, none for
-a percentage or a rating. So a figure reads the same on the terminal, on pages and in reports; programs get six
-decimals.
+The width of a figure's interval determines its number of decimals (``deserved``). Without an interval the number format
+does: two decimals for a score, none for a percentage or a rating. So a figure reads the same on the terminal, on pages
+and in reports; programs get six decimals.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class TextForm(Struct, frozen=True):
         return str(value)
 
     def between(self, low: Any, high: Any) -> str:
-        """The interval as text; ``MISSING`` if an end is ``None``."""
+        """The interval from ``low`` to ``high`` as text; ``MISSING`` if an end is ``None``."""
         return MISSING if low is None or high is None else f"{low} to {high}"
 
 
@@ -48,9 +48,9 @@ class Number(Struct, frozen=True):
 
     Attributes:
         decimals: number of decimals, trailing zeros included.
-        signed: write a plus sign before positive numbers.
-        unit: text after the number, with a space if it needs one.
-        factor: factor to multiply values by.
+        signed: whether to write a plus sign before positive numbers.
+        unit: text after the number, starting with a space if needed.
+        factor: number that values are multiplied by.
         numeric: whether cells are aligned to the right.
     """
 
@@ -155,7 +155,7 @@ P_VALUE: Final = PValue(3)
 
 
 def deserved(form: NumberForm, ends: Iterable[tuple[float | None, float | None]]) -> NumberForm:
-    """The form with decimals that match the widths of the intervals; only ``Number`` and ``Percent`` change.
+    """The number format with as many decimals as the intervals justify; only ``Number`` and ``Percent`` change.
 
     The decimals show one significant digit of half the median width, or two if the first digit is 1. A number with two
     or more decimals keeps at least two, so that an end near 0 does not read as 0.
@@ -177,7 +177,7 @@ def with_interval(estimate: Estimate, form: NumberForm = FIGURE) -> str:
 
 
 def bracketed(estimate: Estimate, form: NumberForm) -> str:
-    """A figure as text, with its interval in brackets if it has one, with the decimals of ``form``."""
+    """A figure as text with the decimals of ``form``, followed by its interval in brackets if it has one."""
     if estimate.low is None or estimate.high is None:
         return form.write(estimate.value)
     return f"{form.write(estimate.value)} ({form.between(estimate.low, estimate.high)})"
@@ -189,7 +189,7 @@ def counted(count: float, singular: str, plural: str = "") -> str:
 
 
 def listed(words: Sequence[str], most: int | None = None) -> str:
-    """A list as in a sentence: "a, b and c"; after ``most`` words only the number of the rest ("a, b and 3 more")."""
+    """A list as in a sentence: "a, b and c"; if there are more than ``most`` words, "a, b and 3 more"."""
     if most is not None and len(words) > most:
         words = [*words[:most], f"{len(words) - most} more"]
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
@@ -216,7 +216,7 @@ def encodable(text: str) -> str:
 
 
 def told_apart(names: Sequence[str], limit: int) -> list[str]:
-    """Names shortened to ``limit`` characters, or to the smallest length at which different names stay different."""
+    """Shorten names to ``limit`` characters, or to the smallest length at which different names stay different."""
     for most in range(limit, max(map(len, names), default=0)):
         for tail in (0, most // 2):
             shortened = {name: name if len(name) <= most else _shortened(name, most, tail) for name in names}

@@ -1,4 +1,4 @@
-"""Records that describe pictures; ``markup`` draws them as HTML, and ``charts`` as SVG."""
+"""Records that describe pictures; ``markup`` draws pictures as HTML, and ``charts`` as SVG."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ Look: TypeAlias = Literal["blue", "orange", "grey", "quiet"]
 FLAG: Final = "≠"
 """Sign beside a figure that needs attention."""
 _SAFE: Final = re.compile(r"https?://|[^:]*$|[^:/?#]*[/?#]")
-"""Addresses that cannot run a script: http, https, or relative."""
+"""Matches addresses that cannot run a script: http, https, or relative."""
 
 
 class Mark(Struct, frozen=True):
-    """A figure, with its interval if it has one.
+    """A figure drawn in a picture, with its interval if it has one.
 
     Attributes:
         beside: text beside the figure.
-        tooltip: text under the pointer.
+        tooltip: text shown when the pointer is on the figure.
         flag: why the figure needs attention; empty if it does not.
-        link: address to link to.
+        link: address that the figure links to.
     """
 
     value: float
@@ -45,8 +45,8 @@ class Line(Struct, frozen=True):
     """A row of ``Whiskers``: a name and its figures.
 
     Attributes:
-        name: name; untrusted, as all texts of pictures are.
-        marks: one or more figures.
+        name: name of the row; untrusted, like all texts of pictures.
+        marks: the figures of the row, at least one.
         rank: text before the name.
         tag: text in a box after the name.
         link: address that the name and the drawing link to.
@@ -64,15 +64,15 @@ class Whiskers(Struct, frozen=True):
 
     Attributes:
         name: file name without ending, unique among the pictures on a page.
-        title: title; may be empty.
+        title: title of the picture; may be empty.
         words: description for screen readers.
         caption: how to read the picture.
-        lines: rows from top to bottom; nothing is drawn without rows.
+        lines: the rows from top to bottom; nothing is drawn without rows.
         axis: title of the axis.
         form: number format of the figures.
         headings: headings of ranks, names and figures, or ``None``.
         legend: meaning of each look, if there are several.
-        zero: include 0 in the axis, as a line.
+        zero: whether the axis includes 0, marked by a line.
     """
 
     name: str
@@ -94,9 +94,9 @@ class MatrixCell(Struct, frozen=True):
         figure: text of the cell.
         strength: strength of the colour, from -1 (orange) to 1 (blue); ``None`` for no colour.
         below: small text below the figure.
-        tooltip: text under the pointer.
-        bold: print the figure in bold.
-        link: address to link to.
+        tooltip: text shown when the pointer is on the cell.
+        bold: whether the figure is bold.
+        link: address that the cell links to.
     """
 
     figure: str
@@ -112,9 +112,10 @@ class Matrix(Struct, frozen=True):
 
     Attributes:
         name, title, words, caption: as in ``Whiskers``.
-        rows, columns: unique names, from top to bottom and from left to right.
+        rows: unique names of the rows, from top to bottom.
+        columns: unique names of the columns, from left to right.
         cells: cells by the names of row and column; some may be missing.
-        corner: text in the corner: what rows and columns are.
+        corner: text in the top left corner: what rows and columns are.
         links: addresses by name of row or column.
     """
 
@@ -133,12 +134,12 @@ class Dot(Struct, frozen=True):
     """A point of a chart.
 
     Attributes:
-        x, y: position.
+        x, y: position of the dot, in values of the axes.
         name: label beside the dot, shown if there is room and the look is not ``quiet``.
-        tooltip: text under the pointer; if empty, name and position.
-        size: area, relative to the other dots.
+        tooltip: text shown when the pointer is on the dot; if empty, name and position.
+        size: area of the dot, relative to other dots.
         x_ends, y_ends: intervals of x and y, or ``None``.
-        link: address to link to.
+        link: address that the dot links to.
     """
 
     x: float
@@ -165,12 +166,13 @@ class Chart(Struct, frozen=True):
 
     Attributes:
         name, title, words, caption: as in ``Whiskers``.
-        across, up: titles of the horizontal and vertical axis.
-        dots: dots; the first get their labels first.
-        path: points joined by a line.
-        stepped: join the path by steps, as for a Pareto front.
-        levels: horizontal lines.
-        zero: start the horizontal axis at 0.
+        across: title of the horizontal axis.
+        up: title of the vertical axis.
+        dots: the dots; if there is no room for all labels, the first dots are labelled.
+        path: points to join by a line.
+        stepped: whether the line has steps, as for a Pareto front.
+        levels: horizontal lines across the chart.
+        zero: whether the horizontal axis starts at 0.
     """
 
     name: str
@@ -219,9 +221,9 @@ class Aligned(Struct, frozen=True):
 
     Attributes:
         name, title, words, caption: as in ``Whiskers``.
-        rows: unique names, from top to bottom.
-        panels: panels from left to right.
-        corner: text in the corner: what the rows are.
+        rows: unique names of the rows, from top to bottom.
+        panels: the panels from left to right.
+        corner: text in the top left corner: what the rows are.
         links: addresses by name of row.
     """
 
@@ -239,7 +241,7 @@ Picture: TypeAlias = Whiskers | Matrix | Chart | Aligned
 
 
 def nowhere(*_: object, **__: object) -> str:
-    """A function that returns no address, for callers without links."""
+    """Returns an empty address; passed as the function that makes links if there are no pages to link to."""
     return ""
 
 
@@ -249,7 +251,7 @@ def safe(link: str) -> bool:
 
 
 def ends_of(marks: Iterable[Mark]) -> list[float]:
-    """All values of the marks and ends of their intervals, in one list."""
+    """The values of all marks and the ends of their intervals, in one list."""
     return [end for mark in marks for end in (mark.value, mark.low, mark.high) if end is not None]
 
 
@@ -263,7 +265,7 @@ def of_table(
     names: int = 1,
     zero: bool = False,
 ) -> list[Whiskers]:
-    """``Whiskers`` of a table's columns with their intervals, one line per row; empty without values.
+    """Draw columns of a table as ``Whiskers`` with intervals, one line per row; without lines if there are no values.
 
     Args:
         table: a table whose drawn columns share one number format.

@@ -19,7 +19,7 @@ from arena.present.markup import STYLE
 from arena.present.numbers import printable
 
 MARK: Final = "<!doctype html>\n<!-- ragleague report -->\n"
-"""First lines of every report, by which commands recognise a file that they may replace."""
+"""First lines of every report; commands replace an existing file only if it begins with them."""
 
 
 class Report(Struct, frozen=True):
@@ -27,10 +27,10 @@ class Report(Struct, frozen=True):
 
     Attributes:
         name: name of the tournament or file.
-        opening: blocks of the first screen, which start with the verdict.
-        sections: sections, in order.
-        made: time and version of the program that wrote it.
-        pages: names and addresses of the pages beside it.
+        opening: blocks of the first screen, the verdict first.
+        sections: sections below the first screen, in order.
+        made: time of writing, and version of the program.
+        pages: names and addresses of the other pages of the report.
         style: address of the style sheet; if empty, the page contains the style sheet.
     """
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from arena.present.numbers import Number
 
 _MOST_STEPS: Final = 5.0
-"""Most steps of an axis between the smallest and the largest value."""
+"""Largest number of steps of an axis between the smallest and the largest value."""
 
 
 class Scale:

@@ -1,4 +1,4 @@
-"""Tables with columns of typed values, and their two forms: text cells for people and records for programs."""
+"""Tables with columns of typed values, converted to text cells for people or to records for programs."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Column(Struct, frozen=True):
         key: field name in rows, JSON and CSV.
         heading: heading for people; empty for a column that only programs get.
         form: format of the values.
-        meaning: one sentence; if empty, the glossary's text for the heading.
-        interval: heading of the interval's column; empty without one. The ends are the row's ``KEY_low`` and
-            ``KEY_high``, or those of the value if it is an ``Estimate``.
+        meaning: what the values mean, in one sentence; if empty, the glossary's text for the heading.
+        interval: heading of the column with the interval; empty if there is no interval. The ends are the row's
+            ``KEY_low`` and ``KEY_high``, or the ends of the value if it is an ``Estimate``.
         programs: whether programs get the column too.
         link: key of the row's field with the address that the cell links to, on pages.
-        drawn: show value and interval in one cell, with a drawing in HTML.
+        drawn: whether value and interval share one cell, with a drawing in HTML.
     """
 
     key: str
@@ -44,16 +44,16 @@ class Column(Struct, frozen=True):
 
     @property
     def explained(self) -> str:
-        """The meaning of the column, from the glossary if the column has none."""
+        """The column's meaning; if it has none, the glossary's text for its heading."""
         return self.meaning or TERMS.get(self.heading, "")
 
     def value(self, row: Mapping[str, Any]) -> Any:
-        """The row's value, without the interval."""
+        """The row's value in this column, without the interval."""
         value = row.get(self.key)
         return value.value if isinstance(value, Estimate) else value
 
     def ends(self, row: Mapping[str, Any]) -> tuple[Any, Any]:
-        """Low and high end of the row's interval."""
+        """Lower and upper end of the interval of the row's value."""
         value = row.get(self.key)
         if isinstance(value, Estimate):
             return value.low, value.high
@@ -65,9 +65,9 @@ class Table(Struct, frozen=True):
 
     Attributes:
         name: name in file names and addresses, unique among the tables shown together.
-        title: title for people; may be empty.
+        title: title of the table for people; may be empty.
         columns: columns for people and programs, in order.
-        rows: values by key of column; texts in them are untrusted.
+        rows: each row's values by key of column; texts in them are untrusted.
         notes: sentences that every renderer shows with the table.
     """
 
@@ -115,9 +115,9 @@ class ShownColumn(NamedTuple):
     """A column as text cells for people.
 
     Attributes:
-        heading: heading.
+        heading: heading of the column.
         numeric: whether cells align to the right, as numbers do.
-        meaning: one sentence; may be empty.
+        meaning: what the values mean, in one sentence; may be empty.
         cells: texts from top to bottom.
         values: sort keys: numbers, or lower ends of intervals; empty for texts.
         form: number format; ``None`` for intervals and texts.
@@ -166,7 +166,7 @@ def shown(table: Table) -> list[ShownColumn]:
 
 
 def places_of(table: Table, words: str) -> list[int]:
-    """Indices of the rows with a displayed cell that contains the words, ignoring case."""
+    """Indices of the rows that contain the words in a displayed cell, ignoring case."""
     needle = words.casefold()
     rows = zip(*(column.cells for column in shown(table)), strict=True)
     return [place for place, cells in enumerate(rows) if any(needle in cell.casefold() for cell in cells)]
@@ -177,7 +177,7 @@ def _number(value: Any) -> float | None:
 
 
 def records(table: Table) -> list[dict[str, Any]]:
-    """The rows for programs: plain values by key, numbers with six decimals; all rows have the same keys."""
+    """The table's rows for programs: plain values by key, numbers with six decimals; all rows have the same keys."""
     return [dict(_fields(table, row)) for row in table.rows]
 
 
@@ -200,7 +200,7 @@ ORDERS: Final = (
     "The interval of a correlation of two orders is what as many other queries would give. Chance in the scores makes "
     "orders differ, so the correlation of the true orders is likely higher."
 )
-"""Note for every interval of a correlation of two orders."""
+"""Note shown with every interval of a rank correlation."""
 TERMS: Final[Mapping[str, str]] = {
     "95% interval": "Made so that it holds the true figure in 95 of 100 repetitions with other queries.",
     "Agent": "A system under evaluation: what answers the queries.",
@@ -264,7 +264,7 @@ _DECIMALS = 6
 
 
 class Exact(float):
-    """A number that outputs write with all its digits, such as a tiny probability."""
+    """A number that is written with all its digits in outputs for programs, such as a tiny probability."""
 
 
 def plain(value: Any, decimals: int = _DECIMALS) -> Any:

@@ -25,11 +25,11 @@ WIDE: Final = 10_000
 _LONGEST: Final = 160
 """Longest text in a cell, in characters; files and pages show more."""
 _NARROWEST: Final = 8
-"""Least width of a folded column of words, in characters."""
+"""Smallest width of a column whose texts are folded, in characters."""
 _WORD: Final = 24
-"""Longest word that is only broken as the last resort, in characters."""
+"""Longest word, in characters, that is broken only if the table does not fit otherwise."""
 _STACKED: Final = re.compile(r" |(?<=\w{4}-)(?=\w{4})|(?<=.)(?=@)")
-"""Positions at which a heading may break: spaces, after the hyphen of a long word, before the depth of a measure."""
+"""Matches where a heading may break: at spaces, after the hyphen of a long word, before the depth of a measure."""
 
 
 def show(console: Console, parts: Sequence[Section | Block]) -> None:
@@ -53,7 +53,7 @@ def fitted(forms: Iterable[Sequence[Section | Block]], width: int, lines: int) -
     Args:
         forms: versions of the same content, the fullest first.
         width: width in characters; a name without a space may be longer.
-        lines: largest number of lines, empty ones included.
+        lines: largest number of lines, including empty lines.
     """
     text = ""
     for form in forms:
@@ -128,7 +128,7 @@ class _Layout(Struct, frozen=True):
     Attributes:
         gap: number of spaces between columns.
         stacked: whether headings break over several lines.
-        most: width at which columns of words fold, in characters; ``None`` for no folding.
+        most: largest width of a column of words, in characters, before its texts fold; ``None`` for no folding.
         word: longest word that makes its column wider than ``most`` instead of breaking.
     """
 
@@ -139,7 +139,7 @@ class _Layout(Struct, frozen=True):
 
 
 def _laid_out(columns: Sequence[ShownColumn], layout: _Layout, *, widest: bool = False) -> Grid:
-    """The table in this layout; with ``widest`` only one row, of the widest cell of each column."""
+    """The table in this layout; with ``widest`` it has a single row, with the widest cell of each column."""
     gap, stacked, most, word = layout.gap, layout.stacked, layout.most, layout.word
     grid = Grid(box=None, pad_edge=False, padding=(0, gap, 0, 0))
     for place, column in enumerate(columns):

@@ -49,7 +49,7 @@ COLUMNS = (
     *("qid", "query", "facet", "item", "type", "text", "kind", "answers", "choices"),
     *("weight", "secret", "retired", "replaces", "metadata"),
 )
-"""The columns of a bank written as a table."""
+"""Columns of a bank that is written as a table."""
 _OF_QUERY = frozenset({"qid", "query", "facet", "items", "type"})
 _OF_ITEM = frozenset({*COLUMNS, "question", "nugget"})
 _TRUE, _FALSE = frozenset({"true", "yes", "1"}), frozenset({"", "false", "no", "0"})
@@ -59,9 +59,9 @@ def read_bank(path: Path | str) -> Bank:
     """Read a test bank.
 
     An item whose id is the hash of another text was edited in place: it gets a new id by its text, and ``replaces``
-    holds the old one. Gold answers are a list, or one cell separated by ``|``. So are choices, lettered from A; or they
-    are a mapping from letter to text. Items with choices are multiple choice, and questions whose gold answers are
-    true, false, yes or no are true/false, unless the column ``kind`` is set.
+    holds the old id. Gold answers are a list, or one cell with ``|`` between the answers. Choices are written the same
+    way and lettered from A, or are a mapping from letter to text. Items with choices are multiple choice, and questions
+    whose gold answers are true, false, yes or no are true/false, unless the column ``kind`` is set.
 
     Raises:
         DataError: the file cannot be read, or an item is invalid; names the file, line and value.
@@ -167,7 +167,7 @@ def _yaml_rows(path: Path) -> Iterator[Row]:
 
 
 def _canonical(row: Row, values: Mapping[str, Any]) -> Row:
-    """The row with its values by our column names."""
+    """The row's values by ragleague's names of the columns."""
     return next(BANK.renamed([replace(row, values=values)]))
 
 
@@ -259,7 +259,7 @@ def _inferred_kind(item_type: ItemType, choices: Mapping[str, str], answers: tup
 
 
 def _metadata(row: Row, used: frozenset[str]) -> dict[str, Any]:
-    """The record's other values; leaves out empty keys of the workbench, which every written file has."""
+    """The record's values in unknown columns; leaves out the workbench's keys that are empty in every written file."""
     silent: Any = {"info": None, "test_collection": ""}.items()
     return {key: value for key, value in row.values.items() if key not in used and (key, value) not in silent}
 

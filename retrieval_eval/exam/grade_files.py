@@ -34,8 +34,8 @@ class GradedQuery(Struct, frozen=True):
     Attributes:
         path: the file.
         line: line number, from 1.
-        query_id: the query.
-        paragraphs: the passages, each with ``paragraph_id``, ``text`` and the file's other fields.
+        query_id: id of the query.
+        paragraphs: the query's passages, each with ``paragraph_id``, ``text`` and the file's other fields.
         raw: the JSON text of the record.
     """
 
@@ -51,7 +51,7 @@ class GradedQuery(Struct, frozen=True):
         return DataError(self.path, f"query {self.query_id!r}: {problem}", line=self.line, value=shown)
 
     def with_grades(self, entries: Mapping[str, Mapping[str, Any]]) -> GradedQuery:
-        """The query with entries (by paragraph_id) appended to the ``exam_grades`` of its paragraphs."""
+        """A copy of the query with ``entries`` (by paragraph_id) appended to the ``exam_grades`` of its paragraphs."""
         texts = [
             _appended(text, "exam_grades", json.dumps(entries[paragraph["paragraph_id"]], ensure_ascii=False))
             if paragraph["paragraph_id"] in entries
@@ -84,7 +84,7 @@ def read_workbench(path: Path | str) -> Iterator[GradedQuery]:
 
 
 def write_workbench(path: Path | str, queries: Iterable[GradedQuery]) -> int:
-    """Write one query per line and return their number; the workbench reads only files that end in ``.gz``.
+    """Write one query per line and return the number of queries; the workbench reads only files that end in ``.gz``.
 
     Raises:
         DataError: the file cannot be written.
@@ -182,9 +182,9 @@ def workbench_entries(
     """Grades of one query as entries of ``exam_grades``, by passage_id.
 
     Args:
-        graded: the file; tells whether the grader rates on a scale or only checks answers, and which items are nuggets.
-        grader: the grader of these grades.
-        grades: grades of one query.
+        graded: content of the grader's file: which graders rate on a scale, and which items are nuggets.
+        grader: the grader that gave these grades.
+        grades: the grades of one query.
         tau: the lowest rating that counts as a correct answer.
     """
     by_passage: dict[str, list[Grade]] = {}
@@ -366,7 +366,7 @@ def read_graded(path: Path | str) -> Graded:
 
 
 def write_grades(path: Path | str, graded: Graded) -> int:
-    """Write a table of grades; returns its number of rows.
+    """Write a table of grades and return its number of rows.
 
     Raises:
         DataError: the file cannot be written.

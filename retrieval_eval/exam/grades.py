@@ -1,4 +1,4 @@
-"""Grades of passages for items: records, grids per query, and checking of answers without a model.
+"""Grades of passages by item: records, one grid per query, and checks of extracted answers without a model.
 
 An ungraded pair never counts as a grade of 0.
 """
@@ -32,7 +32,7 @@ Rankings: TypeAlias = Mapping[tuple[str, str], tuple[str, ...]]
 
 
 class Grader(NamedTuple):
-    """A grading model and the name of its prompt; both may be empty if a file does not name them."""
+    """A grading model and the name of its prompt; either is empty if the file does not name it."""
 
     llm: str = ""
     prompt: str = ""
@@ -59,10 +59,10 @@ class Graded(Struct, frozen=True):
 
     Attributes:
         grades: grades by grader, in the order of the file; each (query, passage, item) at most once per grader.
-        rated: graders that rate on a scale; the others check or extract answers.
-        passages: texts by query_id and passage_id; empty if the file has none.
-        rankings: the passages of each agent's response.
-        labels: human relevance labels.
+        rated: graders that rate on a scale; all other graders check or extract answers.
+        passages: texts of the passages by query_id and passage_id; empty if the file has none.
+        rankings: ids of the passages of each agent's response, in order.
+        labels: human relevance labels by query_id and passage_id.
         direct: relevance labels that a model gave without using items, by grader.
         nuggets: ids of the items that are known to be nuggets and not questions.
     """
@@ -76,10 +76,10 @@ class Graded(Struct, frozen=True):
     nuggets: frozenset[str] = frozenset()
 
     def chosen(self, llm: str | None = None, prompt: str | None = None) -> Grader:
-        """The only grader with this model and prompt; of several, the only one that rates on a scale.
+        """The only grader with this model and prompt; if several match, the only one of them that rates on a scale.
 
         Raises:
-            InputError: no grader matches, or several do.
+            InputError: no grader matches, or the choice is ambiguous.
         """
         fitting = _fitting(self.grades, llm, prompt)
         rating = [grader for grader in fitting if grader in self.rated]
@@ -98,7 +98,7 @@ class Graded(Struct, frozen=True):
         return _fitting(self.direct, llm, prompt)
 
     def without(self, item_ids: Collection[str]) -> tuple[Graded, int]:
-        """Drop the grades of some items; also returns the number of dropped grades."""
+        """A copy without the grades of these items, and the number of grades left out."""
         remaining = {
             grader: [entry for entry in entries if entry.item_id not in item_ids]
             for grader, entries in self.grades.items()
@@ -106,7 +106,7 @@ class Graded(Struct, frozen=True):
         return replace(self, grades=remaining), sum(map(len, self.grades.values())) - sum(map(len, remaining.values()))
 
     def answers(self, grader: Grader) -> dict[tuple[str, str, str], str]:
-        """Extracted answers by query, passage and item; those of other graders fill the gaps of this one."""
+        """Extracted answers by query, passage and item; where this grader has none, the answer of another grader."""
         answers: dict[tuple[str, str, str], str] = {}
         for source in (grader, *(other for other in self.grades if other != grader)):
             rates = source in self.rated  # its answer is the rating, or a text without one
@@ -129,13 +129,13 @@ class Grid(Struct, frozen=True, dict=True):
     """One query's grades.
 
     Attributes:
-        query_id: the query.
-        passages: passage ids, the rows.
-        items: item ids, the columns.
+        query_id: id of the query.
+        passages: passage ids, one per row.
+        items: item ids, one per column.
         grades: grades, shape (passages, items); ``UNGRADED`` without a grade.
         weights: weights of the items, shape (items,).
-        asked: whether a passage was graded at all, shape (passages,). An ungraded item of such a passage is missing.
-            Other passages only occur in a ranking; they cover nothing, like unjudged documents.
+        asked: whether any grade of the passage was requested, shape (passages,). If so, its items without a grade are
+            missing grades. All other passages only occur in a ranking; they cover nothing, like unjudged documents.
     """
 
     query_id: str
@@ -156,7 +156,7 @@ class Grid(Struct, frozen=True, dict=True):
         return int((self.grades == UNGRADED).sum())
 
     def rows(self, passages: Iterable[str]) -> NDArray[np.intp]:
-        """Row numbers of some passages.
+        """Row numbers of these passages.
 
         Raises:
             KeyError: a passage is not in the grid.
@@ -172,7 +172,7 @@ class Grids(Struct, frozen=True):
     """The grids of a topic set.
 
     Attributes:
-        grids: grids by query_id, for every query of the topic set, even without items or passages.
+        grids: each query's grid by query_id, for all queries of the topic set, even without items or passages.
         unknown: number of dropped grades whose item is retired or not in the bank.
     """
 
@@ -194,7 +194,7 @@ def make_grids(grades: Iterable[Grade], bank: Bank | None = None, rankings: Rank
     """Arrange grades in one grid per query.
 
     Rows are all passages with a grade (even a missing one) or in a ranking. Columns are the bank's active items in
-    order; without a bank, the items with a grade, as the workbench counts.
+    order; without a bank, the items with a grade, as in the workbench.
 
     Raises:
         ValueError: a passage has two grades for one item.
@@ -257,7 +257,7 @@ def checked_grade(answer: str, item: Item, *, compat: Compat | None = None) -> i
     Args:
         answer: the answer that the grader extracted from a passage.
         item: an item with at least one gold answer.
-        compat: ``workbench`` compares with ``same_words(compat="workbench")``.
+        compat: with ``workbench``, answers are compared by ``same_words(compat="workbench")``.
 
     Raises:
         ValueError: the item has no gold answer.
@@ -277,12 +277,14 @@ def same_words(answer: str, gold: str, *, compat: Compat | None = None) -> bool:
 
     Both are converted to lower case, stripped of punctuation and English stopwords, and stemmed (Porter 1980). They
     match if they are equal or if their edit distance is below 20 % of the longer one's characters. Negations are not
-    stopwords, because "rise" does not confirm "does not rise". Answers of stopwords only must be equal word by word.
+    stopwords, because "rise" does not confirm "does not rise". Answers that have only stopwords must be equal word by
+    word.
 
     Args:
         answer: the extracted answer.
         gold: the gold answer.
-        compat: ``workbench`` also drops negations, and matches at least four characters with a ratio over 80.
+        compat: with ``workbench``, negations are dropped too, and answers of at least four characters match if their
+            similarity ratio is over 80.
     """
     normal, right = normalised(answer, compat=compat), normalised(gold, compat=compat)
     if not normal or not right:
@@ -298,7 +300,7 @@ def same_words(answer: str, gold: str, *, compat: Compat | None = None) -> bool:
 
 
 def normalised(text: str, *, compat: Compat | None = None) -> str:
-    """The stems of all words but stopwords, separated by single spaces."""
+    """The stems of all words except stopwords, separated by single spaces."""
     stem, stopwords = _english()
     ignored = stopwords if compat == "workbench" else stopwords - _NEGATIONS
     if compat == "workbench":

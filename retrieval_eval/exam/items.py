@@ -26,14 +26,14 @@ _HASHED_ID = re.compile(r"(?:.*/)?[0-9a-f]{32}", re.DOTALL)
 
 
 _LARGEST_WEIGHT: Final = 1e6
-"""Larger weights would dominate every sum."""
+"""Largest weight of an item; larger weights would dominate every sum."""
 
 
 class Item(Struct, frozen=True):
     """One question or nugget of a query.
 
     Attributes:
-        query_id: the item's query.
+        query_id: id of the item's query.
         text: the question, or the key fact.
         item_type: question or nugget.
         item_id: unique in the bank; by default ``item_id_of`` the text.
@@ -42,9 +42,9 @@ class Item(Struct, frozen=True):
         kind: how answers are compared with the gold answers.
         choices: texts by letter, for multiple choice.
         weight: weight of the item in scores, above 0; 1 in the papers.
-        secret: used for grading, but never exported or shown to a system under evaluation.
-        retired: only kept for its history; neither graded nor scored.
-        replaces: id of the older item that this one is an edit of.
+        secret: whether the item is used for grading, but never exported or shown to a system under evaluation.
+        retired: whether the item is kept only for its history; it is neither graded nor scored.
+        replaces: id of the older item that this item is an edited version of.
         metadata: other values from the item's file.
     """
 
@@ -93,7 +93,7 @@ def stale_id(item: Item) -> bool:
 
 
 class QueryInfo(Struct, frozen=True):
-    """A bank's text and metadata of a query or subtopic."""
+    """Text and metadata that a bank has for a query or subtopic."""
 
     text: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class Bank(Struct, frozen=True, dict=True):
 
     Attributes:
         items: all items, secret and retired ones included.
-        queries: queries by (query_id, facet_id): all that have items, and possibly others.
+        queries: texts and metadata by (query_id, facet_id), for all queries with items and possibly others.
     """
 
     items: tuple[Item, ...]
@@ -146,7 +146,7 @@ class Bank(Struct, frozen=True, dict=True):
 
     @cached_property
     def version(self) -> str:
-        """Hash of everything that grades and scores depend on, as twelve hexadecimal digits.
+        """Hash of all fields that grades and scores depend on, as twelve hexadecimal digits.
 
         It does not depend on the order of the items, their metadata, or the ids that they replace.
         """
@@ -163,7 +163,7 @@ class Bank(Struct, frozen=True, dict=True):
         return Bank(tuple(item for item in self.items if not item.secret), self.queries)
 
     def edited(self, item_id: str, text: str) -> Bank:
-        """The next version, with a new item in place of an edited one, which is retired and keeps its grades.
+        """The next version of the bank after an edit: the old item is retired, and a new item has the new text.
 
         If a retired item has the new text, that item is restored instead.
 
@@ -189,10 +189,10 @@ class BankDiff(Struct, frozen=True):
 
     Attributes:
         added: active items that were not active before and replace no active item.
-        retired: items that were active before, are no longer, and are not replaced.
-        edited: items with another text, other gold answers or choices; they must be graded again.
-        reweighted: items with another weight; no grading is needed.
-        disclosed: items whose secrecy changed; no grading is needed.
+        retired: items that were active before, are no longer active, and are not replaced.
+        edited: items with a new text, new gold answers or new choices; they must be graded again.
+        reweighted: items with a new weight; no grading is needed.
+        disclosed: items that became secret or are no longer secret; no grading is needed.
     """
 
     added: tuple[Item, ...] = ()
@@ -206,7 +206,7 @@ class BankDiff(Struct, frozen=True):
 
 
 def diff(before: Bank, after: Bank) -> BankDiff:
-    """Compare two versions of a bank; changes are in the order of ``after``, retired items in that of ``before``."""
+    """Compare two versions of a bank; changes are in the order of ``after``, but retired items of ``before``."""
     old = {item.item_id: item for item in before.items if not item.retired}
     new = {item.item_id: item for item in after.items if not item.retired}
     pairs = [(old[item_id], item) for item_id, item in new.items() if item_id in old]
@@ -224,7 +224,7 @@ def diff(before: Bank, after: Bank) -> BankDiff:
 
 
 def _graded_fields(item: Item) -> tuple[object, ...]:
-    """The fields that a grade depends on."""
+    """The item's fields that a grade depends on."""
     return (item.query_id, item.text.strip(), item.item_type, item.kind, set(item.answers), dict(item.choices))
 
 
@@ -253,7 +253,7 @@ def _require_fitting_answers(item: Item) -> None:
 
 
 class ItemEdit(Struct, frozen=True):
-    """An edit of one item; fields that are ``None`` do not change."""
+    """An edit of one item; a field that is ``None`` leaves the item's value unchanged."""
 
     text: str | None = None
     weight: float | None = None

@@ -1,4 +1,4 @@
-"""Checks of grades and banks by a person (001, section 4.4): answers, gaps, influence of items, effects of edits."""
+"""Results for human checks of grades and banks (001, section 4.4): answers, gaps, item influence, effects of edits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class GradedAnswer(Struct, frozen=True):
 
 
 class Uncovered(Struct, frozen=True):
-    """A relevant passage that covers no item, so that the bank may lack an item.
+    """A relevant passage that covers no item, which suggests that the bank lacks one.
 
     Attributes:
         label: the human relevance label.
@@ -45,10 +45,10 @@ class Spurious(Struct, frozen=True):
     """How often non-relevant and relevant passages (by human labels) cover an item.
 
     Attributes:
-        not_relevant: number of non-relevant passages that cover it.
-        of: number of non-relevant passages with a grade for it.
-        relevant: number of relevant passages that cover it.
-        of_relevant: number of relevant passages with a grade for it.
+        not_relevant: number of non-relevant passages that cover the item.
+        of: number of non-relevant passages with a grade for the item.
+        relevant: number of relevant passages that cover the item.
+        of_relevant: number of relevant passages with a grade for the item.
     """
 
     query_id: str
@@ -63,7 +63,7 @@ def graded_answers(grids: Grids, answers: Mapping[tuple[str, str, str], str]) ->
     """Yield all grades and extracted answers by item, highest grade first, ties in the order of the passages.
 
     Args:
-        grids: the grades.
+        grids: the grades of all queries.
         answers: extracted answers by query, passage and item.
     """
     for query_id, grid in grids.grids.items():
@@ -120,7 +120,7 @@ class Influence(Struct, frozen=True):
     """Effect of leaving out one item on the leaderboard.
 
     Attributes:
-        kendall: tau-b of the leaderboards with and without the item; ``None`` if all agents of one are tied.
+        kendall: tau-b of the leaderboards with and without the item; ``None`` if all agents of either are tied.
         moved: number of agents whose place changes.
         largest_move: largest change of an agent's place.
         new_leader: whether another agent, or another set of tied agents, becomes first.
@@ -144,7 +144,7 @@ class LabelChange(Struct, frozen=True):
 
 
 class PlaceChange(Struct, frozen=True):
-    """An agent's cover and place before and after an edit; ``None`` if unknown."""
+    """An agent's cover and place on the leaderboard, before and after an edit; ``None`` if unknown."""
 
     agent: str
     before: float | None
@@ -158,8 +158,8 @@ class EditEffect(Struct, frozen=True):
 
     Attributes:
         labels: passages whose label changes.
-        places: covers and places of all agents, in the order of the new leaderboard.
-        kendall: tau-b of the two leaderboards.
+        places: each agent's cover and place before and after the edit, in the order of the new leaderboard.
+        kendall: tau-b of the old and the new leaderboard.
         to_grade: number of pairs of passage and item without a grade in the new version. Labels and scores use only
             items with grades.
     """
@@ -171,7 +171,7 @@ class EditEffect(Struct, frozen=True):
 
 
 class Covers(Struct, frozen=True):
-    """The agents' covered items of one query.
+    """Which items of one query each agent covers.
 
     Attributes:
         items: item ids.
@@ -187,7 +187,7 @@ class Covers(Struct, frozen=True):
 def exam_covers(
     grids: Grids, rankings: Rankings, *, level: int, k: int = DEFAULT_K
 ) -> tuple[tuple[str, ...], dict[str, Covers]]:
-    """The agents, and their covered items by query; leaves out queries without items."""
+    """The agents' names, and which items each agent covers, by query; leaves out queries without items."""
     agents = tuple(sorted({agent for _, agent in rankings}))
     covers = {}
     for query_id, grid in grids.grids.items():
@@ -210,8 +210,8 @@ def left_out(agents: tuple[str, ...], covers: Mapping[str, Covers]) -> list[Infl
     """Leave out each item in turn and compare leaderboards, largest influence first.
 
     The leaderboard ranks agents by their mean over queries of the covered share of weights, among items whose cover is
-    known. Queries without such items or with a total weight of 0 are left out. Without its only item a query is left
-    out too.
+    known. Queries without such items or with a total weight of 0 are left out; so is a query whose only item is left
+    out.
     """
     counted = {query_id: cover for query_id, cover in covers.items() if cover.weights.sum() > 0}
     shares = {query_id: _shares(cover.by_agent, cover.weights) for query_id, cover in counted.items()}
@@ -243,7 +243,7 @@ def _shares(by_agent: Floats, weights: Floats) -> Floats:
 
 
 def _part(shares: Floats) -> Floats:
-    """One query's contribution to the sum and number of shares, shape (2, agents)."""
+    """What one query adds to each agent's sum of shares and number of shares, shape (2, agents)."""
     known = ~np.isnan(shares)
     return np.array([np.where(known, shares, 0.0), known])
 
@@ -288,7 +288,7 @@ def _label_changes(old: Grids, new: Grids) -> Iterable[LabelChange]:
 
 
 def _places(agents: tuple[str, ...], total: Floats) -> dict[str, float]:
-    """Places by mean share, from sums and numbers of shares; leaves out agents without any."""
+    """Each agent's place by mean share, from sums and numbers of shares; leaves out agents without shares."""
     return places({agent: part / n for agent, part, n in zip(agents, *total.tolist(), strict=True) if n})
 
 

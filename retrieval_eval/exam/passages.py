@@ -63,12 +63,12 @@ def passages_of_document(document: Document, *, most_words: int = MOST_WORDS) ->
 
 
 def piece_id_of(doc_id: str, number: int, pieces: int) -> str:
-    """``doc_id#2of5``; just ``doc_id`` for a whole document, unless the doc_id itself looks like a piece's id."""
+    """``doc_id#2of5``; for a whole document just ``doc_id``, unless that looks like a piece's id."""
     return doc_id if pieces == 1 and not _PIECE.fullmatch(doc_id) else f"{doc_id}#{number}of{pieces}"
 
 
 def document_of(passage_id: str) -> tuple[str, int]:
-    """The doc_id of a passage and the document's number of passages; an id of another form is a whole document."""
+    """The doc_id of a passage and the document's number of passages; other ids belong to whole documents."""
     piece = _PIECE.fullmatch(passage_id)
     return (piece[1], int(piece[3])) if piece else (passage_id, 1)
 
@@ -93,7 +93,7 @@ def _spans(text: str, most_words: int) -> list[Span]:
 
 
 _CHECKED, _RATED = 1, 5
-"""The highest grades of a checked answer and of a rating."""
+"""Highest grade of a checked answer, and highest rating."""
 
 
 def by_document(graded: Graded) -> Graded:
@@ -119,10 +119,10 @@ def by_document(graded: Graded) -> Graded:
 
 
 def document_grades(entries: Iterable[Grade], cut: Mapping[str, tuple[str, int]], *, highest: int) -> list[Grade]:
-    """The best passage's grade and answer for each document and item.
+    """For each document and item, the grade and answer of the document's best passage.
 
-    A document with an ungraded passage is ungraded, because the missing grade may be higher; unless another passage has
-    the highest possible grade.
+    A document with an ungraded passage is ungraded, because the missing grade may be the highest, unless
+    another passage has the highest possible grade.
 
     Args:
         entries: grades of one grader.

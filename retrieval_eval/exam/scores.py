@@ -21,11 +21,11 @@ from retrieval_eval.stats.scores import Scores
 
 
 class Correlation(Struct, frozen=True):
-    """Rank correlation of two leaderboards on their common agents.
+    """Rank correlation of two leaderboards, over the agents that are on both.
 
     Attributes:
-        n: number of common agents.
-        spearman: correlation of the average ranks; ``None`` for fewer than two agents or if all are tied.
+        n: number of agents on both leaderboards.
+        spearman: correlation of the average ranks; ``None`` for fewer than two agents, or if all are tied.
         kendall: tau-b; ``None`` in the same cases.
         only_first: agents missing from the second leaderboard.
         only_second: agents missing from the first leaderboard.
@@ -66,23 +66,27 @@ RATED_LEVELS = (1, 2, 3, 4, 5)
 
 
 class CoverScores(Struct, frozen=True):
-    """Cover of every response at every level; arrays have shape (agents, queries, levels) unless noted.
+    """Cover (share of covered items) of every response at every level.
 
-    A missing grade does not count as 0. An item with a sufficient grade is covered, whatever else is missing. It is not
-    covered if all grades exist and none suffices; otherwise its cover is unknown. A query with no unknown items has an
-    exact cover. Otherwise its cover is the share over items without missing grades (see ``missing.over_the_known`` for
-    the reason). A query where every item has a missing grade has no score and is left out of the mean.
+    Arrays have shape (agents, queries, levels) unless noted.
+
+    A missing grade does not count as 0. An item with a sufficient grade is covered, even if other grades are missing.
+    It is not covered if all grades exist and none suffices; otherwise it is unknown whether it is covered. A query
+    without unknown items has an exact cover. Otherwise its cover is the share over items without missing grades (see
+    ``missing.over_the_known`` for the reason). A query where every item has a missing grade has no score and is left
+    out of the mean.
 
     Attributes:
-        agents: names of the rows.
+        agents: names of the agents, one per row.
         queries: queries of the topic set that have items; a missing response scores 0.
         levels: the lowest grades that count as covered, ascending.
         k: number of passages of a response that count.
         cover: share of covered items; NaN if unknown.
-        least: the share if no ungraded pair covered its item.
-        possible: the share if every ungraded pair covered its item; equals ``cover`` if all pairs are graded.
-        normalised: share of the items covered by any graded passage of the query that the response covers, over items
-            without missing grades of the response; 0 if no passage covers an item.
+        least: the share of covered items if no ungraded pair covered its item.
+        possible: the share of covered items if every ungraded pair covered its item; equals ``cover`` if all pairs are
+            graded.
+        normalised: of the items that any graded passage of the query covers, the share that the response covers; only
+            over items without missing grades of the response. 0 if no passage covers an item.
         present: whether the agent has a response to the query, shape (agents, queries).
         pairs: number of pairs of passage and item that count, shape (agents, queries).
         graded: number of these pairs with a grade, shape (agents, queries).
@@ -110,7 +114,7 @@ class CoverScores(Struct, frozen=True):
 
     @property
     def gaps(self) -> Gaps:
-        """Requested and missing grades."""
+        """Numbers of requested and missing grades by agent and query."""
         return Gaps(self.agents, self.queries, self.graded + self.missing, self.missing)
 
 
@@ -183,7 +187,7 @@ def _response_scores(
     """``cover``, ``least``, ``possible`` and ``normalised`` of one response, shape (levels,) each.
 
     Args:
-        grid: the query's grid.
+        grid: grades of the query.
         covered: whether the response covers an item, shape (levels, items).
         pool: whether any passage of the query covers an item, shape (levels, items).
         ungraded: whether a pair of passage and item has no grade, shape (passages, items).
@@ -201,11 +205,11 @@ def _response_scores(
 
 
 def cover_means(scores: CoverScores, of: Floats, level: int, *, own_queries: bool = False) -> Scores:
-    """One score at one level, over the queries where it is known.
+    """Scores of all agents at one level, over the queries where the score is known.
 
     Args:
         scores: the scores that ``of`` is part of.
-        of: the score to average, such as ``scores.cover``, shape (agents, queries, levels); NaN if unknown.
+        of: values of the score to average, such as ``scores.cover``, shape (agents, queries, levels); NaN if unknown.
         level: one of ``scores.levels``.
         own_queries: whether to average only over queries with a response of the agent, as the workbench does.
     """
@@ -235,7 +239,7 @@ def standard_error(scores: Scores, agent: str) -> float | None:
 
 
 def _covered(grades: NDArray[np.int8], levels: Sequence[int]) -> NDArray[np.bool_]:
-    """Whether any row of ``grades`` covers an item, shape (levels, items)."""
+    """Whether any passage (row of ``grades``) covers the item at the level, shape (levels, items)."""
     return np.asarray(grades.max(axis=0, initial=UNGRADED) >= np.array(levels)[:, np.newaxis], np.bool_)
 
 
@@ -249,7 +253,7 @@ class ExamLabels(Struct, frozen=True):
 
     Attributes:
         labels: labels by query_id and passage_id, for all passages whose label is known.
-        partly: number of passages without a label because a missing grade could change it.
+        partly: number of passages without a label because a missing grade could change the label.
         ungraded: number of passages without any grade; they have no label.
     """
 
@@ -272,9 +276,10 @@ def exam_labels(
     """Derive labels from grades, for passages whose label does not depend on missing grades.
 
     Args:
-        grids: the grades.
-        by: ``highest``: the highest grade; ``count``: the number of items with a grade of at least ``level``.
-        level: the level for ``count``.
+        grids: the grades of all queries.
+        by: what a passage's label is derived from: ``highest`` is its highest grade, ``count`` the number of items with
+            a grade of at least ``level``.
+        level: the lowest grade that ``count`` counts.
         grade_to_label: maps the highest grade, or the count, to a label.
         highest: the highest possible grade.
 

@@ -1,8 +1,8 @@
 """Human edits of nugget lists and their history (AutoNuggetizer, section 3.2 and table 4).
 
 The field ``from`` of an edited nugget lists the texts of the old nuggets that it comes from. Several texts mean that it
-merges them, several nuggets from one text split it, and one from one rewords it. Without ``from`` a nugget is the old
-nugget of the same text, or new. An old nugget that no new one comes from is removed.
+merges them. If several nuggets come from one text, they split it; if only one does, it rewords it. A nugget without
+``from`` is the old nugget with the same text, or a new one. An old nugget that no new nugget names is removed.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def edited(before: NuggetBank, after: NuggetBank, *, by: str, at: str) -> Nugget
 
 
 def is_reordered(before: NuggetBank, after: NuggetBank) -> bool:
-    """Whether the nuggets are in another order than the old nuggets that they come from.
+    """Whether the edit changed the order of the nuggets that come from old ones.
 
     Raises:
         ValueError: see ``changes``.
@@ -160,10 +160,11 @@ def _record(change: Change) -> dict[str, Any]:
 
 
 def draft_of(bank: NuggetBank) -> NuggetBank:
-    """A draft of an edited list, in which each nugget comes from itself.
+    """A copy of the bank for editing, in which the ``from`` of each nugget is its own text.
 
-    The functions below edit the draft; places count from 0. They raise ``ValueError``, with a message for the user, if
-    the list would have an empty text, a text twice, or no nuggets. ``changes`` and ``edited`` compare it with the bank.
+    The functions below edit the draft; positions (``places``) count from 0. They raise ``ValueError``, with a
+    message for the user, if the list would have an empty text, a text twice, or no nuggets. ``changes`` and ``edited``
+    compare the draft with the bank.
     """
     nuggets = [replace(nugget, details={**nugget.details, FROM: [nugget.text]}) for nugget in bank.nuggets]
     return replace(bank, nuggets=tuple(nuggets))
@@ -175,12 +176,12 @@ def added(draft: NuggetBank, text: str, importance: Importance | None) -> Nugget
 
 
 def removed(draft: NuggetBank, places: Sequence[int]) -> NuggetBank:
-    """The draft without the nuggets at these places."""
+    """The draft without the nuggets at these positions."""
     return _checked(draft, [nugget for place, nugget in enumerate(draft.nuggets) if place not in places])
 
 
 def merged(draft: NuggetBank, places: Sequence[int], text: str) -> NuggetBank:
-    """The draft with several nuggets merged at the place of the first; the result is vital if any of them is."""
+    """The draft with several nuggets merged at the position of the first; vital if any of them is vital."""
     if len(places) < 2:
         raise ValueError("choose at least two nuggets to merge")
     parts = [draft.nuggets[place] for place in sorted(places)]
@@ -197,14 +198,14 @@ def merged(draft: NuggetBank, places: Sequence[int], text: str) -> NuggetBank:
 
 
 def worded(draft: NuggetBank, place: int, texts: Sequence[str]) -> NuggetBank:
-    """The draft with a nugget reworded; several texts split it."""
+    """The draft with a nugget replaced by its new wording, or split if there are several texts."""
     whole = draft.nuggets[place]
     parts = [_new(draft, text, whole.importance, [whole]) for text in texts]
     return _checked(draft, [*draft.nuggets[:place], *parts, *draft.nuggets[place + 1 :]])
 
 
 def weighed(draft: NuggetBank, places: Sequence[int], importance: Importance | None) -> NuggetBank:
-    """The draft with this importance for the nuggets at these places."""
+    """The draft with this importance for the nuggets at these positions."""
     return _checked(
         draft,
         [
@@ -215,7 +216,7 @@ def weighed(draft: NuggetBank, places: Sequence[int], importance: Importance | N
 
 
 def moved(draft: NuggetBank, place: int, by: int) -> NuggetBank:
-    """The draft with a nugget moved up (negative ``by``) or down, at most to an end."""
+    """The draft with a nugget moved up (negative ``by``) or down, at most to the start or end of the list."""
     nuggets = list(draft.nuggets)
     nugget = nuggets.pop(place)
     nuggets.insert(max(0, min(len(nuggets), place + by)), nugget)
@@ -229,7 +230,7 @@ def _new(draft: NuggetBank, text: str, importance: Importance | None, old_nugget
 
 
 def _checked(draft: NuggetBank, nuggets: Sequence[Nugget]) -> NuggetBank:
-    """The draft with these nuggets and new ids."""
+    """The draft with these nuggets, after a check of their texts and with new ids."""
     if not nuggets:
         raise ValueError("a query needs at least one nugget")
     texts, before = ([nugget.text.strip() for nugget in side] for side in (nuggets, draft.nuggets))

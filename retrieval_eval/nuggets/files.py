@@ -83,8 +83,9 @@ def write_banks(path: Path | str, banks: Iterable[NuggetBank]) -> None:
 def read_assignments(paths: Sequence[Path | str]) -> list[Assignment]:
     """Read the assignments of one or several files, in their order.
 
-    A file without ``run_id`` is one run with the file's name. ``failed`` and an empty label are failures. The length of
-    an answer is counted in its text, or is ``response_length`` if there is no text.
+    All assignments without ``run_id`` in a file belong to one run, named after the file. A label that is empty or
+    ``failed`` is a failed label. The length of an answer is the number of words in its text, or ``response_length`` if
+    the file has no text.
 
     Raises:
         DataError: a file cannot be read, an answer is repeated, or a nugget or label is malformed; names file, line and
@@ -118,7 +119,7 @@ def write_assignments(path: Path | str, assignments: Iterable[Assignment]) -> No
 
 
 def write_passage_assignments(path: Path | str, assignments: Iterable[Assignment]) -> None:
-    """Write assignments to passages in nuggetizer's format; their ``run`` is the document id.
+    """Write assignments to passages in nuggetizer's format; the ``run`` of each assignment is the document id.
 
     Raises:
         DataError: the file cannot be written.
@@ -220,7 +221,7 @@ def _answer(row: Row) -> str | None:
 
 
 def _words(row: Row, answer: str | None) -> int:
-    """The answer's length: counted in its text, or ``response_length`` without a text."""
+    """Number of words in the answer; ``response_length`` if the file has no text."""
     stated = row.values.get("response_length")
     if stated is not None and (not isinstance(stated, int) or isinstance(stated, bool) or stated < 0):
         raise row.error("'response_length' must be a number of words", row.text("response_length"))

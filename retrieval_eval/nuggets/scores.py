@@ -106,7 +106,7 @@ class ScoreTable(Struct, frozen=True, eq=False, dict=True):
         return low, high
 
     def scores(self, clusters: Clusters = ALONE, prefix: str = "nuggets") -> tuple[Scores, ...]:
-        """The six scores, in the order of ``COLUMNS``; the names of their columns begin with ``prefix``."""
+        """The six scores, in the order of ``COLUMNS``; their column names begin with ``prefix``."""
         bounds, named = np.array(self.bounds), {"a": "all", "a_strict": "all_strict"}
         columns = [f"{prefix}_{named.get(name, name)}" for name in COLUMNS]
         return tuple(
@@ -119,7 +119,7 @@ class ScoreTable(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def gaps(self) -> Gaps:
-        """Requested and failed labels of the existing answers."""
+        """Numbers of requested and failed labels of the existing answers."""
         return Gaps(self.runs, self.topics, self.counts.sum(axis=(-2, -1)), self.counts[..., 3].sum(axis=-1))
 
     @cached_property
@@ -205,11 +205,11 @@ class RunScores(Struct, frozen=True):
         means: mean scores by column, see ``COLUMNS``.
         length: mean number of words of an answer over the topic set; a missing answer counts 0.
         topics: number of topics in the topic set.
-        missing: topics without an assignment for this run; they count 0.
-        failed: topics with a failed label; they are left out of the means.
-        empty: topics whose assignment has no nuggets; they are left out of the means.
-        labels: requested labels over the answered topics.
-        assigned: labels that did not fail.
+        missing: number of topics without an assignment for this run; they count 0.
+        failed: number of topics with a failed label; they are left out of the means.
+        empty: number of topics whose assignment has no nuggets; they are left out of the means.
+        labels: number of requested labels over the answered topics.
+        assigned: number of these labels that did not fail.
     """
 
     run: str

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 
 class Importance(StrEnum):
-    """Whether a good answer must state the nugget (vital), or is only better with it (okay)."""
+    """Whether a good answer must state the nugget (vital), or may omit it but is better with it (okay)."""
 
     VITAL = "vital"
     OKAY = "okay"
@@ -92,10 +92,10 @@ def make_nuggets(
     """Make the nuggets of one query, with ids.
 
     Args:
-        query_id: the query.
-        texts: one per nugget.
-        importances: one per nugget.
-        details: one per nugget, or empty.
+        query_id: id of the query.
+        texts: the text of each nugget.
+        importances: the importance of each nugget; ``None`` if unknown.
+        details: other fields of each nugget; may be empty.
     """
     seen: Counter[str] = Counter()
     nuggets = []
@@ -134,7 +134,7 @@ def windows(
         ranked: document ids, best first; repeated ids are ignored.
         labels: relevance labels; documents without a label are left out.
         from_label: the lowest label that counts as relevant.
-        size: documents in a window.
+        size: number of documents in a window.
     """
     relevant = [doc_id for doc_id in dict.fromkeys(ranked) if doc_id in labels and labels[doc_id] >= from_label]
     return batches(relevant, size)

@@ -24,7 +24,7 @@ from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.scores import Scores
 
 CITATIONS = "citations"
-"""Metadata key for an answer's citations: a JSON list of document ids, or of places counted from 1."""
+"""Metadata key for an answer's citations: a JSON list of document ids, or of numbers of documents counted from 1."""
 
 _BRACKETS = re.compile(rf"\[({INSIDE})\]")
 _SEPARATOR = re.compile(r"[,;\uff0c\u3001&]|\band\b|(?<=\d)\s+(?=\d)")
@@ -32,25 +32,25 @@ _KIND = r"(?:doc(?:ument)?|source|passage|ref(?:erence)?|citation)s?"
 _NUMBER = re.compile(
     rf"(?:{_KIND}[ .:#_-]*|#)?(\d{{1,4}})(?:\s*[-\u2013\u2014]\s*(\d{{1,3}}))?", re.ASCII | re.IGNORECASE
 )
-"""The number of one document, or a range of numbers."""
+"""Matches the number of one document, or a range of numbers."""
 _TITLED = re.compile(
     rf"({_KIND}[ .#_-]*\d{{1,4}})\s*[:|\u2013\u2014-]\s.{{1,500}}?(?=$|[;,]\s*{_KIND}[ .#_-]*\d)",
     re.ASCII | re.IGNORECASE,
 )
-"""A document's number followed by its title."""
+"""Matches a document's number followed by its title."""
 _OF_SEARCH = re.compile(r"(\d{1,3}):(\d{1,3})\u2020.*|turn(\d{1,3})(?:file|search|view|news|fetch)(\d{1,3})")
-"""The marks of OpenAI's tools: a search, and a place among its results counted from 0."""
+"""Matches citations by OpenAI's search tools: the number of a search, and the number of its result, from 0."""
 _FROM_ZERO = "\ufdd2"
-"""Prefix of a place that always counts from 0."""
+"""Prefix of a document number that counts from 0, whatever the agent's habit."""
 _OTHER_BRACKETS = re.compile(
     r"[\u3010\uff3b][^\S\n]*(?:(\d[\d \u3000,;\uff0c\u3001\u2013-]*)(?:\u2020[^\u3011\uff3d\n]*)?"
     r"|(\d{1,3}:\d{1,3}\u2020)[^\u3011\uff3d\n]*)[\u3011\uff3d]"
 )
-"""Citations as OpenAI's assistants write them."""
+"""Matches citations as OpenAI's assistants write them."""
 _PRIVATE = re.compile(r"\ue200(?:file)?cite((?:\ue202turn\d{1,3}[a-z]{1,10}\d{1,3}){1,50})\ue201")
-"""Citations as ChatGPT writes them, in private-use characters."""
+"""Matches citations as ChatGPT writes them, in private-use characters."""
 _AFTER_WORDS = r"(?:(?<=[^\W\d_]{3})|(?<=[.,;:!?)\]\"'\u201d\u2019])|(?<=[^\W\d_]{3}\s))"
-"""The text before a superscript number that is a citation and not an exponent."""
+"""Matches after a word or punctuation, where a superscript number is a citation and not an exponent."""
 _RAISED = re.compile(
     _AFTER_WORDS + r"(?:<sup>[^\S\n]*\[?(\d{1,3}(?:[^\S\n]*[,;\u2013-][^\S\n]*\d{1,3}){0,50})\]?[^\S\n]*</sup>"
     r"|\^\[?(\d{1,3}(?:[,;\u2013-]\d{1,3}){0,50})\]?\^|([\u2070\u00b9\u00b2\u00b3\u2074-\u2079]{1,3}))",
@@ -58,20 +58,20 @@ _RAISED = re.compile(
 )
 _DIGITS = str.maketrans("\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079", "0123456789")
 _FOOTNOTE = re.compile(r"\[\^(\d{1,3})\](:?)|(\[\d{1,3}\])\([^\s()]{1,2000}\)")
-"""Markdown footnotes, and links whose text is a number."""
+"""Matches references to Markdown footnotes, and links whose text is a number."""
 _DEFINED = re.compile(r"^\[\^[^\]\n]+\]:.*$", re.MULTILINE)
-"""The text of a footnote."""
+"""Matches a line that defines a footnote."""
 _ROUND = re.compile(r"(?<=[^\s(:])(\s?)\((\d{1,3}(?:\s*[,;]\s*\d{1,3}){0,20})\)(?=((?:\s?\(\d[\d\s,;]{0,80}\))*)(.?))")
 _BEHIND_ROUND = {"", *".,;:!?\u3002"}
-"""Characters that may follow a citation in round brackets; a word follows the number of a list item instead."""
+"""Characters that may follow a citation in round brackets; before a word, the number belongs to a list item."""
 _CODE_SPAN = re.compile(r"`[^`\n]{1,1000}`")
 _HIDDEN = str.maketrans("[]", "\ufdd0\ufdd1")
 _SHOWN = str.maketrans("\ufdd0\ufdd1", "[]")
-"""Hides the brackets in code, which cite nothing, and shows them again."""
+"""Restores the brackets in code, which ``_HIDDEN`` replaces so that they are not read as citations."""
 _BEHIND = re.compile(rf"([.!?\u2026\u3002\uff01\uff1f]+[\"')\u201d\u2019*_]*)((?:[^\S\n]?{MARK})+)")
-"""Citations after the full stop of their sentence."""
+"""Matches citations that follow the full stop of their sentence."""
 _NO_MARK = re.compile(r"(?:sic|\.\.\.|\u2026|[ xX]|emphasis (?:added|mine)|\W*)")
-"""Bracketed text that is never a citation."""
+"""Matches bracketed text that is never a citation."""
 
 
 class Cited(Struct, frozen=True):
@@ -122,11 +122,11 @@ def cited_documents(
 ) -> dict[tuple[str, str], Cited]:
     """The documents that each answer cites, by query and agent.
 
-    Answers of the TREC RAG track list the citations of each sentence, as ids or as places in their references, counted
-    from 0. Other answers may carry citations as metadata (``CITATIONS``); agents that the tool calls do. In all other
-    texts a citation is a mark (``_normalise_marks``): a document's id, or its place among the documents that the agent
-    received. Places count from 1, or from 0 if the agent's ``Habit`` says so. Marks in code are ignored. Marks in a
-    list of references at the end count only if the text has no others.
+    Answers of the TREC RAG track list the citations of each sentence, as document ids or as indices (from 0) into the
+    answer's references. Other answers may have citations in their metadata (``CITATIONS``), for example if ragleague
+    called the agent. In all other texts a citation is a mark (``_normalise_marks``): a document's id, or its number
+    among the documents that the agent received. Numbers count from 1, or from 0 if that is the agent's ``Habit``. Marks
+    in code are ignored. Marks in a list of references at the end are read only if the text has no other marks.
 
     Args:
         answers: the answers.
@@ -203,7 +203,7 @@ def cited_sentences(
 def habits_of(
     answers: Iterable[Answer], rankings: Mapping[tuple[str, str], Sequence[str]], known: Collection[str]
 ) -> dict[str, Habit]:
-    """How each agent writes its citations; takes the arguments of ``cited_sentences``."""
+    """How each agent writes its citations, by agent; the arguments are the same as for ``cited_sentences``."""
     texts = {(answer.query_id, answer.agent): _Text.of(answer) for answer in answers}
     return _habits(texts, rankings, dict.fromkeys(texts, known))
 
@@ -222,7 +222,7 @@ def renumbered(
         answer: the agent's answer.
         ranking: the documents that the agent received, best first.
         known: documents that answers can also cite by id.
-        habit: how the agent cites.
+        habit: how the agent writes its citations.
         shown: the documents in the order shown. A citation of any other document becomes ``NOT_SHOWN``, and a number
             that matches no document ``NO_DOCUMENT``, or "unknown document" if the agent received no documents.
     """
@@ -268,7 +268,7 @@ class OtherMarks(Struct, frozen=True):
 def other_marks(
     answers: Iterable[Answer], rankings: Mapping[tuple[str, str], Sequence[str]], known: Collection[str]
 ) -> dict[str, OtherMarks]:
-    """Marks that look like citations but are not read as such, by agent; takes the arguments of ``cited_sentences``."""
+    """Marks that look like citations but are not read as such, by agent; same arguments as ``cited_sentences``."""
     texts = {(answer.query_id, answer.agent): _Text.of(answer) for answer in answers if _trec_citations(answer) is None}
     habits = _habits(texts, rankings, dict.fromkeys(texts, known))
     agent_marks: dict[str, list[set[str]]] = {}
@@ -297,7 +297,7 @@ def _by_count(counted: tuple[str, int]) -> tuple[int, str]:
 
 
 class _Text(Struct, frozen=True):
-    """An answer's lines, with marks of all kinds in square brackets; attributes as in ``Parts``."""
+    """An answer split as in ``Parts``, with all citation marks rewritten in square brackets."""
 
     body: tuple[str, ...]
     references: tuple[str, ...] = ()
@@ -323,9 +323,9 @@ class Habit(Struct, frozen=True):
 
     Attributes:
         first: the number of the first document. It is 0 if more than half of the answers that cite numbers cite 0 and
-            no answer cites the number of documents itself; a 0 in only a few answers is a slip, or code.
-        rounded: whether the agent cites in round brackets: at least nine in ten of its numbers in brackets are in round
-            ones, not before a word, and match documents.
+            no answer cites the number of documents itself; a 0 in only a few answers is a mistake, or code.
+        rounded: whether the agent cites in round brackets: at least 90 % of its bracketed numbers are in round
+            brackets, are not followed by a word, and match documents.
     """
 
     first: int = 1
@@ -378,7 +378,7 @@ def _to_square(bracket: re.Match[str]) -> str:
 
 
 def _claims(body: Sequence[str], ids: Collection[str], first: int) -> list[tuple[str, list[int | str]]]:
-    """The claims of an answer, without their marks, each with the ids or places that it cites."""
+    """The claims of an answer without citation marks, each with the document ids or numbers (from 0) that it cites."""
 
     def cites(text: str) -> bool:
         return bool(_places(_marks(text), ids, first))
@@ -421,13 +421,13 @@ def _place_of_search(bracket: re.Match[str]) -> str:
 
 
 def _unmarked(text: str, ids: Collection[str], first: int) -> str:
-    """A sentence without the brackets that cite; other brackets stay."""
+    """A sentence without its citations; other text in brackets stays."""
     uncited = _BRACKETS.sub(lambda bracket: "" if _places(_marks(bracket[0]), ids, first) else bracket[0], text)
     return re.sub(r"\s+([!?,;:]|\.(?!\.))", r"\1", " ".join(re.sub(r"\([\s,;]*\)", "", uncited).split()))
 
 
 def _places(marks: Iterable[str], ids: Collection[str], first: int) -> list[int | str]:
-    """Marks as document ids, or as places from 0; drops marks that are neither."""
+    """Convert citation marks to document ids or to document numbers from 0; drop all other marks."""
     places: list[int | str] = []
     for mark in marks:
         if mark in ids:
@@ -440,7 +440,7 @@ def _places(marks: Iterable[str], ids: Collection[str], first: int) -> list[int 
 
 
 def _numbers(mark: str) -> range:
-    """The numbers that a mark names, usually one."""
+    """The document numbers in a citation mark, usually one; empty if the mark is not a number."""
     if (match := _NUMBER.fullmatch(mark)) is None:
         return range(0)
     return range(int(match[1]), int(match[2] or match[1]) + 1)
@@ -451,7 +451,7 @@ _LARGEST = 999
 
 
 def _documents(places: Iterable[int | str], documents: Sequence[str]) -> tuple[str | None, ...]:
-    """The cited documents, each once; ``None`` for each number that matches no document."""
+    """The ids of the cited documents, each once; ``None`` for each number that matches no document."""
     at = dict(enumerate(documents))
     cited = [place for place in dict.fromkeys(places) if isinstance(place, str) or place <= _LARGEST]
     doc_ids = [place if isinstance(place, str) else at.get(place) for place in cited]
@@ -482,12 +482,12 @@ def _metadata_citations(answer: Answer) -> list[int | str] | None:
 
 
 def _marks(text: str) -> list[str]:
-    """The marks in square brackets, with lists such as ``[1, 2]`` split."""
+    """The citation marks in square brackets, with lists such as ``[1, 2]`` split."""
     return [mark.strip() for inner in _BRACKETS.findall(text) for mark in _SEPARATOR.split(_TITLED.sub(r"\1", inner))]
 
 
 def _trec_citations(answer: Answer) -> tuple[list[str], list[tuple[str, list[int | str]]]] | None:
-    """References and sentences of a TREC RAG answer; ``None`` for other answers, even with columns of these names."""
+    """References and sentences of a TREC RAG answer; ``None`` for other answers, even if they have these columns."""
     try:
         references = [str(doc_id) for doc_id in json.loads(answer.metadata["references"])]
         return references, [

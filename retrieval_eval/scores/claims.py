@@ -1,7 +1,7 @@
 """Splits an answer into its claims: sentences without headings, list markers, code and lists of references.
 
-The splitter is made for answers as people and models write them. It drops everything that claims nothing: headings,
-numbers and bullets of lists, the head of a table, introductions that end with a colon, code blocks, and references at
+The splitter expects answers as people and language models write them. It drops all text that makes no claim: headings,
+numbers and bullets of lists, header rows of tables, introductions that end with a colon, code blocks, and references at
 the end. It never drops a sentence with a citation.
 """
 
@@ -17,7 +17,7 @@ from judges.writing import SENTENCE_STOPS
 
 INSIDE: Final = r"[^\[\]\n]{1,5000}"
 MARK: Final = rf"\[{INSIDE}\]"
-"""A citation in square brackets; ``INSIDE`` matches the text between the brackets."""
+"""Pattern of a citation in square brackets; ``INSIDE`` matches the text between the brackets."""
 
 _CODE = re.compile(r"^\s*(`{3,}|~{3,})")
 _RULE = re.compile(r"^\s{0,3}(?:={3,}|-{3,})\s*$")
@@ -28,7 +28,7 @@ _MARKER = re.compile(
     r"\s*(?:>\s?)*\s*(?:(?:[-*+\u2022\u2023\u25e6\u25aa\u25cf\u2013\u2014]|\(?\d{1,3}[.)\u3001\uff0e]|\(?[a-z]\)|\(?[ivx]{1,5}\))"
     r"(?:\s+|(?<=[\u3001\uff0e])))?(?:\[[ xX]\]\s+)?"
 )
-"""Markers at the start of a line: of a quotation, a list item or a task."""
+"""Matches the marker of a quotation, a list item or a task at the start of a line."""
 _WORDS_OF_REFERENCES = (
     r"references?|sources?|citations?|bibliography|works cited|further reading|quellen|quellenangaben|"
     "literaturverzeichnis|r\u00e9f\u00e9rences|referencias|fuentes|\u53c2\u8003\u6587\u732e|\u53c2\u8003\u8d44\u6599|\u53c2\u8003\u6765\u6e90"
@@ -40,23 +40,23 @@ _REFERENCES_BEFORE = re.compile(rf"[^\w\[\n]*(?:{_WORDS_OF_REFERENCES})[*_\s]*[:
 _ENTRY = re.compile(
     r"\s*(?:[-*+\u2022]\s|[-*+\u2022]?\s*(?:\(?\d{1,3}[.):\]]\s|https?://|www\.|[^\w\s\[]{0,3}\[[^\]\n]+\])|\s{2,}\S)"
 )
-"""The start of an entry in a list of references."""
+"""Matches the start of an entry in a list of references."""
 _NUMBERED = re.compile(r"\[\W{0,3}\d")
 _PUBLISHED = re.compile(r"\b(?:19|20)\d\d\b|https?://|www\.")
 _DEFINITION = re.compile(r"\s*\[[^\]\n]+\]:?\s*<?(?:https?://|www\.)\S*\s*(?:[\"'(].*)?$")
-"""The definition of a mark or of a Markdown link."""
+"""Matches the definition of a citation mark or of a Markdown link."""
 _ENDS = re.compile(rf"[.!?\u2026{SENTENCE_STOPS}][\"'\u201d\u2019)\]*_]*$")
 
 _STOP = re.compile(rf"[.!?\u2026\u203d{SENTENCE_STOPS}]+[\"'\u201d\u2019\u00bb)\]*_]*(?=\s)")
 _OPENING = re.compile(r"[\s\"'\u201c\u2018\u00ab\u201e(\[*_]*")
 _WIDE_STOP = re.compile(rf"[{SENTENCE_STOPS}]+(?=[^\s\[{SENTENCE_STOPS}\u201d\u2019\u300d\u300f\uff09])")
-"""The end of a sentence without a space after it, as in Chinese, Japanese, Khmer and Burmese."""
+"""Matches the end of a sentence without a space after it, as in Chinese, Japanese, Khmer and Burmese."""
 _NEVER_LAST = re.compile(
     r"(?:\b(?:al|cf|vs|approx|e\.g|i\.e|bzw|dr|prof|mr|mrs|ms|mx|st|messrs|gen|sen|rep|gov|lt|col|sgt|capt|rev|hon|mt|"
     r"dipl|ing|viz)|(?<![^\s.(\[\"'\u201c\u2018*_-])[^\W\d_])\.$",
     re.IGNORECASE,
 )
-"""Abbreviations and initials that never end a sentence."""
+"""Matches abbreviations and initials that never end a sentence."""
 _LAST_BEFORE = re.compile(r"\b(?:co|inc|ltd|corp|bros|jr|sr|etc|dept|univ|ft|oz|lb|lbs)\.$", re.IGNORECASE)
 _STARTERS = re.compile(
     r"(?:The|An?|It|Its|This|That|Th[eo]se|They|Their|He|His|She|Her|We|Our|You|Your|In|On|At|As|For|From|By|With|Of|To|"
@@ -72,7 +72,7 @@ _BEFORE_NUMBERS = re.compile(
 _LONGEST = 20
 """Number of characters before a full stop that decide whether it ends a sentence."""
 _ELLIPSIS_APART = re.compile(r"\s(?:\.{3,}|\u2026|\. \. \.)$")
-"""An ellipsis in the middle of a sentence."""
+"""Matches an ellipsis in the middle of a sentence."""
 _NUMBER_ALONE = re.compile(r"\(?\d{1,3}[.)]?")
 
 
@@ -80,7 +80,7 @@ class Parts(Struct, frozen=True):
     """The lines of an answer.
 
     Attributes:
-        body: all lines but code and references.
+        body: all lines except code and references.
         references: the list of references at the end.
     """
 
@@ -134,7 +134,7 @@ def _start_of_references(lines: list[str]) -> int:
 
 
 def _is_entry(line: str) -> bool:
-    """Whether a line can belong to a list of references; a mark after words makes them a claim instead."""
+    """Whether a line can belong to a list of references; words with a citation after them are a claim."""
     mark = _NUMBERED.search(line)
     if mark is not None and _has_words(_without_marker(line[: mark.start()])):
         return False
@@ -146,12 +146,12 @@ def _has_words(line: str) -> bool:
 
 
 def claim_lines(body: Sequence[str], cites: Callable[[str], bool]) -> Iterator[tuple[str, bool]]:
-    """Lines of an answer's body that claim something; each with whether to treat it as one sentence, like a table row.
+    """Yield the lines that make a claim, and for each line whether it is a table row, to be treated as one sentence.
 
-    Drops headings, the head of a table and list markers, but never a line with a citation.
+    Drops headings, header rows of tables and list markers, but never a line with a citation.
 
     Args:
-        body: see ``parts_of``; citations are in square brackets.
+        body: lines of the answer's body, see ``parts_of``; citations are in square brackets.
         cites: whether a text contains a citation.
     """
     for line, following in zip(body, [*body[1:], ""], strict=True):

@@ -10,8 +10,8 @@ against ideal rankings without its missing documents. These two errors have oppo
 to one run only (Sakai 2008, CIKM, "Comparing metrics across TREC and NTCIR: the robustness to system bias"). Which
 queries are left out does not depend on the values of their labels.
 
-A run without missing labels among its first k documents has the value by the available labels, which is its upper
-bound; its lower bound counts the missing documents as relevant documents that it did not retrieve.
+The value of a run without missing labels among its first k documents uses the available labels. It is also the run's
+upper bound; its lower bound counts the missing documents as relevant documents that it did not retrieve.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class RunCoverage(Struct, frozen=True):
     Attributes:
         missing: queries of the topic set for which the run has no documents; they score 0.
         unasked: queries on which the run's agent failed; they are left out of its scores.
-        unlabelled: queries of the run without labels; they are left out.
+        unlabelled: queries of the run without labels; they are left out of its scores.
         unknown: queries without a value because labels are missing, by measure.
         missing_labels: number of missing labels of the run's documents.
         judged: Judged@k by name, mean over the scored topics.
@@ -83,7 +83,7 @@ class Metrics(Struct, frozen=True, eq=False):
         values: per query, shape (runs, measures, topics); NaN if the run's agent failed or labels are missing.
         bounds: lowest and highest possible value over all values of the missing labels, shape (2, runs, measures,
             topics); NaN if the run's agent failed.
-        gaps: requested and missing labels of each run's documents.
+        gaps: numbers of requested and missing labels of each run's documents.
         counts: measures that are summed over topics (NumRet, NumRel); all others are averaged.
         coverage: coverage by run.
     """
@@ -108,7 +108,7 @@ class Metrics(Struct, frozen=True, eq=False):
         return self.bounds[:, :, self.measures.index(measure)]
 
     def scores(self, measure: str, clusters: Clusters = ALONE) -> Scores:
-        """One measure that is averaged over topics."""
+        """The runs' scores by one measure; only for measures that are averaged over topics."""
         values, ends = self.of_measure(measure), self.bounds_of(measure)
         return Scores(measure, self.runs, self.topics, values, self.gaps, ends, None, clusters)
 
@@ -163,8 +163,10 @@ def evaluate(
     Args:
         labels: relevance labels; a query without labels is not in the topic set.
         runs: scores by run name. On equal scores the measures of trec_eval rank the higher doc_id first, as trec_eval
-            does; those that ir_measures computes itself (reciprocal rank with a cutoff, Judged@k) the lower.
-        names: names of the measures. The coverage always has Judged@k: the ones in ``names``, and the largest cutoff.
+            does; measures that ir_measures computes itself (reciprocal rank with a cutoff, Judged@k) rank the lower
+            doc_id first.
+        names: names of the measures. The coverage always includes Judged@k, for each k in ``names`` and for the
+            largest cutoff.
         unasked: queries on which the run's agent failed, by run; they are left out of its scores.
         missing: documents with a missing label, by query; see the module's docstring.
 
@@ -253,7 +255,7 @@ def evaluate(
 def _label_counts(
     answered: RetrievedScores, topic_labels: Labels, missing_docs: Mapping[str, frozenset[str]]
 ) -> NDArray[np.int64]:
-    """Requested and missing labels of a run's documents on each topic, shape (2, topics)."""
+    """Numbers of requested and missing labels of a run's documents on each topic, shape (2, topics)."""
     counts = [
         (len(ranked.keys() & labels.keys()), len(ranked.keys() & missing_docs.get(query_id, frozenset())))
         for query_id, labels in topic_labels.items()
@@ -331,7 +333,7 @@ def is_judged(measure: Measure) -> bool:
 
 
 def judged_at(measures: Iterable[Measure]) -> dict[str, Measure]:
-    """Judged@k at the largest cutoff of the measures; over the whole ranking if none has a cutoff."""
+    """Judged@k at the largest cutoff of the measures; over the whole ranking if no measure has a cutoff."""
     from ir_measures import Judged
 
     cutoffs = [measure.params["cutoff"] for measure in measures if "cutoff" in measure.params]

@@ -1,4 +1,4 @@
-"""Summaries of relevance labels: a query's mean, the distribution, and several labels of one document combined.
+"""Summaries of relevance labels: a query's mean, the distribution of labels, and one label from several judges.
 
 Pure functions over judgments. A failed judgment has no label: it is left out of the summary and counted.
 """
@@ -24,7 +24,7 @@ class MeanLabel(Struct, frozen=True):
     Attributes:
         mean: the mean on the prompt's scale; ``None`` without labels.
         judged: number of documents with a label.
-        of: number of documents to judge, failed ones included.
+        of: number of documents to judge, including documents whose judgment failed.
     """
 
     mean: float | None
@@ -42,8 +42,8 @@ class LabelDistribution(Struct, frozen=True):
 
     Attributes:
         counts: number of documents by label, ascending; labels without documents are absent.
-        failed: documents whose judgment failed.
-        left: documents that have not been judged yet.
+        failed: number of documents whose judgment failed.
+        left: number of documents that have not been judged yet.
     """
 
     counts: Mapping[int, int]
@@ -62,7 +62,7 @@ def mean_label(results: Iterable[Result]) -> MeanLabel:
 
 
 def label_distribution(results: Iterable[Result]) -> LabelDistribution:
-    """Count the documents per label, and those without a label."""
+    """Count the documents with each label, and the documents without a label."""
     results = list(results)
     counts = Counter(_labels(results))
     failed = sum(isinstance(result, JudgeFailure) for result in results)
@@ -110,8 +110,8 @@ def majority(labels: Sequence[float]) -> float:
 def median(labels: Sequence[float]) -> float:
     """The lower median: the highest label that more than half of the judges gave or exceeded.
 
-    With an even number of labels the two middle ones may differ. Their mean may be off the scale, and only half of the
-    judges support the upper one.
+    With an even number of labels the two middle labels may differ. Their mean may be off the scale, and only half of
+    the judges gave the upper label or a higher one.
 
     Raises:
         ValueError: no labels.

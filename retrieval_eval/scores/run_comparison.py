@@ -32,13 +32,14 @@ _DIGITS = 12
 
 
 class RankingAgreement(Struct, frozen=True):
-    """Two rankings of the same runs by one measure.
+    """Agreement between two rankings of the same runs by one measure.
 
     Attributes:
         topics: number of queries with labels in both sets; both rankings use only these.
         kendall_tau: tau-b, which accounts for ties.
         spearman: Spearman's rho; tied runs share their mean rank.
-        swapped: pairs of runs that the two sets of labels rank in opposite order, the better by the first set first.
+        swapped: pairs of runs that the two sets of labels rank in opposite order; each pair begins with the run that
+            the first set ranks higher.
     """
 
     measure: str
@@ -57,7 +58,7 @@ def ranking_agreement(
     how the agreement varies with the choice of queries.
 
     Raises:
-        ValueError: the two score different runs.
+        ValueError: ``first`` and ``second`` score different runs.
     """
     if first.runs != second.runs:
         raise ValueError("the two sets of scores have different runs")
@@ -99,7 +100,7 @@ class QrelsScores(Struct, frozen=True):
 
     Attributes:
         metrics: values per query and over the topic set.
-        intervals: estimates by run and measure.
+        intervals: each run's value with its interval, by run and measure.
         comparisons: comparisons of pairs of runs, by measure.
         rankings: agreement with the reference's ranking of the runs, by measure; empty for the reference.
     """
@@ -170,7 +171,7 @@ def score_runs(
 
 
 Pair = tuple[str, str]
-"""(query_id, doc_id)."""
+"""A query and a document: (query_id, doc_id)."""
 
 
 class PooledQuery(Struct, frozen=True):
@@ -191,8 +192,8 @@ class PoolShare(Struct, frozen=True):
     Attributes:
         queries: number of queries for which the run retrieved documents.
         documents: number of (query, document) pairs that the run contributed.
-        alone: contributed pairs that no other run contributed.
-        labelled: contributed pairs with a label; ``None`` without qrels.
+        alone: number of pairs that only this run contributed.
+        labelled: number of contributed pairs with a label; ``None`` without qrels.
     """
 
     queries: int
@@ -202,7 +203,7 @@ class PoolShare(Struct, frozen=True):
 
 
 class Pool(Struct, frozen=True):
-    """The first documents of several runs, with the runs that contributed each.
+    """The first documents of several runs, with the runs that contributed each document.
 
     Attributes:
         depth: number of documents taken from each run for each query.
@@ -219,7 +220,7 @@ class Pool(Struct, frozen=True):
         return sum(len(query.doc_ids) for query in self.queries.values())
 
     def contributors(self, query_id: str) -> Iterator[tuple[str, dict[str, int]]]:
-        """Yield each document of a query with its rank by name of the contributing run."""
+        """Yield each document of a query with its rank in each run that contributed it, by the run's name."""
         query = self.queries[query_id]
         for doc_id, ranks in zip(query.doc_ids, query.ranks.tolist(), strict=True):
             yield doc_id, {run: rank for run, rank in zip(self.runs, ranks, strict=True) if rank}
@@ -231,7 +232,7 @@ class Pool(Struct, frozen=True):
             yield from ((query_id, doc_id) for doc_id in query.doc_ids if doc_id not in labelled)
 
     def shares(self, qrels: Qrels | None = None) -> dict[str, PoolShare]:
-        """Each run's contribution, by name."""
+        """Each run's contribution, by the run's name."""
         queries, documents, alone, labelled = np.zeros((4, len(self.runs)), dtype=np.int64)
         for query_id, query in self.queries.items():
             has = query.ranks > 0

@@ -21,7 +21,7 @@ from retrieval_eval.stats.missing import Gaps, over_the_known
 from retrieval_eval.stats.scores import Scores
 
 CitationsChecked: TypeAlias = Literal["first", "all"]
-"""Which citations of a sentence count; the TREC track judged only the first."""
+"""Whether to score only the first citation of each sentence, as TREC did, or all of them."""
 
 WEIGHTS: Final = (0.0, 0.5, 1.0)
 """Weights of no, partial and full support."""
@@ -33,15 +33,16 @@ class AnswerSupport(Struct, frozen=True):
 
     Attributes:
         precision: mean weight of the judged pairs; ``None`` without any.
-        recall: mean weight of the sentences; ``None`` if no sentence counts, 0 for an empty answer.
+        recall: mean weight of the sentences; ``None`` if no sentence can be scored, 0 for an empty answer.
         sentences: number of sentences.
         cited: number of sentences with a citation.
         pairs: number of pairs with no, partial and full support.
-        invented: pairs whose number matches no document; included in ``pairs`` as no support.
-        unjudged: pairs that failed, are still waiting, or whose document has no text. They are left out of the scores.
-        missing: unjudged pairs whose judgment was requested. A sentence with a missing pair is left out of the recall,
-            unless the recall does not depend on it: see ``missing.over_the_known``.
-        ends: lowest and highest possible precision, and recall, over all outcomes of the missing pairs.
+        invented: number of pairs whose citation matches no document; included in ``pairs`` as no support.
+        unjudged: number of pairs without a judgment: it failed, is not made yet, or the document has no text. They are
+            left out of the scores.
+        missing: number of unjudged pairs whose judgment was requested. A sentence with a missing pair is left out of
+            the recall, unless the recall does not depend on it: see ``missing.over_the_known``.
+        ends: lowest and highest possible precision, then recall, over all outcomes of the missing pairs.
     """
 
     precision: float | None
@@ -56,7 +57,7 @@ class AnswerSupport(Struct, frozen=True):
 
 
 def counted_citations(sentence: CitedSentence, which: CitationsChecked) -> tuple[str | None, ...]:
-    """The citations of a sentence that count."""
+    """The citations of a sentence that are scored: only the first, or all."""
     return sentence.citations[:1] if which == "first" else sentence.citations
 
 
@@ -70,7 +71,7 @@ def answer_support(
 
     Args:
         sentences: the answer's sentences.
-        which: which citations of a sentence count.
+        which: which citations of a sentence are scored.
         judged: support of a sentence (its index) by a document: 0, 1 or 2; ``None`` if not judged.
         missing: whether the judgment of a sentence (its index) and a document was requested but is missing.
     """

@@ -35,7 +35,7 @@ def cohen_kappa(table: ArrayLike, weights: Weights = "none") -> float | None:
     """Cohen's kappa of one confusion table, shape (labels, labels); for weighted kappa, labels must be in order.
 
     Returns:
-        ``None`` if the table is empty, or if both raters gave a single label, so that chance agreement is 1.
+        ``None`` if the table is empty, or if both raters gave every item the same label, so that chance agreement is 1.
     """
     return _defined(cohen_kappas(np.asarray(table, np.float64), weights))
 
@@ -44,8 +44,8 @@ def cohen_kappas(tables: Floats, weights: Weights = "none") -> Floats:
     """Cohen's kappa of each table, shape (..., labels, labels) to (...); NaN where undefined.
 
     Args:
-        tables: counts; fractions are allowed.
-        weights: cost of a disagreement: 1 (``none``), the distance between the labels' places, or its square.
+        tables: confusion tables of counts; fractions are allowed.
+        weights: cost of a disagreement: 1 (``none``), the distance between the two labels on the scale, or its square.
     """
     places = np.arange(tables.shape[-1])
     distance = np.abs(places[:, np.newaxis] - places).astype(np.float64)
@@ -60,7 +60,7 @@ def coincidences(ratings: Floats, labels: Floats) -> Floats:
     """Coincidence matrix of each unit, shape (units, labels, labels); zero for units with fewer than two labels.
 
     Args:
-        ratings: labels as numbers, shape (raters, units); NaN if missing.
+        ratings: each rater's label for each unit as a number, shape (raters, units); NaN if missing.
         labels: all possible labels, ascending.
     """
     counts = (ratings[:, :, np.newaxis] == labels).sum(axis=0).astype(np.float64)
@@ -107,14 +107,17 @@ def _defined(coefficient: Floats) -> float | None:
 Item = TypeVar("Item", bound=Hashable)
 _NO_WIDTH = 1e-9
 _MOST_LABELS = 101
-"""Largest number of labels of a scale: those from 0 to 100."""
+"""Largest number of labels of a scale, enough for labels from 0 to 100."""
 
 
 class Binarised(Struct, frozen=True):
     """Agreement on which documents are relevant, that is, have a label of at least ``threshold``.
 
     Attributes:
-        both, first_only, second_only, neither: number of documents that both sides, only one, or neither call relevant.
+        both: number of documents that are relevant by both sets of labels.
+        first_only: number of documents that are relevant only by the first set.
+        second_only: number of documents that are relevant only by the second set.
+        neither: number of documents that are relevant by neither set.
         kappa: Cohen's kappa.
     """
 
@@ -133,7 +136,7 @@ class LabelAgreement(Struct, frozen=True):
 
     Attributes:
         n: number of items (such as documents) with a label in both sets; all figures use only these.
-        queries: number of queries of these items.
+        queries: number of queries that these items belong to.
         first_only, second_only: number of items with a label in only one set.
         scale: every whole number from the lowest to the highest label.
         confusion: counts of items; rows are labels of the first set, columns labels of the second.
@@ -169,12 +172,12 @@ def label_agreement(
     """Compare two sets of labels, each by query and item.
 
     Args:
-        first: the reference.
-        second: the other set.
+        first: labels of the reference.
+        second: labels to compare with the reference.
         scale: all possible labels; by default from the lowest to the highest label in the sets.
-        mirrored: labels are verdicts: 1 for one side, -1 for the other and 0 for a tie. The side of an answer is
-            arbitrary, so coefficients use the counts averaged with their mirror image; the confusion uses the labels
-            unchanged, and ``binarised`` is empty.
+        mirrored: whether the labels are verdicts: 1 for one side, -1 for the other and 0 for a tie. The side of an
+            answer is arbitrary, so coefficients use the average of the counts and their mirror image; the confusion
+            uses the labels unchanged, and ``binarised`` is empty.
         clusters: groups of queries that depend on each other; with clusters, ``queries`` counts the groups.
 
     Raises:
@@ -224,7 +227,7 @@ def label_agreement(
 
 
 def _binarised(threshold: int, tables: Floats, place: int) -> Binarised:
-    """Agreement if labels from index ``place`` of the scale on count as relevant."""
+    """Agreement if all labels from index ``place`` of the scale upwards count as relevant."""
     halves = [slice(None, place), slice(place, None)]
     cells = [[tables[:, row, column].sum(axis=(1, 2)) for column in halves] for row in halves]
     halved = np.moveaxis(np.array(cells), -1, 0)
@@ -233,7 +236,7 @@ def _binarised(threshold: int, tables: Floats, place: int) -> Binarised:
 
 
 def _coefficient(statistic: Callable[[Floats], Floats], tables: Floats) -> Estimate:
-    """The statistic of the summed tables (one per query), with an interval unless no query changes it."""
+    """The statistic of the sum of all queries' tables; without an interval if no query changes its value."""
     return jackknife_estimate(statistic, tables, COEFFICIENT, narrowest=_NO_WIDTH)
 
 
@@ -278,7 +281,7 @@ class RaterAgreement(Struct, frozen=True):
 
     Attributes:
         documents: number of (query, document) pairs with labels of at least two judges.
-        queries: number of queries of these documents.
+        queries: number of queries that these documents belong to.
         alpha: alpha for nominal labels.
         alpha_ordinal: alpha for ordinal labels.
     """
@@ -299,7 +302,7 @@ def rater_agreement(
 
     Args:
         raters: the labels of each judge.
-        mirrored: labels are verdicts, see ``label_agreement``.
+        mirrored: whether the labels are verdicts, see ``label_agreement``.
         clusters: groups of queries that depend on each other.
     """
     raters = [_clustered(rater, clusters) for rater in raters]
@@ -333,11 +336,11 @@ def _ratings(raters: Sequence[Mapping[Item, int]]) -> Floats:
 
 
 class LabelTable(Struct, frozen=True):
-    """Contingency table of the two sides' labels, in groups.
+    """Contingency table of two sets of labels, with similar labels grouped.
 
     Attributes:
-        rows: names of the first side's groups, such as ``4-5``.
-        columns: names of the second side's groups.
+        rows: names of the groups of labels in the first set, such as ``4-5``.
+        columns: names of the groups of labels in the second set.
         counts: number of items, shape (rows, columns).
         kappa: Cohen's kappa; ``None`` if undefined.
     """
@@ -349,7 +352,7 @@ class LabelTable(Struct, frozen=True):
 
 
 def graded_table(agreement: LabelAgreement) -> LabelTable:
-    """Table of all labels of both sides, highest first, with the kappa of the ungrouped labels."""
+    """Contingency table with one row and column per label, highest first, and the unweighted kappa."""
     counts = _confusion(agreement)[::-1, ::-1]
     labels = np.array(agreement.scale[::-1], np.int64)
     rows, columns = counts.any(axis=1), counts.any(axis=0)
@@ -362,7 +365,7 @@ def graded_table(agreement: LabelAgreement) -> LabelTable:
 
 
 def binarised_table(agreement: LabelAgreement, *, least_first: int, least_second: int) -> LabelTable:
-    """Two-by-two table of relevant and other items; each side has its own lowest relevant label."""
+    """Two-by-two table of relevant and other items; each set of labels has its own lowest relevant label."""
     counts, scale = _confusion(agreement), np.array(agreement.scale, np.int64)
     sides = [[scale >= threshold, scale < threshold] for threshold in (least_first, least_second)]
     table = [[counts[np.ix_(row, column)].sum() for column in sides[1]] for row in sides[0]]

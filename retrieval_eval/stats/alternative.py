@@ -1,7 +1,7 @@
 """The alternative annotator test: may a judge replace people (Calderon, Reichart, Dror 2025, arXiv 2501.10970)?
 
 The test leaves out one rater at a time. For each item with values of this rater, the judge and at least one other
-rater, it compares who agrees better with the others: ``W_judge`` is 1 if the judge agrees at least as well as the
+rater, it compares who agrees better with the other raters: ``W_judge`` is 1 if the judge agrees at least as well as the
 rater, ``W_rater`` is 1 if the rater agrees at least as well as the judge. The judge replaces the rater if
 mean(W_rater - W_judge) is significantly below epsilon, an allowance for the cost of people. The judge passes if it
 replaces at least half of the raters.
@@ -34,19 +34,19 @@ Score: TypeAlias = Literal["accuracy", "neg_rmse"]
 """Agreement of a value with other raters' values: ``accuracy`` for unordered labels, ``neg_rmse`` for numbers."""
 
 FEWEST: Final = 30
-"""A rater with fewer items is not compared; below this number the published test is Wilcoxon's."""
+"""Fewest items for which a rater is compared with the judge; below it the published test is Wilcoxon's."""
 HALF: Final = 0.5
 """Share of raters that the judge must replace to pass."""
 _SAME: Final = 1e-12
 
 
 def _accuracy(value: Any, others: Sequence[Any]) -> float:
-    """Share of the others who gave the same label."""
+    """Share of the other raters who gave the same label."""
     return sum(bool(value == other) for other in others) / len(others)
 
 
 def _neg_rmse(value: float, others: Sequence[float]) -> float:
-    """Minus the root of the mean squared difference to the others' numbers."""
+    """Minus the root of the mean squared difference from the other raters' numbers."""
     return -math.sqrt(sum((value - other) ** 2 for other in others) / len(others))
 
 
@@ -54,8 +54,9 @@ class LeftOut(Struct, frozen=True):
     """One rater compared with the judge. p-values are one-sided and corrected for the number of raters.
 
     Attributes:
-        items, clusters: number of compared items and of their clusters, such as queries.
-        advantage: share of items on which the judge agrees with the others at least as well as the rater.
+        items: number of compared items.
+        clusters: number of clusters of these items, such as queries.
+        advantage: share of items on which the judge agrees with the other raters at least as well as this rater.
         difference: mean of W_rater - W_judge with a clustered interval; negative if the judge is better.
         p_value: p-value of "the judge is worse by epsilon or more" for independent items, as published.
         p_clustered: the same p-value, clustered.
@@ -78,9 +79,9 @@ class AlternativeTest(Struct, frozen=True):
     Attributes:
         epsilon: allowed disadvantage of the judge, as a share of the items.
         level: significance level of the tests.
-        score: measure of agreement.
+        score: how agreement between a value and the other raters' values is measured.
         raters: comparisons with the raters that have enough items.
-        few: raters with too few items in common with the judge and another rater.
+        few: names of the raters with too few items in common with the judge and another rater.
         winning_rate: share of the raters that the judge replaces, as published; ``None`` without comparisons.
         winning_rate_clustered: the same share by the clustered form.
         losing_rate: share of the raters to whom the judge is significantly inferior by more than epsilon, clustered.
@@ -118,13 +119,14 @@ def alternative_test(
     fewest: int = FEWEST,
     level: float = 0.05,
 ) -> AlternativeTest:
-    """Run the test; it ignores items with fewer than two raters or without the judge's value, and values None and NaN.
+    """Run the test. Values None and NaN are ignored, and so are items without the judge's value or two raters' values.
 
     Args:
-        people: each rater's values by item; a rater may skip items.
-        judge: the judge's values by item.
-        epsilon: 0.2 if people are experts, 0.15 if they are trained, 0.1 for a crowd (the authors' advice).
-        score: measure of agreement.
+        people: each rater's value for each item; a rater may skip items.
+        judge: the judge's value for each item.
+        epsilon: allowed disadvantage of the judge. The authors advise 0.2 if people are experts, 0.15 if they are
+            trained, and 0.1 for a crowd.
+        score: how agreement between a value and the other raters' values is measured.
         cluster: returns an item's cluster, such as its query; by default every item is its own cluster.
         fewest: a rater with fewer items is not compared. With fewer than 30 items the published form uses Wilcoxon's
             signed-rank test and not Student's t.
@@ -210,7 +212,7 @@ def _student(excess: float, error: float, units: int) -> tuple[float, float]:
 
 
 def _clustered_error(differences: Floats, unit: np.ndarray[Any, np.dtype[np.int64]], epsilon: float) -> float:
-    """Cluster-robust standard error of the mean; the usual one if each cluster has one item."""
+    """Cluster-robust standard error of the mean; equals the usual standard error if each cluster has one item."""
     sums = np.bincount(unit, differences - differences.mean())
     units = sums.size
     variance = float((sums**2).sum()) / differences.size**2 * units / (units - 1) if units > 1 else 0.0

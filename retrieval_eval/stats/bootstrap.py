@@ -5,8 +5,8 @@ and Tibshirani 1993, *An Introduction to the Bootstrap*, chapter 8); a sample is
 drawn. ``estimates`` computes all bootstrap intervals of the product; ``benchmarks/coverage`` shows their coverage with
 25 and with 80 queries.
 
-Statistics of counts have intervals from one row of totals per cluster: without one cluster, a statistic costs as much
-as with all of them. They use Student's t with one degree of freedom less than there are clusters.
+For statistics of counts, Wilson's interval and the jackknife need only one row of totals per cluster. Both use
+Student's t with one degree of freedom less than there are clusters.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ METHOD: Final = "bootstrap"
 
 
 Clusters: TypeAlias = Mapping[str, str]
-"""The conversation of each query that is a turn of one. Scores of the same conversation depend on each other, so the
+"""The conversation of each query that belongs to one. Scores of the same conversation depend on each other, so the
 bootstrap draws whole conversations. A query without an entry is its own cluster."""
 ALONE: Final[Clusters] = MappingProxyType({})
 """No conversations: every query is its own cluster."""
@@ -48,7 +48,7 @@ def units_of(queries: Iterable[str], clusters: Clusters = ALONE) -> NDArray[np.i
 
 
 def units_with(seen: NDArray[np.bool_], unit: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Number of clusters with a query marked in ``seen``, shape (..., queries) to (...)."""
+    """Number of clusters that contain a query marked in ``seen``, shape (..., queries) to (...)."""
     if unit.size == int(unit.max(initial=-1)) + 1:
         return np.asarray(seen.sum(axis=-1), np.int64)
     order = np.argsort(unit, kind="stable")
@@ -91,7 +91,7 @@ def weighted_means(values: Floats, weights: Floats) -> Floats:
 
 
 def whole(*samples: Floats) -> NDArray[np.bool_]:
-    """Which samples have no NaN, shape (samples,); each argument has shape (samples, figures)."""
+    """Whether each sample has no NaN in any argument, shape (samples,); arguments have shape (samples, figures)."""
     return np.asarray(~np.any([np.isnan(figures).any(axis=1) for figures in samples], axis=0), np.bool_)
 
 
@@ -107,7 +107,7 @@ def estimates(
     Args:
         values: the figures, shape (figures,); NaN if undefined.
         samples: the figures on resampled queries, shape (samples, figures); NaN if undefined in a sample.
-        queries: number of queries, for all figures or for each.
+        queries: number of queries behind the figures: one number for all, or one per figure.
         level: confidence level of the intervals.
         centred: shift the samples so that their mean is the figure, and clip the ends to -1 and 1. Rank correlations
             need this, because a resample is noisier than the queries and noise lowers a correlation.
@@ -152,7 +152,7 @@ def student(level: float, units: float) -> float:
 
 
 def share_interval(parts: Floats, wholes: Floats, level: float = 0.95, *, means: bool = False) -> Interval | None:
-    """Interval of ``sum(parts) / sum(wholes)``; element q holds the counts of cluster q.
+    """Interval of ``sum(parts) / sum(wholes)``; element q of each is the count of cluster q.
 
     Wilson's interval with the effective number of observations: the number of independent observations that would have
     the variance between clusters (Korn and Graubard 1998, Survey Methodology 24; with Wilson's formula, Dean and Pagano
@@ -176,7 +176,7 @@ def share_intervals(
     *,
     means: bool = False,
 ) -> list[Interval | None]:
-    """``share_interval`` of many shares at once; ``share`` holds the index of each cluster's share."""
+    """``share_interval`` of many shares at once; ``share`` has, for each cluster, the index of its share."""
     units = np.bincount(share[wholes > 0], minlength=shares)
     part, whole = (np.bincount(share, counts, shares) for counts in (parts, wholes))
     values = part / np.maximum(whole, _TINY)
@@ -214,7 +214,7 @@ def wilson(share: float, variance: float, size: float, units: float, level: floa
 
 COEFFICIENT: Final[Interval] = (-1.0, 1.0)
 """Range of coefficients such as kappa and alpha. Their intervals are symmetric on Fisher's scale: with 12 queries these
-cover the true value in 94 to 98 %, intervals symmetric on the coefficient's scale only in 90 to 94 %."""
+cover the true value in 94 to 98 % of cases; intervals symmetric on the coefficient's scale only in 90 to 94 %."""
 
 
 def jackknife_estimate(
@@ -232,8 +232,8 @@ def jackknife_estimate(
         statistic: function of a stack of totals, shape (n, ...) to (n,); NaN where undefined.
         totals: one row per cluster, shape (clusters, ...); rows of zeros are ignored.
         ends: range of the statistic, to which the interval is clipped; see ``COEFFICIENT``.
-        narrowest: intervals up to this width are dropped: clusters that do not differ do not show how the figure
-            varies, and a width of 0 would claim certainty.
+        narrowest: intervals up to this width are dropped. If clusters do not differ, they do not show how the figure
+            varies, and an interval of width 0 would claim certainty.
     """
     (estimate,) = jackknife_estimates(statistic, totals, np.zeros(len(totals), np.int64), 1, ends, narrowest=narrowest)
     return estimate
@@ -248,7 +248,7 @@ def jackknife_estimates(
     *,
     narrowest: float = 0.0,
 ) -> tuple[Estimate, ...]:
-    """``jackknife_estimate`` of many figures at once; ``figure`` holds the index of each row's figure."""
+    """``jackknife_estimate`` of many figures at once; ``figure`` has, for each row, the index of its figure."""
     is_counted = totals.any(axis=tuple(range(1, totals.ndim)))
     order = np.argsort(figure[is_counted], kind="stable")
     rows, row_figures = totals[is_counted][order], figure[is_counted][order]

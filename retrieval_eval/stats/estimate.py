@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 EstimateT = TypeVar("EstimateT", bound="Estimate")
 
 PROVENANCE: Final = ("n", "method")
-"""Fields left out of files: a board states them once for all its figures."""
+"""Fields that files leave out, because a board states them once for all its figures."""
 
 
 class Estimate(Struct, frozen=True, eq=False):
@@ -63,16 +63,16 @@ class Coefficient(Estimate, frozen=True):
 
 
 NO_COEFFICIENT: Final = Coefficient(None)
-"""The coefficient of an undefined correlation."""
+"""Result for an undefined correlation."""
 
 
 class Drawn(Struct, frozen=True, eq=False):
-    """A method's scores of all agents, with bootstrap samples.
+    """Scores of all agents by one method, with bootstrap samples.
 
     Attributes:
         agents: names, in the order of the scores.
-        points: scores, shape (agents,).
-        samples: scores on resampled queries, shape (samples, agents).
+        points: the agents' scores, shape (agents,).
+        samples: the agents' scores on resampled queries, shape (samples, agents).
     """
 
     name: str

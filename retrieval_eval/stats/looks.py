@@ -2,11 +2,11 @@
 
 Repeated looks at fixed 95 % intervals are wrong far more often than a single look. Alpha spending (Lan and DeMets 1983,
 Biometrika 70; Jennison and Turnbull 2000, *Group Sequential Methods*, chapters 7 and 19) divides the error probability
-among the looks. At time t, the share of all queries judged so far, the looks have spent
+among the looks. Let t be the share of all queries that are judged so far. By then the looks have spent
 
     a(t) = 2 - 2 Phi(z / sqrt(t))   on each side, where z is the quantile of a single look,
 
-as O'Brien and Fleming propose. Early looks spend hardly anything, so the last look is nearly as powerful as a single
+as O'Brien and Fleming propose. Early looks spend hardly any of it, so the last look is nearly as powerful as a single
 one. Only the total number of queries must be known in advance, not the number or times of looks. Each look uses the
 single-look interval at its own level.
 """
@@ -23,7 +23,7 @@ import scipy
 from retrieval_eval.stats.arrays import Floats
 
 _POINTS: Final = 401
-"""Number of grid points for the density of the undecided walk."""
+"""Number of grid points for the density of the test statistic among undecided comparisons."""
 _FARTHEST: Final = 8.0
 """Largest distance from 0 of the grid, in standard errors."""
 _LEAST: Final = 1e-15
@@ -58,7 +58,7 @@ def level_of_look(times: Sequence[float], level: float) -> float:
 
 
 def _boundary(grid: Floats, density: Floats, step: float, sd: float, spent: float) -> float:
-    """The boundary that the walk crosses at this look with probability ``spent``."""
+    """The boundary that the test statistic (a random walk) crosses at this look with probability ``spent``."""
     if spent < _LEAST:
         return _FARTHEST * sd
     if not grid.size:
@@ -72,7 +72,7 @@ def _boundary(grid: Floats, density: Floats, step: float, sd: float, spent: floa
 
 
 def _undecided(grid: Floats, density: Floats, step: float, sd: float, boundary: float) -> tuple[Floats, Floats]:
-    """Density of the walk below the boundary after this look: grid points and values."""
+    """Density of the test statistic below the boundary after this look: grid points and values."""
     places = np.linspace(-_FARTHEST * sd, boundary, _POINTS)
     spread = math.sqrt(2 * math.pi * step)
     if not grid.size:

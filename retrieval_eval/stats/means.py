@@ -1,8 +1,8 @@
-"""The interval of a mean of bounded figures, such as scores from 0 to 1 or win shares.
+"""Intervals of means of bounded figures, such as scores from 0 to 1 or win shares.
 
-Student's t is unreliable if scores are near an end of their scale or few queries decide. With 20 queries and a mean of
-0.92 it covers the true mean in 76 to 92 %. If 5 % of queries are complete losses, its lower end passes a worse system
-as "not worse" in up to 36 %. So each end of the interval is the farther of two:
+Student's t is unreliable if scores are near an end of their scale or a few queries determine the mean. With 20 queries
+and a mean of 0.92 it covers the true mean in 76 to 92 % of cases. If 5 % of queries are complete losses, its lower end
+passes a worse system as "not worse" in up to 36 % of cases. So each end of the interval is the farther of two:
 
 - the empirical likelihood (Owen 2001, *Empirical Likelihood*, sections 2.9 and 3.3) of the figures and of ``UNSEEN``
   additional figures at that end of the scale. Chen, Variyath and Abraham (2008, J. Computational and Graphical
@@ -30,14 +30,14 @@ from retrieval_eval.stats.estimate import Estimate
 METHOD: Final = "empirical likelihood"
 UNSEEN: Final = 0.25
 """Number of figures added at the end of the scale. More would lower the power: a loss of 0.17 on 30 queries is detected
-in 40 % with 1, and in 85 % with 0.25. Fewer would pass too many worse systems if losses are rare and complete."""
+in 40 % of cases with 1, and in 85 % with 0.25. Fewer would pass too many worse systems with rare, complete losses."""
 LOST: Final = 0.1
 """Figures up to this value count as complete losses."""
 _LARGEST_LOG: Final = 60.0
 
 
 def mean_interval(figures: Floats, level: float = 0.95, *, times: float = 1.0) -> Interval:
-    """Interval of the mean of figures from 0 to 1, shape (n,), as if each occurred ``times`` times."""
+    """Interval of the mean of figures from 0 to 1, shape (n,), as if each figure occurred ``times`` times."""
     return _low(figures, level, times), 1 - _low(1 - figures, level, times)
 
 
@@ -48,7 +48,7 @@ def ratio_estimate(parts: ArrayLike, wholes: ArrayLike, ends: Interval = (0.0, 1
 
     Args:
         parts: sum of the figures of each cluster, shape (clusters,).
-        wholes: number of figures of each cluster; clusters with 0 are left out.
+        wholes: number of figures of each cluster; clusters without figures are left out.
         ends: ends of a figure's scale.
 
     Returns:
@@ -72,9 +72,9 @@ def mean_estimates(values: Floats, unit: NDArray[np.int64], ends: Interval | Non
     """Means over queries with intervals, ignoring NaN.
 
     Args:
-        values: shape (figures, queries), NaN if undefined.
+        values: value of each figure on each query, shape (figures, queries); NaN if undefined.
         unit: the cluster of each query, see ``units_of``.
-        ends: ends of the scale; by default 0 and 1, or further out if the values are.
+        ends: ends of the scale; by default 0 and 1, or further out if a value is outside.
     """
     known = ~np.isnan(values)
     if ends is None:

@@ -1,12 +1,12 @@
-"""Missing judgments by agent and query, and a test of whether one agent misses more than the others.
+"""Missing judgments by agent and query, and a test of whether one agent has more of them than the other agents.
 
-A judgment that failed or was never made is missing. It does not count as 0: a score is the mean of the judgments that
-exist, shown with the number of those that do not. Where the missing ones could change a conclusion, the score also has
-bounds: its value if all of them were the worst possible, and if all were the best.
+A judgment that failed or was never made is missing. It does not count as 0: a score is the mean of the existing
+judgments, shown with the number of missing ones. If the missing judgments could change a conclusion, the score also has
+bounds: its value if all missing judgments were the worst possible, and if all were the best.
 
 Judgments may be missing because of one agent, for example if a filter refuses its answers. Fisher's exact test compares
-each agent's share of missing judgments with that of all others. Judgments of one query often fail together, so both
-shares are counted as an effective number of independent judgments, by the design effect between queries or
+each agent's share of missing judgments with the share of all other agents. Judgments of one query often fail together,
+so both shares are counted as an effective number of independent judgments, by the design effect between queries or
 conversations (the larger of the two; Korn and Graubard 1998, Survey Methodology 24): ten failures on one query count as
 one. p-values are corrected for the number of agents and scores (Holm).
 """
@@ -35,8 +35,8 @@ class Gaps(Struct, frozen=True, eq=False):
 
     Attributes:
         agents, queries: names of the rows and columns.
-        wanted: judgments that a score needs, shape (agents, queries).
-        missing: judgments of these that failed or were never made, shape (agents, queries).
+        wanted: number of judgments that a score needs, shape (agents, queries).
+        missing: number of these judgments that failed or were never made, shape (agents, queries).
     """
 
     agents: tuple[str, ...]
@@ -45,21 +45,21 @@ class Gaps(Struct, frozen=True, eq=False):
     missing: Ints
 
     def of(self, agent: str) -> tuple[int, int]:
-        """An agent's number of missing judgments, and of all that it needs."""
+        """An agent's number of missing judgments, and the number of judgments that its score needs."""
         if agent not in self.agents:
             return 0, 0
         row = self.agents.index(agent)
         return int(self.missing[row].sum()), int(self.wanted[row].sum())
 
     def among(self, agents: Sequence[str]) -> Gaps:
-        """The gaps of a subset of the agents."""
+        """The numbers of only these agents."""
         rows = [self.agents.index(agent) for agent in agents if agent in self.agents]
         names = tuple(self.agents[row] for row in rows)
         return Gaps(names, self.queries, self.wanted[rows], self.missing[rows])
 
 
 def gaps_of(judged: Iterable[tuple[str, str, bool]]) -> Gaps:
-    """Count judgments given as (agent, query, whether the judgment exists)."""
+    """Count needed and missing judgments; each item is (agent, query, whether the judgment exists)."""
     counts: dict[tuple[str, str], list[int]] = {}
     for agent, query_id, exists in judged:
         cell = counts.setdefault((agent, query_id), [0, 0])
@@ -76,10 +76,12 @@ class MissingShare(Struct, frozen=True):
 
     Attributes:
         score: name of the score.
-        missing, wanted: number of missing and of all judgments of the agent.
-        others_missing, others_wanted: the same numbers for all other agents together.
+        missing: number of the agent's missing judgments.
+        wanted: number of judgments that the agent's score needs.
+        others_missing: number of missing judgments of all other agents together.
+        others_wanted: number of judgments that the scores of all other agents need.
         p: p-value of equal shares, with judgments clustered by query, corrected for all agents and scores.
-        p_alone: the same p-value with all judgments independent.
+        p_alone: p-value of equal shares if all judgments are independent, corrected in the same way.
     """
 
     score: str
@@ -93,12 +95,12 @@ class MissingShare(Struct, frozen=True):
 
     @property
     def more(self) -> bool:
-        """Whether the agent's share of missing judgments is larger than the others'."""
+        """Whether the agent's share of missing judgments is larger than that of the other agents."""
         return self.missing * self.others_wanted > self.others_missing * self.wanted
 
     @property
     def uneven(self) -> bool:
-        """Whether the agent's share is significantly larger."""
+        """Whether the agent's share of missing judgments is significantly larger than that of the other agents."""
         return self.more and self.p < LEVEL
 
     @property
@@ -108,7 +110,7 @@ class MissingShare(Struct, frozen=True):
 
 
 def shares(gaps: Mapping[str, Gaps], clusters: Clusters = ALONE) -> tuple[MissingShare, ...]:
-    """Each agent's share of missing judgments for each score that has any; ``gaps`` are by name of the score."""
+    """Each agent's share of missing judgments, for each score with missing judgments; ``gaps`` has scores as keys."""
     agent_shares: list[MissingShare] = []
     for name, score_gaps in gaps.items():
         if not score_gaps.missing.any() or len(score_gaps.agents) < 2:
@@ -133,7 +135,7 @@ def shares(gaps: Mapping[str, Gaps], clusters: Clusters = ALONE) -> tuple[Missin
 
 
 def _design_effect(missing: Floats, wanted: Floats) -> float:
-    """The variance of a share between units, relative to that of independent judgments."""
+    """Variance of the share between units, divided by the variance that independent judgments would have."""
     units, size, share = int((wanted > 0).sum()), wanted.sum(), missing.sum() / wanted.sum()
     spread = share * (1 - share)
     if not spread or units < 2:
@@ -164,10 +166,10 @@ def over_the_known(share: Floats, least: Floats, most: Floats) -> Floats:
 
     The best of several judgments decides about a part (does any passage answer a question, does any citation support a
     sentence). So a part with a missing judgment can be known, because another judgment is already the best possible.
-    Such parts count in the bounds but not in the share, because they are always good: the more judgments fail, the more
-    of them there are among the known parts. If 30 % of the grades of four passages fail, a cover of 0.30 would become
-    0.51, and with 60 % 0.85; over the parts without missing judgments it stays 0.30. A single share may therefore be
-    outside its bounds. Clipping it to the bounds would bias the mean again, to 0.36.
+    Such parts count in the bounds but not in the share, because they always have the best value: the more judgments
+    fail, the larger their proportion of the known parts. If 30 % of the grades of four passages fail, a cover of 0.30
+    would become 0.51, and if 60 % fail, 0.85; over the parts without missing judgments it stays 0.30. So a single share
+    may be outside its bounds. Clipping it to the bounds would bias the mean again, to 0.36.
 
     Args:
         share: share over the parts without missing judgments; NaN if there are none.

@@ -40,11 +40,11 @@ from retrieval_eval.stats.means import METHOD, mean_interval
 GateVerdict: TypeAlias = Literal["better", "not worse", "worse", "undecided"]
 
 STAKES: Final[Floats] = np.geomspace(0.05, 1.8, 8) / 2
-"""Stakes, as shares of the largest one. The best stake on a win share p against one half is about 2p - 1."""
+"""Stakes, as shares of the largest stake. The best stake on a win share p against one half is about 2p - 1."""
 SEVERAL_LOOKS: Final = "alpha spending"
 ANY_LOOK: Final = "confidence sequence"
 MOST: Final = 1_000_000
-"""Largest number of queries that is considered when more are needed."""
+"""Largest number of additional queries that ``Paired.more`` considers."""
 _POWER: Final = 0.8
 _SMALLEST: Final = 1e-9
 
@@ -59,7 +59,7 @@ class Paired(Struct, frozen=True):
             (1 - level) / 2. The verdict must also hold if all missing queries were lost, and if all were won; otherwise
             it is ``undecided``.
         margin: how much worse the new system may be and still pass, in units of the differences.
-        wins, ties, losses: number of queries where the new system is better, equal, worse.
+        wins, ties, losses: number of queries where the new system is better than, equal to, worse than the old one.
         missing: number of queries without a difference.
         ends: lowest and highest possible mean over all queries, given the missing ones; ``None`` without queries.
         unsure: whether the verdict is undecided only because of missing queries.
@@ -94,13 +94,13 @@ def paired(
     """Compare two systems by their differences, new minus old.
 
     Args:
-        differences: one difference per query, shape (queries,), in any order.
+        differences: new minus old on each query, shape (queries,), in any order.
         margin: how much worse the new system may be and still pass, in [0, reach).
         missing: number of additional queries without a difference.
         known: the share of each query that its difference covers, below 1 for conversations with missing turns.
         reach: largest possible difference: 1/2 for win shares minus one half, 1 for scores from 0 to 1.
         level: confidence level of the interval; with ``looks``, of all looks together.
-        bounds: lowest and highest possible difference of each query, those without a difference included, shape (2,
+        bounds: lowest and highest possible difference of each query, including queries without a difference, shape (2,
             queries). Replaces ``known``, which counts missing turns as completely lost or won.
         looks: the share of all queries that was judged at each look, the present one last; see ``level_of_look``.
         any_look: whether the interval must be valid for any number of looks while queries are added.
@@ -141,7 +141,7 @@ def paired(
 
 
 def interval(x: Floats, level: float, *, any_look: bool, times: float = 1.0) -> tuple[float, float]:
-    """Interval of the mean of figures in [0, 1], shape (n,), as if each occurred ``times`` times."""
+    """Interval of the mean of figures in [0, 1], shape (n,), as if each figure occurred ``times`` times."""
     if not any_look:
         return mean_interval(x, level, times=times)
     return _low_of_any_look(x, level, times), 1 - _low_of_any_look(1 - x, level, times)
@@ -169,7 +169,7 @@ def _low_of_any_look(x: Floats, level: float, times: float) -> float:
 
 
 def _more(x: Floats, null: float, level: float, *, any_look: bool) -> int | None:
-    """Number of additional queries that decide with probability ``_POWER``, found by bisection."""
+    """Number of additional queries that give a decision with probability ``_POWER``, found by bisection."""
     apart, mean = float(scipy.special.ndtri(_POWER)) * float(x.std(ddof=1)), float(x.mean())
 
     def decides(queries: int) -> bool:

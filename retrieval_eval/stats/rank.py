@@ -31,10 +31,10 @@ from retrieval_eval.stats.bootstrap import estimates, sums_by_unit, unit_weights
 from retrieval_eval.stats.estimate import NO_COEFFICIENT, Coefficient, Estimate
 
 _DECIMALS = 12
-"""Scores are rounded to this many decimals, because sums in another order differ in the last bits."""
+"""Decimals to which scores are rounded, because sums added up in another order differ in the last bits."""
 _CELLS_IN_MEMORY = 2_000_000
 _FEW_CELLS = 144
-"""Largest table of score values for which each unit is counted in a table: two scales of 12 labels."""
+"""Largest number of cells for which ``pair_sums`` uses tables of counts: two scales of 12 labels."""
 _MOST_PERMUTED = 7
 """Largest number of runs for which Spearman's test enumerates all orders; the usual approximation gives p = 0 for the
 full agreement of five runs."""
@@ -51,7 +51,7 @@ class RankCorrelation(Struct, frozen=True):
         spearman: rho of the runs' mean scores.
         resampled: units of the bootstrap for these two: topics, or runs if topics are unknown.
         pairs: number of (run, topic) pairs; 0 if topics are unknown.
-        pairs_kendall: tau-b of all these pairs.
+        pairs_kendall: tau-b of the scores of all these pairs.
         topics: number of topics where tau-b is defined.
         topics_kendall: mean of the topics' taus.
         by_topic: tau-b of each topic, NaN where undefined, shape (topics,).
@@ -71,13 +71,13 @@ class RankCorrelation(Struct, frozen=True):
 def rank_correlations(
     a: Floats, b: Floats, a_drawn: Floats, b_drawn: Floats, units: int
 ) -> tuple[Coefficient, Coefficient]:
-    """Kendall's tau-b and Spearman's rho of two scores of each run, shape (runs,), with intervals and tests.
+    """Kendall's tau-b and Spearman's rho between two scores of the same runs, with intervals and tests.
 
     Args:
-        a: one score of each run.
-        b: the other score.
+        a: first score of each run, shape (runs,).
+        b: second score of each run, shape (runs,).
         a_drawn: first scores on resampled units, shape (samples, runs); samples with a NaN in either score are dropped.
-        b_drawn: second scores on the same units.
+        b_drawn: second scores on the same resampled units, shape (samples, runs).
         units: number of units, usually topics.
 
     Raises:
@@ -156,7 +156,7 @@ def correlate_topics(
 
 
 def kendall_taus(x: Floats, y: Floats) -> Floats:
-    """Tau-b along the last axis, shape (n,) or (samples, n) to (samples,); NaN if all values of one side are tied."""
+    """Tau-b along the last axis, shape (n,) or (samples, n) to (samples,); NaN if all of ``x`` or of ``y`` is tied."""
     return np.concatenate(
         [_ratio((a * b).sum(axis=(1, 2)), (a**2).sum(axis=(1, 2)), (b**2).sum(axis=(1, 2))) for a, b in _signs(x, y)]
     )
@@ -187,10 +187,10 @@ def _signs(x: Floats, y: Floats) -> Iterator[tuple[Floats, Floats]]:
 
 
 def pair_sums(x: Floats, y: Floats, unit: NDArray[np.int64], units: int) -> tuple[Floats, Floats, Floats]:
-    """Count the pairs of observations between each two units.
+    """Count concordant and untied pairs of observations, for every two units.
 
-    Tau-b of resampled units is a ratio of quadratic forms in these matrices. ``x`` and ``y`` are two scores of each
-    observation, ``unit`` is the number of its unit.
+    Tau-b of resampled units is a ratio of quadratic forms in these matrices. ``x`` and ``y`` are the two scores of each
+    observation, and ``unit`` is the number of the unit that the observation belongs to.
 
     Returns:
         Concordant minus discordant pairs, pairs not tied in ``x``, and pairs not tied in ``y``, each (units, units).
@@ -243,8 +243,8 @@ def weighted_taus(sums: tuple[Floats, Floats, Floats], weights: Floats) -> Float
 def _kendall_p(x: Floats, y: Floats) -> float:
     """Two-sided p-value: exact for few untied runs, else by the normal approximation.
 
-    Kendall 1970, Rank Correlation Methods, chapters 4 and 5. scipy.stats agrees to 1e-9 but is slow to import. It also
-    counts the orders of more runs if at most one pair differs, where p-values are below 1e-15.
+    Kendall 1970, Rank Correlation Methods, chapters 4 and 5. scipy.stats agrees to 1e-9 but is slow to import. For
+    more runs it is exact too if at most one pair differs; such p-values are below 1e-15.
     """
     ((a, b),), size = _signs(x, y), x.size
     excess = float((a * b).sum()) / 2
@@ -277,7 +277,7 @@ def _spearman_p(x: Floats, y: Floats) -> float:
 
 
 def _by_unit(taus: Floats, unit: NDArray[np.int64]) -> Floats:
-    """Sums by cluster; clusters are independent, topics of one cluster are not."""
+    """Sums of the topics' taus by cluster: clusters are independent, but topics of one cluster are not."""
     sums: Floats = sums_by_unit(taus[np.newaxis], np.unique(unit, return_inverse=True)[1])[0]
     return sums
 

@@ -1,4 +1,4 @@
-"""Scores: agents by queries. Mean, interval, missing judgments and bounds of every score come from here."""
+"""Scores of agents on queries, with means, intervals, missing judgments and bounds."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class Scores(Struct, frozen=True, eq=False, dict=True):
     """One score of every agent on every query.
 
     Attributes:
-        name: its name in comparisons, gates and calibrations.
+        name: name of the score in comparisons, gates and calibrations.
         agents, queries: names of the rows and columns.
-        values: shape (agents, queries), NaN where an agent has no value.
-        gaps: numbers of wanted and missing judgments behind the values; ``None`` if they are not counted.
+        values: each agent's score on each query, shape (agents, queries); NaN where an agent has no score.
+        gaps: numbers of needed and missing judgments behind the values; ``None`` if they are not counted.
         ends: lower and upper bound of each value over all possible outcomes of the missing judgments, shape (2, agents,
             queries), NaN where no value is possible. ``None`` if nothing is missing.
         scale: lowest and highest possible value; ``None`` for 0 to 1, or for the range of the values if that is wider.
         clusters: the conversation of each query that belongs to one.
-        column: its column on the leaderboard; empty for none.
-        heading: of tables for people; empty for its name.
+        column: key of the score's column on the leaderboard; empty if it has no column.
+        heading: heading of the score in tables for people; if empty, the name.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Scores(Struct, frozen=True, eq=False, dict=True):
         return float(weighted_means(row[np.newaxis], np.ones((1, row.size)))[0, 0])
 
     def missing(self, agent: str) -> tuple[int, int]:
-        """Numbers of missing and of wanted judgments of the agent."""
+        """Number of the agent's missing judgments, and the number that its score needs."""
         return (0, 0) if self.gaps is None else self.gaps.of(agent)
 
     def count(self, agent: str) -> int:
@@ -76,20 +76,20 @@ class Scores(Struct, frozen=True, eq=False, dict=True):
         return int(self.seen()[self.agents.index(agent)].sum()) if agent in self.agents else 0
 
     def points(self) -> Floats:
-        """Means, shape (agents,)."""
+        """Each agent's mean, shape (agents,)."""
         means: Floats = self.drawn(np.ones((1, len(self.queries))))[0]
         return means
 
     def drawn(self, weights: Floats) -> Floats:
-        """Weighted means for each row of query weights, shape (samples, queries) to (samples, agents)."""
+        """Each agent's weighted mean for each row of query weights, shape (samples, queries) to (samples, agents)."""
         return weighted_means(self.values, weights)
 
     def seen(self) -> NDArray[np.bool_]:
-        """Whether there is a value, shape (agents, queries)."""
+        """Whether the agent has a value on the query, shape (agents, queries)."""
         return ~np.isnan(self.values)
 
     def cells(self) -> dict[tuple[str, str], float]:
-        """The values by query and agent, in the order of the queries."""
+        """All existing values by (query, agent), in the order of the queries."""
         return {
             (self.queries[column], self.agents[row]): float(self.values[row, column])
             for column, row in np.argwhere(self.seen().T).tolist()
@@ -115,7 +115,7 @@ def scores_of(
     column: str = "",
     heading: str = "",
 ) -> Scores:
-    """Scores of one judgment for each agent and query; the ends of ``scale`` bound the missing ones.
+    """Make scores that need one judgment per agent and query; the ends of ``scale`` are bounds of missing values.
 
     >>> tone = scores_of("tone", {("a", "q1"): 1.0, ("a", "q2"): 0.0}, [("a", "q1"), ("a", "q2"), ("a", "q3")])
     >>> tone.means["a"].value, tone.missing("a")

@@ -21,11 +21,11 @@ from retrieval_eval.stats.bootstrap import student, sums_by_unit
 from retrieval_eval.stats.estimate import Estimate
 
 _MOST_EXACT = 14
-"""Largest number of queries for which all sign flips are enumerated; for more, signs are drawn."""
+"""Largest number of queries for which all sign flips are enumerated; for more, flips are random."""
 
 _FLIPS = 10_000
 _FLIPS_PER_PAIR = 100
-"""Sign flips drawn per pair; with these the smallest p-value is below 0.01 after Holm's correction for all pairs."""
+"""Number of random sign flips per pair of runs, enough for p-values below 0.01 after Holm's correction."""
 
 _ROUNDING = 1e-9
 """Relative differences of sums up to this size are rounding errors."""
@@ -41,7 +41,7 @@ class RunComparison(Struct, frozen=True):
 
     Attributes:
         difference: mean of ``first`` minus mean of ``second``, with the Student interval that matches ``p_t``.
-        wins, ties, losses: number of queries where ``first`` scores higher, equal, lower.
+        wins, ties, losses: number of queries where ``first`` scores higher than, equal to, lower than ``second``.
         p_t: two-sided p-value of the paired t test; ``None`` if the differences do not vary and are not 0, or there is
             only one query.
         p_permutation: two-sided p-value of the sign-flip test of the mean difference.
@@ -60,7 +60,7 @@ class RunComparison(Struct, frozen=True):
     p_permutation_holm: float
 
     def turned(self) -> RunComparison:
-        """The comparison with the two runs exchanged."""
+        """The same comparison with ``first`` and ``second`` exchanged."""
         return replace(
             self,
             first=self.second,
@@ -82,7 +82,7 @@ def compare(
     """Compare all pairs of runs, or all runs with a baseline.
 
     Args:
-        values: values of one measure, shape (runs, queries).
+        values: each run's value of one measure on each query, shape (runs, queries).
         names: names of the runs.
         baseline: the run to compare all others with; it is ``second`` in each comparison.
         seed: seed of the sign flips.
@@ -150,7 +150,7 @@ def _differences(differences: Floats, unit: NDArray[np.int64], most: float) -> l
 def paired_t(differences: Floats) -> Floats:
     """Two-sided p-values of Student's paired t test, shape (pairs, queries) to (pairs,).
 
-    1 if all differences are 0; NaN if they are equal otherwise or there is only one query.
+    The p-value is 1 if all differences are 0, and NaN if they all have another equal value or there is only one query.
     """
     queries = differences.shape[1]
     mean = differences.mean(axis=1)
@@ -212,7 +212,7 @@ def benjamini_yekutieli(p: NDArray[np.float64]) -> Floats:
 
 
 def _holm_defined(p: Floats) -> Floats:
-    """Holm's correction; an undefined p-value counts as 1 and stays NaN."""
+    """Holm's correction; an undefined p-value counts as 1 in the correction of the others, and stays NaN."""
     undefined = np.isnan(p)
     return np.where(undefined, np.nan, holm(np.where(undefined, 1.0, p)))
 
