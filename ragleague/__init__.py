@@ -6,8 +6,8 @@ Example:
     >>> board.to_frame()["agent"][0]
     'fusion-bm25'
 
-Wrong input raises ``InputError`` with a message of one line. You need no other package: ``judges`` asks models,
-``retrieval_eval`` scores texts, ``arena`` runs tournaments and rates agents, and ``ui`` serves the pages.
+Wrong input raises ``InputError`` with a message of one line. You need to import no other package: ``judges`` asks
+models, ``retrieval_eval`` scores texts, ``arena`` runs tournaments and rates agents, and ``ui`` serves the pages.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _HOMES: Final = {
     "rate": "ragleague.rating",
     "run": "ragleague.play",
 }
-"""Where each public name is: imported when it is first used, so that ``import ragleague`` costs nothing."""
+"""The module of each public name; it is imported when the name is first used, so that ``import ragleague`` is fast."""
 
 __all__ = [
     "Answer",

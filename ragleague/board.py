@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from arena.ratings.results import Ratings
 
 Plot = Literal["compare", "ratings", "matrix"]
-"""Every score side by side, ratings with their intervals, or the win matrix."""
+"""A kind of picture: all scores side by side, the ratings with their intervals, or the win matrix."""
 _PLOTS = ("compare", "ratings", "matrix")
 
 
 class Board:
-    """The results of a tournament so far. Each call reads the store again if anything was judged since.
+    """The results of a tournament so far. Each call reads the store again if there are new judgments.
 
-    Printed, or at the end of a notebook cell, a board shows the conclusion, the agents and the checks that failed.
+    If you print a board, or end a notebook cell with it, it shows the conclusion, the agents and the failed checks.
 
     Args:
         store: path or URL of the store.
-        tournament: its name; optional if the store holds only one.
+        tournament: name of the tournament; optional if the store has only one tournament.
 
     Raises:
         InputError: there is no such store or tournament.
@@ -77,7 +77,7 @@ class Board:
 
     @property
     def complete(self) -> bool:
-        """Whether everything that the tournament asks for has been judged.
+        """Whether all judgments that the tournament asks for have been made.
 
         Example:
             >>> rl.open("demo/rag-handbook.db").complete
@@ -115,7 +115,7 @@ class Board:
         return {table.name: frame(table) for table in self._shown().tables()}
 
     def scores(self, of: str = "", *, by: Literal["agent", "query"] = "agent") -> pd.DataFrame:
-        """Agents' scores with intervals, or their scores on each query.
+        """The agents' scores with intervals, or their scores on each query.
 
         Args:
             of: ``pairwise``, ``exam``, ``nuggets``, ``criteria``, ``people`` or a measure such as ``nDCG@10``; all
@@ -165,7 +165,9 @@ class Board:
         return pd.DataFrame(rows, columns=["agent", "score", "value", "low", "high", "queries"])
 
     def games(self) -> pd.DataFrame:
-        """Every verdict, one row per order shown: qid, agent_a, agent_b, verdict, judge, order, reason.
+        """All verdicts, one row per order in which the answers were shown.
+
+        Columns: qid, agent_a, agent_b, verdict, judge, order, reason.
 
         Example:
             >>> len(rl.open("demo/rag-handbook.db").games())
@@ -180,17 +182,17 @@ class Board:
             return pd.DataFrame(list(rows), columns=list(columns))
 
     def compare(self, new: str, old: str, *, on: str | Sequence[str] = (), margin: float = MARGIN) -> GateBoard:
-        """Compare a new agent with an old one: better, not worse, worse, or undecided and what would decide it.
+        """Compare a new agent with an old one: better, not worse, worse, or undecided, with what would decide it.
 
         Args:
             new: the agent that may replace the old one.
             old: the agent in use.
             on: ``pairwise``, ``exam``, ``nuggets``, ``criteria``, a measure such as ``nDCG@10``, or a list of these;
                 every score by default.
-            margin: how much worse still passes, as a share of games won or in units of the score.
+            margin: how much worse the new agent may be, as a share of games won or in units of the score.
 
         Raises:
-            InputError: no such agent or score.
+            InputError: there is no such agent or score.
 
         Example:
             >>> gate = rl.open("demo/rag-handbook.db").compare("rag-hybrid", "weak-baseline", on="pairwise")
@@ -209,7 +211,7 @@ class Board:
             path: a ``.svg``, ``.png`` or ``.html`` file to write the picture to.
 
         Raises:
-            InputError: no such picture, nothing to draw, or the file cannot be written.
+            InputError: there is no such picture or nothing to draw, or the file cannot be written.
 
         Example:
             >>> picture = rl.open("demo/rag-handbook.db").plot("matrix", "matrix.svg")
@@ -222,7 +224,7 @@ class Board:
         return drawn(picture, path, self.tournament)
 
     def report(self, path: str | Path = "report.html") -> Path:
-        """Write everything to one HTML file, which needs no network and runs no script, and return its path.
+        """Write all results to one HTML file, which needs no network and runs no script, and return its path.
 
         Raises:
             InputError: the path names a file that is not a report.
@@ -241,7 +243,7 @@ class Board:
     def to_mlflow(self) -> None:
         """Log figures as metrics (``AGENT/bt``), and tables, picture and report as artifacts of the active MLflow run.
 
-        Starts a run if none is active.
+        If no run is active, it starts one and ends it afterwards.
 
         Raises:
             MissingExtraError: the extra ``mlflow`` is not installed.

@@ -30,15 +30,16 @@ _Given = ParamSpec("_Given")
 
 
 class Answer(TypedDict, total=False):
-    """The value that an agent's function returns if it has more than a text to report.
+    """The return value of an agent's function that has more to report than the text of the answer.
 
     Attributes:
-        answer: the text; must not be blank.
+        answer: text of the answer; must not be blank.
         documents: retrieved documents, best first: texts, or mappings with ``id``, ``text`` and ``score``.
-        citations: ids of documents, or their numbers from 1; by default the ``[1]`` in the answer.
+        citations: ids of the cited documents, or their numbers from 1; by default the marks such as ``[1]`` in the
+            answer.
         input_tokens: number of tokens sent to a model.
         output_tokens: number of tokens that the model wrote.
-        cost_usd: price in dollars.
+        cost_usd: cost of the answer in dollars.
 
     Example:
         >>> rl.Answer(answer="To calm down [1].", documents=["Cats purr to calm down."], cost_usd=0.001)["answer"]
@@ -56,12 +57,12 @@ class Answer(TypedDict, total=False):
 AskedAgent: TypeAlias = (
     "Callable[[Query], Answer | str] | Callable[[Query], Awaitable[Answer | str]] | Mapping[str, Any]"
 )
-"""A function of a query, or any callable object; or a mapping as under ``agents`` in a YAML file, such as
+"""An agent: a function of a query or any callable object; or a mapping as under ``agents`` in a YAML file, such as
 ``{"kind": "python", "function": ask, "version": "2", "concurrency": 1}``.
 
-A changed agent is asked again. ragleague compares the function's code, and the values and the code of yours that the
-function uses; give a ``version`` to cover the rest. If part of it cannot be compared and there is no version, a message
-says so."""
+ragleague asks an agent again if the agent has changed. It compares the function's code, and the values and your other
+code that the function uses; give a ``version`` for everything else. If ragleague cannot compare a part and there is no
+version, a message says so."""
 
 
 def open(store: str | Path, tournament: str | None = None) -> Board:  # noqa: A001 - reads as rl.open
@@ -69,10 +70,10 @@ def open(store: str | Path, tournament: str | None = None) -> Board:  # noqa: A0
 
     Args:
         store: path or URL of a store, or the path of a tournament's YAML file.
-        tournament: its name; optional if the store holds only one.
+        tournament: name of the tournament; optional if the store has only one tournament.
 
     Raises:
-        InputError: there is no such file, store or tournament; or the store holds a tournament of this name from
+        InputError: there is no such file, store or tournament; or the tournament of this name in the store comes from
             another YAML file.
 
     Example:
@@ -103,7 +104,7 @@ def load(
     columns: Mapping[str, str | None] | None = None,
     limit: int | None = None,
 ) -> Dataset:
-    """Read systems' answers, or the queries to ask them, and return what ``run`` takes.
+    """Read the answers of systems, or the queries to ask them, and return a data set for ``run``.
 
     Args:
         answers: columns ``question, answer`` and optionally ``id, agent, contexts, reference``, or the names that
@@ -111,8 +112,9 @@ def load(
             if ``queries`` are given.
         queries: a table of queries, if they do not come with the answers.
         documents: a table of retrieved documents, if they do not come with the answers as contexts.
-        columns: the table's column for one of our names, as in ``{"answer": "text"}``; ``None`` if there is none.
-        limit: read only the first queries.
+        columns: the table's column for a name that ragleague uses, as in ``{"answer": "text"}``; ``None`` if the table
+            has no such column.
+        limit: number of queries to read, from the first; by default all.
 
     Raises:
         InputError: a table cannot be read or understood; the message names file, line and value.
@@ -187,9 +189,9 @@ def _limit(given: Any) -> int | None:
 
 
 def _row(one: Any) -> Mapping[str, Any] | None:
-    """The fields of one row: a dictionary, or an object such as a ragas sample or a DeepEval test case.
+    """The fields of one row, which is a dictionary or an object such as a ragas sample or a DeepEval test case.
 
-    ``None`` if the value is not a row, for example a list of rows.
+    ``None`` if the value is not a row, for example if it is a list of rows.
     """
     if isinstance(one, Mapping):
         return one
@@ -211,26 +213,27 @@ def run(
     progress: bool = True,
     retry_failed: bool = False,
 ) -> Board:
-    """Run a tournament and return its results. Whatever the store holds already is not asked again.
+    """Run a tournament and return its results. No call is repeated whose result is in the store already.
 
-    If something is still missing afterwards, ``board.complete`` is false and printing the board says why.
+    If results are still missing afterwards, ``board.complete`` is false and the printed board says why.
 
     Args:
-        config: the tournament's YAML file; or the result of ``load``, where every pair of agents meets on every query.
-        agents: for loaded data, systems to ask, by name, in addition to those whose answers were loaded. A changed
+        config: the tournament's YAML file; or the result of ``load``, for a tournament in which every pair of agents
+            meets on every query.
+        agents: for loaded data, agents to ask, by name, in addition to the agents whose answers were loaded. A changed
             agent is asked again, see ``AskedAgent``.
         judge: for loaded data, a model such as ``openai/gpt-4.1-mini``, a callable, or a mapping as under ``judges``
             in a YAML file, such as ``{"provider": "python", "function": ask, "version": "2"}``.
         store: for loaded data, path or URL of the store; ``ragleague.db`` by default.
-        limit: for a YAML file, use only the first queries.
-        progress: show progress bars.
-        retry_failed: retry all failures, including refusals and unusable replies.
+        limit: for a YAML file, number of queries to use, from the first; by default all.
+        progress: whether to show progress bars.
+        retry_failed: whether to retry all failures, including refusals and unusable replies.
 
     Raises:
         InputError: configuration, data, prompts or judges are invalid; nothing was sent.
         StoreError: the store cannot be written.
-        KeyboardInterrupt: Ctrl-C. Calls in flight were finished and kept; after a second Ctrl-C they were abandoned.
-            Run again to continue.
+        KeyboardInterrupt: you pressed Ctrl-C. Calls in flight were finished and their results stored; after a second
+            Ctrl-C they were abandoned. Call ``run`` again to continue.
 
     Example:
         >>> rows = [{"question": f"What is {n} + {n}?", "answer": f"It is {2 * n}."} for n in range(3)]
@@ -341,7 +344,7 @@ def _play(config: Config, data: Dataset | None, *, progress: bool, retry_failed:
 
 
 class _Line:
-    """Progress as one line of a notebook cell, overwritten during the run."""
+    """Shows progress in one line of a notebook cell, which is overwritten during the run."""
 
     def __init__(self) -> None:
         self._wanted: dict[str, int] = {}
@@ -381,10 +384,10 @@ def _in_notebook() -> bool:
 
 
 def _outside_loops(work: Callable[[], None], interruption: Interruption) -> None:
-    """Do work that starts an event loop; in another thread if this one runs a loop already, as in a notebook.
+    """Call ``work``, which starts an event loop; in a new thread if this thread already runs a loop, as in a notebook.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C, once the work has stopped.
+        KeyboardInterrupt: the user pressed Ctrl-C; raised once the work has stopped.
     """
     try:
         asyncio.get_running_loop()
@@ -401,6 +404,6 @@ def _outside_loops(work: Callable[[], None], interruption: Interruption) -> None
 
 
 def _in_thread(work: Callable[[], None], interruption: Interruption) -> None:
-    """Do work in a thread and wait until it ends, even if a signal asks it to stop."""
+    """Call ``work`` in a thread and wait until it ends, even after a signal that asks it to stop."""
     with interruption.on_signals(), ThreadPoolExecutor(1) as pool:
         pool.submit(copy_context().run, work).result()

@@ -20,7 +20,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def ragleague_board(pytestconfig: pytest.Config) -> Board:
-    """The results of the tournament that ``--ragleague`` or the setting ``ragleague`` names."""
+    """A fixture: the results of the tournament that ``--ragleague`` or the setting ``ragleague`` names."""
     option = pytestconfig.getoption("--ragleague")
     setting = pytestconfig.getini("ragleague")
     if not (option or setting):

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 
 _SHOWN = 2
-"""Number of sections shown by default: the conclusion and the ratings."""
+"""Number of sections that a printed result shows: the conclusion and the ratings."""
 
 
 class Rated(Struct, frozen=True):
-    """Ratings computed from a table of verdicts; printed, or at the end of a notebook cell, it shows them.
+    """Ratings computed from a table of verdicts. Print them, or end a notebook cell with them, to see the ratings.
 
     Attributes:
-        table: everything that was computed.
+        table: the full results: the ratings and all other tables.
 
     Example:
         >>> row = {"agent_a": "new", "agent_b": "old", "order": 1}
@@ -111,18 +111,18 @@ def rate(
     Args:
         verdicts: a data frame, dictionaries, or a file that ``ragleague rate`` reads; columns ``agent_a, agent_b,
             verdict`` (A, B or TIE) and optionally ``qid, judge, order``.
-        columns: the table's column for one of our names, as in ``{"verdict": "gold"}``.
-        values: the meaning of words, numbers or ranges: ``{"A ist besser": "A", "0": "TIE", "-3..-1": "A"}``.
-        cluster: the column whose values are resampled whole. ``None`` resamples single games; ``auto`` resamples
-            conversations if there is a column of that name, else queries.
+        columns: the table's column for a name that ragleague uses, as in ``{"verdict": "gold"}``.
+        values: the verdict that a word, number or range means: ``{"A ist besser": "A", "0": "TIE", "-3..-1": "A"}``.
+        cluster: the column that groups games; the bootstrap resamples whole groups. ``None`` resamples single games;
+            ``auto`` groups by the column ``conversation`` if there is one, else by query.
         covariates: numeric columns to control the ratings for, see ``TableOptions``.
-        by_judge: also rate each judge's verdicts alone.
-        skip_empty: leave out and count rows without a verdict.
-        skip_self_play: leave out and count games of an agent against itself.
-        settings: ``RatingOptions``: ``ties``, ``position``, ``anchor``, ``bootstrap``, ``seed``, ...
+        by_judge: whether to rate the agents also by the verdicts of each judge alone.
+        skip_empty: whether to leave out and count rows without a verdict.
+        skip_self_play: whether to leave out and count games of an agent against itself.
+        settings: fields of ``RatingOptions``: ``ties``, ``position``, ``anchor``, ``bootstrap``, ``seed``, ...
 
     Raises:
-        InputError: the table, a column or a setting is invalid; the message says which and why.
+        InputError: the table, a column or a setting is invalid; the message says which one and why.
 
     Example:
         >>> rated = rl.rate("demo-verdicts.csv", bootstrap=200)
@@ -170,11 +170,11 @@ _OPTIONS: Final = (
     (r"--by judge", "by_judge"),
     (r"--(cluster|covariate) ", r"\1 "),
 )
-"""Options of the command, as patterns, and the arguments in their place."""
+"""Patterns for options of the command ``rate`` in messages, and the arguments of ``rate`` that replace them."""
 
 
 def _with_arguments(message: str) -> str:
-    """The message about a table in memory, with arguments of ``rate`` in place of options."""
+    """A message about a table in memory, with the command's options replaced by arguments of ``rate``."""
     for option, given in _OPTIONS:
         message = re.sub(option, given, message)
     return message.replace("'}, '", "', '")

@@ -22,7 +22,7 @@ __all__ = ["NotebookPicture", "as_html", "as_text", "drawn", "fragment", "frame"
 
 
 def frame(table: Table) -> pd.DataFrame:
-    """A table as a data frame, with the columns of CSV and JSON."""
+    """Convert a table to a data frame with the same columns as in CSV and JSON."""
     import pandas as pd
 
     return pd.DataFrame(records(table))
@@ -45,7 +45,7 @@ def drawn(picture: Picture, path: str | Path | None, title: str) -> NotebookPict
 
 
 def as_text(sections: Sequence[Section]) -> str:
-    """Sections as the terminal prints them."""
+    """The text that the terminal prints for these sections."""
     from rich.console import Console
 
     from arena.present import terminal
@@ -57,5 +57,5 @@ def as_text(sections: Sequence[Section]) -> str:
 
 
 def as_html(sections: Sequence[Section]) -> str:
-    """Sections as HTML for a notebook."""
+    """The sections as HTML for a notebook."""
     return fragment(block for section in sections for block in section.blocks)

@@ -1,4 +1,4 @@
-"""What a stage of another distribution is made of; see the page on your own stage."""
+"""The classes and functions from which you build your own stage in another distribution; see the page on it."""
 
 from arena.boards.scores import ScoreBoard
 from arena.calibration.votes import ItemMeans

@@ -23,15 +23,16 @@ def assert_not_worse(
     """Fail unless a new agent is shown to be not worse than an old one; asks no judge, and returns the comparison.
 
     Args:
-        board: the results, or a tournament's YAML file or store.
+        board: the results, or the path of a tournament's YAML file or store.
         new: the agent that may replace the old one.
         old: the agent in use.
-        margin: how much worse still passes, as a share of games won or in units of the score.
-        on: ``pairwise``, ``exam``, ``nuggets``, ``criteria``, a criterion, a measure such as ``nDCG@10``, or several.
+        margin: how much worse the new agent may be, as a share of games won or in units of the score.
+        on: ``pairwise``, ``exam``, ``nuggets``, ``criteria``, a criterion, a measure such as ``nDCG@10``, or a list of
+            these.
 
     Raises:
-        AssertionError: the new agent is worse, or too little is known; the message is Markdown.
-        InputError: no such tournament, agent or score.
+        AssertionError: the new agent is worse, or there are too few results to decide; the message is Markdown.
+        InputError: there is no such tournament, agent or score.
 
     Example:
         >>> from ragleague.testing import assert_not_worse

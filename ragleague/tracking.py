@@ -18,7 +18,7 @@ _NOT_IN_A_KEY = re.compile(r"[^\w./ -]", re.ASCII)
 
 
 class Tracked(Protocol):
-    """The parts of a board that are logged."""
+    """The properties and methods of a board that ``log_to_mlflow`` uses."""
 
     tournament: str
 

@@ -1,6 +1,6 @@
 """Access to the pages: roles, the file that assigns them to people, and the current viewer.
 
-Roles are checked at every action, not only when a page is drawn.
+Every action checks the viewer's role again, not only the drawing of the page.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from judges.sections import Section, as_list, load_section
 Action: TypeAlias = Literal["view", "vote", "edit"]
 
 _LONGEST: Final = 50
-"""Characters kept of a name that is shortened."""
+"""Number of characters that a shortened name keeps."""
 _SKEW: Final = 60
 """Seconds that the provider's clock may be behind the server's."""
 
@@ -95,7 +95,7 @@ class Access(Section):
     """The roles file. A person who is listed under several roles has the highest."""
 
     default: ViewerRole
-    """Role of people who sign in and are not listed below."""
+    """Role of people who sign in and whom the file does not list under another role."""
     viewer: Addresses = Field(default_factory=list)
     """E-mail addresses, or whole domains as ``@example.com``."""
     voter: Addresses = Field(default_factory=list)
@@ -103,7 +103,7 @@ class Access(Section):
     trusted: Annotated[list[Annotated[str, AfterValidator(_is_issuer)]], BeforeValidator(as_list)] = Field(
         default_factory=list
     )
-    """Providers, by the ``iss`` of their tokens, whose addresses count even if no claim says that they are verified."""
+    """Issuers (``iss`` of the token) whose e-mail addresses are trusted even if no claim says they are verified."""
     hours: Annotated[float, Field(gt=0)] = 12
     """Hours that a sign-in lasts."""
 
@@ -122,7 +122,7 @@ class Person(Struct, frozen=True):
     Attributes:
         name: annotator name: the verified address, else the provider's identifier with the provider, so that nobody can
             vote in another person's name.
-        email: normalised by ``_address``; ``None`` if the provider does not verify it.
+        email: the e-mail address, normalised by ``_address``; ``None`` if the provider does not verify it.
         issued: issue time of the token, in seconds since 1970.
         identity: issuer and subject, which are unique (OpenID Connect Core 1.0, section 5.7).
     """
@@ -134,17 +134,17 @@ class Person(Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """The short name for the page."""
+        """The person's short name, which the pages show."""
         return self.email or f"sub:{self.identity[-1]}"
 
 
 def person_of(claims: Mapping[str, Any], access: Access, *, several: bool = False) -> Person | None:
-    """The person of an identity token; ``None`` if nobody is signed in, or the sign-in has expired.
+    """The person whom an identity token names; ``None`` if nobody is signed in, or the sign-in has expired.
 
     Args:
-        claims: of the token (OpenID Connect Core 1.0, sections 2 and 5.1), and ``is_logged_in``.
-        access: how long a sign-in lasts, and which addresses count.
-        several: whether there are several providers; names then include the provider.
+        claims: the token's claims (OpenID Connect Core 1.0, sections 2 and 5.1), and ``is_logged_in``.
+        access: the roles file, which sets how long a sign-in lasts and which providers are trusted.
+        several: whether several providers are configured; annotator names then include the provider.
     """
     issued, identity = claims.get("iat"), (claims.get("iss"), claims.get("sub"))
     if claims.get("is_logged_in") is not True or not isinstance(issued, int | float):
@@ -161,7 +161,7 @@ def person_of(claims: Mapping[str, Any], access: Access, *, several: bool = Fals
 
 
 def _name(whole: str) -> str:
-    """An annotator name; one that is long or partly invisible is shortened, with a digest of the whole name."""
+    """The annotator name; a name that is long or partly invisible is shortened and gets a digest of the whole name."""
     with suppress(InputError):
         if whole.isprintable() and annotator_name(whole) == whole:
             return whole
@@ -170,7 +170,7 @@ def _name(whole: str) -> str:
 
 
 def _is_verified(claims: Mapping[str, Any], access: Access) -> bool:
-    """Whether the address is verified: by the standard claim, by Entra's ``xms_edov``, or as the issuer is trusted.
+    """Whether the standard claim or Entra's ``xms_edov`` says that the address is verified, or its issuer is trusted.
 
     Entra ID sends no ``email_verified``. ``xms_edov``, an optional claim, says that the owner of the address's domain
     has been verified.
@@ -183,13 +183,15 @@ def _is_verified(claims: Mapping[str, Any], access: Access) -> bool:
 
 
 class SignIns:
-    """The valid sign-ins. Signing out ends all sign-ins of a person, in every browser, tab and stored cookie.
+    """Decides which sign-ins are valid.
 
-    This state is lost when the server stops, so sign-ins from before its start are invalid: after a restart people sign
-    in again. If a token of the person was seen before, times are compared by the provider's clock.
+    Signing out ends all sign-ins of a person, in every browser, tab and stored cookie.
+
+    The server keeps this state in memory only, so sign-ins from before its start are invalid: after a restart people
+    sign in again. If the server has seen a token of this person before, it compares times by the provider's clock.
 
     Args:
-        started: start of the server, in seconds since 1970.
+        started: start time of the server, in seconds since 1970.
     """
 
     def __init__(self, started: float) -> None:
@@ -232,7 +234,7 @@ _SIGN_INS: Final = SignIns(time.time())
 
 
 def allowed(action: Action) -> bool:
-    """Whether the current viewer may do this now.
+    """Whether the current viewer may perform this action now.
 
     Raises:
         InputError: no roles are configured, or the roles file cannot be used; then nobody may do anything.

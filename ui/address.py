@@ -1,4 +1,4 @@
-"""The page's address: it holds the state of fields, so that a link shows what its sender saw."""
+"""Page addresses. An address holds the values of the page's fields, so that a link shows what its sender saw."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Option = TypeVar("Option")
 _UNKNOWN = "unknown-in-address"
 
 TOURNAMENT: Final = "tournament"
-"""Query parameter of every page: the tournament."""
+"""Name of the query parameter for the tournament, which every page has."""
 GROUP: Final = "group"
-"""Query parameter: the group of queries, as ``column: value``."""
+"""Name of the query parameter for the group of queries; its value is ``column: value``."""
 _CARRIED: Final = (GROUP, "annotator")
 """Query parameters, besides the tournament, that every link keeps."""
 FIRST: Final = "leaderboard"
@@ -31,15 +31,15 @@ def link(page: str, source: Source, **fields: str) -> str:
     """The address of a page; it keeps the choices that apply to all pages.
 
     Args:
-        page: its name in addresses.
+        page: the page's name in addresses.
         source: the tournament to show.
-        fields: values of the page's fields, as their text.
+        fields: values of the page's fields, as text.
     """
     return links(page, source)(**fields)
 
 
 def links(page: str, source: Source) -> Callable[..., str]:
-    """A function that makes addresses of one page from values of its fields; empty values are left out."""
+    """Make a function that returns the page's address for values of its fields; it leaves out empty values."""
     parameters = st.query_params.to_dict()
     carried = {TOURNAMENT: source.tournament} | {name: parameters[name] for name in _CARRIED if name in parameters}
     base = f"{'./' if page == FIRST else page}?{urlencode(carried)}"
@@ -52,16 +52,17 @@ def links(page: str, source: Source) -> Callable[..., str]:
 
 
 def view(names: Sequence[str]) -> str:
-    """The part of the page that the address names under ``view``, else the first."""
+    """The part of the page that the address names under ``view``; by default the first part."""
     note_unless("part of the page", "view", names.__contains__)
     requested = st.query_params.get("view", names[0])
     return requested if requested in names else names[0]
 
 
 def forget_fields() -> None:
-    """Keep fields of the previous page from removing parameters that a link or the browser's history brought.
+    """After a navigation of the browser, unbind the previous page's fields, so that the new address stays complete.
 
-    Streamlit removes parameters that no field of the new page is bound to, even if the page reads them itself.
+    Otherwise Streamlit removes parameters that no field of the new page is bound to, even if the page reads them
+    itself.
     """
     context = get_script_run_ctx()
     if context is not None and context.is_history_navigation:
@@ -74,20 +75,23 @@ def forget_fields() -> None:
 def choose(
     label: str, options: Sequence[Option], key: str, words: Callable[[Option], str] = str, **given: Any
 ) -> Option | None:
-    """Draw a field for one option or none; returns ``None`` for none. Arguments as for ``pick``."""
+    """Draw a field in which the viewer may choose an option; returns ``None`` if they choose none.
+
+    Arguments as for ``pick``.
+    """
     return pick(label, options, key, words, index=None, placeholder="any", **given)
 
 
 def pick(label: str, options: Sequence[Option], key: str, words: Callable[[Option], str] = str, **given: Any) -> Option:
-    """Draw a field for one of the options; returns the chosen one, whose text is in the address under ``key``.
+    """Draw a field in which the viewer chooses an option; returns it. Its text is in the address under ``key``.
 
     An unknown value in the address is dropped, with a note on the page (``say_what_is_unknown``).
 
     Args:
-        label: of the field.
-        options: all of one type; the first is the default.
-        key: of the field and in the address.
-        words: the text of an option.
+        label: label of the field.
+        options: the options, all of one type; the first is the default.
+        key: name of the field, also in the address.
+        words: returns the text of an option.
         given: further arguments of ``st.selectbox``.
     """
     _note_unknown(label, key, map(words, options))
@@ -96,7 +100,7 @@ def pick(label: str, options: Sequence[Option], key: str, words: Callable[[Optio
 
 
 def switch(label: str, options: Sequence[Option], key: str, **given: Any) -> Option:
-    """``pick`` with all options visible; ``given`` are further arguments of ``st.segmented_control``."""
+    """Like ``pick``, but shows all options; ``given`` are further arguments of ``st.segmented_control``."""
     _note_unknown(label, key, map(str, options))
     chosen: Option = st.segmented_control(
         label, options, default=options[0], required=True, key=key, bind="query-params", **given
@@ -105,9 +109,10 @@ def switch(label: str, options: Sequence[Option], key: str, **given: Any) -> Opt
 
 
 def unfold(label: str, key: str, *fields: str) -> ExpanderContainer:
-    """An expander; draw its content only if it is ``open``. The address holds its state under ``key``.
+    """Draw an expander and return it; draw its content only if it is ``open``.
 
-    It is open at first if the address holds one of the fields inside it.
+    The address holds its state under ``key``. The expander is open at first if the address holds a value for one of
+    the fields inside it.
     """
     if key not in st.session_state and not st.query_params.keys().isdisjoint(fields):
         st.session_state[key] = True
@@ -115,7 +120,7 @@ def unfold(label: str, key: str, *fields: str) -> ExpanderContainer:
 
 
 def note_unless(label: str, key: str, fits: Callable[[str], object]) -> None:
-    """Note for ``say_what_is_unknown`` if the address holds a value under ``key`` that does not fit the field."""
+    """If the field rejects the value under ``key`` in the address, make a note for ``say_what_is_unknown``."""
     value = st.query_params.get(key)
     if value and not fits(value):
         st.session_state.setdefault(_UNKNOWN, []).append(label)

@@ -36,9 +36,9 @@ class Page(Struct, frozen=True):
     """An entry of the menu.
 
     Attributes:
-        title: in the menu.
+        title: the page's title in the menu.
         views: drawing functions of the page's parts, by their names in addresses; the first is the default.
-        grouped: whether it can show one group of queries.
+        grouped: whether the page can be limited to one group of queries.
     """
 
     title: str
@@ -91,7 +91,11 @@ def _draw(page: Page) -> None:
 
 
 def _tournaments() -> tuple[tuple[int, int, int], list[str]]:
-    """Version and tournaments of the store; the last known ones if it cannot be read, so that no input is lost."""
+    """The store's version and its tournaments.
+
+    If the store cannot be read now, this function draws the error and returns the last known version and tournaments,
+    so that the page stays and people do not lose what they have typed.
+    """
     try:
         return data.tournaments()
     except StoreError as error:
@@ -102,7 +106,7 @@ def _tournaments() -> tuple[tuple[int, int, int], list[str]]:
 
 
 def _draw_top(page: Page, source: data.Source | None, names: Sequence[str], view: str) -> tuple[str, str] | None:
-    """Draw the menu, the page's name and the choices for all pages; returns the chosen group."""
+    """Draw the menu, the page's title, and the fields for tournament and group; returns the chosen group."""
     shown = source or data.Source("", (0, 0, 0), "")
     entries = [(entry.title, address.link(entry.address, shown), entry is page) for entry in PAGES]
     parts = [
@@ -145,7 +149,7 @@ def _menu(label: str, entries: Sequence[tuple[str, str, bool]]) -> str:
 
 
 def _choice(label: str, options: Sequence[tuple[str, str]], chosen: str) -> str:
-    """A native select field whose options are addresses; ``page.js`` opens the chosen one."""
+    """HTML of a native select field whose options are addresses; ``page.js`` opens the chosen address."""
     if chosen not in dict(options):
         options = [("", ""), *options]
     option_tags = "".join(

@@ -1,4 +1,4 @@
-"""Cached reads of one store for the pages; nothing is written and no judge is called.
+"""Cached reads of one store for the pages. This module writes nothing and calls no judge.
 
 Cache keys include the store's version, so pages are always current and each version is read once.
 """
@@ -47,15 +47,15 @@ LOCATION_VARIABLE: Final = "RAGLEAGUE_UI_STORE"
 """Environment variable with the store's location, set by ``ui.serve``."""
 
 _CACHED = 4
-"""Cache size of a read: enough for a few tournaments, not for the history of a growing store."""
+"""Number of results that each read function caches: a few tournaments, without old versions of the store."""
 _CACHED_DETAILS: Final = 32
-"""Cache size for reads of one query, game or filter."""
+"""Number of results that a function caches if it reads a single query, game or filter."""
 DISAGREEMENTS: Final = 50
 """Maximum number of disagreements listed per judge."""
 _WITHOUT_BAR_S: Final = 0.3
-"""Seconds to wait for a computation before a progress bar is drawn."""
+"""Seconds that a page waits for a computation before it draws a progress bar."""
 LAST_READ: Final[dict[str, tuple[tuple[int, int, int], list[str]]]] = {}
-"""The last result of ``tournaments`` by store, for pages that are drawn while the store is locked."""
+"""The last result of ``tournaments`` for each store location; pages use it while the store is locked."""
 
 
 class Source(Struct, frozen=True):
@@ -73,7 +73,7 @@ class Source(Struct, frozen=True):
 
     @property
     def judged(self) -> Source:
-        """The same source without people's labels; votes leave it equal."""
+        """The same source without the version number of people's votes, so that it stays equal when somebody votes."""
         return replace(self, version=(self.version[0], 0, self.version[2]))
 
 
@@ -125,14 +125,14 @@ def stored(
 def judged(
     read: Callable[Concatenate[Store, str, Arguments], Result], spinner: str = "", cache_size: int = _CACHED
 ) -> Callable[Concatenate[Source, Arguments], Result]:
-    """``stored`` for a read that does not depend on people's labels: votes do not invalidate it."""
+    """Like ``stored``, for a function that does not read people's votes: cached results stay valid when people vote."""
     return _judged(stored(read, spinner, cache_size))
 
 
 def derived(
     spinner: str = "", cache_size: int = _CACHED
 ) -> Callable[[Callable[Concatenate[Source, Arguments], Result]], Callable[Concatenate[Source, Arguments], Result]]:
-    """Decorator that caches a computation on such reads; arguments as for ``stored``."""
+    """Decorator that caches a computation that does not use people's votes; arguments as for ``stored``."""
     return lambda make: _judged(st.cache_resource(max_entries=cache_size, show_spinner=spinner or False)(make))
 
 
@@ -149,14 +149,14 @@ _board = judged(cached_leaderboard, "Rating the games …")
 
 
 def board(source: Source) -> Leaderboard:
-    """The leaderboard, as ``ragleague leaderboard`` computes it, of the selected group of queries."""
+    """The leaderboard of the selected group of queries, as ``ragleague leaderboard`` computes it."""
     return _board(source) if source.group is None else _board(source, source.group)
 
 
 dataset = judged(Store.dataset, "Reading the data …")
 """Queries, documents and answers."""
 dataset_of = judged(Store.dataset, "Reading the data …", _CACHED_DETAILS)
-"""One query, by its id, with its answers and documents."""
+"""One query with its answers and documents; takes the query's id."""
 settings = judged(Store.settings, "Reading the settings …")
 """The settings that the results depend on."""
 queries = judged(Store.queries, "Reading the queries …")
@@ -165,20 +165,20 @@ games = judged(cached_games, "Reading the games …")
 """All planned games, played or not, in the order of the plan, without texts."""
 _labelled = judged(labels_of, "Reading the labels …")
 labels_of_query = judged(labels_of, "Reading the labels …", _CACHED_DETAILS)
-"""Combined relevance labels of one query, by its id."""
+"""The combined relevance labels of one query; takes the query's id."""
 labels_by_judge = judged(samples.labels_by_judge, "Reading the labels …", _CACHED_DETAILS)
-"""Each relevance judge's labels of one query's documents, with samples combined."""
+"""Each relevance judge's labels for the documents of one query; repeated judgments are combined."""
 nuggets = judged(nugget_results, "Reading the nuggets …")
 """Nuggets and their assignments to answers; ``None`` if the tournament has none."""
 
 
 @st.cache_resource(max_entries=_CACHED, show_spinner="Holding judges against people …")
 def people(source: Source, *, boards: bool = False) -> tuple[tuple[Comparison, ...], tuple[Level, ...]]:
-    """Comparisons of judges with people, and the levels that people judged but no judge did.
+    """Comparisons of judges with people, and the levels (such as games or documents) that only people have judged.
 
     Args:
-        source: the tournament, and the group of its queries.
-        boards: also compare their leaderboards, which takes longer than everything else.
+        source: the tournament and the group of queries.
+        boards: whether to compare the leaderboards of judges and people too, which takes longer than all the rest.
     """
     with shared(source.location) as store:
         return compare_with_people(
@@ -195,7 +195,10 @@ spent = judged(spending, "Adding up what judges cost …")
 
 
 def corrected(source: Source) -> tuple[Comparison, ...] | None:
-    """The comparisons with judges' figures corrected by people's labels; ``None`` while they are computed."""
+    """Comparisons of judges with people, with the judges' figures corrected by people's labels.
+
+    ``None`` while they are computed.
+    """
     comparisons = _background("corrected", source, partial(compare_with_people, label_next=0))
     return None if comparisons is None else comparisons[0]
 
@@ -207,7 +210,7 @@ def styles(source: Source) -> tuple[StyleEffect, ...] | None:
 
 
 class Work(threading.Thread):
-    """A slow computation in a thread, run once for all sessions that wait for it."""
+    """A slow computation in a thread; all sessions that need its result wait for the same computation."""
 
     def __init__(self, source: Source, make: Callable[..., Any]) -> None:
         super().__init__(daemon=True)
@@ -228,11 +231,14 @@ class Work(threading.Thread):
 
 
 _WORKS: Final[dict[tuple[str, Source], Work]] = {}
-"""Computations by kind and source, the newest last."""
+"""Background computations by kind and source, the newest last."""
 
 
 def _background(kind: str, source: Source, make: Callable[..., Any]) -> Any:
-    """The result of ``make`` in a thread; ``None`` with a progress bar while it runs, then the page is redrawn."""
+    """The result of ``make``, which runs in a thread.
+
+    While it runs, draws a progress bar and returns ``None``; the page is redrawn once the result is there.
+    """
     key = kind, replace(source, group=None)
     work = _WORKS.get(key)
     if work is None:
@@ -268,7 +274,7 @@ def labels(source: Source) -> Labels:
 
 @derived()
 def scores(source: Source) -> Floats:
-    """The score of each game's first agent, NaN without a verdict."""
+    """The score of the first agent in each game; NaN for a game without a verdict."""
     return games(source).scores(settings(source).win_and_tie)
 
 
@@ -281,13 +287,13 @@ def played(source: Source) -> frozenset[tuple[str, str, str]]:
 
 @derived()
 def groups(source: Source) -> tuple[tuple[str, str], ...]:
-    """Groups of queries, as metadata column and value; only columns with few values."""
+    """Groups of queries, as pairs of metadata column and value; columns with many values are left out."""
     values_by_column = groupings(queries(source).values())
     return tuple((name, value) for name, values in values_by_column.items() for value in values)
 
 
 class _Use(Struct):
-    """An open or opening store, its file, its number of users, and when the last one left."""
+    """A store that is open or being opened, its file, its number of users, and when the last user released it."""
 
     store: Future[Store]
     file: int
@@ -298,16 +304,16 @@ class _Use(Struct):
 _USES: Final[dict[str, _Use]] = {}
 _USING: Final = threading.Lock()
 _IDLE_S: Final = 5.0
-"""After this many idle seconds the store is reopened: its database server may have restarted."""
+"""Seconds without a user after which the store is reopened, because its database server may have restarted."""
 
 
 @contextmanager
 def shared(location: str) -> Iterator[Store]:
-    """The process's one open store: the first user opens it, and the last one closes it.
+    """The open store that all threads of this process share: the first user opens it, and the last user closes it.
 
-    All threads share its connections, and writers take turns. With one store per thread, a hundred users would be a
-    hundred writers that find the file locked, and as many connections to a database server. An unused SQLite file is
-    closed, so that it can be copied or replaced; connections to a server stay open for a few seconds.
+    The threads share its connections, and writers take turns. If each thread opened the store itself, a hundred users
+    would lock the file against each other, or open a hundred connections to a database server. An unused SQLite file
+    is closed, so that you can copy or replace it; connections to a server stay open for a few seconds.
 
     Raises:
         InputError: there is no store.
@@ -353,11 +359,14 @@ def _forget(location: str, use: _Use) -> None:
 
 
 _FILES: Final[dict[str, tuple[int, int]]] = {}
-"""Descriptor and inode by location: the file stays open, so that no new file can get its inode after a deletion."""
+"""File descriptor and inode of each store location.
+
+The file stays open: if it is deleted, no new file can get the same inode.
+"""
 
 
 def _file_number(location: str) -> int:
-    """The inode of the store's file, which shows if it was replaced; 0 for a database server."""
+    """The inode of the store's file, which changes if the file is replaced; 0 for a database server."""
     path = sqlite_path(location)
     if path is None:
         return 0
@@ -375,7 +384,7 @@ def _file_number(location: str) -> int:
 
 @derived("Reading the grades …")
 def study(source: Source) -> Study | None:
-    """Bank, grades and passages; ``None`` if the tournament has no exam."""
+    """The test bank, the grades and the passages; ``None`` if the tournament has no exam."""
     if settings(source).exam is None:
         return None
     scores = board(source).exam
@@ -389,7 +398,7 @@ def study(source: Source) -> Study | None:
 def exam_labels(source: Source) -> Mapping[LabelSource, Labels]:
     """Relevance labels of the graded passages, by source (people or judge); sources without labels are left out.
 
-    A label belongs to the passage whose id it names, for instance ``q1/agent#2``.
+    Each label names the id of its passage, for instance ``q1/agent#2``.
     """
     exam = study(source)
     if exam is None:
@@ -415,7 +424,7 @@ def exam_labels(source: Source) -> Mapping[LabelSource, Labels]:
 
 
 def exam_depth(source: Source) -> int:
-    """Number of passages per answer that the exam counts."""
+    """Number of passages of each answer that the exam scores."""
     exam = settings(source).exam
     assert exam is not None
     return exam.depth

@@ -1,7 +1,8 @@
 """Editing on the pages: which files a viewer may edit, drafts of unsaved edits, and saving with a history.
 
-Only files that the configuration names, in its folder, can be edited; pages started on a store edit nothing. Pages
-write only when somebody presses a button, never because of an address, and only through ``arena.data.safe_files``.
+People can edit only files that the configuration names and that lie in its folder; if the pages were started on a
+store, they can edit nothing. Pages write only when somebody presses a button, never because of an address, and only
+through ``arena.data.safe_files``.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ _SAVED: Final = "saved"
 
 
 class Session(Struct, frozen=True):
-    """The configuration that the pages were started with, as it is now.
+    """The configuration that the pages were started with, in its current version.
 
     Attributes:
         path: the YAML file.
-        config: its content.
+        config: the content of the file.
     """
 
     path: Path
@@ -60,17 +61,17 @@ class Session(Struct, frozen=True):
 
 
 def session() -> Session | None:
-    """The configuration, read again at every call; ``None`` if the pages have none or the viewer is not an editor.
+    """The configuration, read again at every call; ``None`` if the pages have none or the viewer may not edit.
 
     Raises:
-        ConfigError: the configuration has become unusable.
+        ConfigError: the configuration can no longer be used.
     """
     path = os.environ.get(CONFIG_VARIABLE)
     return Session(Path(path), load_config(Path(path))) if path and allowed("edit") else None
 
 
 def configured() -> Config | None:
-    """The tournament's configuration that the pages were started with, for any viewer; ``None`` if unreadable."""
+    """The tournament's configuration, whatever the viewer's role; ``None`` if there is none or it cannot be read."""
     path = os.environ.get(CONFIG_VARIABLE)
     try:
         return _load_cached(Path(path), Path(path).stat().st_mtime_ns) if path else None
@@ -85,10 +86,10 @@ def _load_cached(path: Path, _changed_ns: int) -> Config | None:
 
 
 def remark_on_stored(version: tuple[int, int, int]) -> str:
-    """How the stored tournament differs from the configuration, or what it lacks; usually empty.
+    """A remark on how the stored tournament differs from the configuration or which parts it lacks; usually empty.
 
     Args:
-        version: of the store; part of the cache key.
+        version: the store's version, which is part of the cache key.
     """
     config = configured()
     if config is None or config.file is None:
@@ -107,17 +108,17 @@ def _compared(location: str, _version: tuple[int, int, int], path: Path, changed
 
 
 def check(may: Action = "edit") -> None:
-    """Check that the viewer may still do this: buttons may have been drawn under an earlier role.
+    """Check that the viewer may still perform this action: their role may have changed since the page was drawn.
 
     Raises:
-        InputError: they may not.
+        InputError: the viewer may not.
     """
     if not allowed(may):
         raise InputError(f"your role does not allow to {may} any more")
 
 
 def attempt(action: Callable[..., None], *arguments: object, may: Action = "edit") -> None:
-    """Run a button's action; if it is refused, ``say_refused`` shows why at the next drawing."""
+    """Run a button's action; if it is refused, ``say_refused`` shows the reason when the page is drawn again."""
     try:
         check(may)
         action(*arguments)
@@ -126,13 +127,13 @@ def attempt(action: Callable[..., None], *arguments: object, may: Action = "edit
 
 
 def say_refused(words: str) -> None:
-    """Show once why the last action was refused, if it was."""
+    """If the last action was refused, show the reason once."""
     if refused := st.session_state.pop(_REFUSED, None):
         problem(words, refused)
 
 
 def why_not() -> str:
-    """Why the viewer cannot edit, and what to do; our own words."""
+    """Message that says why the viewer cannot edit and what to do; contains no text from outside."""
     if not allowed("edit"):
         return "To read only: your role does not include edits."
     return "To read only: these pages were started on a store. `ragleague ui CONFIG` opens them for edits."
@@ -143,8 +144,8 @@ class OpenedSection(Struct, frozen=True):
 
     Attributes:
         session: the configuration; ``None`` if the viewer cannot edit the section.
-        path: the section's file; ``None`` if a judge makes its content, or nobody may edit it.
-        why_not: why the viewer cannot edit it; our own words.
+        path: the section's file; ``None`` if a judge writes the content, or nobody may edit the file.
+        why_not: message that says why the viewer cannot edit the file; contains no text from outside.
     """
 
     session: Session | None = None
@@ -153,7 +154,7 @@ class OpenedSection(Struct, frozen=True):
 
 
 def opened(source: data.Source, name: str) -> OpenedSection:
-    """The file that the section ``name`` of the configuration names as its ``bank``, if it can be edited."""
+    """The editable file under ``bank`` in the section ``name`` of the configuration, or the reason why it is locked."""
     current = session()
     if current is None:
         return OpenedSection(why_not=why_not())
@@ -177,10 +178,10 @@ class Draft(Struct, Generic[Content]):
 
     Attributes:
         path: the file.
-        digest: of the file's bytes when the draft began.
-        before: the file's content then.
+        digest: digest of the file's bytes when the draft began.
+        before: the file's content when the draft began.
         after: the edited content.
-        fields: values of form fields, by key, that no button has applied yet.
+        fields: values by key of form fields that the person has filled in but not yet applied with a button.
     """
 
     path: Path
@@ -194,7 +195,7 @@ class Draft(Struct, Generic[Content]):
         return self.before != self.after
 
     def rebase(self, digest: str | None, content: Content) -> int:
-        """Apply the edits to a newer version of the file; returns the number that do not fit and are dropped."""
+        """Apply the edits to a newer version of the file; drops edits that do not fit and returns their number."""
         raise NotImplementedError
 
 
@@ -204,15 +205,16 @@ AnyDraft = TypeVar("AnyDraft", bound="Draft[Any]")
 def draft(
     key: str, path: Path, read: Callable[[], Any], begin: Callable[[Path, str | None, Any], AnyDraft]
 ) -> AnyDraft:
-    """This person's draft of a file; without edits, a draft of the current file.
+    """The viewer's draft of a file; if they have not edited it, a draft of the file's current version.
 
-    If somebody else has changed the file meanwhile, it draws a warning and offers to apply the edits to their version.
+    If somebody else has changed the file meanwhile, this function draws a warning and offers to apply the viewer's
+    edits to the new version.
 
     Args:
-        key: of the draft in the session.
-        path: of the file.
+        key: the draft's key in the session.
+        path: path of the file.
         read: returns the file's current content.
-        begin: makes a draft from path, digest and content.
+        begin: makes a draft from the path, the digest and the content.
     """
     current: AnyDraft | None = st.session_state.get(key)
     digest = safe_files.digest(path)
@@ -252,7 +254,7 @@ def _resume(key: str, unsaved: Draft[Any]) -> None:
 
 
 def _store_draft(key: str, unsaved: Draft[Any], *, dropped: bool = False) -> None:
-    """Store a changed draft, readable only by the server; if the file cannot be written, it stays in memory only."""
+    """Write a changed draft to a file that only the server can read; if that fails, the draft stays in memory only."""
     if (file := _draft_file(key, unsaved)) is None:
         return
     with suppress(OSError):
@@ -265,7 +267,7 @@ def _store_draft(key: str, unsaved: Draft[Any], *, dropped: bool = False) -> Non
 
 
 def begin_fields(key: str, unsaved: Draft[Any], values: Mapping[str, Any]) -> None:
-    """Set fields that are drawn next to the values that they had in the draft, else to ``values``, by key."""
+    """Set the fields that will be drawn next: to their values in the draft, or by default to ``values`` (by key)."""
     for name, value in values.items():
         st.session_state.setdefault(name, unsaved.fields.get(name, value))
     current = {name: st.session_state[name] for name in values}
@@ -288,9 +290,9 @@ def show_save(key: str, known: Draft[Any], save: Callable[[str], None]) -> None:
     """Draw the editor's name and the buttons that save or drop a draft.
 
     Args:
-        key: of the draft in the session.
+        key: the draft's key in the session.
         known: the draft.
-        save: called with the editor's name; reports with ``note_saved``.
+        save: function that saves the draft under the editor's name and reports with ``note_saved``.
     """
     person, name = viewer(), f"{key}-by"
     if person is None:
@@ -311,12 +313,12 @@ def show_save(key: str, known: Draft[Any], save: Callable[[str], None]) -> None:
 def offer_file(
     session: Session, name: str, section: str, endings: tuple[str, ...], save: Callable[[Path], object]
 ) -> None:
-    """Draw a form that saves what a judge wrote as a file, which can then be edited.
+    """Draw a form that saves a judge's nuggets or test bank as a file, so that people can edit it.
 
     Args:
-        session: the file goes into its folder.
+        session: the configuration; the file is written into its folder.
         name: suggested file name.
-        section: section of the configuration that is to name the file.
+        section: the section of the configuration in which the user has to name the file.
         endings: allowed endings of the name.
         save: writes the file.
     """
@@ -346,12 +348,12 @@ def new_file(session: Session, name: str, *endings: str) -> Path:
 
 
 def note_saved(words: str, code: str = "", blocks: Sequence[Block] = ()) -> None:
-    """Show at the next drawing that something was saved, with what to do next and what changed."""
+    """When the page is drawn next, show that something was saved, what to do next, and what changed."""
     st.session_state[_SAVED] = words, code, blocks
 
 
 def say_saved() -> None:
-    """Show once what was saved, or why it was not."""
+    """Show once what was saved, or why saving failed."""
     say_refused("Nothing was changed.")
     if message := st.session_state.pop(_SAVED, None):
         words, code, blocks = message
@@ -363,7 +365,7 @@ def say_saved() -> None:
 
 
 def show_history(path: Path) -> None:
-    """Draw earlier versions of a file in an expander; they are read when it is open."""
+    """Draw an expander with earlier versions of a file; it reads them only while it is open."""
     with unfold("Earlier versions", "earlier-versions") as fold:
         if fold.open:
             try:
@@ -380,5 +382,5 @@ def _user() -> str:
 
 
 def query_options(source: data.Source) -> dict[str, str]:
-    """Labels of the queries, by id."""
+    """The text that fields show for each query, by the query's id."""
     return {query_id: text.query_label(query_id, query.text) for query_id, query in data.queries(source).items()}

@@ -1,7 +1,8 @@
-"""Start, watch and stop runs from the pages: separate ``ragleague run`` processes, which outlive the pages.
+"""Start, watch and stop runs from the pages. Each run is a separate ``ragleague run`` process and outlives the pages.
 
 Pages can run only the configuration that they were started with, and only editors start or stop runs. The store
-records a run's progress, so that a reload or a restart sees it; its output goes to a log beside the YAML file.
+records a run's progress, so that pages show it after a reload or a restart; the run's output goes to a log beside the
+YAML file.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from ui.editing import Session, check
 _TAIL: Final = 16_384
 """Number of bytes shown from the end of a log."""
 _REFRESH_FACTOR: Final = 10
-"""A count is reused for this many times its duration."""
+"""Progress is counted again only after this many times the duration of the last count."""
 
 
 class _SharedState(Struct):
@@ -60,7 +61,7 @@ def log_file(session: Session) -> Path:
 
 
 def log_tail(session: Session) -> str:
-    """The end of that log; empty if there is none."""
+    """The end of the log of the last run; empty if there is no log."""
     try:
         with log_file(session).open("rb") as log:
             log.seek(max(0, log_file(session).stat().st_size - _TAIL))
@@ -78,13 +79,17 @@ def latest(location: str, tournament: str, most: int | None = None) -> list[Stor
 
 
 def active(location: str, tournament: str) -> list[StoredRun]:
-    """The runs of a tournament that are running, the latest first."""
+    """The active runs of a tournament, the latest first."""
     with shared(location) as store:
         return Runs(store, tournament).at_work()
 
 
 def current_progress(location: str, tournament: str) -> TournamentProgress:
-    """Progress of a tournament; recounted at most as often as takes a tenth of a core, for any number of viewers."""
+    """Progress of a tournament, shared by all viewers.
+
+    It is counted again only after ``_REFRESH_FACTOR`` times the duration of the last count, so that counting takes at
+    most a tenth of a core.
+    """
     counts = _state().counted
     with _state().counting:  # others wait for this count
         counted_at, duration, latest_progress = counts.get((location, tournament), (-math.inf, 0.0, None))
@@ -103,10 +108,10 @@ def is_alive(session: Session) -> bool:
 
 
 def failed_to_start(session: Session, last: StoredRun | None) -> bool:
-    """Whether the last process that these pages started ended before it recorded a run.
+    """Whether the last process that these pages started has ended without recording a run in the store.
 
     Args:
-        session: whose process it is.
+        session: the configuration that the process runs.
         last: the last run in the store.
     """
     process = _state().processes.get(session.path)
@@ -117,7 +122,7 @@ def start(session: Session, *, retry_failed: bool = False) -> None:
     """Start ``ragleague run`` on the configuration.
 
     Raises:
-        InputError: not allowed, or the tournament is running already.
+        InputError: the viewer may not start runs, or the tournament is running already.
         DataError: the log cannot be written.
     """
     check()
@@ -146,14 +151,14 @@ def start(session: Session, *, retry_failed: bool = False) -> None:
 
 
 def stop(session: Session, run: StoredRun | None) -> None:
-    """Interrupt a run like Ctrl-C: the first time it finishes calls in flight, the second time it stops at once.
+    """Interrupt a run like Ctrl-C: the first time the run finishes calls in flight, the second time it stops at once.
 
     Args:
-        session: its process is stopped, if these pages started one.
-        run: otherwise this run's process.
+        session: the configuration; if these pages started a process for it, that process is stopped.
+        run: the run whose process is stopped if these pages started none.
 
     Raises:
-        InputError: not allowed, or the run is on another machine or another user's.
+        InputError: the viewer may not stop runs, or the run is on another machine or belongs to another user.
     """
     check()
     process = _state().processes.get(session.path)
@@ -173,7 +178,7 @@ def stop(session: Session, run: StoredRun | None) -> None:
 
 
 def stopping(session: Session, run: StoredRun | None) -> bool:
-    """Whether the current run has been asked to stop."""
+    """Whether somebody has asked the current run to stop."""
     process = _state().processes.get(session.path)
     pids = {None if process is None else process.pid, None if run is None else run.pid}
     return bool(_state().asked & pids)

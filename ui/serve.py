@@ -1,7 +1,7 @@
 """The server of the pages: ``python -m ui.serve LOCATION --port 8501``.
 
-With ``--config FILE``, the YAML file that names the store, editors can also edit the files that it names. The module
-also sets security headers, adds our script and styles to the document, and answers health checks.
+With ``--config FILE``, a YAML file that names the store, editors can also edit the files that this YAML file names. The
+module also sets security headers, adds the project's script and styles to the HTML document, and answers health checks.
 """
 
 from __future__ import annotations
@@ -65,12 +65,13 @@ _OPTIONS: Final[Mapping[str, object]] = {
     "theme.metricValueFontSize": "1.5rem",
     "theme.baseRadius": "0.4rem",
 }
-"""Streamlit settings, which override the user's: quiet and offline.
+"""Streamlit settings, which override the user's settings and keep Streamlit quiet and offline.
 
-Requests for other host names or from other sites are refused, so that no foreign page can read or edit, and no request
-header can identify a user. Details of unexpected errors, which may quote outside texts, go to the terminal and not to
-the page. Garbage collection stays automatic, as a forced one takes a tenth of a second after each page. White text is
-readable on the primary colour; the dark background is the browser's default, like that of our tables and charts.
+The server refuses requests for other host names or from other sites, so that no foreign page can read or edit anything;
+it identifies no user by a request header. Details of unexpected errors, which may quote outside texts, go to the
+terminal and not to the page. Garbage collection stays automatic, because forced collection takes a tenth of a second
+after each page. White text is readable on the primary colour; the dark background is the browser's default, as in the
+tables and charts.
 """
 
 
@@ -82,10 +83,10 @@ def serve(location: str, access: ServerAccess, *, port: int, open_browser: bool,
     """Serve the pages of a store until interrupted.
 
     Args:
-        location: a path, or a database URL.
+        location: path or database URL of the store.
         access: who can reach the pages, and their roles.
         config: the tournament's YAML file; files that it names can then be edited on the pages.
-        port: on the address of ``access``; 0 picks a free one.
+        port: the port to listen on, at the address in ``access``; 0 picks a free port.
         open_browser: also open the first page in a browser, if there is a display.
 
     Raises:
@@ -105,7 +106,10 @@ def serve(location: str, access: ServerAccess, *, port: int, open_browser: bool,
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve the store that the command line names; errors are one line, with exit status 2 for user errors, else 1."""
+    """Serve the store that the command line names; prints errors in one line.
+
+    Returns the exit status: 0 without an error, 2 for user errors, 1 for other errors.
+    """
     parser = argparse.ArgumentParser(prog="python -m ui.serve", description="Serve the web leaderboard of a store.")
     parser.add_argument("location", help="a store: path or database URL")
     parser.add_argument("--port", type=int, default=8501, help="port to listen on; 0 picks a free one")
@@ -139,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _exit_on_signals() -> None:
     """Exit with status 0 at Ctrl-C, SIGTERM and SIGHUP, also as process 1 of a container, which otherwise ignores them.
 
-    While uvicorn serves, it handles SIGINT and SIGTERM: it closes connections, then raises the signal again.
+    While uvicorn serves, it handles SIGINT and SIGTERM itself: it closes connections, then raises the signal again.
     """
 
     def end(_number: int, _frame: object) -> None:
@@ -207,7 +211,10 @@ HEALTH: Final = "/healthz"
 _METRICS: Final = "/_stcore/metrics"
 """Streamlit's metrics; blocked, as they reveal how many people use the pages and what they read."""
 _BACKEND: Final = 'window.__streamlit = {BACKEND_BASE_URL: new URL(".", location.href).href};'
-"""Gives the browser the server's address: otherwise it first tries ``/games/_stcore`` and loses a tenth of a second."""
+"""Script that tells the browser the server's address.
+
+Otherwise the browser first tries ``/games/_stcore`` and loses a tenth of a second.
+"""
 _ADDRESSES: Final = ("/", *(f"/{page.address}" for page in PAGES[1:]))
 """Path of each page."""
 _SCRIPT: Final = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
@@ -231,7 +238,7 @@ def web_app() -> App:
 
 
 def document(_request: Request) -> Response:
-    """Streamlit's HTML document, the same for all pages, with the server's address, our script and our styles."""
+    """Streamlit's HTML document with the server's address and the project's script and styles; all pages share it."""
     from starlette.responses import HTMLResponse
 
     script_tags = "".join(f"<script>{script}</script>" for script in (_BACKEND, _SCRIPT))
@@ -241,7 +248,7 @@ def document(_request: Request) -> Response:
 
 
 def health(_request: Request) -> Response:
-    """The health check: opens the store as a page does; the server runs it in a thread."""
+    """Answer a health check by opening the store in the way that a page does; the server calls this in a thread."""
     from starlette.responses import PlainTextResponse
 
     try:
@@ -255,11 +262,11 @@ def health(_request: Request) -> Response:
 class Guard:
     """Middleware that blocks some requests and adds security headers to every response.
 
-    It blocks metrics and requests for unknown host names: Streamlit checks host names only for the pages' connection. A
-    foreign page whose name resolves to this address (DNS rebinding) could otherwise read the rest.
+    It blocks Streamlit's metrics and requests for unknown host names. Streamlit itself checks host names only for the
+    pages' connection, so a foreign page whose name resolves to this address (DNS rebinding) could read everything else.
 
-    Unknown pages lead to the first page, which reports them. The headers tell browsers to refuse scripts, frames and
-    addresses of other sites.
+    An address without a page leads to the first page, which reports it. The headers tell browsers to refuse scripts,
+    frames and addresses of other sites.
     """
 
     def __init__(self, app: ASGIApp, policy: str) -> None:
@@ -301,7 +308,7 @@ def _index() -> str:
 
 
 def _policy(*inline_scripts: str) -> str:
-    """Content Security Policy (Level 3): everything from this server; only our scripts and Streamlit's run."""
+    """Content Security Policy (Level 3): load only from this server, and run only Streamlit's and these scripts."""
     scripts = [*re.findall(r"<script>(.*?)</script>", _index(), re.DOTALL), *inline_scripts]
     hashes = " ".join(
         f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" for script in scripts

@@ -16,7 +16,7 @@ from arena.present.table import ShownColumn, Table, first, places_of, shown
 from ui import text
 
 _MOST_CELLS: Final = 4000
-"""Maximum number of cells of a table; browsers draw more only slowly."""
+"""Maximum number of cells of a table; browsers are slow to draw larger tables."""
 _FILTERED: Final = 8
 """Tables with at least this many rows get a filter."""
 
@@ -47,9 +47,9 @@ def show_table(table: Table, *, whole: Callable[[], Table] | None = None, saved:
     A click on a heading sorts. A very large table shows only its first rows.
 
     Args:
-        table: columns without any value are left out; without rows only the notes are drawn.
-        whole: makes the table to save, if ``table`` is only a part of it.
-        saved: whether to offer the download; not if another table of the page has all of it.
+        table: the table. Columns without any value are left out; if it has no rows, only its notes are drawn.
+        whole: makes the complete table for the download, if ``table`` is only a part of it.
+        saved: whether to offer the download; false if the download of another table on the page includes this one.
     """
     with st.container(gap="xsmall"):
         if not table.rows:
@@ -71,9 +71,9 @@ def offer(name: str, kind: str, content: Callable[[], bytes], about: str | None 
     """Draw a button that downloads a file; the file is made when the button is pressed.
 
     Args:
-        name: of the file; its ending labels the button.
-        kind: its media type.
-        content: makes the file.
+        name: name of the file; the button is labelled with its ending.
+        kind: media type of the file.
+        content: makes the content of the file.
         about: tooltip of the button.
     """
     st.download_button(
@@ -101,14 +101,14 @@ def _download(name: str, saved: Callable[[], Table]) -> None:
 
 
 def _csv_cells(column: ShownColumn) -> list[str | float]:
-    """The cells of a column for a spreadsheet: numbers without units or marks."""
+    """The cells of a column in the form for a spreadsheet, with numbers without units or marks."""
     if (form := column.form) is None:
         return ["" if cell == MISSING else cell for cell in column.cells]
     return ["" if value is None else round(form.factor * value, form.places(value)) for value in column.values]
 
 
 def _filtered(table: Table) -> Table:
-    """The table with only the rows that contain what the viewer typed in its filter."""
+    """The rows of the table that contain the text which the viewer typed into the filter."""
     words = st.text_input(
         "Filter",
         key=f"{table.name}-filter",

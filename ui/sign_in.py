@@ -1,7 +1,7 @@
-"""Access to the server: this machine only, people who sign in, or everybody if that is requested.
+"""Access to the server: only this machine, people who sign in, or everybody if an option says so.
 
 Streamlit handles the sign-in (OpenID Connect): the provider and the secrets are in ``[auth]`` of its ``secrets.toml``,
-which is read here only to check that it is complete.
+and this module reads the file only to check that it is complete.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class ServerAccess(Struct, frozen=True):
     """Addresses and access rules that the server is started with.
 
     Attributes:
-        address: that it listens on.
-        hosts: host names by which browsers may call it; requests for others are refused.
+        address: the address that the server listens on.
+        hosts: host names by which browsers may call the server; it refuses requests for other names.
         roles: the roles file for people who sign in; ``None`` turns sign-in off.
-        everybody: everybody's role if nobody signs in.
-        url: public address of the pages, if it differs; may contain ``{port}`` for the port.
+        everybody: everybody's role if sign-in is off.
+        url: public address of the pages, if it differs from ``address``; may contain ``{port}`` for the port.
     """
 
     address: str
@@ -60,7 +60,7 @@ class ServerAccess(Struct, frozen=True):
 
     @property
     def variables(self) -> dict[str, str | None]:
-        """Environment variables for the pages; ``None`` for those that must be unset."""
+        """Environment variables that the pages read, with their values; ``None`` for a variable that must be unset."""
         roles = None if self.roles is None else str(self.roles.absolute())
         return {ROLES_VARIABLE: roles, EVERYBODY_VARIABLE: self.everybody.value if roles is None else None}
 
@@ -73,17 +73,17 @@ def server_access(
     roles: Path | None = None,
     everybody: ViewerRole | None = None,
 ) -> ServerAccess:
-    """The requested access, if it is safe.
+    """The access rules for these options, checked for safety.
 
     Args:
         auth: ``[auth]`` of Streamlit's secrets; ``None`` if sign-in is not configured.
-        address: to listen on.
+        address: the address to listen on.
         hosts: further host names by which browsers may call the server.
         roles: the roles file.
         everybody: everybody's role, from ``--without-sign-in``.
 
     Raises:
-        InputError: other machines could reach the pages without a sign-in, or the options do not fit each other.
+        InputError: other machines could reach the pages without a sign-in, or the options contradict each other.
     """
     host_names = tuple(dict.fromkeys([LOOPBACK, "localhost", address, *hosts]))
     if auth is not None:

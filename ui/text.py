@@ -1,8 +1,8 @@
-"""Texts on the page: outside texts, shown but never run as code, and the pages' own messages in one style.
+"""Draw texts from outside, which are shown but never run as code, and the pages' own messages in one style.
 
-Streamlit reads Markdown, LaTeX and emoji codes in most of what it draws, including labels and messages. So a text from
-outside (an answer, document, query, reason or name) goes through this module, a table of ``ui.show``, or a chart's
-data; never anywhere else.
+Streamlit interprets Markdown, LaTeX and emoji codes almost everywhere, including labels and messages. So draw a text
+from outside (an answer, document, query, reason or name) only with this module, in a table of ``ui.show``, or as data
+of a chart.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CLIPPED_AT: Final = 10_000
 """Characters of a passage that are shown at first; a click shows the rest."""
 
 MOST_MARKUP: Final = 30_000
-"""Longest text, in characters, that is read as Markdown; longer texts are shown as plain text."""
+"""Maximum length in characters of a text that is formatted as Markdown; longer texts are shown as plain text."""
 
 HEIGHT: Final = 320
 """Maximum height of a passage's box, in pixels; longer passages scroll inside it."""
@@ -44,15 +44,15 @@ NO_TEXTS: Final = (
 IMPORTED: Final = "These verdicts were imported: a run brings the rest, of a YAML file that `ragleague init` writes."
 
 ALIKE: Final = 0.5
-"""Minimum share of words that two texts have in the same order for their differences to be marked.
+"""Minimum share of words that two texts must have in common, in the same order, for the pages to mark differences.
 
 Answers to different questions share up to a third by chance (three sets of English answers, 11,311 pairs: maximum 0.33,
-99th percentile 0.17). From one half on, the marked words are the smaller part.
+99th percentile 0.17). From a share of one half on, most words are unmarked.
 """
 
 
 def plain(text: str, *, empty: str = "") -> None:
-    """Draw a text in body type, wrapped, without markup; ``empty``, our own words, if it is empty."""
+    """Draw a text in body type, wrapped, without markup; if it is empty, draw ``empty``, a message of the page."""
     if text.strip():
         st.text(encodable(text))
     elif empty:
@@ -60,15 +60,15 @@ def plain(text: str, *, empty: str = "") -> None:
 
 
 Tone: TypeAlias = Literal["good", "bad", ""]
-"""Colour of a sign."""
+"""Colour of a sign, the box of words before a line."""
 
 
 class TextLine(Struct, frozen=True):
-    """A line of words from outside.
+    """A line of text that may come from outside.
 
     Attributes:
-        style: ``lead`` is the sentence that a page is about, ``strong`` a name or headline, ``quiet`` a remark.
-        signs: words in boxes before the line, with their colour.
+        style: ``lead`` for the main sentence of a page, ``strong`` for a name or headline, ``quiet`` for a remark.
+        signs: words to show in boxes before the line, with the colours of the boxes.
         link: address that the line links to.
     """
 
@@ -79,7 +79,7 @@ class TextLine(Struct, frozen=True):
 
 
 def lines(*text_lines: TextLine, width: Literal["stretch", "content"] = "stretch") -> None:
-    """Draw lines below each other, skipping empty ones, as one element: browsers are slow with many elements."""
+    """Draw lines below each other, without empty lines, as one element: browsers are slow with many elements."""
     if markup := "".join(_line(line) for line in text_lines if line.words):
         st.html(markup, width=width)
 
@@ -95,7 +95,7 @@ def quiet(words: str) -> None:
 
 
 def lead(words: str) -> None:
-    """Draw the sentence that the page is about."""
+    """Draw the main sentence of the page, such as the query."""
     lines(TextLine("lead", words))
 
 
@@ -105,13 +105,13 @@ def passage(
     """Draw a text from outside as sanitised Markdown in a scrolling box; very long texts are clipped at first.
 
     Args:
-        text: from outside.
-        key: unique on the page.
+        text: the text from outside.
+        key: key of the box, unique on the page.
         label: name of the box for screen readers.
-        empty: our own words for an empty text.
+        empty: message to show if the text is empty.
         height: maximum height of the box in pixels.
-        raw: show the text unformatted.
-        against: another text; if the two are similar, words that it lacks are marked.
+        raw: whether to show the text unformatted.
+        against: another text; if the two are similar, words of ``text`` that the other text lacks are marked.
     """
     if not text.strip():
         st.caption(empty)
@@ -134,7 +134,7 @@ def answer(agent_answer: Answer, key: str, *, raw: bool, against: str | None = N
 
 
 def thread(query: Query) -> None:
-    """Draw the earlier messages of a query's conversation, folded; nothing if there are none."""
+    """Draw the earlier messages of a query's conversation in a closed expander; if there are none, draw nothing."""
     if query.messages:
         st.html(html_block(Thread(query.messages)))
 
@@ -153,7 +153,7 @@ def raw_switch() -> bool:
 
 @lru_cache(256)
 def alike(left: str, right: str) -> bool:
-    """Whether two texts differ, but in few enough words for marked differences to help."""
+    """Whether two texts differ in so few words that marking the differences helps the reader."""
     from rapidfuzz.distance import LCSseq
 
     if left == right or max(len(left), len(right)) > CLIPPED_AT:
@@ -166,9 +166,9 @@ def written(text: str, *, raw: bool = False, against: str | None = None) -> str:
     """A text as HTML without links, images or styles, but with every letter and digit of the text.
 
     Args:
-        text: from outside; headings, lists, quotations, tables, code and emphasis are read as Markdown.
-        raw: read no Markdown, only escape the text.
-        against: another text; words that it lacks are in ``<mark>``.
+        text: the text from outside; Markdown headings, lists, quotations, tables, code and emphasis are formatted.
+        raw: whether to format no Markdown, and only escape the text.
+        against: another text; words of ``text`` that the other text lacks are in ``<mark>``.
     """
     parts = _parts(text, raw)
     leaves = [part for part in parts if isinstance(part, _Leaf)]
@@ -178,7 +178,7 @@ def written(text: str, *, raw: bool = False, against: str | None = None) -> str:
 
 
 class _Leaf(str):
-    """Words of a text between our tags, not yet escaped."""
+    """Words of a text from outside, between HTML tags that this module writes; not yet escaped."""
 
     __slots__ = ()
 
@@ -195,7 +195,7 @@ _TAGS: Final = {
     **dict.fromkeys(("h3", "h4"), "h5"),
     **dict.fromkeys(("h5", "h6"), "h6"),
 }
-"""Allowed tags and their replacements: headings of a text rank below those of the page."""
+"""Allowed HTML tags and the tags that replace them: headings of a text rank below the headings of the page."""
 _VOID_TAGS: Final = {"softbreak": "<br>", "hardbreak": "<br>", "hr": "<hr>"}
 _CODE: Final = {"code_inline": ("<code>", "</code>"), "fence": ("<pre><code>", "</code></pre>"), "text": ("", "")}
 
@@ -208,7 +208,7 @@ def _markdown() -> MarkdownIt:
 
 
 def _parts(text: str, raw: bool) -> list[str]:
-    """The text as a list of our tags and ``_Leaf`` words; in one ``<div>`` if Markdown would lose characters."""
+    """The text as a list of HTML tags and ``_Leaf`` words; in one ``<div>`` if Markdown would lose characters."""
     if not raw and len(text) <= MOST_MARKUP:
         tokens = _markdown().parse(text)
         parts = list(_markup_of(tokens))
@@ -244,7 +244,7 @@ def _words(leaves: Iterable[str]) -> list[str]:
 
 
 def _marked(leaves: Sequence[str], others: Sequence[str]) -> Iterator[str]:
-    """The leaves, escaped, with marks around runs of words that the others lack at that place."""
+    """The escaped words of ``leaves``, with ``<mark>`` around words that ``others`` lack at that place."""
     from rapidfuzz.distance import LCSseq
 
     steps = LCSseq.opcodes(_words(leaves), _words(others))
@@ -269,12 +269,12 @@ def _escape(words: str) -> str:
 
 
 def query_label(query_id: str, query: str) -> str:
-    """A query as an option of a field and in addresses: its id and the start of its text."""
+    """The text of a query in fields and addresses: its id and the start of the query."""
     return f"{query_id}: {clipped(query, 60)}"
 
 
 def nothing(words: str) -> None:
-    """Draw that there is nothing to show yet, or nothing matches the filters; our own words say what to do."""
+    """Draw a message that there is nothing to show yet, or that nothing matches the filters, and what to do."""
     st.info(words, icon=":material/inbox:")
 
 
@@ -282,9 +282,10 @@ def lacking(words: str, yaml: str, settings: StoredSettings) -> None:
     """Draw what the tournament lacks, and the YAML section that would add it.
 
     Args:
-        words: what is missing; our own words.
-        yaml: the section.
-        settings: the tournament's; if it has the section, a run is missing; imported verdicts have no file.
+        words: message that says what is missing.
+        yaml: the YAML section.
+        settings: the tournament's settings. If they have the section already, the message tells the user to run the
+            tournament; a tournament of imported verdicts has no YAML file to add the section to.
     """
     if settings.imported:
         nothing(f"{words} {IMPORTED}")
@@ -299,16 +300,16 @@ def lacking(words: str, yaml: str, settings: StoredSettings) -> None:
 
 
 def no_tournament() -> None:
-    """Draw that the store is empty, and what to do."""
+    """Draw a message that says that the store is empty, and what to do."""
     nothing("This store holds no tournament yet. Run `ragleague run` with your YAML file and come back.")
 
 
 def incomplete(words: str) -> None:
-    """Draw that results are missing; our own words say how many and what to do."""
+    """Draw a message that says how many results are missing and what to do."""
     st.warning(f"**Incomplete:** {words}", icon=":material/warning:")
 
 
 def problem(words: str, error: Exception | str) -> None:
-    """Draw an error: our own words, then the error's message, which may quote outside texts."""
+    """Draw an error: a message of the page, then the error's own message, which may quote texts from outside."""
     st.error(words, icon=":material/error:")
     plain(str(error))

@@ -1,4 +1,4 @@
-"""``agreement``: compare sets of relevance labels with people's."""
+"""``agreement``: compare sets of relevance labels with labels by people."""
 
 from __future__ import annotations
 

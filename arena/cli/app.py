@@ -1,4 +1,4 @@
-"""The typer application: imports a command's module when it is called, and words what is wrong with a command line."""
+"""The typer application: imports a command's module when the command is called, and reports wrong command lines."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from judges.errors import InputError
 
 _TYPER: Final[Mapping[str, Any]] = {"pretty_exceptions_enable": False, "rich_markup_mode": None}
 _WRONG: Final[Any] = import_module(typer.BadParameter.__module__)
-"""The library's exceptions; its name for this module differs between versions."""
+"""The library's module of exceptions, whose name differs between versions of the library."""
 
 
 class _Leaf(TyperCommand):
-    """A command whose help groups its options under their ``rich_help_panel``."""
+    """A command whose help lists its options in groups, named by each option's ``rich_help_panel``."""
 
     allow_extra_args = True  # refused below, by name
 
@@ -28,7 +28,7 @@ class _Leaf(TyperCommand):
         """Read the command line.
 
         Raises:
-            InputError: it is wrong.
+            InputError: the command line is wrong.
         """
         if not ctx.resilient_parsing:
             _require_once(self.params, args)
@@ -54,7 +54,10 @@ class _Leaf(TyperCommand):
 
 
 class _ManyValues(_Leaf):
-    """Options that may repeat also take several values at once, ``--run runs/*.run``; arguments come first."""
+    """A command whose repeatable options also take several values at once, as in ``--run runs/*.run``.
+
+    If the command needs arguments, this works only when they come before the options.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read ``--run A B`` as ``--run A --run B``."""
@@ -79,7 +82,7 @@ class _Commands(TyperGroup):
         return self.commands.get(cmd_name)
 
     def made(self, name: str, entry: Entry) -> Any:
-        """The command or group of an entry."""
+        """Build the command, or the group of commands, that an entry describes."""
         return _Subcommands(name, entry) if isinstance(entry, CommandGroup) else _command(name, entry)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -96,7 +99,7 @@ class _Commands(TyperGroup):
 
 
 class _Subcommands(_Commands):
-    """The commands behind a common first word."""
+    """A group of commands with a common first word, such as ``make``."""
 
     def __init__(self, name: str, group: CommandGroup) -> None:
         super().__init__(name=name, help=group.summary, no_args_is_help=True, rich_markup_mode=None)
@@ -108,7 +111,7 @@ class _Subcommands(_Commands):
 
 
 def _command(words: str, entry: Command) -> Any:
-    """The command of a function in the module that the entry names."""
+    """Build a command from its function, in the module that the entry names; ``words`` are the command's words."""
     function = getattr(import_module(f"arena.cli.{entry.module}"), words.replace(" ", "_").replace("-", "_"))
     alone = typer.Typer(add_completion=False, **_TYPER)
     alone.command(words.rsplit(maxsplit=1)[-1], cls=_ManyValues if entry.many_values else _Leaf)(function)
@@ -137,7 +140,7 @@ app.callback()(_options)
 
 @contextmanager
 def _plain_errors(ctx: Any) -> Iterator[None]:
-    """Replace the library's errors by an ``InputError`` in our words.
+    """Replace the library's errors by an ``InputError`` with a message of ragleague.
 
     Raises:
         InputError: the command line is wrong.
@@ -162,7 +165,7 @@ def _plain_errors(ctx: Any) -> Iterator[None]:
 
 
 def _words(ctx: Any) -> str:
-    """The command's words behind the program's name; "" for the program itself."""
+    """The command's words after the program's name; empty for the program itself."""
     return f"{_words(ctx.parent)} {ctx.info_name}".strip() if ctx.parent else ""
 
 
@@ -182,7 +185,7 @@ def _name(param: Any) -> str:
 
 
 def _wrong_value(error: Any) -> str:
-    """What a value must be, and what it is."""
+    """Message about a wrong value of an option: the values that are allowed, and the value that was given."""
     from judges.sections import describe, did_you_mean
 
     kind, value = error.param.type_descriptor, error.__cause__.errors()[0]["input"]

@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from arena.run.ledger import SettledKind
 
 _DRAWN_S = 0.05
-"""Redraw interval: a hundred thousand cached wants are counted in less than a second."""
+"""Minimum seconds between two redraws: a hundred thousand cached judgments are counted in less than a second."""
 
 
 class _Rate(ProgressColumn):
-    """Wants settled per second, computed only when drawn: it needs the last thousand."""
+    """A column with the judgments settled per second, from the last thousand; computed only when the bar is drawn."""
 
     def render(self, task: Task) -> Text:
         return Text("-/s" if task.speed is None else f"{task.speed:.1f}/s")
 
 
 class _Cost(ProgressColumn):
-    """Dollars so far, formatted only when drawn."""
+    """A column with the dollars spent so far; formatted only when the bar is drawn."""
 
     def render(self, task: Task) -> Text:
         cost, unknown = task.fields["cost"], task.fields["unknown"]
@@ -42,7 +42,7 @@ class _Cost(ProgressColumn):
 
 
 class Bars:
-    """One progress bar per stage, or per agent that is asked."""
+    """Progress bars: one per stage, or per agent that is asked."""
 
     def __init__(self) -> None:
         self._progress = Progress(
@@ -73,12 +73,12 @@ class Bars:
         self._bars[task] = self._progress.tasks[-1]
 
     def more(self, task: str, wanted: int) -> None:
-        """Raise the bar's total: results led to further wants."""
+        """Raise the bar's total: results led to further judgments."""
         bar = self._bars[task]
         self._progress.update(bar.id, total=(bar.total or 0) + wanted)
 
     def count(self, task: str, kind: SettledKind, cost_usd: float | None) -> None:
-        """Count one settled want."""
+        """Count one judgment, or one answer of an agent, as settled in the way that ``kind`` says."""
         bar = self._bars[task]
         bar.fields["failed"] += kind == "failed"
         bar.fields["cost"] += cost_usd or 0.0

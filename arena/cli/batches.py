@@ -1,4 +1,4 @@
-"""``batches``: the batches whose replies are not in the store yet."""
+"""``batches``: list the batches whose replies are not in the store yet, cancel them or give them up."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def batches(
 
 
 def _cancel(source: str, chosen: Sequence[OpenBatch]) -> bool:
-    """Cancel batches and print the result of each on standard error; returns whether all were cancelled."""
+    """Cancel batches and print each batch's result on standard error; returns whether all batches were cancelled."""
     if not source.endswith((".yaml", ".yml")):
         raise InputError(
             f"--cancel: name the tournament's YAML file in place of {shown(source)}: the server is declared there"
@@ -109,7 +109,7 @@ def _cancel(source: str, chosen: Sequence[OpenBatch]) -> bool:
 
 
 def _batches_named(option: str, ids: Sequence[str], batches: Sequence[OpenBatch]) -> list[OpenBatch]:
-    """The batches that an option names by their ID here or on the server, without duplicates."""
+    """The batches that an option names by their ID in the store or on the server, without duplicates."""
     by_id = {name: each for each in batches for name in (each.batch.marker, each.batch.remote_id) if name}
     for name in ids:
         if name not in by_id and name != "all":

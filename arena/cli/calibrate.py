@@ -35,7 +35,7 @@ from retrieval_eval.data.trec import is_qrels
 _TABLES, _READING, _PEOPLE, _LABELS = "For tables", "How tables are read", "People", "What to label"
 _CARD = "Judge card"
 _OF_PEOPLE = "people:"
-"""Prefix of option values that apply only to people's files."""
+"""Prefix of option values that apply only to files with labels by people."""
 
 
 def calibrate(

@@ -14,12 +14,12 @@ ABOUT: Final = "Decide which of your RAG systems is better, and whether the judg
 
 
 class Command(Struct, frozen=True):
-    """A command, the function in ``arena.cli`` that is named by its words joined by ``_``.
+    """A command. Its function's name is the words of the command, joined by ``_``.
 
     Attributes:
         module: submodule of ``arena.cli`` that defines the function.
-        summary: first sentence of its help.
-        many_values: whether an option takes several values at once.
+        summary: first sentence of the command's help.
+        many_values: whether an option of the command takes several values at once.
     """
 
     module: str
@@ -28,7 +28,7 @@ class Command(Struct, frozen=True):
 
 
 class CommandGroup(Struct, frozen=True):
-    """Commands behind a common first word."""
+    """Commands with a common first word, such as ``make``."""
 
     summary: str
     commands: Mapping[str, Command]
@@ -171,7 +171,7 @@ def overview(name: str = "") -> str:
 
 
 def _help(before: str, about: str, sections: Mapping[str, Mapping[str, Entry]], options: Mapping[str, str]) -> str:
-    """Usage, purpose, a list of commands for each heading, and the options."""
+    """A help text: usage, purpose, the commands under each heading, and the options."""
     parts = [f"Usage: ragleague {before}COMMAND [ARGUMENTS]...\n", f"{about}\n"]
     width = max(len(name) for commands in sections.values() for name in commands)
     for heading, commands in sections.items():

@@ -1,4 +1,4 @@
-"""``compare``: compare two agents by what is stored."""
+"""``compare``: compare two agents by the results in a store."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def compare(
 
 
 def compare_stored(source: str, tournament: str | None, new: str, old: str, on: list[str], margin: float) -> GateBoard:
-    """Compare two agents of a stored tournament."""
+    """Compare two agents by the results of a tournament in a store."""
     with open_tournament(source, tournament) as (store, name):
         return stored.compare(store, name, new, old, on=on, margin=margin)
 

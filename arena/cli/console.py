@@ -19,7 +19,7 @@ from arena.present.table import json_text
 from retrieval_eval.data.column_report import READ
 
 INCOMPLETE = 3
-"""Exit status: finished, but something failed or is missing."""
+"""Exit status of a command that finished, but for which something failed or is missing."""
 
 WIDE = 10_000
 """Line width when the output is not a terminal: lines are not wrapped, so that they can be searched and compared."""
@@ -30,7 +30,7 @@ class _Console(Console):
 
     @property
     def file(self) -> IO[str]:
-        """The stream to write to, without the proxy that rich puts in front of it while bars are drawn."""
+        """The stream to write to, without the proxy that rich puts in front of the stream while it draws bars."""
         file: IO[str] = super().file
         return getattr(file, "rich_proxied_file", file)
 
@@ -39,7 +39,7 @@ class _Console(Console):
         self._file = new_file
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print, after any pending notes on columns."""
+        """Print the objects; notes on columns that are still pending are printed first."""
         COLUMN_NOTES.print_new()
         super().print(*objects, **options)
 
@@ -51,7 +51,7 @@ class _Console(Console):
 
 
 class _ColumnNotes(logging.Handler):
-    """Prints on standard error, before a command's other output, how columns of tables were read.
+    """Prints notes on how columns of tables were read: on standard error, before a command's other output.
 
     Each note is printed once, even if a table is read twice. A failing command prints none: its error stays one line.
     """
@@ -61,7 +61,7 @@ class _ColumnNotes(logging.Handler):
         self._printed: dict[str, bool] = {}
 
     def listen(self, *, quiet: bool) -> None:
-        """Collect notes of a new command; ``quiet`` (its output is for programs) drops them."""
+        """Start to collect a command's notes; ``quiet``, for commands whose output programs read, drops the notes."""
         READ.setLevel(logging.WARNING if quiet else logging.INFO)
         READ.addHandler(self)
         self.clear()
@@ -70,7 +70,7 @@ class _ColumnNotes(logging.Handler):
         self._printed.setdefault(short_paths(record.getMessage()), False)
 
     def print_new(self) -> None:
-        """Print the notes that were not printed yet."""
+        """Print the notes that have not been printed yet."""
         pending = [line for line, printed in self._printed.items() if not printed]
         self._printed |= dict.fromkeys(pending, True)
         for line in pending:
@@ -94,7 +94,10 @@ output, errors = _console(1), _console(2)
 
 
 def program() -> str:
-    """The command as the user's shell finds it: its name, or its path if the name runs something else or nothing."""
+    """The words by which the user's shell finds this program.
+
+    The name ``ragleague``, or the program's path if the shell would run nothing or another program under that name.
+    """
     path = Path(sys.argv[0])
     installed = shutil.which("ragleague")
     if path.stem != "ragleague" or (installed is not None and Path(installed).resolve() == path.resolve()):
@@ -113,7 +116,7 @@ def print_json(value: Any) -> None:
 
 
 def tell(record: Mapping[str, Any], lines: Iterable[str], form: str) -> None:
-    """Print the result of a command: as JSON, or as lines of text, whose names are escaped."""
+    """Print the result of a command: the record as JSON, or the lines as text, with names in them escaped."""
     if form == "json":
         print_json(record)
         return
@@ -122,5 +125,5 @@ def tell(record: Mapping[str, Any], lines: Iterable[str], form: str) -> None:
 
 
 def say(text: str, console: Console = output) -> None:
-    """Print a line, with names in it escaped; a leading line break is kept."""
+    """Print a line of text with the names in it escaped; a leading line break stays."""
     console.print(("\n" if text.startswith("\n") else "") + printable(text.lstrip("\n")))

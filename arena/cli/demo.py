@@ -1,4 +1,4 @@
-"""``demo`` and ``init``: the bundled tournament, played or as files to edit."""
+"""``demo`` and ``init``: run the bundled tournament, or write its files for you to edit."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def demo(
 
 
 def _show_simulated(folder: Path) -> None:
-    """Print a leaderboard of verdicts simulated from known strengths."""
+    """Print a leaderboard from verdicts that are simulated for agents of known strength."""
     file, source = folder / "simulated.csv", str(folder / "simulated.db")
     write_simulated(file)
     import_table(file, source, "simulated")

@@ -33,7 +33,7 @@ from retrieval_eval.documents.read import read_documents
 from retrieval_eval.documents.types import FileNote, Limits
 
 DoctorLine: TypeAlias = tuple[str, bool, str]
-"""Name of the check, whether it passed, and details."""
+"""Result of a check: its name, whether it passed, and details."""
 
 _EXTRAS = {
     "documents": ("datasketch", "docx", "lxml", "pypdf"),
@@ -48,7 +48,7 @@ _EXTRAS = {
 }
 _PACKAGES = ("arena", "judges", "retrieval_eval", "ui")
 _NAMES: Final = {"data": "config"}
-"""Name of a check by preflight's name for it, if it is not ``config NAME``."""
+"""Names of checks, by the names that ``Preflight`` uses; other checks are called ``config NAME``."""
 _DOCUMENTS: Final = "documents"
 _FAILED_WORDS: Final = {_DOCUMENTS: "unread"}
 _KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
@@ -80,9 +80,9 @@ def doctor(
 
 
 def examine(config_path: str | None = None, *, reach: bool = False) -> list[DoctorLine]:
-    """Check the installation or, if one is given, a configuration with its data, prompts and judges.
+    """Check the installation or, if ``config_path`` is given, a configuration with its data, prompts and judges.
 
-    ``reach`` also sends a request to the addresses that it names.
+    With ``reach``, also send a request to the addresses that the configuration names.
     """
     findings: list[DoctorLine] = [
         ("python", True, platform.python_version()),
@@ -128,7 +128,7 @@ def _writers(config: Config) -> list[str]:
 
 
 def _folders(config: Config) -> dict[Path, Limits]:
-    """Folders and files of documents to cut into passages, with the limits for reading a file."""
+    """Folders and files of documents that the tool cuts into passages, each with the limits for reading a file."""
     tables = tables_of(config.data.corpus) if config.data.corpus else []
     corpus_folders = {path: config.data.limits for path in config.data.corpus if path not in tables}
     synth_folders = {} if config.synth is None else dict.fromkeys(config.synth.documents, config.synth.limits)
@@ -136,7 +136,7 @@ def _folders(config: Config) -> dict[Path, Limits]:
 
 
 def _packages() -> DoctorLine:
-    """Check whether another distribution installs packages of the same names, as they would hide each other."""
+    """Check that no other distribution installs packages of the same names: one would hide the other."""
     owners_by_package: dict[str, set[str]] = {name: set() for name in _PACKAGES}
     for distribution in metadata.distributions():
         files = f"\n{distribution.read_text('RECORD') or distribution.read_text('top_level.txt') or ''}\n"
@@ -174,7 +174,7 @@ def _examine_config(path: Path, *, reach: bool) -> list[DoctorLine]:
 
 
 def _examine_synth(config: SynthConfig, *, reach: bool) -> list[DoctorLine]:
-    """Check a file that only makes queries."""
+    """Check a configuration file that only makes queries."""
     judge_names = config.synth.judges()
     findings = [_extra("documents"), *_unread(dict.fromkeys(config.synth.documents, config.synth.limits))]
     for name in judge_names:
@@ -194,7 +194,7 @@ def _reach_lines(config: Config | SynthConfig, judge_names: Iterable[str]) -> li
 
 
 def _unread(folders: Mapping[Path, Limits]) -> Iterator[DoctorLine]:
-    """One line per document that cannot be read, and the number that can."""
+    """One line per document that cannot be read, and a line with the number of documents that can be read."""
     for folder, limits in folders.items():
         readable = 0
         try:
@@ -211,7 +211,7 @@ def _unread(folders: Mapping[Path, Limits]) -> Iterator[DoctorLine]:
 
 
 def _data_lines(config: Config, path: Path, checked: Preflight) -> list[DoctorLine]:
-    """Number of judgments and size of the data, if the data can be read."""
+    """Lines with the number of judgments and the size of the data; none if the data cannot be read."""
     data, stages = checked.data, checked.stages
     if data is None or stages is None or "data" in checked.faults:
         return []

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from arena.run.queries import SynthReport
 
 _SHOWN = 10
-"""At most this many near-duplicates, or files with the same note, are listed in the text output; JSON has all."""
+"""Maximum number of near-duplicates, or of files with the same note, in the text output; JSON lists all of them."""
 _COLUMNS = ("did", "title", "source", "page", "document")
 
 
@@ -112,7 +112,7 @@ def _lines(reading: CorpusReading, out: Path | None) -> Iterator[str]:
 
 
 def print_unread(reading: CorpusReading | SynthReport) -> None:
-    """Print a line on standard error for each file skipped or read in part, and one line per distinct note."""
+    """Print on standard error a line for each file that was skipped or read in part, and a line per distinct note."""
     if reading.other_files:
         counts = ", ".join(f"{number} {ending}" for ending, number in reading.other_files.items())
         say(f"files of other formats, not read: {counts}", errors)

@@ -1,4 +1,4 @@
-"""``exam``: evaluate grades by a test bank: scores, relevance labels, agreement with people, oversight."""
+"""``exam``: evaluate grades by a test bank: scores, relevance labels, agreement with people, and what to check."""
 
 from __future__ import annotations
 
@@ -309,10 +309,10 @@ def exam_influence(
 
 
 def _direct_labels(file: Path, llm: str | None, prompt: str | None, *, plain: bool) -> tuple[Labels, Labels] | None:
-    """Labels that the named grader gave without items, and people's; ``None`` if it graded items.
+    """Labels that the named grader gave to passages directly, and people's labels; ``None`` if it graded by items.
 
     Raises:
-        InputError: options make labels from grades, although there are none.
+        InputError: an option says how to make labels from grades, although the file has labels and no grades.
     """
     direct = None if llm is None and prompt is None else load_labels(file, llm=llm, prompt=prompt)
     if direct is not None and not plain:
@@ -337,7 +337,7 @@ def _required(people: Labels, file: Path) -> Labels:
 
 
 def _ask_for_map(highest_grade: int, people: Labels) -> None:
-    """Print a note if grades and people's labels have different scales."""
+    """Print a note that asks for a map of grades to labels, if grades and people's labels have different scales."""
     highest_label = max(label for labels in people.values() for label in labels.values())
     if highest_label != highest_grade:
         say(
@@ -364,7 +364,7 @@ def _oversight(
 
 
 def _show_rows(table: Table, out: Path | None, form: str, *before: Table) -> None:
-    """Write a table's rows to a file, or show it below others."""
+    """Write a table's rows to a file, or show the table below the tables ``before``."""
     if out is not None:
         _save(out, table)
         output.print(f"{counted(len(table.rows), 'row')} written to {out}")

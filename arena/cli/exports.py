@@ -1,4 +1,4 @@
-"""``export``: a tournament's verdicts, relevance labels, grades and data as tables of other tools."""
+"""``export``: write a tournament's verdicts, relevance labels, grades and data as tables for other tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``import verdicts``: recorded verdicts, such as another tool's, as a tournament."""
+"""``import verdicts``: import recorded verdicts, such as those of another tool, as a tournament."""
 
 from __future__ import annotations
 

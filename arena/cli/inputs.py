@@ -46,11 +46,11 @@ Save = Annotated[
 
 
 class TournamentInput(Struct, frozen=True):
-    """A tournament's configuration and where it comes from.
+    """A tournament's configuration and its source.
 
     Attributes:
-        data: the data of files of answers, already read; ``None`` for a YAML file.
-        source: the YAML file or the store, as a command line would name it.
+        data: the data that was read from files of answers; ``None`` for a YAML file.
+        source: the YAML file or the store, in the form in which a command line names it.
     """
 
     config: Config
@@ -65,10 +65,10 @@ def read_inputs(
     columns: Sequence[str] | None = None,
     save: Path | None = None,
 ) -> TournamentInput:
-    """The tournament that a command line names; prints assumptions about files of answers on standard error.
+    """The tournament that a command line names; prints on standard error what it assumes about files of answers.
 
     Raises:
-        InputError: the files or the judge cannot be used, or options do not go with a YAML file.
+        InputError: the files or the judge cannot be used, or an option is given that a YAML file does not allow.
     """
     if not are_answers(sources, judge):
         given = {"--judge": judge, "--column": columns, "--save": save}
@@ -82,10 +82,10 @@ def read_inputs(
 
 
 def are_answers(sources: Sequence[str], judge: str | None = None) -> bool:
-    """Whether the sources are tables of answers, rather than a YAML file.
+    """Whether the sources are tables of answers and not a YAML file.
 
     Raises:
-        InputError: a source is a folder or an empty name, or one of several is a YAML file.
+        InputError: a source is a folder or an empty name, or there are several sources and one is a YAML file.
     """
     for source in sources:
         if not source:

@@ -78,7 +78,7 @@ def _status() -> int:
 
 @contextmanager
 def _explained_damage() -> Iterator[None]:
-    """Name a damaged store in place of the error that its rows led to."""
+    """If damaged rows of a store led to an error in the block, raise an error that names the damaged store instead."""
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""``make answers``: the agents answer, and nothing is judged."""
+"""``make answers``: ask the agents for their answers, without judging them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``make bank`` and ``make grades``: a judge writes a test bank, and grades passages by one."""
+"""``make bank`` and ``make grades``: a judge writes a test bank, and grades passages by a test bank."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def make_assignments(
 def _run(
     config: schema.Config, tasks: Sequence[Task], data: Dataset | None = None, *, retry_failed: bool
 ) -> RunSummary:
-    """Judge what is missing and print the summary; the caller writes its file even if some judgments failed."""
+    """Make the missing judgments and print a summary; the caller writes its file even if some judgments failed."""
     with asking() as (bars, _):
         summary = judging.run(config, bars, data=data, only=tasks, retry_failed=retry_failed)
     print_summary(summary, "--force")

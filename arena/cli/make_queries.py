@@ -1,4 +1,4 @@
-"""``make queries``: queries about documents, by several models, in a file."""
+"""``make queries``: have several models write queries about documents, and write the queries to a file."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def metrics(
 
 
 def _show_table(board: RunMetrics, name: str, digits: int | None, form: str) -> None:
-    """Write one table with its notes, for a page or a paper."""
+    """Print one table with its notes, to paste into a page or a paper."""
     if form not in {"md", "html", "latex"}:
         raise InputError("--table and --digits: go with --format md, html or latex")
     blocks = [block for section in board.sections() for block in section.blocks if isinstance(block, Table)]
@@ -97,7 +97,7 @@ def _show_table(board: RunMetrics, name: str, digits: int | None, form: str) -> 
 
 
 def read_label_sets(sources: list[str], faulty: Faulty) -> dict[str, Qrels]:
-    """Sets of labels by file name; by path if two files have the same name.
+    """Read sets of labels, by file name, or by path if two files have the same name.
 
     Raises:
         InputError: a file cannot be read, has no labels, or is given twice.

@@ -1,4 +1,4 @@
-"""``nuggets``: score runs by the nuggets they state, compare how two conditions rank the runs, record edits."""
+"""``nuggets``: score runs by the nuggets that they state, compare two rankings of the runs, and record edits."""
 
 from __future__ import annotations
 

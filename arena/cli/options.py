@@ -73,7 +73,7 @@ def require_free(out: Path, force: bool) -> None:
     """Refuse to overwrite a file, which a person may have edited.
 
     Raises:
-        InputError: the file exists, without ``--force``.
+        InputError: the file exists, and ``--force`` is not given.
     """
     if out.exists() and not force:
         raise InputError(f"{out}: is there already; name another file, or say --force")
@@ -90,7 +90,7 @@ def read_set(section: type[_Section], given: Sequence[str] | None, **others: obj
 
     Args:
         section: the model of the settings.
-        given: entries ``KEY=VALUE``.
+        given: the entries ``KEY=VALUE``.
         others: values from other options.
 
     Raises:

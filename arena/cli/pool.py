@@ -1,4 +1,4 @@
-"""``pool``: the documents that runs found first, and which of them are left to judge."""
+"""``pool``: pool the documents that runs rank first, and show which of them people still have to judge."""
 
 from __future__ import annotations
 

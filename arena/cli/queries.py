@@ -1,4 +1,4 @@
-"""``queries``: which queries tell the agents apart, and where each agent fails."""
+"""``queries``: show which queries separate the agents, and on which queries each agent fails."""
 
 from __future__ import annotations
 

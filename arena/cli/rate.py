@@ -1,4 +1,4 @@
-"""``rate``: ratings from a table of verdicts."""
+"""``rate``: rate agents from a table of verdicts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from judges.errors import InputError
 
 _READING = "How tables are read"
 RatingMethod: TypeAlias = Literal["elo", "bt"]
-"""Which rating orders the table."""
+"""The rating by which the agents in the table are ordered."""
 
 
 def rate(

@@ -1,4 +1,4 @@
-"""``report``: a tournament as one HTML file to attach to a decision; ``publish``: as a static web site."""
+"""``report`` writes a tournament as one HTML file to attach to a decision; ``publish`` writes a static web site."""
 
 from __future__ import annotations
 
@@ -60,6 +60,6 @@ def publish(
 
 
 def _public_source(source: str) -> str:
-    """The source for the report's command lines, without a database's address or a folder's name."""
+    """The name of the store in the report's command lines; it reveals no database address and no folder."""
     path = sqlite_path(source)
     return "STORE" if path is None else path.name

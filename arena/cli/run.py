@@ -1,4 +1,4 @@
-"""``run``: judge what is missing and print the leaderboard."""
+"""``run``: make the missing judgments and print the leaderboard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Summary lines of a run on standard error, for queries, agents and judges."""
+"""Print summary lines of a run on standard error, for queries, agents and judges."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from arena.run.queries import SynthReport
 
 _LISTED_FILES: Final = 3
-"""At most this many unreadable files are listed."""
+"""Maximum number of unreadable files that are listed."""
 
 
 def print_part(part: RunPart) -> None:
@@ -34,7 +34,7 @@ def print_part(part: RunPart) -> None:
 def print_summary(summary: RunSummary, option: str = "") -> None:
     """Print one line per stage, per judge that was called, and per judge that stopped.
 
-    ``option`` is added to the command that the last line suggests for running again.
+    The last line suggests a command to run again; ``option`` is added to this command.
     """
     for note in summary.notes:
         say(f"note: {note}", errors)
@@ -61,7 +61,7 @@ def print_summary(summary: RunSummary, option: str = "") -> None:
 
 
 def _print_agents(run: AgentsRun) -> None:
-    """Print one line per agent, the files of the corpus that could not be read, and notes on the agents."""
+    """Print one line per agent, a list of the corpus files that could not be read, and notes on the agents."""
     if (corpus := run.corpus) is not None:
         twins = f", {corpus.twins:,} that repeat another left out" if corpus.twins else ""
         say(f"corpus: {counted(len(corpus.documents), 'document')} to search{twins}", errors)
@@ -93,7 +93,7 @@ def _agent_counts(agent: AgentSummary) -> str:
 
 
 def _print_queries(report: SynthReport) -> None:
-    """Print how many queries were drawn, and what is missing."""
+    """Print the number of queries drawn, the number of unread documents, and the models that miss their quota."""
     if report.summary is not None:
         print_summary(report.summary)
     drawn = counted(sum(report.kept.values()), "query", "queries")

@@ -31,12 +31,12 @@ def print_leaderboard(
     """Write a leaderboard to standard output in one of the formats of ``leaderboard --format``.
 
     Args:
-        store: has people's labels, which are compared with the judges.
+        store: the store with people's labels, with which the judges are compared.
         board: the leaderboard.
-        form: output format.
-        source: the configuration or store, as the command line names it.
-        tournament: the tournament, as the command line names it.
-        details: print every section instead of one screen.
+        form: the output format.
+        source: the configuration or store that the command line names.
+        tournament: the tournament that the command line names.
+        details: whether to print every section instead of one screen.
     """
     from arena.boards.leaderboard import DETAILS, with_people
 
@@ -65,7 +65,7 @@ def show(board: Board, form: str) -> None:
     """Write a board to standard output.
 
     Args:
-        board: what to write.
+        board: the board.
         form: ``table`` for people at a terminal, ``json`` for programs, ``csv``, ``md``, ``html`` or ``latex`` for the
             first table alone.
     """
@@ -76,7 +76,7 @@ def show(board: Board, form: str) -> None:
 
 
 def show_noted(board: RunMetrics | QrelsAgreement, form: str) -> None:
-    """Write a board; with CSV, which cannot hold its notes, these go to standard error."""
+    """Write a board to standard output; as CSV has no place for the board's notes, they then go to standard error."""
     show(board, form)
     if form == "csv":
         terminal.show(errors, [board.notes()])

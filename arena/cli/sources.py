@@ -23,7 +23,7 @@ def location_and_name(source: str) -> tuple[str, str | None]:
 
 
 def _read(source: str) -> tuple[str, str | None, Config | None]:
-    """Location and name as ``location_and_name``, and the configuration if it is a tournament's."""
+    """Location and name as in ``location_and_name``, and the configuration if ``source`` configures a tournament."""
     if source.endswith((".yaml", ".yml")):
         from arena.config.schema import Config
         from arena.stages.queries.config import load_either
@@ -38,12 +38,12 @@ def _read(source: str) -> tuple[str, str | None, Config | None]:
 
 
 def configured_in(source: str) -> Config | None:
-    """The tournament's configuration if ``source`` is one, else ``None``."""
+    """The tournament's configuration if ``source`` is a tournament's YAML file, else ``None``."""
     return _read(source)[2]
 
 
 def require_stored(store: Store, config: Config) -> None:
-    """Check that the store's tournament is the configuration's; print on standard error what is not stored yet.
+    """Check that the stored tournament comes from this configuration; print on standard error what is not stored yet.
 
     Raises:
         InputError: another file has run a tournament of this name, with other data, agents or judges.
@@ -56,9 +56,9 @@ def require_stored(store: Store, config: Config) -> None:
 
 
 def parts_of(store: Store, config: Config) -> list[str]:
-    """Names of the stored tournaments that a configuration made: its own, and that of its synthetic queries.
+    """Names of the stored tournaments of a configuration: the main one, and the tournament that made its queries.
 
-    If neither is stored, the configuration's name alone.
+    If neither is stored, only the configuration's name.
 
     Raises:
         InputError: as ``require_stored``.
@@ -86,7 +86,7 @@ def queries_in(queries: Path | None) -> Mapping[str, Query] | None:
 
 
 def clusters_in(queries: Path | None) -> Clusters:
-    """The conversations of a file's queries; empty without a file."""
+    """The conversations to which the queries of a file belong; empty without a file."""
     return conversations((queries_in(queries) or {}).values())
 
 
@@ -95,7 +95,8 @@ def open_tournament(source: str, tournament: str | None = None) -> Iterator[tupl
     """Open the store that ``source`` names; yields it with the tournament's name, and closes it after the block.
 
     Raises:
-        InputError: the file, store or tournament does not exist, or another file's tournament has this name.
+        InputError: the file, store or tournament does not exist, or the stored tournament of this name comes from
+            another file.
     """
     location, name, config = _read(source)
     with closing(Store.open(location)) as store:

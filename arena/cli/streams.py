@@ -1,4 +1,4 @@
-"""The standard streams of a command: they may be full, closed or without a reader, and terminals obey control codes."""
+"""Safe standard streams: output may fail (disk full, stream closed, no reader), and terminals obey control codes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _UNWRITTEN: Final = 1
 
 
 def guard_streams() -> None:
-    """Let a command finish its work even if a standard stream cannot be written; ``output_problem`` then reports it.
+    """Let a command finish its work even if it cannot write to a standard stream; ``output_problem`` then reports it.
 
     Streams that the caller has replaced, as tests do, stay unchanged.
     """
@@ -53,13 +53,13 @@ def _escaped(character: re.Match[str]) -> str:
 
 
 class _Stream:
-    """A text stream that forwards to another one and, once that fails, drops everything written to it.
+    """A text stream that forwards to another stream and, once writing fails, drops all further text.
 
-    On a terminal, texts pass through ``visible``: names, replies and files come from outside. Other outputs get every
-    byte unchanged.
+    On a terminal, texts pass through ``visible``, because names, replies and files come from outside. A file or a pipe
+    gets every byte unchanged.
 
     Attributes:
-        problem: exit status and error message of the first text that could not be written.
+        problem: exit status and error message for the first text that could not be written.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -72,7 +72,7 @@ class _Stream:
 
     @property
     def rich_proxied_file(self) -> _Commands:
-        """The stream for rich's control codes (colours, bars); its consoles escape texts, see ``console``."""
+        """The stream for the control codes of rich (colours, bars); the consoles in ``console`` escape texts before."""
         return _Commands(self)
 
     def write(self, text: str) -> int:
@@ -105,7 +105,7 @@ class _Stream:
 
 
 class _Commands:
-    """The same stream without escaping, for code that sends control codes to the terminal."""
+    """A view of a ``_Stream`` that escapes nothing, for code that sends control codes to the terminal."""
 
     def __init__(self, stream: _Stream) -> None:
         self._stream = stream
@@ -124,7 +124,7 @@ def _null(mode: int) -> TextIO:
 
 
 def _reserve(number: int) -> None:
-    """Open the null device for a closed standard stream: otherwise the next file opened gets its number."""
+    """Open the null device for a closed standard stream; otherwise the next opened file gets the stream's number."""
     try:
         os.fstat(number)
     except OSError:

@@ -23,14 +23,14 @@ Trace = Callable[[CallTrace], None]
 
 
 class _Lines(logging.Handler):
-    """Prints what the libraries report before judging starts, such as a model being loaded."""
+    """Prints messages of the libraries about their progress, such as that a model is being loaded."""
 
     def emit(self, record: logging.LogRecord) -> None:
         errors.print(printable(record.getMessage()))
 
 
 class _NoProgress:
-    """Progress that shows nothing, for output that is not a terminal."""
+    """A progress object that shows nothing, for output that is not a terminal."""
 
     def begin(self, task: str, wanted: int) -> None: ...
 
@@ -41,7 +41,7 @@ class _NoProgress:
 
 @contextmanager
 def watching(*, shown: bool = True) -> Iterator[Progress]:
-    """Show progress on standard error while the block runs: bars on a terminal, and lines about waiting."""
+    """Show progress on standard error while the block runs: bars on a terminal, and messages of the libraries."""
     lines = _Lines()
     PROGRESS.addHandler(lines)
     PROGRESS.setLevel(logging.INFO)
@@ -60,10 +60,10 @@ def watching(*, shown: bool = True) -> Iterator[Progress]:
 
 @contextmanager
 def traced_to(path: Path | None) -> Iterator[Trace | None]:
-    """A function that appends a line per call to a file; ``None`` without a file.
+    """Open a log file; yields a function that appends a line per call to the file, or ``None`` without a file.
 
     Raises:
-        DataError: the file cannot be written, or is not a log.
+        DataError: the file cannot be written, or it is not a log.
     """
     if path is None:
         yield None
@@ -92,7 +92,7 @@ def asking(log: Path | None = None) -> Iterator[tuple[Progress, Trace | None]]:
 
 
 def _open_for_append(path: Path) -> int:
-    """Open a file for appending, without waiting: a pipe that nobody reads is an error."""
+    """Open a file for appending, without waiting for a reader: a pipe without a reader is an error."""
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0), 0o666)
     os.set_blocking(descriptor, True)
     return descriptor

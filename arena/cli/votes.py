@@ -39,7 +39,7 @@ else:
     KindName = Literal[tuple(KINDS)]
 
 _LISTED_PEOPLE: Final = 3
-"""At most this many people are named in a line."""
+"""Maximum number of people whose names a line lists."""
 
 
 def votes(source: Source, tournament: Tournament = None, form: Form = "table") -> None:
@@ -129,7 +129,7 @@ def export_votes(
 def _export_table(
     store: Store, name: str, out: Path, kind: str, annotator: str | None
 ) -> tuple[dict[str, Any], list[str]]:
-    """Write the votes of one kind, by everybody or one person; returns the JSON record and the lines of text."""
+    """Write the votes of one kind, by all annotators or by one; returns the JSON record and the lines of text."""
     votes, outdated = current_annotations(store, name, kind)
     if annotator is not None or is_qrels(out) or not votes:
         person = _single_annotator(votes, annotator, name)
@@ -144,7 +144,7 @@ def _export_table(
 def _export_nuggets(
     store: Store, name: str, out: Path, _kind: str, annotator: str | None
 ) -> tuple[dict[str, Any], list[str]]:
-    """Write one person's assignments of the current nuggets; returns the JSON record and the lines of text."""
+    """Write one annotator's assignments of the current nuggets; returns the JSON record and the lines of text."""
     banks, data = _nuggets(store, name).banks, store.dataset(name)
     latest = Annotations(store, name).latest(NUGGETS.name)
     person = _single_annotator(latest, annotator, name)
@@ -176,10 +176,10 @@ def _people_line(people: Sequence[str]) -> str:
 
 
 def _single_annotator(annotations: Sequence[Annotation], named: str | None, tournament: str) -> str:
-    """The annotator with this name, or the only one.
+    """The annotator with the name ``named``; without a name, the only annotator.
 
     Raises:
-        InputError: nobody has this name, or there are several and none is named.
+        InputError: no annotator has this name; or no name is given, and there are several annotators.
     """
     names = sorted({annotation.annotator for annotation in annotations})
     if named in names:

@@ -86,7 +86,7 @@ class BankDraft(editing.Draft[Bank]):
 
     Attributes:
         edits: edits by item id, and new items by temporary names.
-        turn: increases with every change outside the fields, so that they are drawn anew.
+        turn: counter that increases with every change made outside the form fields, so that they are drawn anew.
     """
 
     edits: Edits = field(default_factory=dict)
@@ -94,7 +94,7 @@ class BankDraft(editing.Draft[Bank]):
 
     @property
     def is_changed(self) -> bool:
-        """Whether there are edits, even if they cancel each other out."""
+        """Whether the draft has edits, even if they cancel each other out."""
         return bool(self.edits)
 
     @property
@@ -132,7 +132,7 @@ class BankDraft(editing.Draft[Bank]):
         self.turn += 1
 
     def rebase(self, digest: str | None, content: Bank) -> int:
-        """Apply the edits to a newer version of the file; returns the number that do not fit and are dropped."""
+        """Apply the edits to a newer version of the file; drops edits that do not fit and returns their number."""
         edits, self.digest, self.before = self.edits, digest, content
         self.edits, self.after = {}, content
         for name, edit in edits.items():
@@ -144,7 +144,7 @@ class BankDraft(editing.Draft[Bank]):
 
 
 def _show_bank(source: data.Source, bank: Bank, draft: BankDraft | None) -> int | None:
-    """Draw the items beside the scores; returns the index of the selected item."""
+    """Draw the items of the bank beside the agents' scores; returns the index of the selected item."""
     study = data.study(source)
     if draft is not None:
         text.quiet(f"File: {draft.path.name}")
@@ -189,7 +189,7 @@ def _show_bank(source: data.Source, bank: Bank, draft: BankDraft | None) -> int 
 
 
 def _show_grades(study: Study | None, item: Item) -> None:
-    """Draw which answers cover an item."""
+    """Draw the answers that cover an item."""
     if study is None or item.query_id not in study.grids.grids:
         return
     answers = answers_table(study.of_query(item.query_id), item.item_id)
@@ -200,7 +200,7 @@ def _show_grades(study: Study | None, item: Item) -> None:
 
 
 def _show_labels(source: data.Source, study: Study) -> None:
-    """Draw how the bank fits relevance labels by people or judges, in an expander."""
+    """Draw an expander that shows how well the bank agrees with relevance labels by people or judges."""
     with unfold("Does the bank ask for what is relevant?", "relevant", "labels") as fold:
         if not fold.open:
             return
@@ -315,7 +315,7 @@ def _add_item(source: data.Source, draft: BankDraft) -> None:
 
 
 def _bank_effect(source: data.Source, draft: BankDraft) -> Sequence[Block]:
-    """Blocks that show what the edits change, computed from the existing grades."""
+    """Blocks that show how the edits change the scores, computed from the existing grades."""
     study = data.study(source)
     graded = study is not None and bool(study.grades)
     effect = _effect(source, draft.digest, draft.after.version, draft) if graded else None

@@ -1,4 +1,4 @@
-"""The page Compare: all scores of all agents in one chart, their agreement, and where they differ from the games."""
+"""The page Compare: all scores of the agents in one chart, and how far the scores agree with each other."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ui.text import incomplete, lacking, nothing
 
 _YAML: Final = "exam:\n  judge: YOUR_JUDGE\nnuggets:\n  judge: YOUR_JUDGE"
 _SCORES: Final = frozenset({"criteria", "exam", "nuggets", "citations"})
-"""Sections of the leaderboard with details of one score."""
+"""Sections of the leaderboard that show details of a single score."""
 
 compared = data.stored(compare_board, "Comparing the scores …")
 

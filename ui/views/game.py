@@ -1,4 +1,4 @@
-"""One game with its flags; and parts shared with a query's page: nuggets, exam items and documents."""
+"""Draw one game with its flags, and the parts that the page of a query also has: nuggets, exam items, documents."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _DOCUMENTS: Final = 10
 """Number of documents drawn at first."""
 
 flags = data.stored(flags_of)
-"""Flags by people, by game."""
+"""People's flags on each game."""
 
 
 @data.derived("Reading the games …", 32)
@@ -46,7 +46,7 @@ def games_on_query(source: data.Source, query_id: str) -> list[GameRecord]:
 
 
 def to_game(source: data.Source, key: GameKey, **fields: str) -> str:
-    """The address of a game's page; ``fields`` are the filters of the list that it belongs to."""
+    """The address of a game's page; ``fields`` are the filters of the list from which the viewer opens the game."""
     return link("queries", source, view="games", **fields, game=address_of(key))
 
 
@@ -89,7 +89,7 @@ def show_game(source: data.Source, key: GameKey) -> None:
 
 
 def _show_order(order: ShownOrder, game: GameRecord) -> None:
-    """Draw the verdict and reason in one order, with the agents' names: the judge knew them only as A and B."""
+    """Draw a judge's verdict and reason for one order of the answers; agents' names replace the judge's A and B."""
     key, result = f"{'ab' if order.first == game.agent_a else 'ba'}-{game.mark}", order.result
     with st.container(border=True, key=f"order-{key}"):
         sides = TextLine("quiet", f"A: {order.first}\nB: {order.second}")
@@ -171,7 +171,7 @@ def _show_document(retrieved: RetrievedDocument, label_lines: Sequence[TextLine]
 
 
 def _label_lines(result: Judgment | JudgeFailure | None, judge: str) -> list[TextLine]:
-    """Lines with one relevance judge's label and reason; ``judge`` is its name, empty if it is the only one."""
+    """Lines with one relevance judge's label and reason; ``judge`` is its name, or empty if there is only one judge."""
     prefix = f"{judge}: " if judge else ""
     if isinstance(result, Judgment):
         details = ", ".join(f"{name} {value}" for name, value in details_of(result.outcome).items())

@@ -27,7 +27,7 @@ _FIELDS: Final = ("agent", "opponent", "query", *_FOLDED)
 
 
 def show(source: data.Source) -> None:
-    """Draw the list, or the game in the address."""
+    """Draw the game that the address names, or else the list."""
     games = data.games(source)
     if not len(games):
         nothing("This tournament plans no games. Give its YAML file a `pairwise` section and run `ragleague run`.")
@@ -49,7 +49,7 @@ def show(source: data.Source) -> None:
 
 
 def _fields(games: GameTable) -> dict[str, Any]:
-    """Values of the filter fields; those in the expander apply only while it is open."""
+    """Values of the filter fields; fields in the expander apply only while it is open."""
     with st.container(horizontal=True):
         values: dict[str, Any] = {
             "agent": choose("Agent", games.agents, "agent"),
@@ -70,7 +70,7 @@ def _fields(games: GameTable) -> dict[str, Any]:
 
 
 def _filter(source: data.Source, values: Mapping[str, str], games: GameTable) -> GameFilter:
-    """The filter for the values of fields or of an address; unknown values are ignored."""
+    """The filter for values of the fields or of an address; unknown values are ignored."""
 
     def known(name: str, options: Any) -> Any:
         return values[name] if values.get(name) in options else None

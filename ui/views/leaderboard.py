@@ -18,9 +18,9 @@ from ui.show import draw, show_table
 from ui.text import incomplete, nothing
 
 _MORE: Final = frozenset({"leaderboard", "judges", "costs", "coverage"})
-"""Sections in the expander; the others are on Compare and Trust."""
+"""Sections to show in the expander; Compare and Trust show the other sections."""
 _ON_TOP: Final = (Chart, Whiskers)
-"""Charts left out of the expander: the first screen shows them."""
+"""Kinds of charts to leave out of the expander, because the first screen shows them."""
 
 judged = data.judged(judged_on)
 """Time of the tournament's last judgment."""
@@ -53,7 +53,7 @@ def show(source: data.Source) -> None:
 
 @st.cache_resource(max_entries=8, show_spinner="Checking whether this can be trusted …")
 def _opening(source: data.Source) -> tuple[TournamentBoard, list[Block]]:
-    """The board with its judges compared with people, and the blocks of the first screen."""
+    """The board, including the comparison of judges with people, and the blocks of the first screen."""
     comparisons, apart = data.people(source)
     column, value = source.group or ("", "")
     selected_queries = [

@@ -41,7 +41,10 @@ from ui.text import incomplete, lacking
 _NUGGETS_YAML: Final = "nuggets:\n  judge: JUDGE\n  bank: nuggets.jsonl  # or create: {}, from relevant documents"
 
 Step: TypeAlias = Callable[[NuggetBank, Sequence[int], str, Importance | None], NuggetBank]
-"""An edit: from a bank, the selected indexes, the text and the importance to the new bank."""
+"""A function that edits nuggets: takes them with the selected indexes, the form's text and its importance.
+
+Returns the edited nuggets.
+"""
 
 
 def show_nuggets(source: data.Source) -> None:
@@ -118,12 +121,15 @@ class NuggetDraft(editing.Draft[NuggetBank]):
 
     @property
     def words(self) -> str:
-        """Number of changes by kind, as text."""
+        """The number of changes of each kind, as text."""
         kinds = [change.kind for change in changes(self.before, self.after) if change.kind is not EditKind.KEPT]
         return ", ".join(f"{kinds.count(kind)} {kind.value}" for kind in dict.fromkeys(kinds)) or "reordered"
 
     def rebase(self, digest: str | None, content: NuggetBank) -> int:
-        """Keep the edits if the query's nuggets in the newer version are unchanged, else drop them (returns 1)."""
+        """Update the draft to a newer version of the file.
+
+        Returns 0 if the query's nuggets are the same in both versions; otherwise drops the edits and returns 1.
+        """
         self.digest, unchanged = digest, content == self.before
         if not unchanged:
             self.before, self.after = content, draft_of(content)
@@ -131,7 +137,7 @@ class NuggetDraft(editing.Draft[NuggetBank]):
 
 
 def _draft(path: Path, empty: NuggetBank) -> NuggetDraft:
-    """The draft of one query's nuggets; starts from ``none`` if the file has none for it."""
+    """The draft of one query's nuggets; starts from ``empty`` if the file has no nuggets for this query."""
     return editing.draft(
         _key(empty.query_id),
         path,
@@ -160,7 +166,7 @@ def _edit_nuggets(session: Session, draft: NuggetDraft, results: NuggetResults) 
 
 
 def _nugget_effect(draft: NuggetDraft, results: NuggetResults) -> list[Block]:
-    """Blocks that show what the draft changes in the list and, from existing assignments, in the scores."""
+    """Blocks that show how the draft changes the nuggets and the scores, computed from the existing assignments."""
     query_id = draft.after.query_id
     blocks: list[Block] = [edits_table(draft.before, draft.after)] if draft.is_changed else []
     if query_id in results.banks and results.assignments:
@@ -219,7 +225,7 @@ def _show_steps(draft: NuggetDraft) -> None:
 
 
 def _changed(bank: NuggetBank, places: Sequence[int], wording: str, importance: Importance | None) -> NuggetBank:
-    """Give one nugget the text and the importance from the form; several lines split it."""
+    """Give the selected nugget the form's text and importance; if the text has several lines, split the nugget."""
     lines = [line for line in wording.splitlines() if line.strip()] or [""]
     parts = range(places[0], places[0] + len(lines))
     return weighed(worded(bank, places[0], lines), parts, importance)
@@ -243,10 +249,10 @@ _STEPS: Final[Sequence[dict[str, Step]]] = (
         "Remove": _remove,
     },
 )
-"""Buttons and edits if no nugget, one nugget or several nuggets are selected."""
+"""The form's buttons and their edits: if no nugget, one nugget, or several nuggets are selected."""
 
 
 def _apply(draft: NuggetDraft, step: Step, places: Sequence[int], key_suffix: str) -> None:
-    """Apply one edit with the form's current values: they may have changed after the page was drawn."""
+    """Apply an edit with the form's current values, which may have changed since the page was drawn."""
     wording, importance = st.session_state[f"wording-{key_suffix}"], st.session_state[f"importance-{key_suffix}"]
     draft.after, draft.fields = step(draft.after, places, wording, importance), {}

@@ -22,18 +22,18 @@ from ui.text import TextLine, incomplete, nothing
 from ui.views.game import games_on_query, show_bank, show_documents, to_game
 
 _CELLS: Final = 800
-"""Cells on one page of the heat map: about one screen, which a browser draws quickly."""
+"""Maximum number of cells on one page of the heat map: about one screen, which a browser draws quickly."""
 _ROWS: Final = 50
 """Maximum number of queries on one page of the heat map."""
 _ANSWERS: Final = 6
 """Number of answers drawn at first."""
 _BESIDE: Final = 3
-"""Number of answers beside each other."""
+"""Number of answers in a row."""
 _WORST: Final = 10
-"""Number of worst queries on an agent's page."""
+"""Number of queries with the lowest scores that an agent's page lists."""
 
 board_of = data.judged(query_board, "Reading the queries …")
-"""Results by query, as ``ragleague queries`` computes them."""
+"""Results for each query, as ``ragleague queries`` computes them."""
 
 
 def show(source: data.Source) -> None:
@@ -107,7 +107,7 @@ def _heat_map(
 
 
 def _show_query(source: data.Source, board: QueryBoard, agents: Sequence[str], query_id: str, first_agent: str) -> None:
-    """Draw one query: its answers side by side, their nuggets and exam items, the documents, and all verdicts."""
+    """Draw one query: the answers side by side with their nuggets and exam items, the documents, and all verdicts."""
     query, to = board.queries[query_id], links("queries", source)
     facts = [f"{column}: {query.metadata[column]}" for column in board.columns if column in query.metadata]
     facts = facts if query.text == query_id else [query_id, *facts]
@@ -136,7 +136,7 @@ def _show_query(source: data.Source, board: QueryBoard, agents: Sequence[str], q
 def _show_answers(
     source: data.Source, board: QueryBoard, dataset: Dataset, query: Query, agents: list[str]
 ) -> list[str]:
-    """Draw the answers to a query side by side; returns their agents, as some may be left out."""
+    """Draw the answers to a query side by side; returns the agents whose answers are drawn, which may not be all."""
     with st.container(horizontal=True, gap="medium"):
         raw = text.raw_switch()
         if len(agents) > _ANSWERS and not st.toggle(f"All {len(agents)}", key="answers", bind="query-params"):
@@ -153,7 +153,7 @@ def _show_answers(
 
 
 def _show_agent(source: data.Source, board: QueryBoard, agent: str) -> None:
-    """Draw one agent: its scores, its worst queries, and its lost games."""
+    """Draw one agent: its scores, the queries on which it does worst, and the games that it lost."""
     to = links("queries", source)
     text.lead(agent)
     draw(board.scores_of(agent, data.board(source).ratings))

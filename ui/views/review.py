@@ -1,7 +1,8 @@
-"""The page Review: people vote, label, grade or assess, one task at a time, without seeing whose texts these are.
+"""The page Review: annotators vote, label, grade or assess one task at a time; agents' names are hidden.
 
-Judges' and other people's results are hidden; the person's agreement with the judges is shown after the last task. The
-page writes to the store only when a button is pressed, and a press redraws only this fragment.
+The page also hides the results of judges and other annotators, and shows the annotator's agreement with the judges
+only after the last task. It writes to the store only when the annotator presses a button, and then redraws only this
+fragment.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from ui.text import lacking, nothing, problem
 
 @st.fragment
 def show(kind: JudgedKind, source: data.Source) -> None:
-    """Draw the page of a kind."""
+    """Draw the page for annotations of one kind, such as verdicts or relevance labels."""
     form = form_of(kind)
     st.html(f'<h2 class="question">{form.question}</h2>')
     top = st.container(horizontal=True, vertical_alignment="bottom", key="review-top")
@@ -59,7 +60,7 @@ def show(kind: JudgedKind, source: data.Source) -> None:
 
 @data.derived("Drawing the tasks …")
 def _pool(source: data.Source, kind: str) -> TaskPool:
-    """The tasks of a kind; empty before a judge has judged anything."""
+    """The annotation tasks of one kind; empty until a judge has judged something."""
     texts = data.dataset(source)
     if kind == VERDICT.name:
         return tasks.games(data.played(source), texts)
@@ -76,22 +77,22 @@ _judgments = data.judged(judgments_of, "Reading the judgments …")
 
 
 def form_of(kind: JudgedKind) -> TaskForm:
-    """The form of a kind that has one."""
+    """The annotation form of a kind of judgment; the kind must have one."""
     assert kind.form is not None
     return kind.form
 
 
 class _State(Struct):
-    """Session state for one person's tasks of one kind in one tournament.
+    """Session state for one annotator's tasks of one kind in one tournament.
 
     Attributes:
-        progress: the person's progress in their queue.
-        seen: the store's number of their last annotation that was read.
-        begun: time when each task was first shown.
-        undone: ids of tasks taken back; the last one is shown.
-        note: result of the last press.
-        refused: why nothing was saved, for the next drawing.
-        pressed: task id and value of a refused choice, which stays marked.
+        progress: the annotator's progress through the tasks.
+        seen: the store's number of the last of their annotations that the page has read.
+        begun: time at which each task was first shown.
+        undone: ids of the tasks whose answers were taken back; the page shows the last of these tasks.
+        note: message about the last button that was pressed.
+        refused: message that says why the last answer was not saved; shown when the page is drawn again.
+        pressed: task id and value of an answer that was not saved, so that its button stays marked.
     """
 
     progress: TaskProgress | None = None
@@ -104,7 +105,7 @@ class _State(Struct):
 
 
 class Review(Struct, frozen=True):
-    """One person's tasks of one kind in one tournament: draws them and saves the answers."""
+    """Draws one annotator's tasks of one kind in one tournament, and saves the answers."""
 
     kind: JudgedKind
     source: data.Source
@@ -121,13 +122,16 @@ class Review(Struct, frozen=True):
         return state
 
     def _key(self, task: AnnotationTask) -> str:
-        """Part of widget keys, so that a press on another person's or tournament's task is not taken for this one."""
+        """Part of a task's widget keys that differs between tasks, annotators and tournaments.
+
+        So a pressed button always belongs to the task that is shown.
+        """
         return texts_digest(self.source.location, self.source.tournament, self.kind.name, self.annotator, task.task_id)[
             :16
         ]
 
     def _progress(self, pool: TaskPool) -> TaskProgress:
-        """The person's progress; reads only annotations that are new since the last drawing."""
+        """The annotator's progress; reads only annotations that were added since the page was last rendered."""
         state = self._state
         if state.progress is None or state.progress.queue.pool is not pool:
             state.progress, state.seen = TaskProgress(pool.queue(self.annotator)), 0
@@ -191,7 +195,7 @@ class Review(Struct, frozen=True):
         )
 
     def _show_rows(self, task: AnnotationTask, choices: Sequence[Choice]) -> None:
-        """Draw a choice for each row; the bar's shortcuts apply to the first row without one."""
+        """Draw a field with the choices for each row; keyboard shortcuts apply to the first row without a choice."""
         labels = {choice.value: choice.label for choice in choices}
         words = self._words(task)
         earlier = self._earlier(task)
@@ -210,7 +214,7 @@ class Review(Struct, frozen=True):
                     )
 
     def _earlier(self, task: AnnotationTask) -> Mapping[str, Any]:
-        """The person's earlier choices, by row."""
+        """The annotator's earlier choices, by row."""
         return (task.value or {}) if task.parts == ("",) else dict(zip(task.parts, task.values, strict=True))
 
     def _rows(self, task: AnnotationTask) -> dict[str, str]:
@@ -219,7 +223,7 @@ class Review(Struct, frozen=True):
         return {name: f"row-{n}-{key}" for n, name in enumerate(self._words(task))}
 
     def _words(self, task: AnnotationTask) -> Mapping[str, str]:
-        """Texts of the rows, by row name; empty for a task of one choice."""
+        """Texts of the rows, by row name; empty for a task with a single choice."""
         if self.form.rows is not None:
             return self.form.rows(data.settings(self.source))
         return dict(zip(task.parts, task.part_texts, strict=True)) if self.form.row else {}
@@ -260,9 +264,10 @@ class Review(Struct, frozen=True):
             self._save(task, [chosen] if task.parts == ("",) else [*chosen.values()], f"{len(chosen)} choices")
 
     def _save(self, task: AnnotationTask, values: Sequence[Any] | None, words: str = "") -> None:
-        """Save one value per part of a task, or skip it with ``None``, and go on; a repeated press is stored once.
+        """Save one value per part of a task (``None`` skips the task), and go on to the next task.
 
-        If saving is refused, the next drawing shows why.
+        If the annotator presses a button twice, the answer is stored once. If saving fails, the page shows the reason
+        when it is drawn again.
         """
         state = self._state
         # Another press may stop this call at any access to the session, so the store is written first.
@@ -284,14 +289,18 @@ class Review(Struct, frozen=True):
             Annotations(store, self.source.tournament).add(annotations, partial(self._check_pair, task))
 
     def _check_pair(self, task: AnnotationTask, annotations: list[Annotation]) -> None:
-        """Refuse the vote if another window asked the query with another pair, as the tournament has changed since."""
+        """Check that the annotator has not voted meanwhile, in another window, on two other answers to the same query.
+
+        Raises:
+            InputError: they have; the tournament changed between the two votes.
+        """
         if task.kind is VERDICT:
             (current,) = tasks.with_votes([task], annotations, data.dataset(self.source))
             if {*current.names, *current.parts} != {*task.names, *task.parts}:
                 raise InputError("You have voted on two other answers to this query meanwhile.")
 
     def _undo(self, task: AnnotationTask) -> None:
-        """Take back the answer to a task and show it again; if it stays unanswered, it counts as skipped."""
+        """Take back the answer to a task and show the task again; if it is not answered again, it counts as skipped."""
         state = self._state
         try:
             if task.state is TaskState.DONE:
@@ -304,7 +313,7 @@ class Review(Struct, frozen=True):
         st.session_state.update({self._rows(task)[name]: value for name, value in earlier.items()})
 
     def _show_end(self, annotations: Sequence[Annotation], count: int, skipped: Sequence[AnnotationTask]) -> None:
-        """Draw the person's agreement with the judges; shown earlier, it could influence their answers."""
+        """Draw the annotator's agreement with the judges; if it were shown earlier, it could influence the answers."""
         st.success(f"You have been through all {count:,} {self.form.things}. Thank you.", icon=":material/done_all:")
         with data.shared(self.source.location) as store, st.spinner("Comparing with the judge …"):
             games = data.games(self.source)
@@ -333,17 +342,17 @@ _ANSWER_SWITCH: Final = (
     '<label><input type="radio" name="which" id="which-1">Answer 1</label>'
     '<label><input type="radio" name="which" id="which-2">Answer 2</label></fieldset>'
 )
-"""Radio buttons for narrow windows: which of the two answers to show; see ``ui/page.css``."""
+"""Radio buttons that choose which of the two answers to show in a narrow window; see ``ui/page.css``."""
 
 
 _NAMED: Final = "annotator-named"
-"""Session key: the person has just entered a name."""
+"""Session key that says that the annotator has just entered a name."""
 
 
 def _annotator() -> str | None:
-    """The annotator's name: that of the sign-in, else what they typed; empty until they type one.
+    """The annotator's name, from the sign-in or, without sign-in, from the name field; empty until they enter one.
 
-    ``None`` if the viewer may not annotate or the name is unusable, which the page shows.
+    ``None``, with a message on the page, if the viewer may not annotate or the name cannot be used.
     """
     if not allowed("vote"):
         st.info("You can read here. To judge, ask whoever runs these pages to make you a voter.")
@@ -376,4 +385,4 @@ def _annotator() -> str | None:
 
 
 VIEWS: Final = {kind.form.view: partial(show, kind) for kind in KINDS.values() if kind.form is not None}
-"""The parts of the page by name, in the order of the menu."""
+"""The functions that draw the parts of the page, by name, in the order of the menu."""

@@ -44,7 +44,7 @@ _FILES: Final = "data:\n  qrels: labels.csv   # query, document, label"
 
 
 def checks(source: data.Source) -> None:
-    """Draw the checks of the leaderboard: first those that did not pass, with what to do."""
+    """Draw the checks of the leaderboard: first the checks that failed, with what to do."""
     board = TournamentBoard(data.board(source), *data.people(source))
     _, all_checks = board.verdict()
     st.header("Can this leaderboard be trusted?", anchor=False)
@@ -59,7 +59,7 @@ def checks(source: data.Source) -> None:
 
 
 def card(source: data.Source) -> None:
-    """Draw whether each judge can replace people."""
+    """Draw a verdict on each judge: whether it can replace people."""
     effects = data.styles(source)
     if effects is None:
         return
@@ -131,7 +131,7 @@ def style(source: data.Source) -> None:
 
 
 def disagreements(source: data.Source) -> None:
-    """Draw the items on which judge and people differ most."""
+    """Draw the items on which a judge and people differ most."""
     comparisons = _compared("Where judge and people disagree most", source)
     if not comparisons:
         return
@@ -149,7 +149,7 @@ def disagreements(source: data.Source) -> None:
 
 
 def _compared(title: str, source: data.Source) -> Sequence[Comparison]:
-    """Draw a heading and return the comparisons; if there are none, draw how to get people's labels."""
+    """Draw a heading and return the comparisons; if there are none, draw a message on how to get labels by people."""
     st.header(title, anchor=False)
     comparisons, uncompared = data.people(source)
     if not comparisons:
@@ -174,7 +174,7 @@ def _say_how_to_get_people(source: data.Source, levels: Sequence[Level]) -> None
 
 
 def _choose(key: str, options: Sequence[JudgeAgainstPeople]) -> JudgeAgainstPeople:
-    """The judge and level that the viewer selects, or the only one."""
+    """The comparison that the viewer selects by judge and level; if there is only one, that comparison."""
     names = [judge.named for judge in options]
     label = "Judge and what it judged"
     if len(options) == 1:
@@ -189,7 +189,7 @@ def _width() -> float:
 
 
 def _address(source: data.Source, disagreement: Disagreement, judge: JudgeAgainstPeople) -> str:
-    """Address of the game, if it is a verdict, else of the query."""
+    """Address of the page about a disagreement: the game if it is about a verdict, else the query."""
     games = data.games(source)
     if judge.level == "verdicts":
         first, second = sorted(disagreement.item[-2:])

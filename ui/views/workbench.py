@@ -69,7 +69,7 @@ def show_runs(source: data.Source | None) -> None:
 
 
 def show_history(source: data.Source) -> None:
-    """Draw the ratings over runs and versions."""
+    """Draw how the agents' ratings changed over runs and versions."""
     board = _history(source)
     if len(board.moments) < 2 or not board.agents:
         imported = text.IMPORTED if data.settings(source).imported else ""
@@ -90,7 +90,7 @@ def _history(source: data.Source) -> HistoryBoard:
 
 
 def _show_now(session: Session | None, name: str, stored_runs: list[StoredRun]) -> None:
-    """Draw the active run, refreshed every few seconds, or how the last one ended."""
+    """Draw the active run, refreshed every few seconds; if none is active, how the last run ended."""
     run = stored_runs[0] if stored_runs else None
     if (session is not None and runs.is_alive(session)) or (run is not None and run.state == "running"):
         st.fragment(_keep_showing, run_every=_REFRESH_S)(session, name)
@@ -137,7 +137,7 @@ def _keep_showing(session: Session | None, name: str) -> None:
 
 
 def _show_active(active_runs: Sequence[StoredRun], so_far: TournamentProgress) -> None:
-    """Draw each stage's progress, failures by cause, and each active run's cost."""
+    """Draw the progress of each stage, the number of failures by cause, and the cost of each active run."""
     names = run_names(active_runs)
     since = [f"{datetime.fromtimestamp(run.begun, UTC):%H:%M:%S}" for run in reversed(active_runs)]
     st.info(
@@ -169,7 +169,7 @@ def _show_bar(words: str, done: int, failed: int, wanted: int) -> None:
 
 
 def _show_next(session: Session) -> None:
-    """Draw the plan of the next run; the button that starts it appears only with the plan."""
+    """Draw the plan of the next run; the button that starts the run appears only once the plan is drawn."""
     st.subheader("The next run", anchor=False)
     version = digest(session.path)
     if st.button("Plan it", icon=":material/calculate:"):
@@ -201,7 +201,7 @@ def _start(session: Session, again: bool) -> None:
 
 
 def _show_changes(source: data.Source, stored_runs: Sequence[StoredRun]) -> None:
-    """Draw what changed since an earlier run, or compared with another tournament."""
+    """Draw what changed since an earlier run, or what differs from another tournament."""
     names = run_names(stored_runs)
     earlier = {f"run of {names[run.run_id]}": run for run in stored_runs[1:] if run.standings}
     others = [name for name in data.tournaments()[1] if name != source.tournament]
@@ -221,7 +221,7 @@ def _state(source: data.Source) -> BoardState:
 
 
 def _show_all(source: data.Source | None, stored_runs: list[StoredRun]) -> None:
-    """Draw a table of all runs, and the stages of one."""
+    """Draw a table of all runs, and the stages of the selected run."""
     st.subheader("All runs", anchor=False)
     names_by_run = run_names(stored_runs)
     names = [names_by_run[run.run_id] for run in stored_runs]
