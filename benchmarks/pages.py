@@ -69,11 +69,10 @@ LEAST: Final = "one heading"
 BACKGROUND: Final = ", in the background"
 DRAWN: Final = """
 () => {
-  const drawn = [...document.querySelectorAll('[data-testid=stVegaLiteChart]')];
   return document.querySelector('[data-testid=stApp][data-test-script-state=notRunning]')
     && document.querySelector('[data-testid=stApp] h1')
     && !document.querySelector('[data-testid=stSkeleton], [data-stale=true]')
-    && drawn.every(one => one.querySelector('canvas, svg')) && performance.now() / 1000
+    && performance.now() / 1000
 }
 """
 """Seconds from the address to the first frame that holds the whole page; asked for at every frame."""

@@ -186,7 +186,7 @@ def verdict_opinions(games: GameTable, of: Bools | None = None) -> list[Opinion]
 
 
 def spending(store: Store, tournament: str) -> dict[str, Spending]:
-    """The games and costs of each answer judge."""
+    """Number of games and total cost of each answer judge."""
     return {
         judge: Spending(games, wanted, failed, None if unpriced else cost)
         for judge, games, wanted, failed, unpriced, cost in spent_by_judge(store, tournament)

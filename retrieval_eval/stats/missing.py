@@ -13,7 +13,7 @@ one. p-values are corrected for the number of agents and scores (Holm).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -56,19 +56,6 @@ class Gaps(Struct, frozen=True, eq=False):
         rows = [self.agents.index(agent) for agent in agents if agent in self.agents]
         names = tuple(self.agents[row] for row in rows)
         return Gaps(names, self.queries, self.wanted[rows], self.missing[rows])
-
-
-def gaps_of(judged: Iterable[tuple[str, str, bool]]) -> Gaps:
-    """Count needed and missing judgments; each item is (agent, query, whether the judgment exists)."""
-    counts: dict[tuple[str, str], list[int]] = {}
-    for agent, query_id, exists in judged:
-        cell = counts.setdefault((agent, query_id), [0, 0])
-        cell[0] += 1
-        cell[1] += not exists
-    agents, queries = (tuple(sorted({key[place] for key in counts})) for place in (0, 1))
-    cells = np.array([[counts.get((agent, query), (0, 0)) for query in queries] for agent in agents], np.int64)
-    wanted, missing = np.moveaxis(cells.reshape(len(agents), len(queries), 2), -1, 0)
-    return Gaps(agents, queries, wanted, missing)
 
 
 class MissingShare(Struct, frozen=True):
