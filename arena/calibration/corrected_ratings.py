@@ -164,7 +164,7 @@ class _GameArrays(Struct, frozen=True, eq=False):
         agent_index = {name: index for index, name in enumerate(agents)}
         labelled = np.array([game.people is not None for game in games], np.bool_)
         if not labelled.any():
-            raise InputError("people judged none of the judge's games: so nothing can be corrected")
+            raise InputError("people judged none of the judge's games, so nothing can be corrected")
         return cls(
             agents,
             np.array([agent_index[game.a] for game in games]),

@@ -61,7 +61,7 @@ def test_a_run_is_planned_started_seen_by_everybody_stopped_and_killed(
     asked = press(asked, "Start the run")
     assert not asked.exception
     until(lambda: state(slow) == "running")
-    with pytest.raises(InputError, match="at work already"):
+    with pytest.raises(InputError, match="already running"):
         runs.start(session())
     another = page("runs")
     assert "A run is at work since" in shown(another)

@@ -370,5 +370,5 @@ def test_references_of_the_track_are_taken_from_a_corpus(tmp_path: Path) -> None
     assert list(load_data(config).documents) == ["m2"]
     assert run(config).stages[SUPPORT].calls == 1
     write_rows(tmp_path / "corpus.csv", ["did", "document"], [{"did": "m3", "document": "Dogs."}])
-    with pytest.raises(DataError, match="take a document from it"):
+    with pytest.raises(DataError, match="uses a document of it"):
         load_data(config)
