@@ -91,7 +91,11 @@ class _Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if not ctx.resilient_parsing and args[0] not in self.entries:
-            raise InputError(f"{_at(ctx)}no command {args[0]!r}{_suggestion(args[0], [*self.entries], ctx)}")
+            from judges.sections import nearest
+
+            names = [*self.entries]
+            hint = nearest(args[0], names) if ctx.parent else _suggestion(args[0], names, ctx)
+            raise InputError(f"{_at(ctx)}no command {args[0]!r}{hint}")
         return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - part of the interface

@@ -67,7 +67,10 @@ def test_the_help_of_a_group_imports_no_command() -> None:
     [
         ("mak bank", "no command 'mak'; did you mean 'make'?"),
         ("make bonk", "make: no command 'bonk'; did you mean 'bank'?"),
-        ("export x.yaml out.csv --what data", "export: no command 'x.yaml'; 'ragleague export --help' lists them"),
+        (
+            "export x.yaml out.csv --what data",
+            "export: no command 'x.yaml'; known are criteria, data, labels, qrels, query-labels, verdicts, votes",
+        ),
         (
             "make queries t.yaml --secret",
             "make queries: no option '--secret'; 'ragleague make queries --help' lists them",
