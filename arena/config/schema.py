@@ -16,8 +16,8 @@ from pydantic import (
     model_validator,
 )
 
-from arena.config.settings import TournamentSettings
-from arena.config.stages import find_stage, further_stages, installed_stages, listed_stages
+from arena.config.settings import TournamentSettings, stage_of
+from arena.config.stages import further_stages, installed_stages, listed_stages
 from arena.config.synth import SynthSection
 from judges.errors import ConfigError, InputError
 from judges.masking import key_in
@@ -194,7 +194,7 @@ class Config(TournamentSettings):
         if empty := [key for key, value in content.items() if value is None and key in cls.model_fields]:
             raise mistake(f"{empty[0]}: is empty; fill it in, or remove it", empty[0])
         fields = cls.model_fields.keys() - {"further"}
-        unknown = [key for key in content if key not in fields and key != "api_key" and _lacks_stage(key)]
+        unknown = [key for key in content if key not in fields and key != "api_key" and stage_of(key) is None]
         if unknown:
             known = fields | further_stages().keys() | {*installed_stages()}
             raise mistake(f"unknown key {unknown[0]!r}{nearest(unknown[0], known)}", str(unknown[0]))
@@ -297,13 +297,6 @@ class Config(TournamentSettings):
         if self.synth is not None:
             names_by_section["synth"] = self.synth.judges()
         return names_by_section | {"agents": judges_of_agents(self.agents.values())}
-
-
-def _lacks_stage(key: Any) -> bool:
-    try:
-        return find_stage(str(key)) is None
-    except InputError as error:
-        raise mistake(str(error), str(key)) from error
 
 
 def load_config(path: Path) -> Config:

@@ -52,7 +52,7 @@ class TournamentSettings(Section):
             return content
         further = {}
         for key in content.keys() - cls.model_fields.keys():
-            if (stage := _stage_of(key)) is None:
+            if (stage := stage_of(key)) is None:
                 continue
             try:
                 further[key] = stage.load("SECTION").model_validate(content[key], context=info.context)
@@ -75,7 +75,7 @@ class TournamentSettings(Section):
         return [names] if isinstance(names, str) else names
 
 
-def _stage_of(key: str) -> ListedStage | None:
+def stage_of(key: str) -> ListedStage | None:
     """The stage whose section has this key; only for sections that are not fields of ``TournamentSettings``."""
     try:
         return find_stage(str(key))
