@@ -63,6 +63,7 @@ class Database:
         try:
             store.check_version(to_write=to_write)
         except BaseException:
+            Database.used.discard(store)  # refused, so no later error comes from it
             store.close()
             raise
         return store

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from arena.store import Store
 from arena.store.agents import AgentQuery, AgentReplies
 from arena.store.annotations import Annotations
-from arena.store.check import check, discard
+from arena.store.check import check, damage_behind, discard
 from judges.types import Task
 from tests.arena.store.test_annotations import SAID
 from tests.arena.store.test_replies import FAILURE, REPLY
@@ -174,3 +174,10 @@ def test_a_damaged_row_that_nothing_can_be_made_of_is_one_line(
     assert (board.status, board.err.count("\n")) == (2, 1)
     assert "damaged (" in board.err
     assert "'ragleague store check' lists all damage" in board.err
+
+
+def test_a_file_that_was_refused_is_not_blamed_for_a_later_error(tmp_path: Path) -> None:
+    (tmp_path / "answers.csv").write_text("qid,agent,answer\n", encoding="utf-8")
+    with pytest.raises(StoreError, match="not a ragleague store") as refused:
+        Store.open(str(tmp_path / "answers.csv"))
+    assert damage_behind() is None, refused  # which keeps the store that it refused
