@@ -17,6 +17,7 @@ from arena.store import Store
 from arena.store.agents import AgentQuery, AgentReplies
 from arena.store.annotations import Annotations
 from arena.store.check import check, damage_behind, discard
+from judges.errors import StoreError
 from judges.types import Task
 from tests.arena.store.test_annotations import SAID
 from tests.arena.store.test_replies import FAILURE, REPLY
