@@ -25,6 +25,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from arena.cli.main import main
 from arena.store import engine
+from arena.store.database import Database
 from tests.support.postgres import PostgresServer, postgres_server
 
 typer.main.get_command = cache(typer.main.get_command)  # tests give a thousand commands, which are built once
@@ -172,6 +173,7 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
     def run(*arguments: object) -> Ended:
         monkeypatch.setattr(sys, "argv", ["ragleague", *map(str, arguments)])
+        Database.used.clear()  # a command is a process that opened none yet
         with pytest.raises(SystemExit) as ending:
             main()
         said = capsys.readouterr()

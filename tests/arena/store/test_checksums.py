@@ -17,6 +17,7 @@ from arena.store import Store
 from arena.store.agents import AgentQuery, AgentReplies
 from arena.store.annotations import Annotations
 from arena.store.check import check, damage_behind, discard
+from arena.store.database import Database
 from judges.errors import StoreError
 from judges.types import Task
 from tests.arena.store.test_annotations import SAID
@@ -178,6 +179,7 @@ def test_a_damaged_row_that_nothing_can_be_made_of_is_one_line(
 
 
 def test_a_file_that_was_refused_is_not_blamed_for_a_later_error(tmp_path: Path) -> None:
+    Database.used.clear()
     (tmp_path / "answers.csv").write_text("qid,agent,answer\n", encoding="utf-8")
     with pytest.raises(StoreError, match="not a ragleague store") as refused:
         Store.open(str(tmp_path / "answers.csv"))
