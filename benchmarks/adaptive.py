@@ -17,9 +17,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from arena.ratings.adaptive import Fixtures, Meeting, belief, next_games
+from arena.ratings.adaptive import AdaptiveSettings, Decide, Fixtures, Meeting, belief, decision, next_games
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry, sandwich
-from arena.ratings.evidence import AdaptiveSettings, Decide, decision
 from arena.ratings.games import Games
 from arena.ratings.ranks import paired_tests
 from retrieval_eval.stats.arrays import Floats

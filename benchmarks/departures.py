@@ -12,8 +12,7 @@ import argparse
 
 import numpy as np
 
-from arena.calibration.methods import Played, draw
-from arena.calibration.reversals import departures
+from arena.calibration.methods import Played, departures, draw
 from arena.ratings.bradley_terry import BradleyTerrySettings
 from arena.ratings.games import Games
 from retrieval_eval.stats.scores import Scores

@@ -14,8 +14,16 @@ from msgspec.structs import replace
 
 from arena.boards.calibration.methods import lacking, method_chart, method_pairs, tau_matrix, way_of
 from arena.boards.wins import Wins, by_points
-from arena.calibration.methods import Method, MethodComparison, compare_drawn, draw, uneven_shares
-from arena.calibration.reversals import Departure, Departures, departures
+from arena.calibration.methods import (
+    Departure,
+    Departures,
+    Method,
+    MethodComparison,
+    compare_drawn,
+    departures,
+    draw,
+    uneven_shares,
+)
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import Number, counted, deserved, listed
 from arena.present.picture import FLAG, Aligned, CellPanel, Chart, Line, Look, Mark, Matrix, Strip, Whiskers, nowhere

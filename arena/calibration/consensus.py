@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from arena.calibration.votes import ItemKey, Opinion, Values, by_item, by_rater
 from arena.ratings.games import Games, VerdictTable, codes_of
-from arena.ratings.health import both_orders
-from arena.ratings.judges import JudgedGames, judged_games
+from arena.ratings.health import JudgedGames, both_orders, judged_games
 from retrieval_eval.stats.arrays import Floats, Int32s
 from retrieval_eval.stats.bootstrap import share_estimate
 from retrieval_eval.stats.estimate import Estimate

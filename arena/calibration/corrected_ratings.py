@@ -22,17 +22,19 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from arena.calibration.prediction_powered import (
+    LEVEL,
     Corrected,
     by_student,
     corrected_mean,
     inflated,
     label_shares,
     next_labels,
+    not_random,
+    queries_not_random,
     tuned,
 )
-from arena.calibration.randomness import LEVEL, not_random, queries_not_random
 from arena.calibration.votes import ONE_MEAN, ItemKey, ItemMeans, Level, Values
-from arena.ratings.counts import reachable
+from arena.ratings.likelihood import reachable
 from judges.errors import InputError
 from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import numbered

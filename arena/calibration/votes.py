@@ -4,6 +4,8 @@ Zheng et al. (2023, NeurIPS, "Judging LLM-as-a-judge with MT-bench and chatbot a
 people, and people with each other, by pairs of randomly drawn votes: with ties as a third vote (setup 1) and without
 ties (setup 2). Since no consensus is involved, the two agreements are comparable, and show whether the judge agrees
 with people as often as people do with each other.
+
+Paired t tests over queries: whether people grade one agent higher than another on a criterion.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import combinations
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -19,8 +22,16 @@ from msgspec.structs import replace
 
 from retrieval_eval.stats.agreement import cohen_kappas
 from retrieval_eval.stats.arrays import Floats
-from retrieval_eval.stats.bootstrap import jackknife_estimate, jackknife_estimates, share_estimate
+from retrieval_eval.stats.bootstrap import (
+    ALONE,
+    Clusters,
+    jackknife_estimate,
+    jackknife_estimates,
+    share_estimate,
+    units_of,
+)
 from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.significance import RunComparison, compare, holm
 
 Level: TypeAlias = str
 """Name of what raters judge, such as ``verdicts`` or ``labels``; see ``arena.data.kinds``."""
@@ -294,3 +305,58 @@ def _least_agreement_first(annotator: Annotator) -> tuple[bool, float, str]:
 def _annotator(rater: str, votes: int, shared: int, kappa: Estimate, weighted: Estimate) -> Annotator:
     above = None if weighted.low is None else weighted.low > 0
     return Annotator(rater, votes, shared, kappa, above if above or shared >= _FEWEST else None)
+
+
+class GradeTest(Struct, frozen=True):
+    """Two agents compared by people's grades on one criterion.
+
+    Attributes:
+        group: name of what people graded, if a table has several groups; else empty.
+        comparison: the test on the queries on which people graded both agents; ``p_t_holm`` is corrected for all tests
+            made together.
+        queries: number of queries on which people graded both. If the queries belong to conversations,
+            ``comparison.difference.n`` counts conversations.
+    """
+
+    group: str
+    criterion: str
+    comparison: RunComparison
+    queries: int
+
+
+def grade_tests(
+    groups: Iterable[tuple[str, Iterable[Opinion]]], *, seed: int, clusters: Clusters = ALONE
+) -> tuple[GradeTest, ...]:
+    """Test every two agents on each criterion, two-sided (Rackauckas, Camara, Zavrel 2024, section 7.2.2, with two).
+
+    A query's value is the mean over its raters and items. Queries of one conversation count as one unit, and all
+    p-values are corrected together (Holm).
+
+    Args:
+        groups: grades by group; the last two parts of each opinion's ``item`` are agent and criterion.
+        seed: seed of the permutation test.
+        clusters: the conversation of each query.
+    """
+    tests = []
+    for group, opinions in groups:
+        by_criterion: defaultdict[str, defaultdict[str, defaultdict[str, list[float]]]]
+        by_criterion = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
+        for opinion in opinions:
+            agent, criterion = opinion.item[-2:]
+            by_criterion[criterion][agent][opinion.query_id].append(opinion.value)
+        for criterion, by_agent in sorted(by_criterion.items()):
+            means = {
+                agent: {query: float(np.mean(grades)) for query, grades in by_query.items()}
+                for agent, by_query in sorted(by_agent.items())
+            }
+            for first, second in combinations(means, 2):
+                shared = [query for query in means[first] if query in means[second]]
+                values = np.array([[means[agent][query] for query in shared] for agent in (first, second)])
+                unit = units_of(shared, clusters)
+                comparisons = compare(values, (first, second), seed=seed, unit=unit) if shared else ()
+                tests += [GradeTest(group, criterion, comparison, len(shared)) for comparison in comparisons]
+    corrected = holm(np.array([1.0 if test.comparison.p_t is None else test.comparison.p_t for test in tests]))
+    return tuple(
+        replace(test, comparison=replace(test.comparison, p_t_holm=None if test.comparison.p_t is None else p))
+        for test, p in zip(tests, corrected.tolist(), strict=True)
+    )

@@ -13,11 +13,9 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from arena.ratings.bradley_terry import BradleyTerry
-from arena.ratings.counts import PairCounts, cluster_counts, weighted
-from arena.ratings.existence import unsettled
+from arena.ratings.bradley_terry import BradleyTerry, unsettled
 from arena.ratings.games import Games, Unit
-from arena.ratings.likelihood import Sums, gradient_on, maximise, sums
+from arena.ratings.likelihood import PairCounts, Sums, cluster_counts, gradient_on, maximise, sums, weighted
 from retrieval_eval.stats.arrays import Floats
 
 _CELLS_IN_MEMORY = 2_000_000

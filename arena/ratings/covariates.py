@@ -17,9 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from arena.ratings.bradley_terry import BradleyTerry, BradleyTerrySettings, bradley_terry
-from arena.ratings.counts import game_clusters
-from arena.ratings.existence import Problem
+from arena.ratings.bradley_terry import BradleyTerry, BradleyTerrySettings, Problem, bradley_terry
 from arena.ratings.games import NO_SPREAD, Games, counted
 from arena.ratings.likelihood import (
     NO_TIES,
@@ -27,6 +25,7 @@ from arena.ratings.likelihood import (
     Outcomes,
     ParameterForm,
     curvatures,
+    game_clusters,
     prior_curvature,
     prior_pull,
     slopes,

@@ -19,8 +19,8 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from arena.ratings.bradley_terry import BradleyTerry, bradley_terry, single_game_slopes
-from arena.ratings.counts import game_cells
 from arena.ratings.games import Games, Unit
+from arena.ratings.likelihood import game_cells
 from arena.ratings.results import AgentRating, Fragility, RatingSettings
 from retrieval_eval.stats.arrays import Floats
 

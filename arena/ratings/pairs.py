@@ -17,8 +17,8 @@ import scipy
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from arena.ratings.counts import pair_counts, reachable
 from arena.ratings.games import Games, distinct
+from arena.ratings.likelihood import pair_counts, reachable
 from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import share_intervals, wilson
 from retrieval_eval.stats.significance import holm

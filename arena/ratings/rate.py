@@ -28,8 +28,7 @@ from arena.ratings.games import (
     reconcile,
     tabulate,
 )
-from arena.ratings.health import Lengths, both_orders, fitted_position, judge_health
-from arena.ratings.judges import judge_agreement, of_judge
+from arena.ratings.health import Lengths, both_orders, fitted_position, judge_agreement, judge_health, of_judge
 from arena.ratings.pairs import direct_games, win_matrix
 from arena.ratings.ranks import PairTests, compare, competition_ranks, groups, pair_differences, rank_intervals
 from arena.ratings.results import (

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from arena.calibration.corrected_ratings import Estimates, estimates
-from arena.calibration.prediction_powered import next_labels
-from arena.calibration.randomness import LEVEL, not_random
+from arena.calibration.prediction_powered import LEVEL, next_labels, not_random
 from arena.data.kinds import CRITERIA, VERDICT, JudgedKind
 from tests.conftest import CLI
 

@@ -7,9 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 
-from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
-from arena.ratings.counts import pair_counts
-from arena.ratings.existence import problems, unsettled
+from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry, problems, unsettled
 from arena.ratings.games import Games
 from arena.ratings.likelihood import (
     ParameterForm,
@@ -19,6 +17,7 @@ from arena.ratings.likelihood import (
     information,
     log_posterior,
     maximise,
+    pair_counts,
     sums,
 )
 from arena.ratings.pairs import win_matrix

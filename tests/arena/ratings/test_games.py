@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from arena.ratings.counts import pair_counts
 from arena.ratings.games import Games, GameVerdict, as_games, reconcile
+from arena.ratings.likelihood import pair_counts
 from arena.ratings.pairs import from_win_matrix, win_matrix
 from judges.errors import InputError
 from judges.types import Verdict
