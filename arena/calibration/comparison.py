@@ -42,13 +42,13 @@ from arena.calibration.votes import (
     decided,
     each_vote,
     judge_less_people,
+    mean_of_totals,
     paired,
     whole_numbers,
 )
 from arena.ratings.games import Unit
 from retrieval_eval.stats.agreement import LabelAgreement, RaterAgreement, label_agreement, rater_agreement
 from retrieval_eval.stats.alternative import AlternativeTest, Score, alternative_test
-from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, jackknife_estimate, numbered
 from retrieval_eval.stats.estimate import Estimate
 
@@ -185,9 +185,7 @@ class JudgeAgainstPeople(Struct, frozen=True):
 def people(level: Level, opinions: Sequence[Opinion], settings: Settings = USUAL) -> People:
     """Describe people's opinions without a judge; ``opinions`` must hold one vote per person and item."""
     mirrored = settings.mirrored(level)
-    counts: dict[tuple[str, ItemKey], int] = {}
-    for opinion in opinions:
-        counts[opinion.query_id, opinion.item] = counts.get((opinion.query_id, opinion.item), 0) + 1
+    counts = Counter((opinion.query_id, opinion.item) for opinion in opinions)
     raters = [whole_numbers(values) for values in by_rater(opinions).values()]
     labels = [rater_labels for rater_labels in raters if rater_labels is not None]
     comparable = len(labels) == len(raters) and max(counts.values(), default=0) > 1
@@ -337,12 +335,7 @@ def panel_gain(
     gains = np.array([float(panel_correct[item]) - float(correct[best][item]) for item in common])
     unit = numbered([query_id for query_id, _ in common])
     totals = np.stack([np.bincount(unit, gains), np.bincount(unit).astype(np.float64)], axis=1)
-
-    def mean(sums: Floats) -> Floats:
-        with np.errstate(invalid="ignore"):  # 0 / 0 when the jackknife leaves out the only query
-            return np.asarray(sums[:, 0] / sums[:, 1], np.float64)
-
-    gain = replace(jackknife_estimate(mean, totals, narrowest=1e-9), value=float(gains.mean()))
+    gain = replace(jackknife_estimate(mean_of_totals, totals, narrowest=1e-9), value=float(gains.mean()))
     share = sum(panel_correct[item] for item in common) / len(common)
     tied = np.array([verdicts and people[query_id][item] == 0 for query_id, item in common])
     on_ties = float(gains[tied].sum() / len(common)) if tied.any() else None

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from arena.calibration.votes import ItemKey, Opinion, Values, by_item, by_rater
 from arena.ratings.games import Games, VerdictTable, codes_of
-from arena.ratings.health import JudgedGames, both_orders, judged_games
+from arena.ratings.health import both_orders, judged_games
 from retrieval_eval.stats.arrays import Floats, Int32s
 from retrieval_eval.stats.bootstrap import share_estimate
 from retrieval_eval.stats.estimate import Estimate
@@ -108,44 +108,32 @@ def dawid_skene(opinions: Sequence[Opinion], *, mirrored: bool = False, prior_vo
     raters = sorted({opinion.rater for opinion in opinions})
     observed = {opinion.value for opinion in opinions}
     labels = sorted(observed | {-value for value in observed}) if mirrored else sorted(observed)
-    votes = _vote_indices(opinions, items, raters, labels)
-    fit = _fit(votes, (len(items), len(raters), len(labels)), prior_votes, mirrored=mirrored)
+    item, rater, label = ({name: index for index, name in enumerate(names)} for names in (items, raters, labels))
+    rows = [(item[opinion.query_id, opinion.item], rater[opinion.rater], label[opinion.value]) for opinion in opinions]
+    votes = tuple(np.array(rows, np.int64).reshape(len(rows), 3).T)
+    shape = len(items), len(raters), len(labels)
+    truth, confusion, shares, iterations, converged = _fit(votes, shape, prior_votes, mirrored=mirrored)
     leading = {
-        item: [label for label, p in zip(labels, posterior, strict=True) if p > posterior.max() - 1e-9]
-        for item, posterior in zip(items, fit.truth, strict=True)
+        key: [name for name, p in zip(labels, posterior, strict=True) if p > posterior.max() - 1e-9]
+        for key, posterior in zip(items, truth, strict=True)
     }
-    accuracy = np.einsum("k,rkk->r", fit.shares, fit.confusion)
+    accuracy = np.einsum("k,rkk->r", shares, confusion)
     counts = np.bincount(votes[1], minlength=len(raters))
     reliabilities = [Reliability(*row) for row in zip(raters, counts.tolist(), accuracy.tolist(), strict=True)]
     by_accuracy = tuple(sorted(reliabilities, key=lambda reliability: reliability.accuracy))
     combined = _consensus_values(leading, mirrored=mirrored)
-    return Consensus("dawid-skene", *combined, by_accuracy, fit.iterations, fit.converged)
+    return Consensus("dawid-skene", *combined, by_accuracy, iterations, converged)
 
 
-Votes: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
-"""Indices of each vote's item, rater and label, shape (votes,) each."""
+def _fit(
+    votes: tuple[NDArray[np.int64], ...], shape: tuple[int, int, int], prior_votes: float, *, mirrored: bool
+) -> tuple[Floats, Floats, Floats, int, bool]:
+    """Fit the model to votes, the item, rater and label of each; ``shape`` has the number of items, raters and labels.
 
-
-def _vote_indices(
-    opinions: Sequence[Opinion], items: Sequence[tuple[str, ItemKey]], raters: Sequence[str], labels: Sequence[float]
-) -> Votes:
-    item, rater, label = ({name: index for index, name in enumerate(names)} for names in (items, raters, labels))
-    rows = [(item[opinion.query_id, opinion.item], rater[opinion.rater], label[opinion.value]) for opinion in opinions]
-    columns = np.array(rows, np.int64).reshape(len(rows), 3)
-    return columns[:, 0], columns[:, 1], columns[:, 2]
-
-
-class _Fit(Struct, frozen=True, eq=False):
-    """Probabilities ``truth`` (items, labels), ``confusion`` (raters, true, given labels), and ``shares`` (labels)."""
-
-    truth: Floats
-    confusion: Floats
-    shares: Floats
-    iterations: int
-    converged: bool
-
-
-def _fit(votes: Votes, shape: tuple[int, int, int], prior_votes: float, *, mirrored: bool) -> _Fit:
+    Returns:
+        Probabilities of each item's label, shape (items, labels); confusion, shape (raters, true, given labels); shares
+        of the labels; the number of iterations, and whether they converged.
+    """
     item, rater, label = votes
     items, raters, labels = shape
     truth = np.zeros((items, labels))
@@ -161,7 +149,7 @@ def _fit(votes: Votes, shape: tuple[int, int, int], prior_votes: float, *, mirro
         confusion += prior_votes
         confusion /= confusion.sum(axis=2, keepdims=True)
         if change < _TOLERANCE or iterations == _MAX_ITERATIONS:
-            return _Fit(truth, confusion, shares, iterations, change < _TOLERANCE)
+            return truth, confusion, shares, iterations, change < _TOLERANCE
         with np.errstate(divide="ignore"):
             likelihood = np.tile(np.log(shares), (items, 1))
         np.add.at(likelihood, item, np.log(confusion)[rater, :, label])
@@ -202,25 +190,21 @@ def settled(opinions: Sequence[Opinion], *, verdicts: bool, ordered: bool = Fals
     """
     if not opinions:
         return []
-    if verdicts and ordered:
+    if ordered or not verdicts:
+        values: Mapping[str, Values] = by_rater(opinions)
+        if verdicts:
+            own = {rater: [opinion for opinion in opinions if opinion.rater == rater] for rater in values}
+            values = {rater: majority(votes, mirrored=True).values for rater, votes in own.items()}
         return [
             Opinion(query_id, item, rater, value)
-            for rater in sorted({opinion.rater for opinion in opinions})
-            for query_id, items in majority(
-                (opinion for opinion in opinions if opinion.rater == rater), mirrored=True
-            ).values.items()
+            for rater, by_query in values.items()
+            for query_id, items in by_query.items()
             for item, value in items.items()
         ]
-    if not verdicts:
-        return [
-            Opinion(query_id, item, rater, value)
-            for rater, values in by_rater(opinions).items()
-            for query_id, items in values.items()
-            for item, value in items.items()
-        ]
-    games, queries, raters, agents = _reconciled_games(opinions)
+    table = _verdict_table(opinions, [opinion.rater for opinion in opinions])
+    games, queries, agents = judged_games(table), _query_keys(table), table.agents
     return [
-        Opinion(query_id, (*further, agents[a], agents[b]), raters[rater], float(outcome))
+        Opinion(query_id, (*further, agents[a], agents[b]), table.judges[rater], float(outcome))
         for (query_id, further), rater, a, b, outcome in zip(
             (queries[query] for query in games.query), games.judge, games.a, games.b, games.outcome, strict=True
         )
@@ -295,14 +279,6 @@ def table_health(table: VerdictTable, unit: Int32s | None = None) -> OrderHealth
 
 def _share(hits: NDArray[np.bool_], unit: NDArray[np.integer]) -> Estimate:
     return share_estimate(np.bincount(unit, hits), np.bincount(unit))
-
-
-def _reconciled_games(
-    opinions: Sequence[Opinion],
-) -> tuple[JudgedGames, list[tuple[str, tuple[str, ...]]], tuple[str, ...], tuple[str, ...]]:
-    """Reconciled games, and the names to which their numbers refer: (query, further columns), raters, agents."""
-    table = _verdict_table(opinions, [opinion.rater for opinion in opinions])
-    return judged_games(table), _query_keys(table), table.judges, table.agents
 
 
 def _query_keys(table: VerdictTable) -> list[tuple[str, tuple[str, ...]]]:

@@ -22,7 +22,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from arena.calibration.prediction_powered import (
-    LEVEL,
+    REJECTED,
     Corrected,
     by_student,
     corrected_mean,
@@ -342,7 +342,7 @@ def estimates(
         )
     queries = [query_id for query_id, _ in items]
     chosen = next_labels(queries, is_labelled, label_next, seed) if label_next else []
-    query_reason = "" if chances else queries_not_random(np.array(is_labelled, np.bool_), queries, LEVEL / 2)
+    query_reason = "" if chances else queries_not_random(np.array(is_labelled, np.bool_), queries, REJECTED / 2)
     figures, refused = _figures(level, judge, people, chances, query_reason, means=means)
     ratings, why = _ratings(judge, people, chances, query_reason) if level == "verdicts" else (None, "")
     return Estimates(figures, ratings, why, tuple(items[index] for index in chosen), refused)
@@ -365,7 +365,7 @@ def _figures(
         queries, judge_scores, people_scores, probabilities, kinds = zip(*rows, strict=True)
         if all(score is None for score in people_scores):
             continue
-        level_each = LEVEL / 2 / len(by_name)
+        level_each = REJECTED / 2 / len(by_name)
         if not chances and (
             reason := query_reason or _not_random(queries, people_scores, judge_scores, kinds, level=level_each)
         ):
@@ -411,7 +411,7 @@ def _ratings(judge: Values, people: Values, chances: Chances, query_reason: str)
     queries, pairs = [game.query_id for game in games], [f"{game.a} and {game.b}" for game in games]
     people_scores, judge_scores = [game.people for game in games], [game.judge for game in games]
     if not chances and (
-        reason := query_reason or _not_random(queries, people_scores, judge_scores, pairs, level=LEVEL / 2)
+        reason := query_reason or _not_random(queries, people_scores, judge_scores, pairs, level=REJECTED / 2)
     ):
         return None, reason
     try:

@@ -21,7 +21,7 @@ from arena.calibration.votes import Opinion
 from arena.present.numbers import counted
 from arena.ratings import covariates
 from arena.ratings.covariates import controlled_ratings, standardised_difference
-from arena.ratings.games import Games, VerdictTable
+from arena.ratings.games import Games, VerdictTable, used
 from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import FEW_QUERIES, student
 from retrieval_eval.stats.estimate import Estimate
@@ -135,11 +135,10 @@ def _quality_table(verdicts: VerdictTable, answers: AnswerQualities) -> Floats:
 def _games(verdicts: VerdictTable, rows: NDArray[np.bool_]) -> Games:
     assert verdicts.cluster is not None
     a, b, outcome = verdicts.a[rows], verdicts.b[rows], verdicts.outcome[rows]
-    used, codes = np.unique(np.concatenate([np.minimum(a, b), np.maximum(a, b)]), return_inverse=True)
-    low, high = np.split(codes.astype(np.int32), 2)
+    agents, codes = used(verdicts.agents, np.concatenate([np.minimum(a, b), np.maximum(a, b)]))
+    low, high = np.split(codes, 2)
     score = (1 + np.where(a < b, outcome, -outcome)) / 2
-    cluster = np.unique(verdicts.cluster[rows], return_inverse=True)[1].astype(np.int32)
-    return Games(tuple(verdicts.agents[agent] for agent in used), low, high, score, cluster)
+    return Games(agents, low, high, score, verdicts.cluster[rows])
 
 
 def _effect(judge: str, name: str, games: Games, difference: Floats) -> StyleEffect:

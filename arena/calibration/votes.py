@@ -153,10 +153,9 @@ def agreement_within(people: Iterable[Opinion]) -> VoteAgreement:
     pairs: Counter[str] = Counter()
     for query_id, items in by_item(people).items():
         for votes in items.values():
-            same_rater = _equal_pairs([vote.rater for vote in votes])
-            pairs[query_id] += len(votes) * (len(votes) - 1) // 2 - same_rater
-            equal[query_id] += _equal_pairs([vote.value for vote in votes])
-            equal[query_id] -= _equal_pairs([(vote.value, vote.rater) for vote in votes]) if same_rater else 0
+            agreeing, compared = _pairs_of_people(votes)
+            equal[query_id] += agreeing
+            pairs[query_id] += compared
     return _agreement(equal, pairs)
 
 
@@ -172,30 +171,30 @@ def judge_less_people(judge: Iterable[Opinion], people: Iterable[Opinion]) -> Es
     for query_id, judge_items in by_item(judge).items():
         human = human_opinions.get(query_id, {})
         for item in human.keys() & judge_items.keys():
-            people_share = _equal_share(human[item])
-            if people_share is None:
+            agreeing, compared = _pairs_of_people(human[item])
+            if not compared:
                 continue
             votes, judge_votes = Counter(vote.value for vote in human[item]), judge_items[item]
             judge_share = sum(votes[vote.value] for vote in judge_votes) / (len(judge_votes) * votes.total())
-            gaps[query_id] += judge_share - people_share
+            gaps[query_id] += judge_share - agreeing / compared
             counts[query_id] += 1
     totals = np.array([[gaps[query_id], count] for query_id, count in counts.items()]).reshape(-1, 2)
-    return replace(jackknife_estimate(_mean_gaps, totals, narrowest=1e-9), n=len(counts))
+    return replace(jackknife_estimate(mean_of_totals, totals, narrowest=1e-9), n=len(counts))
 
 
-def _mean_gaps(totals: Floats) -> Floats:
+def mean_of_totals(totals: Floats) -> Floats:
+    """Sums divided by their counts, shape (samples, 2) to (samples,)."""
     with np.errstate(invalid="ignore"):  # 0 / 0 when the jackknife leaves out the only query
         return np.asarray(totals[:, 0] / totals[:, 1], np.float64)
 
 
-def _equal_share(votes: Sequence[Opinion]) -> float | None:
-    """Share of pairs of different people whose votes are equal; ``None`` if there is no such pair."""
+def _pairs_of_people(votes: Sequence[Opinion]) -> tuple[int, int]:
+    """Number of pairs of equal votes of different people, and of all pairs of votes of different people."""
     same_rater = _equal_pairs([vote.rater for vote in votes])
-    pairs = len(votes) * (len(votes) - 1) // 2 - same_rater
-    if not pairs:
-        return None
-    equal = _equal_pairs([vote.value for vote in votes]) - _equal_pairs([(vote.value, vote.rater) for vote in votes])
-    return equal / pairs
+    equal = _equal_pairs([vote.value for vote in votes])
+    if same_rater:
+        equal -= _equal_pairs([(vote.value, vote.rater) for vote in votes])
+    return equal, len(votes) * (len(votes) - 1) // 2 - same_rater
 
 
 def each_vote(judge: Values, people: Iterable[Opinion]) -> tuple[Values, Values]:
@@ -225,9 +224,8 @@ def _equal_pairs(keys: Sequence[Hashable]) -> int:
     return sum(count * (count - 1) // 2 for count in Counter(keys).values())
 
 
-def _agreement(equal: Mapping[str, int], pairs: Mapping[str, int]) -> VoteAgreement:
-    counts = [equal.get(query_id, 0) for query_id in pairs]
-    return VoteAgreement(sum(pairs.values()), share_estimate(counts, [*pairs.values()]))
+def _agreement(equal: Counter[str], pairs: Counter[str]) -> VoteAgreement:
+    return VoteAgreement(pairs.total(), share_estimate([equal[query_id] for query_id in pairs], [*pairs.values()]))
 
 
 _FEWEST = 10
@@ -290,21 +288,14 @@ def annotators(opinions: Sequence[Opinion], *, mirrored: bool = False, graded: b
     arguments = by_query, table_rater, len(raters), (-1.0, 1.0)
     kappas = jackknife_estimates(cohen_kappas, *arguments)
     weighted = jackknife_estimates(partial(cohen_kappas, weights="linear"), *arguments) if graded else kappas
-    compared = [
-        _annotator(name, int(counts[index]), int(shared[index]), kappas[index], weighted[index])
-        for index, name in enumerate(raters)
-    ]
-    return tuple(sorted(compared, key=_least_agreement_first))
-
-
-def _least_agreement_first(annotator: Annotator) -> tuple[bool, float, str]:
-    kappa = annotator.kappa.value
-    return kappa is None, round(kappa or 0.0, 9), annotator.rater
-
-
-def _annotator(rater: str, votes: int, shared: int, kappa: Estimate, weighted: Estimate) -> Annotator:
-    above = None if weighted.low is None else weighted.low > 0
-    return Annotator(rater, votes, shared, kappa, above if above or shared >= _FEWEST else None)
+    compared = []
+    columns = raters, counts.tolist(), shared.tolist(), kappas, weighted
+    for name, votes, common, kappa, graded_kappa in zip(*columns, strict=True):
+        above = None if graded_kappa.low is None else graded_kappa.low > 0
+        compared.append(Annotator(name, votes, common, kappa, above if above or common >= _FEWEST else None))
+    return tuple(
+        sorted(compared, key=lambda own: (own.kappa.value is None, round(own.kappa.value or 0.0, 9), own.rater))
+    )
 
 
 class GradeTest(Struct, frozen=True):

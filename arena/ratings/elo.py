@@ -32,8 +32,6 @@ from retrieval_eval.stats.arrays import Floats, Int32s, Ints
 
 
 class EloSettings(Struct, frozen=True):
-    """K-factor, starting rating, points per factor of ten in odds, number of random orders, and their seed."""
-
     k: float = 32.0
     initial: float = 1000.0
     scale: float = 400.0
@@ -60,23 +58,20 @@ def elo(games: Games, settings: EloSettings | None = None) -> EloRatings:
     """Mean Elo ratings over random orders of the games.
 
     Games are sorted before the shuffle and each tournament has its own seed, so the result does not depend on the order
-    of rows or on the chunk size.
-
-    Raises:
-        ValueError: a setting is out of range, or a weight is not a whole number of games.
+    of rows or on the chunk size. Settings out of range and weights that are no whole numbers raise a ``ValueError``.
     """
     return elo_of(games.agents, sorted_games(games), settings)
 
 
 def sorted_games(games: Games) -> Packed:
-    """Games packed into integers and sorted, so that the order of rows does not matter."""
+    """The games as sorted integers, so that the order of rows does not matter."""
     packed = _packed(games)
     packed.codes.sort()
     return packed
 
 
 def elo_of(agents: tuple[str, ...], played: Packed, settings: EloSettings | None = None) -> EloRatings:
-    """Ratings as of ``elo`` from the games of ``sorted_games``, which need far less memory than ``Games``."""
+    """Ratings from ``sorted_games``, which need far less memory than ``Games``."""
     chosen = settings or EloSettings()
     finals = replay([played], chosen, starts(chosen.seed, chosen.tournaments))[0]
     spread = finals.std(axis=0, ddof=1) if chosen.tournaments > 1 else np.full(len(agents), np.nan)
@@ -84,15 +79,9 @@ def elo_of(agents: tuple[str, ...], played: Packed, settings: EloSettings | None
 
 
 def resampled_elo(games: Games, weights: Floats, settings: EloSettings) -> Floats:
-    """Mean Elo ratings of resampled games, as ``elo`` computes them from games with each sample's weights.
+    """Mean Elo ratings of games resampled with ``weights``, shapes (samples, games) to (samples, agents).
 
-    Args:
-        games: the games; their own weights are ignored.
-        weights: how often each sample plays each game, whole numbers, shape (samples, games).
-        settings: the random orders are the same for all samples.
-
-    Returns:
-        Ratings, shape (samples, agents).
+    ``weights`` are whole numbers and replace the games' own. All samples are played in the same random orders.
     """
     packed = _packed(replace(games, weight=None))
     order = np.argsort(packed.codes, kind="stable")
@@ -181,10 +170,7 @@ def starts(seed: int, tournaments: int) -> States:
 def replay(samples: Sequence[Packed], settings: EloSettings, begin: States) -> Floats:
     """Final ratings of each tournament of each set of games, shape (samples, tournaments, agents).
 
-    Args:
-        samples: sets of games of the same agents, such as resampled games.
-        settings: K-factor, initial rating and scale; ``tournaments`` and ``seed`` are ignored.
-        begin: start state of each tournament, from ``starts``; the same for every set.
+    ``begin`` has the start state of each tournament, from ``starts``, the same for every set of games.
     """
     finals = np.empty((len(samples), begin.size, samples[0].agents))
     tails = [_tail_length(sample, settings, begin[0]) for sample in samples]

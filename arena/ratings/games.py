@@ -1,8 +1,7 @@
 """Tables of verdicts, and their conversion to the games that ratings use.
 
-``tabulate`` checks names and numbers them once; everything after it works on arrays. ``reconcile`` merges the two
-orders of a game into one outcome (methods: pairwise games). ``as_games`` makes one game per verdict, which keeps the
-order shown and so allows a position term.
+``tabulate`` checks verdicts once and turns them into arrays. ``reconcile`` merges the two orders of a game into one
+outcome. ``as_games`` makes one game per verdict, which keeps the order shown and so allows a position term.
 
 The score of a game may be a preference, the probability that an answer is the better one, so that 0.51 and 0.99 differ.
 Elo uses the preference as the score. In the Bradley-Terry likelihood a game counts as p of a win and 1 - p of a loss,
@@ -87,7 +86,7 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
         return self.a.size
 
     def clustered(self, clusters: Mapping[str, str], unit: Unit = "conversation") -> VerdictTable:
-        """The same verdicts with the cluster of each query by its name; a query without an entry is its own cluster."""
+        """The same verdicts with the cluster of each query; a query without an entry is its own cluster."""
         names = tuple(clusters.get(name, name) for name in self.queries or ())
         if names == (self.queries or ()):
             return replace(self, clusters=None, unit="query")
@@ -119,15 +118,19 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
         return Pairs(first, game, low[first], high[first])
 
     @cached_property
-    def by_order(self) -> ByOrder:
-        """Majority outcome of the verdicts on each order of each of ``pairs``."""
+    def by_order(self) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
+        """Majority outcome of each order of each of ``pairs``, and whether the order has a verdict, shape (games, 2).
+
+        The first column is the order with the lower-numbered agent first. Outcomes are that agent's: 1, 0 or -1, and 0
+        if the order is missing.
+        """
         lower_second, groups = self.a > self.b, self.pairs.first.size
         slot = 2 * self.pairs.game + lower_second
         outcome = np.where(lower_second, -self.outcome, self.outcome)
         wins, ties, losses = (np.bincount(slot[outcome == value], minlength=2 * groups) for value in (1, 0, -1))
         majority = (wins > np.maximum(ties, losses)).astype(np.int8) - (losses > np.maximum(ties, wins))
         present = (wins + ties + losses > 0).reshape(groups, 2)
-        return ByOrder(majority.astype(np.int8).reshape(groups, 2), present)
+        return majority.astype(np.int8).reshape(groups, 2), present
 
     def each(self) -> Iterator[GameVerdict]:
         queries = itertools.repeat(None) if self.query is None else map((self.queries or ()).__getitem__, self.query)
@@ -142,7 +145,7 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
             )
 
     def of(self, rows: NDArray[np.bool_]) -> VerdictTable:
-        """A table of the chosen verdicts, with only their agents and judges; queries keep their numbers."""
+        """A table of the chosen verdicts with only their agents and judges; queries keep their numbers."""
         agents, codes = used(self.agents, np.concatenate([self.a[rows], self.b[rows]]))
         judges, judge = used(self.judges, self.judge[rows])
         a, b = np.split(codes, 2)
@@ -240,24 +243,22 @@ class Games(Struct, frozen=True, eq=False):
 
     @property
     def are_whole(self) -> bool:
-        """Whether every row counts as a whole number of games."""
         return self.weight is None or bool((self.weight == np.floor(self.weight)).all())
 
     def twice(self) -> NDArray[np.int8]:
         """Twice the score of ``a``: 2, 1 or 0, shape (n,).
 
         Raises:
-            ValueError: scores are preferences; ``counted`` turns them into wins and losses.
+            ValueError: scores are preferences; ``without_preferences`` turns them into wins and losses.
         """
         if self.soft:
-            raise ValueError("scores are preferences: convert them to wins and losses by counted() first")
+            raise ValueError("scores are preferences: convert them to wins and losses by without_preferences() first")
         return (2 * self.score).astype(np.int8)
 
     def per_agent(self) -> Floats:
         """Weighted number of games of each agent, shape (agents,)."""
         size = len(self.agents)
-        counted = np.bincount(self.a, self.weights, size) + np.bincount(self.b, self.weights, size)
-        return counted.astype(np.float64)
+        return (np.bincount(self.a, self.weights, size) + np.bincount(self.b, self.weights, size)).astype(np.float64)
 
 
 def used(names: tuple[str, ...], codes: NDArray[np.integer]) -> tuple[tuple[str, ...], Int32s]:
@@ -279,9 +280,8 @@ def tabulate(verdicts: Iterable[GameVerdict] | VerdictTable) -> VerdictTable:
     rows = list(verdicts)
     if not rows:
         raise InputError("there are no verdicts to rate: give at least one game")
-    if not _all_valid(rows):
-        for number, row in enumerate(rows, start=1):
-            _check(row, number)
+    for number, row in enumerate(rows, start=1):
+        _check(row, number)
     agents, codes = codes_of([row.agent_a for row in rows] + [row.agent_b for row in rows])
     judges, judge = codes_of([row.judge for row in rows])
     queries, query = _query_column(rows)
@@ -343,18 +343,6 @@ class Pairs(NamedTuple):
     high: Int32s
 
 
-class ByOrder(NamedTuple):
-    """Outcomes of the two orders of each game; the first column is the order with the lower-numbered agent first.
-
-    Attributes:
-        outcome: outcome for the lower-numbered agent: 1, 0 or -1; 0 if the order is missing; shape (games, 2).
-        present: whether the order has a verdict, shape (games, 2).
-    """
-
-    outcome: NDArray[np.int8]
-    present: NDArray[np.bool_]
-
-
 def fold_pairs(table: VerdictTable, win_and_tie: WinAndTie) -> tuple[NDArray[np.int8], Tally]:
     """Outcome of each of the table's ``pairs`` for its lower-numbered agent, and the counts of the conversion."""
     outcome, present = table.by_order
@@ -413,7 +401,7 @@ def distinct(numbers: NDArray[Any], limit: int) -> tuple[NDArray[np.int64], NDAr
 
 
 def first_of_each(numbers: NDArray[Any], limit: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Index of the first occurrence of each distinct number (sorted), and the index of each number among these."""
+    """As ``distinct``, with the index of each number's first occurrence in place of the number."""
     values, index = distinct(numbers, limit)
     first = np.empty(values.size, np.intp)
     first[index[::-1]] = np.arange(numbers.size - 1, -1, -1)
@@ -421,7 +409,6 @@ def first_of_each(numbers: NDArray[Any], limit: int) -> tuple[NDArray[np.intp], 
 
 
 def number_distinct(numbers: NDArray[Any], limit: int) -> int:
-    """Count of distinct numbers, which must all be below ``limit``."""
     if limit > _largest_table(numbers.size):
         return int(np.count_nonzero(np.diff(np.sort(numbers), prepend=-1)))
     return int(np.count_nonzero(_occurrences(numbers, limit)))
@@ -440,18 +427,6 @@ def _largest_table(games: int) -> int:
 
 def _score(outcome: NDArray[np.int8]) -> Floats:
     return (outcome + 1) / 2
-
-
-def _all_valid(rows: Sequence[GameVerdict]) -> bool:
-    """Whether all rows would pass ``_check``; faster, because it checks each distinct name once."""
-    names = {row.agent_a for row in rows} | {row.agent_b for row in rows}
-    return (
-        all(map(_is_name, names))
-        and all(isinstance(judge, str) for judge in {row.judge for row in rows})
-        and GAME_OUTCOMES.keys() >= {row.verdict for row in rows}
-        and not any(row.agent_a == row.agent_b for row in rows)
-        and all(0 <= preference <= 1 for row in rows if (preference := row.preference) is not None)
-    )
 
 
 def _check(row: GameVerdict, number: int) -> None:
@@ -519,28 +494,18 @@ def average(table: VerdictTable) -> Games:
     return Games(table.agents, pairs.low, pairs.high, np.clip(means, 0, 1), cluster, tally=tally, soft=True)
 
 
-class Counted(NamedTuple):
-    """Games as wins, losses and ties for a likelihood.
-
-    Attributes:
-        games: wins, losses and ties, some with fractional weight.
-        rows: row of the original game for each game; ``None`` if the games are unchanged.
-        by_query: whether to cluster by ``games.cluster``, which also keeps the two parts of a split game together.
-    """
-
-    games: Games
-    rows: NDArray[np.intp] | None
-    by_query: bool
-
-
-def counted(games: Games, *, by_query: bool) -> Counted:
+def without_preferences(games: Games, *, by_query: bool) -> tuple[Games, NDArray[np.intp] | None, bool]:
     """Split games with preferences into a win of weight p and a loss of weight 1 - p.
 
-    A preference of 0.5 stays one row, a tie, and 0 and 1 stay one row; the losses follow after all other rows. Games
-    without preferences are returned unchanged. ``by_query`` tells whether verdicts on one query depend on each other.
+    A preference of 0.5 stays one row, a tie, and 0 and 1 stay one row; the losses follow after all other rows.
+    ``by_query`` says whether verdicts on one query depend on each other.
+
+    Returns:
+        The games; the row in ``games`` of each of them, or ``None`` if nothing was split; and whether to cluster them,
+        which also keeps the two parts of a split game together.
     """
     if not games.soft:
-        return Counted(games, None, by_query)
+        return games, None, by_query
     clustered = by_query and games.cluster is not None
     cluster = games.cluster if clustered and games.cluster is not None else np.arange(len(games), dtype=np.int32)
     fractional = np.flatnonzero(~np.isin(games.score, (0.0, 0.5, 1.0)))
@@ -551,4 +516,4 @@ def counted(games: Games, *, by_query: bool) -> Counted:
     score[fractional], score[len(games) :] = 1.0, 0.0
     sides = games.a[rows], games.b[rows]
     parts = Games(games.agents, *sides, score, cluster[rows], games.a_shown_first, weight, games.tally)
-    return Counted(parts, rows, True)
+    return parts, rows, True

@@ -29,6 +29,7 @@ from arena.ratings.games import (
     number_distinct,
     reconcile,
     tabulate,
+    used,
 )
 from arena.ratings.likelihood import TieModel, pair_counts
 from arena.ratings.pairs import win_matrix
@@ -53,10 +54,10 @@ def judge_health(
     ties: TieModel = "davidson",
     scale: float = 400.0,
 ) -> JudgeHealth:
-    """Health of the judges of these verdicts together; pass the verdicts of one judge for its health alone.
+    """Health of the judges of these verdicts together; give the verdicts of one judge for its health alone.
 
-    The orders of a game in ``verdicts`` must not be merged yet; ``ties`` and ``scale`` are settings of the model for
-    ``first_effect`` and ``longer_effect``.
+    The two orders of a game must not be merged yet. ``ties`` and ``scale`` are of the model for ``first_effect`` and
+    ``longer_effect``.
     """
     table = tabulate(verdicts)
     ordered_games = as_games(table)
@@ -87,12 +88,9 @@ def judge_health(
 
 
 def position_effect(games: Games, *, ties: TieModel = "davidson", scale: float = 400.0) -> Estimate:
-    """Advantage of being shown first in points, estimated together with the agents' strengths.
+    """Advantage of being shown first in points; ``games`` are single verdicts in the order shown.
 
-    ``games`` are single verdicts in the order shown.
-
-    Returns:
-        An empty estimate if order and strength are confounded, for example if one agent is always shown first.
+    No value if order and strength are confounded, for example if one agent is always shown first.
     """
     if not position_identified(pair_counts(games, ordered=True)):
         return Estimate(None)
@@ -100,10 +98,7 @@ def position_effect(games: Games, *, ties: TieModel = "davidson", scale: float =
 
 
 def fitted_position(games: Games, fitted: BradleyTerry, *, by_query: bool = True, level: float = 0.95) -> Estimate:
-    """Advantage of being shown first in ``fitted``, with its interval; an empty estimate without a position term.
-
-    ``fitted`` must come from ``games``.
-    """
+    """Advantage of being shown first in ``fitted``, which comes from ``games``, with its interval."""
     if fitted.position_effect is None:
         return Estimate(None)
     spread = sandwich(games, fitted, by_query=by_query)
@@ -159,11 +154,9 @@ def _longer_effect(ordered_games: Games, longer: NDArray[np.int8], *, ties: TieM
         return Estimate(None)
     swap = longer[rows] < 0
     a, b, score = ordered_games.a[rows], ordered_games.b[rows], ordered_games.score[rows]
-    agents = np.stack([np.where(swap, b, a), np.where(swap, a, b)])
-    played, codes = np.unique(agents, return_inverse=True)
-    first, second = codes.reshape(agents.shape).astype(np.int32)
+    agents, (first, second) = used(ordered_games.agents, np.stack([np.where(swap, b, a), np.where(swap, a, b)]))
     games = Games(
-        agents=tuple(ordered_games.agents[agent] for agent in played),
+        agents=agents,
         a=first,
         b=second,
         score=np.where(swap, 1 - score, score),
@@ -216,22 +209,14 @@ class JudgedGames(Struct, frozen=True, eq=False):
 
 
 def of_judge(table: VerdictTable, judge: str) -> VerdictTable:
-    """The verdicts of one judge, with only the agents that the judge judged; queries keep their numbers.
-
-    Raises:
-        ValueError: the table has no such judge.
-    """
+    """The verdicts of one judge, with only its agents; queries keep their numbers."""
     if judge not in table.judges:
         raise ValueError(f"there is no judge {judge!r}, only {', '.join(table.judges)}")
     return table.of(table.judge == table.judges.index(judge))
 
 
 def judged_games(table: VerdictTable) -> JudgedGames:
-    """Reconcile each judge's verdicts.
-
-    Raises:
-        InputError: the verdicts do not name their query.
-    """
+    """Reconcile each judge's verdicts; an ``InputError`` if they do not name their query."""
     pairs = table.pairs
     outcome, _ = fold_pairs(table, "tie")
     assert table.query is not None
@@ -243,8 +228,7 @@ def judged_games(table: VerdictTable) -> JudgedGames:
 def judge_agreement(verdicts: Iterable[GameVerdict] | VerdictTable) -> JudgeAgreement | None:
     """Agreement between the judges on games with the same query and agents.
 
-    Returns:
-        ``None`` for a single judge, or if the verdicts do not name their query, so that games cannot be matched.
+    ``None`` for a single judge, or if the verdicts do not name their query, so that games cannot be matched.
     """
     table = tabulate(verdicts)
     if table.query is None or len(table.judges) < 2:
@@ -319,7 +303,6 @@ def _mirrored(tables: Floats) -> Floats:
 
 
 def _per_query(tables: Floats, query: Int32s) -> Floats:
-    """Sum of the games' tables by query, shape (queries, 3, 3)."""
     totals = np.zeros((int(query.max(initial=-1)) + 1, *tables.shape[1:]))
     np.add.at(totals, query, tables)
     return totals

@@ -61,11 +61,10 @@ class PairCounts(Struct, frozen=True, eq=False):
         return self.wins_a + self.wins_b + self.ties
 
     def sample(self, chosen: NDArray[np.intp] | NDArray[np.bool_] | slice) -> PairCounts:
-        """The chosen samples only. Samples stay the last axis in memory; a slice copies nothing."""
+        """The chosen samples; a slice copies nothing, because samples are the last axis in memory."""
         return self.replaced(*(cells.T[:, chosen].T for cells in (self.wins_a, self.wins_b, self.ties)))
 
     def replaced(self, wins_a: Floats, wins_b: Floats, ties: Floats) -> PairCounts:
-        """The same pairs with other counts."""
         return PairCounts(self.agents, self.a, self.b, wins_a, wins_b, ties)
 
 
@@ -119,10 +118,7 @@ def game_cells(games: Games, counts: PairCounts, *, ordered: bool) -> NDArray[np
 def game_clusters(games: Games) -> tuple[NDArray[np.int64], int]:
     """The games' clusters renumbered without gaps, shape (n,), and the number of clusters with positive weight.
 
-    Games of weight 0 get the number 0: they add nothing to any sum.
-
-    Raises:
-        ValueError: the games have no cluster.
+    Games of weight 0 get the number 0: they add nothing to any sum. Games without clusters raise a ``ValueError``.
     """
     if games.cluster is None:
         raise ValueError("these games have no cluster")
@@ -140,9 +136,6 @@ def cluster_counts(games: Games, counts: PairCounts, *, ordered: bool) -> Floats
     """Counts by cluster (query), shape (3 x pairs, clusters with a game); sparse if most counts are 0.
 
     The rows are the wins of each pair's first agent, then of its second agent, then the ties.
-
-    Raises:
-        ValueError: the games have no cluster.
     """
     cluster, clusters = game_clusters(games)
     cells = game_cells(games, counts, ordered=ordered).astype(np.int32)
@@ -154,8 +147,7 @@ def cluster_counts(games: Games, counts: PairCounts, *, ordered: bool) -> Floats
 def weighted(cells: Floats | scipy.sparse.csr_array, weights: Floats) -> tuple[Floats, Floats, Floats]:
     """Wins of a, wins of b and ties of each pair if cluster q counts ``weights[s, q]`` times in sample s.
 
-    Returns:
-        Three arrays of shape (samples, pairs); samples are the last axis in memory.
+    The three arrays have shape (samples, pairs); samples are the last axis in memory.
     """
     counted = cells @ np.ascontiguousarray(weights.T, np.float64)
     pairs = len(counted) // 3
@@ -300,7 +292,6 @@ class ParameterForm(Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """Number of parameters."""
         return self.agents + self.position + self.covariates + self.has_tie_parameter
 
     def tie_parameter(self, counts: PairCounts) -> NDArray[np.bool_]:
@@ -340,30 +331,12 @@ def log_posterior(form: ParameterForm, counts: PairCounts, x: Floats, prior: Flo
     return result
 
 
-class Sums(NamedTuple):
-    """Sparse matrices that sum values of pairs to values of agents, shape (agents, pairs); reused in all steps.
-
-    Attributes:
-        signed: adds a pair's value to its first agent and subtracts it from its second.
-        whole: adds a pair's value to both agents.
-    """
-
-    signed: scipy.sparse.csc_array
-    whole: scipy.sparse.csc_array
-
-
-def sums(counts: PairCounts) -> Sums:
-    """Summation matrices for the pairs of these counts."""
-    signs = incidence(counts)
-    return Sums(signs.T, abs(signs).T)
-
-
 def gradient(
-    form: ParameterForm, counts: PairCounts, x: Floats, prior: Floats, sum_matrices: Sums | None = None
+    form: ParameterForm, counts: PairCounts, x: Floats, prior: Floats, signed: scipy.sparse.csc_array | None = None
 ) -> Floats:
-    """Gradient of ``log_posterior``, shape (samples, parameters); pass ``sum_matrices``, from ``sums``, to reuse it."""
+    """Gradient of ``log_posterior``, shape (samples, parameters); pass ``signed_sums(counts)`` to reuse it."""
     slope = slopes(form.ties, _gaps(form, counts, x), tie_values(form, counts, x), _outcomes(counts))
-    columns = [((sum_matrices or sums(counts)).signed @ slope.gap.T).T]
+    columns = [((signed_sums(counts) if signed is None else signed) @ slope.gap.T).T]
     if form.position:
         columns.append(slope.gap.sum(axis=1, keepdims=True))
     if form.has_tie_parameter:
@@ -373,7 +346,7 @@ def gradient(
 
 
 def gradient_on(
-    form: ParameterForm, counts: PairCounts, prior: Floats, sum_matrices: Sums
+    form: ParameterForm, counts: PairCounts, prior: Floats, signed: scipy.sparse.csc_array
 ) -> Callable[[Floats], Floats]:
     """``gradient`` as a function of the parameters only, for many steps on the same counts.
 
@@ -381,11 +354,11 @@ def gradient_on(
     minus the expected sums. If one side nearly always wins, the difference has a rounding error of 1e-16 of the games.
     """
     if form.ties == "rao-kupper":
-        return lambda x: gradient(form, counts, x, prior, sum_matrices)
+        return lambda x: gradient(form, counts, x, prior, signed)
     games, estimated = np.ascontiguousarray(counts.games.T), form.tie_parameter(counts)
     no_ties = NO_TIES[form.ties]
     won = np.ascontiguousarray((counts.wins_a - counts.wins_b).T) / 2
-    outcomes, tied = _rows(form, won, sum_matrices), counts.ties.sum(axis=1)
+    outcomes, tied = _rows(form, won, signed), counts.ties.sum(axis=1)
     ones = np.ones(len(games))
 
     def at(x: Floats) -> Floats:
@@ -401,7 +374,7 @@ def gradient_on(
         scaled = np.divide(games, total, out=total)
         up -= down
         up *= scaled
-        rows = outcomes - _rows(form, up, sum_matrices) / 2
+        rows = outcomes - _rows(form, up, signed) / 2
         if form.has_tie_parameter:
             rows = np.vstack([rows, (tied - nu * (ones @ scaled)) * estimated])
         slope: Floats = rows.T
@@ -410,36 +383,36 @@ def gradient_on(
     return at
 
 
-def _rows(form: ParameterForm, pair_values: Floats, sum_matrices: Sums) -> Floats:
+def _rows(form: ParameterForm, pair_values: Floats, signed: scipy.sparse.csc_array) -> Floats:
     """Sums of values of pairs, shape (pairs, samples), for each agent and, if estimated, the order effect."""
-    agent_sums: Floats = sum_matrices.signed @ pair_values
+    agent_sums: Floats = signed @ pair_values
     return np.vstack([agent_sums, pair_values.sum(axis=0)]) if form.position else agent_sums
 
 
 def information(
-    form: ParameterForm, counts: PairCounts, x: Floats, prior: Floats, sum_matrices: Sums | None = None
+    form: ParameterForm, counts: PairCounts, x: Floats, prior: Floats, signed: scipy.sparse.csc_array | None = None
 ) -> Floats:
-    """Negative Hessian, shape (samples, parameters, parameters); pass ``sum_matrices``, from ``sums``, to reuse it.
+    """Negative Hessian, shape (samples, parameters, parameters); pass ``signed_sums(counts)`` to reuse it.
 
     The mean level of the agents is free. A constant added to the agents' block fixes it without changing any step or
     any variance of a difference.
     """
     agents, samples = counts.agents, len(x)
     curvature = curvatures(form.ties, _gaps(form, counts, x), tie_values(form, counts, x), _outcomes(counts))
-    variance, sum_matrices = curvature.gap, sum_matrices or sums(counts)
+    variance, signed = curvature.gap, signed_sums(counts) if signed is None else signed
     result = np.zeros((samples, form.size, form.size))
     result[:, counts.a, counts.b] -= variance
     result[:, counts.b, counts.a] -= variance
     diagonal = np.arange(agents)
-    result[:, diagonal, diagonal] += (sum_matrices.whole @ variance.T).T
+    result[:, diagonal, diagonal] += (abs(signed) @ variance.T).T
     pin = variance.sum(axis=1) / agents**2
     result[:, :agents, :agents] += pin[:, np.newaxis, np.newaxis]
     if form.position:
-        _border(result, agents, (sum_matrices.signed @ variance.T).T, variance.sum(axis=1))
+        _border(result, agents, (signed @ variance.T).T, variance.sum(axis=1))
     if form.has_tie_parameter:
         estimated = form.tie_parameter(counts)
         shared = curvature.cross * estimated[:, np.newaxis]
-        column = [(sum_matrices.signed @ shared.T).T] + [shared.sum(axis=1, keepdims=True)] * form.position
+        column = [(signed @ shared.T).T] + [shared.sum(axis=1, keepdims=True)] * form.position
         _border(result, form.size - 1, np.hstack(column), np.where(estimated, curvature.tie.sum(axis=1), 1.0))
     if prior.any():
         result += prior_curvature(form, x, prior)
@@ -450,7 +423,7 @@ def maximise(
     form: ParameterForm, counts: PairCounts, start: Floats, prior: Floats, *, max_iterations: int, tolerance: float
 ) -> Maximum:
     """Newton's method from ``start`` on every sample, each until its step is below ``tolerance`` (log-odds)."""
-    x, sum_matrices = feasible(form, counts, start), sums(counts)
+    x, signed = feasible(form, counts, start), signed_sums(counts)
     iterations = np.zeros(len(x), np.int64)
     converged = np.zeros(len(x), np.bool_)
     height = log_posterior(form, counts, x, prior)
@@ -459,15 +432,15 @@ def maximise(
         if not unfinished.size:
             break
         unfinished_counts = counts.sample(unfinished)
-        slope = gradient(form, unfinished_counts, x[unfinished], prior[unfinished], sum_matrices)
-        curvature = information(form, unfinished_counts, x[unfinished], prior[unfinished], sum_matrices)
+        slope = gradient(form, unfinished_counts, x[unfinished], prior[unfinished], signed)
+        curvature = information(form, unfinished_counts, x[unfinished], prior[unfinished], signed)
         step = np.asarray(np.linalg.solve(curvature, slope[..., np.newaxis])[..., 0], np.float64)
         x[unfinished], height[unfinished] = _climb(
             form, unfinished_counts, x[unfinished], step, prior[unfinished], height=height[unfinished]
         )
         converged[unfinished] = np.abs(step).max(axis=1) <= tolerance
         iterations[unfinished] += 1
-    norm = np.abs(gradient(form, counts, x, prior, sum_matrices)).max(axis=1)
+    norm = np.abs(gradient(form, counts, x, prior, signed)).max(axis=1)
     return Maximum(x, iterations, norm, converged)
 
 
@@ -480,6 +453,11 @@ def feasible(form: ParameterForm, counts: PairCounts, x: Floats) -> Floats:
         if form.ties == "rao-kupper":
             x[estimated & (x[:, -1] <= 0), -1] = 1.0
     return x
+
+
+def signed_sums(counts: PairCounts) -> scipy.sparse.csc_array:
+    """Matrix that adds a pair's value to its first agent and subtracts it from its second, shape (agents, pairs)."""
+    return incidence(counts).T
 
 
 def incidence(counts: PairCounts) -> scipy.sparse.csr_array:
@@ -511,7 +489,6 @@ def _climb(
 
 
 def prior_pull(form: ParameterForm, x: Floats, prior: Floats) -> Floats:
-    """Negative gradient of the log-prior."""
     return centred(form, prior * np.tanh(centred(form, x) / 2) / 2)
 
 

@@ -49,16 +49,10 @@ def win_matrix(games: Games) -> WinMatrix:
 
 
 def from_win_matrix(agents: Sequence[str], percentages: Floats, n_queries: float) -> Games:
-    """Games from a published table of win percentages.
+    """Games from a published table of win percentages, of ``n_queries`` games of each pair.
 
-    Args:
-        agents: names of rows and columns.
-        percentages: percentage of games that the row agent won against the column agent, shape (agents, agents); the
-            rest of the pair's games are ties. The diagonal is ignored; NaN in both directions means no games.
-        n_queries: number of games of each pair.
-
-    Returns:
-        Up to three rows per pair, with the unrounded counts as weights.
+    ``percentages[i, j]`` is the share of their games that agent i won against agent j; the rest are ties. NaN in both
+    directions means no games. Each pair gets up to three rows, with the unrounded counts as weights.
 
     Raises:
         ValueError: the shape is wrong, one direction is missing, a percentage is negative, or the two percentages of a
@@ -91,26 +85,18 @@ def from_win_matrix(agents: Sequence[str], percentages: Floats, n_queries: float
 
 
 class PairResults(Struct, frozen=True, eq=False):
-    """Results of all pairs of agents.
-
-    Attributes:
-        wins: counts of wins, ties and games.
-        p: p-value of each pair, see ``sign_tests``; shape (agents, agents).
-    """
+    """Wins, ties and games of all pairs, and the p-values of ``sign_tests``."""
 
     wins: WinMatrix
     p: Floats
 
 
 def pair_results(games: Games) -> PairResults:
-    """Results of all pairs, from the rated games with their queries."""
     return PairResults(win_matrix(games), sign_tests(games))
 
 
 def sign_tests(games: Games) -> Floats:
-    """Sign test of each pair, Holm-corrected over the pairs that met.
-
-    Returns p-values, shape (agents, agents), NaN for other pairs.
+    """Sign test of each pair, Holm-corrected over the pairs that met; shape (agents, agents), NaN for other pairs.
 
     Games on one query are not independent. So each query counts once, for the agent with more of the pair's points on
     it; a query with equal points does not count. If the two agents are equally good, each is expected to get half of

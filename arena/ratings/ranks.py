@@ -82,25 +82,20 @@ def joint_differences(
     *,
     fewest: int | None = None,
 ) -> JointDifferences:
-    """Simultaneous intervals of all differences, from the largest studentised difference over all pairs per sample.
+    """Simultaneous intervals of all differences, from the largest studentised difference per sample.
 
     The spread below and above each difference is measured separately: an agent that nearly always loses may be much
     weaker than estimated, which does not make it doubtful that it is weaker. To first order this gives the same answer
     on any monotone scale, like percentiles and unlike a common standard deviation.
 
     Resamples of few queries vary too little, by (n - 1) / n, and have normal tails. The factor n / (n - 1) and
-    quantiles of Student's t with n - 1 degrees of freedom correct both. Below ``fewest_queries`` this is not enough,
-    and every interval is widened to include 0.
+    quantiles of Student's t with n - 1 degrees of freedom correct both. With fewer units than ``fewest`` (default:
+    ``fewest_queries``) this is not enough, and every interval is widened to include 0.
 
-    Args:
-        ratings: point estimate, shape (agents,).
-        sample_sets: ratings of resampled queries and, if resampling cannot show all variation, draws from the fitted
-            model, whose standard errors count as known; each of shape (samples, agents). Each pair gets the wider of
-            its two intervals.
-        units: number of independent queries (or games), for all agents or per agent, shape (agents,). The agent with
-            fewer decides: an agent with games on 5 of 40 queries has no significant difference.
-        level: probability that all intervals contain the true differences.
-        fewest: least number of units for an interval that excludes 0; default: ``fewest_queries``.
+    ``ratings`` has shape (agents,). ``sample_sets`` are ratings of resampled queries and, if resampling cannot show all
+    variation, draws from the fitted model, whose standard errors count as known; each of shape (samples, agents). Each
+    pair gets the wider of its two intervals. ``units`` is the number of independent queries (or games), for all agents
+    or per agent, shape (agents,); the agent with fewer decides.
     """
     se = half = p = np.zeros((ratings.size, ratings.size))
     difference = ratings[:, np.newaxis] - ratings
@@ -152,18 +147,14 @@ def queries_needed(
     narrows because the quantile of Student's t falls. ``benchmarks/queries_needed.py`` checks the prediction by
     simulation.
 
-    Args:
-        difference: difference between the two agents of each pair, in points, shape (pairs,).
-        se: downward standard error of each difference, same shape.
-        half: distance from each difference down to the lower end of its interval, same shape.
-        units: number of queries (or games) that the differences are based on, for all pairs or per pair.
-        agents: number of agents; the intervals are simultaneous for all pairs of them.
-        level: level of these intervals.
+    ``difference``, ``se`` and ``half`` are as in ``JointDifferences``, shape (pairs,); ``units`` is the number of
+    queries (or games) of all pairs or per pair. The intervals are simultaneous at ``level`` for all pairs of ``agents``
+    agents.
 
     Returns:
         Three numbers for each pair: if the new queries show the present difference, the upper end of its 80 % interval,
-        or the lower end. All are 0 if the interval already excludes 0. All are ``None`` if the
-        two are practically equal; the last alone is ``None`` if the lower end leaves them equal.
+        or the lower end. All are 0 if the interval already excludes 0. All are ``None`` if the two are practically
+        equal; the last alone is ``None`` if the lower end leaves them equal.
     """
     gaps = np.abs(difference)
     apart = gaps > np.maximum(half, _RESOLUTION)
@@ -203,15 +194,10 @@ def queries_needed(
 
 
 def paired_tests(ratings: Floats, covariances: tuple[Floats, ...], units: int | NDArray[np.int64]) -> Floats:
-    """Wald tests of all differences, by Student's t with ``units`` - 1 degrees of freedom.
+    """Wald tests of all differences, by Student's t with ``units`` - 1 degrees of freedom; shape (agents, agents).
 
-    Args:
-        ratings: ratings in points, shape (agents,).
-        covariances: covariances of the ratings, each of shape (agents, agents); each pair uses the largest variance.
-        units: number of independent queries (or games), for all agents or per agent, shape (agents,).
-
-    Returns:
-        Two-sided p-values, not corrected for the number of pairs, shape (agents, agents).
+    Each pair uses the largest of its variances by ``covariances``, of shape (agents, agents) each. The two-sided
+    p-values are not corrected for the number of pairs.
     """
     difference = ratings[:, np.newaxis] - ratings[np.newaxis]
     variances = [np.diag(covariance) for covariance in covariances]
@@ -227,11 +213,7 @@ def groups(ratings: Floats, different: NDArray[np.bool_]) -> tuple[str, ...]:
 
     A group is a maximal run of agents, in the order of ratings, without a significant difference between any two. So
     agents that share a letter are not separable, and all agents with the letter ``A`` are tied for first. An agent in
-    several groups gets the first and the last letter, as in ``B-D``.
-
-    Args:
-        ratings: ratings, shape (agents,).
-        different: which pairs differ significantly, symmetric, shape (agents, agents).
+    several groups gets the first and the last letter, as in ``B-D``. ``different`` has shape (agents, agents).
     """
     order = np.argsort(-ratings, kind="stable")
     runs: list[tuple[int, int]] = []

@@ -108,7 +108,6 @@ class GamesOfAgent(Struct, frozen=True):
         return (self.won + self.tied / 2) / self.games if self.games else None
 
     def counts(self) -> dict[str, int | float | None]:
-        """Games by outcome, their total and the share, by name."""
         return {name: getattr(self, name) for name in ("won", "tied", "lost", "games", "share")}
 
 
@@ -147,7 +146,6 @@ class Standings(Struct, frozen=True, eq=False):
         return Standings(queries, self.agents, won, tied, lost, figures, self.unit[chosen], games)
 
     def each(self, agent: str) -> list[GamesOfAgent]:
-        """The agent's games on each query, in the order of ``queries``."""
         column = self.agents.index(agent)
         counts = np.stack([cells[:, column] for cells in (self.won, self.tied, self.lost)], axis=1)
         return [GamesOfAgent(*outcomes) for outcomes in counts.astype(int).tolist()]
@@ -178,10 +176,7 @@ class Standings(Struct, frozen=True, eq=False):
 def standings(
     verdicts: VerdictTable | None, queries: Sequence[str], agents: Sequence[str], win_and_tie: WinAndTie = "tie"
 ) -> Standings:
-    """Count the games and compute the figures of every query.
-
-    ``verdicts`` are single verdicts on these agents and queries; ``None`` if there are none.
-    """
+    """Count the games and compute the figures of every query; ``verdicts`` name only these agents and queries."""
     shape = len(queries), len(agents)
     won, tied, lost = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     if verdicts is None or verdicts.queries is None:
@@ -246,11 +241,7 @@ def unlike(games: Games | None, queries: int) -> list[Unlike | None]:
     if all queries are equal, a query is marked in 2 % of tournaments on each side. The judges of one pair on one query
     are assumed to agree. Answers also vary from query to query, and an answer affects all of its games: if the
     quartiles of the queries are farther apart than single games explain, the standard deviation is increased to match.
-    Once a query is reversed, the others are compared without it.
-
-    Args:
-        games: games with the query's number as the cluster; ``None`` without games.
-        queries: number of queries.
+    Once a query is reversed, the others are compared without it. The clusters of ``games`` are the numbers of queries.
     """
     marks: list[Unlike | None] = [None] * queries
     if games is None or len(games.agents) < _FEWEST_AGENTS:
@@ -346,9 +337,7 @@ def _same_by_judges(games: Games) -> tuple[NDArray[np.bool_], _Places]:
 def separations(points: Floats, played: Floats) -> tuple[Floats, Floats]:
     """Spread of the agents' shares on each query, and correlation with their shares on all others; NaN if undefined.
 
-    Args:
-        points: points of each agent on each query, shape (queries, agents).
-        played: games of each agent on each query (0 for none), same shape.
+    ``points`` and ``played`` are those of each agent on each query, shape (queries, agents).
     """
     shares = divided(points, played)
     others = divided(points.sum(axis=0) - points, played.sum(axis=0) - played)

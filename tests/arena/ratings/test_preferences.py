@@ -16,7 +16,7 @@ from arena.boards.rated_tables import TableOptions, rate_table
 from arena.boards.wins import tournament_pairs
 from arena.ratings.covariates import controlled_ratings
 from arena.ratings.elo import EloSettings, elo
-from arena.ratings.games import Games, GameVerdict, as_games, average, counted, tabulate
+from arena.ratings.games import Games, GameVerdict, as_games, average, tabulate, without_preferences
 from arena.ratings.rate import rate
 from arena.ratings.results import Ratings, RatingSettings
 from arena.results.cache import cached_games, cached_leaderboard
@@ -123,7 +123,7 @@ def test_covariates_control_preferences_too() -> None:
     board = controlled_ratings(as_games(rows, soft=True), {"z": z})
     assert board.agents[0].rating - board.agents[1].rating == pytest.approx(0.5 * 400 / math.log(10), abs=0.01)
     assert board.effects[0].points == pytest.approx(0.8 * 400 / math.log(10), abs=0.01)
-    games, rows_of, _ = counted(as_games(rows, soft=True), by_query=True)
+    games, rows_of, _ = without_preferences(as_games(rows, soft=True), by_query=True)
     assert len(games) == 600
     assert games.weights.sum() == pytest.approx(300)
     assert rows_of is not None
