@@ -60,8 +60,6 @@ class Settings(Struct, frozen=True):
     """Settings for combining people's opinions, for comparing a judge with them, and for computing intervals.
 
     Attributes:
-        consensus: how several people's opinions are combined.
-        samples, seed: number of samples and seed of the resampling for intervals.
         against: compare a judge's labels with people's ``consensus``, or with each of their ``votes``.
         epsilon: how much worse than a person a judge may be (``alternative_test``).
         games: ``reconciled`` combines the two orders of a game into one verdict per rater. ``ordered`` treats each
@@ -207,12 +205,8 @@ def judge_against_people(
 ) -> JudgeAgainstPeople:
     """Compare one judge with people on the items that both judged.
 
-    Args:
-        judge: the judge's name.
-        values: the judge's value of each item, with the two orders of a game reconciled.
-        opinions: all opinions of the judge, for the comparison with each vote.
-        against: people's opinions.
-        settings: settings of the comparison.
+    ``values`` is the judge's value of each item, with the two orders of a game reconciled; ``opinions`` are all
+    opinions of the judge, for the comparison with each vote.
     """
     verdicts = against.level == "verdicts"
     mirrored = settings.mirrored(against.level)
@@ -351,7 +345,6 @@ class Comparison(Struct, frozen=True):
 
     Attributes:
         group: name of the group, if a table has several groups such as dimensions; else empty.
-        people: people's opinions without a judge.
         orders: position bias in people's votes; ``None`` unless they are verdicts.
         judges: the comparison of each judge; several judges are also compared together, as ``PANEL``.
         gain: comparison of the panel with its best member; ``None`` for a single judge.
@@ -384,18 +377,10 @@ def compare(
 ) -> Comparison:
     """Compare each judge with people on one level, and a panel of all judges if there are several.
 
-    Args:
-        level: what was judged.
-        judges: all opinions of each judge.
-        human_opinions: all opinions of people.
-        settings: settings of consensus and intervals.
-        means: how the values of items become means.
-        group: name of the group.
-        most: number of disagreements to list per judge.
-        label_next: number of items to suggest for labelling, per judge; ``None`` computes no corrected estimates.
-        boards: whether to compare the leaderboards of judges and people, the slowest part.
-        clusters: the conversation of each query. With conversations, statistics are clustered by conversation, and the
-            query is part of the item's key; lists of items still name queries.
+    ``most`` disagreements are listed per judge. ``label_next`` items are suggested for labelling; with ``None`` there
+    are no corrected estimates. ``boards`` compares the leaderboards of judges and people, the slowest part. If
+    ``clusters`` has the conversation of each query, statistics are clustered by conversation, and the query is part of
+    the item's key; lists of items still name queries.
     """
     judges = {name: regrouped(opinions, clusters) for name, opinions in judges.items()}
     human_opinions = regrouped(human_opinions, clusters)

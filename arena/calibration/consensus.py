@@ -63,13 +63,7 @@ class Consensus(Struct, frozen=True):
 
 
 def consensus(opinions: Iterable[Opinion], method: ConsensusMethod, *, mirrored: bool = False) -> Consensus:
-    """Combine the raters' opinions into one value per item.
-
-    Args:
-        opinions: the opinions of all raters.
-        method: how to combine them: by majority, or by Dawid and Skene's model.
-        mirrored: whether the values are verdicts, 1 and -1 for the two sides.
-    """
+    """Combine the raters' opinions into one value per item; ``mirrored`` values are verdicts, 1 and -1."""
     votes = list(opinions)
     return dawid_skene(votes, mirrored=mirrored) if method == "dawid-skene" else majority(votes, mirrored=mirrored)
 
@@ -99,10 +93,8 @@ def _consensus_values(
 def dawid_skene(opinions: Sequence[Opinion], *, mirrored: bool = False, prior_votes: float = _PRIOR_VOTES) -> Consensus:
     """The most likely value of each item under Dawid and Skene's model.
 
-    Args:
-        opinions: people's opinions.
-        mirrored: whether the values are verdicts; then each matrix treats both sides alike.
-        prior_votes: virtual votes in each cell of each rater's matrix.
+    ``prior_votes`` virtual votes are added to each cell of each rater's matrix. If the values are verdicts
+    (``mirrored``), each matrix treats both sides alike.
     """
     items = list(dict.fromkeys((opinion.query_id, opinion.item) for opinion in opinions))
     raters = sorted({opinion.rater for opinion in opinions})
@@ -162,8 +154,6 @@ class OrderHealth(Struct, frozen=True):
     """Position bias in verdicts. All intervals are clustered by query.
 
     Attributes:
-        verdicts: number of verdicts.
-        tie_rate: share of ties.
         both_orders: number of games judged in both orders.
         order_agreement: share of these games with the same outcome in both orders.
         first_share: share of decided verdicts that the answer shown first won. A judge without position bias has 0.5
@@ -180,13 +170,8 @@ class OrderHealth(Struct, frozen=True):
 def settled(opinions: Sequence[Opinion], *, verdicts: bool, ordered: bool = False) -> list[Opinion]:
     """Deduplicate: one opinion per rater and item.
 
-    The two orders of a game are reconciled as for ratings; a repeated label or grade replaces the earlier one.
-
-    Args:
-        opinions: all opinions of all raters.
-        verdicts: whether the opinions are verdicts.
-        ordered: whether each order of a game is a separate item. Repeated verdicts on one order are combined by
-            majority.
+    The two orders of a game are reconciled as for ratings, or stay separate items if ``ordered``; then several verdicts
+    on one order are combined by majority. A repeated label or grade replaces the earlier one.
     """
     if not opinions:
         return []
@@ -240,7 +225,7 @@ def games_of(opinions: Sequence[Opinion]) -> tuple[Games, tuple[str, ...]]:
 
 
 def values_of(settled_opinions: Sequence[Opinion]) -> Values:
-    """Values by query and item of one rater's deduplicated opinions (``settled``)."""
+    """The values, by query and item, of one rater's opinions (``settled``)."""
     return {
         query_id: {item: opinions[0].value for item, opinions in items.items()}
         for query_id, items in by_item(settled_opinions).items()
@@ -258,12 +243,7 @@ def order_health(opinions: Sequence[Opinion]) -> OrderHealth | None:
 
 
 def table_health(table: VerdictTable, unit: Int32s | None = None) -> OrderHealth:
-    """Position bias in one judge's verdicts.
-
-    Args:
-        table: the judge's verdicts, without those of other judges.
-        unit: the independent unit of each of the table's queries, shape (queries,); defaults to its clusters.
-    """
+    """Position bias in one judge's verdicts; ``unit`` is the independent unit of each query, by default its cluster."""
     assert table.query is not None
     query_unit = table.units[1] if unit is None else unit
     decided = table.outcome != 0
@@ -287,7 +267,7 @@ def _query_keys(table: VerdictTable) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def _verdict_table(opinions: Sequence[Opinion], raters: Sequence[str]) -> VerdictTable:
-    """Verdicts in the order shown. Each query key also encodes the further columns of the game (``_query_key``)."""
+    """Verdicts in the order shown; queries are named by ``_query_key``."""
     pairs = [opinion.item[-2:][:: -1 if opinion.swapped else 1] for opinion in opinions]
     agents, codes = codes_of([name for pair in pairs for name in pair])
     queries, query = codes_of([_query_key(opinion.query_id, opinion.item[:-2]) for opinion in opinions])
@@ -298,5 +278,5 @@ def _verdict_table(opinions: Sequence[Opinion], raters: Sequence[str]) -> Verdic
 
 @lru_cache(maxsize=1 << 16)
 def _query_key(query_id: str, further: tuple[str, ...]) -> str:
-    """Encode a query and the further columns as one string; cached, as it is called once per verdict."""
+    """A query and the further columns of a game as one string; cached, as it is called once per verdict."""
     return json.dumps([query_id, *further])

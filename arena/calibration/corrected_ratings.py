@@ -59,12 +59,8 @@ _ROUNDS = 3
 class ScoredGame(Struct, frozen=True):
     """A game with the scores of judge and people: 1 if ``a`` wins, 0.5 for a tie, 0 if ``b`` wins.
 
-    Attributes:
-        query_id: id of the query.
-        a, b: the two agents.
-        judge: the judge's score of the game.
-        people: people's score of the game; ``None`` if they did not judge the game.
-        chance: the probability with which the game was drawn for people; leave the default if all are equal.
+    ``people`` is ``None`` if they did not judge the game. ``chance`` is the probability with which it was drawn for
+    them; leave the default if all are equal.
     """
 
     query_id: str
@@ -143,7 +139,6 @@ class _GameArrays(Struct, frozen=True, eq=False):
     """Games as arrays, one row per game.
 
     Attributes:
-        agents: names of the agents.
         a, b: indices of the two agents.
         f, y: the judge's and people's score of ``a``; ``y`` is 0 without a label.
         labelled: whether people judged the game.
@@ -319,15 +314,9 @@ def estimates(
 ) -> Estimates:
     """Correct a judge's means and ratings by people's labels, and choose the items to label next.
 
-    Args:
-        level: what was judged.
-        judge: the judge's values, in the order of the file.
-        people: people's consensus on some of the items. Without ``chances`` these must be a random sample; figures
-            whose labels visibly are not are refused.
-        chances: the probability with which each labelled item was drawn; either for all labelled items or for none.
-        means: how the values of items become means.
-        label_next: number of items to label next.
-        seed: seed of the random choice of these items.
+    ``judge`` has the judge's values in the order of the file, ``people`` people's consensus on some of the items.
+    Without ``chances``, the probability with which each labelled item was drawn, these must be a random sample; figures
+    whose labels visibly are not are refused.
 
     Raises:
         InputError: only some of the labelled items have a probability.

@@ -30,11 +30,9 @@ _NO_SPREAD = 1e-12
 
 
 class Correlations(Struct, frozen=True):
-    """Correlations between two values of the same items.
+    """Correlations between two values of the same ``n`` items.
 
     Attributes:
-        n: number of items.
-        queries: number of queries of these items.
         pearson, spearman: product-moment correlation of the values, and of their mid-ranks.
         kendall: tau-b over all pairs of items.
     """
@@ -49,14 +47,10 @@ class Correlations(Struct, frozen=True):
 def correlations(
     first: Sequence[float], second: Sequence[float], queries: Sequence[Hashable], *, mirrored: bool = False
 ) -> Correlations:
-    """Correlate two values of each item.
+    """Correlate two values of each item; ``queries`` names the query of each.
 
-    Args:
-        first: the first value of each item.
-        second: the second value of each item.
-        queries: the query of each item.
-        mirrored: whether the values are verdicts, 1 and -1 for the two sides. Since the sides are arbitrary, each pair
-            of values counts twice, the second time with opposite signs.
+    If the values are verdicts, 1 and -1 for the two sides (``mirrored``), the sides are arbitrary. Each pair of values
+    then counts twice, the second time with opposite signs.
     """
     x, y = np.asarray(first, np.float64), np.asarray(second, np.float64)
     unit, n, units = numbered(queries), x.size, len(set(queries))

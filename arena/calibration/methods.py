@@ -8,12 +8,10 @@ users decide by the ranking (Zheng et al. 2023, section 4.2, compare both). Both
 only the judgments differ: Bradley-Terry ratings of verdicts with ties as half a win, and means over queries of grades
 and nuggets.
 
-Significant reversals: pairs of agents that two scoring methods rank in opposite orders, beyond chance.
-
-A pair is reversed if the intervals of its difference by the two methods lie on opposite sides of 0. The intervals of
-all differences by a method hold simultaneously (``arena.ratings.ranks.joint_differences``, as for the rank intervals of
-the leaderboard), and the 5 % error probability is divided among the methods. With a probability of 95 % all reported
-reversals are therefore true: one can be false only if one of these intervals misses its true value.
+Two methods reverse a pair of agents if the intervals of its difference by the two methods lie on opposite sides of 0.
+The intervals of all differences by a method hold simultaneously (``arena.ratings.ranks.joint_differences``, as for the
+rank intervals of the leaderboard), and the 5 % error probability is divided among the methods. With a probability of
+95 % all reported reversals are therefore true: one can be false only if one of these intervals misses its true value.
 """
 
 from __future__ import annotations
@@ -176,12 +174,7 @@ def compare_methods(
 ) -> MethodComparison:
     """Score all methods on the same resampled queries, and compare their rankings of the agents.
 
-    Args:
-        methods: the methods to compare.
-        samples: number of resamples of the queries.
-        seed: seed of the resampling.
-        clusters: the conversation of each query.
-        drawn: scores a method, with the arguments of ``draw``; a caller with a cache passes its own function.
+    ``drawn`` scores a method, with the arguments of ``draw``; a caller with a cache passes its own function.
     """
     queries = sorted({query for method in methods for query in method.queries})
     scores = [drawn(method, queries, samples, seed, clusters) for method in methods]
@@ -189,7 +182,6 @@ def compare_methods(
 
 
 def uneven_shares(methods: Sequence[Method], clusters: Clusters = ALONE) -> tuple[MissingShare, ...]:
-    """Agents with significantly more missing judgments of a method than the other agents."""
     gaps = {method.name: method.gaps for method in methods if isinstance(method, Scores) and method.gaps is not None}
     return tuple(share for share in shares(gaps, clusters) if share.uneven)
 
@@ -197,10 +189,7 @@ def uneven_shares(methods: Sequence[Method], clusters: Clusters = ALONE) -> tupl
 def compare_drawn(drawn: Sequence[Drawn], queries: int, uneven: Sequence[MissingShare] = ()) -> MethodComparison:
     """Compare methods by their scores on the same resampled queries.
 
-    Args:
-        drawn: each method's scores.
-        queries: number of resampled queries or conversations.
-        uneven: agents with significantly more missing judgments of a method than the other agents.
+    ``queries`` is the number of resampled queries or conversations, ``uneven`` as in ``MethodComparison``.
     """
     methods = tuple(map(_method_scores, drawn))
     excluded = {(share.score, share.agent) for share in uneven}
@@ -230,13 +219,10 @@ def _method_scores(method: Drawn) -> MethodScores:
 def method_pair(
     names: tuple[str, str], points: tuple[Floats, Floats], drawn: tuple[Floats, Floats], queries: int
 ) -> MethodPair:
-    """Rank correlations of two methods from their scores of the same agents.
+    """Rank correlations of two methods by name.
 
-    Args:
-        names: names of the two methods.
-        points: each method's scores of the same agents, shape (agents,).
-        drawn: each method's scores on resampled queries, shape (samples, agents).
-        queries: number of resampled queries or conversations.
+    ``points`` are each method's scores of the same agents, shape (agents,); ``drawn`` those on resampled queries, shape
+    (samples, agents); ``queries`` is the number of resampled queries or conversations.
     """
     a, b = (np.round(scores, _DECIMALS) for scores in points)
     return MethodPair(*names, a.size, *rank_correlations(a, b, *drawn, queries))
@@ -273,16 +259,8 @@ def leaderboard_agreement(
 ) -> MethodPair | None:
     """Correlate the rankings of agents by people and by a judge, with intervals by resampling queries.
 
-    Args:
-        level: what was judged.
-        judge: the judge's value of each item.
-        people: people's value of each item.
-        draws: number of resamples, and the seed; both rankings use the same resampled queries.
-        clusters: the conversation of each query.
-        means: how the values of items become means.
-
-    Returns:
-        ``None`` if items do not belong to agents, or if there are fewer than three agents.
+    ``judge`` and ``people`` have a value of each item, ``draws`` is the number of resamples and the seed, ``means``
+    says how values become means. ``None`` if items do not belong to agents, or if there are fewer than three agents.
     """
     pairs = paired(people, judge)
     places = (-2, -1) if level == "verdicts" else means.names[:1]
@@ -343,13 +321,7 @@ _LEAST_DRAWN = 0.5
 
 
 class Departure(Struct, frozen=True):
-    """Two agents that a scoring method ranks in the opposite order of the reference method.
-
-    Attributes:
-        way: the scoring method.
-        raised: the agent that this method ranks above the other agent.
-        lowered: the other agent, which the reference method ranks higher.
-    """
+    """Two agents in the opposite order of the reference method: ``way`` ranks ``raised`` above ``lowered``."""
 
     way: str
     raised: str
@@ -357,10 +329,9 @@ class Departure(Struct, frozen=True):
 
 
 class Departures(Struct, frozen=True):
-    """The significant reversals between a reference method and all others.
+    """The significant reversals between a reference method, the first, and all others.
 
     Attributes:
-        first: the reference method.
         tested: methods that could be compared with the reference method.
         pairs: the reversed pairs of agents, sorted by method, then in the order of the agents.
     """
@@ -371,12 +342,10 @@ class Departures(Struct, frozen=True):
 
 
 def departures(drawn: Sequence[Drawn], seen: Mapping[str, Mapping[str, int]]) -> Departures:
-    """Find the significant reversals between the first method and each other one.
+    """Find the significant reversals between the first method, the reference, and each other one.
 
-    Args:
-        drawn: scores of all methods on the same resampled queries; the first method is the reference.
-        seen: by method and agent, the number of queries from which the score is computed. Agents with too few queries
-            for this number of agents (``fewest_queries``) are excluded.
+    ``drawn`` has the scores of all methods on the same resampled queries. ``seen`` has the number of queries behind
+    each score, by method and agent; agents with too few (``fewest_queries``) are excluded.
     """
     first, *others = drawn
     level = 1 - (1 - LEVEL) / len(drawn)

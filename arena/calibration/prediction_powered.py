@@ -99,10 +99,9 @@ class Corrected(Struct, frozen=True):
 
 
 class LabelsNeeded(Struct, frozen=True):
-    """Total number of labels needed for an interval of a given width; ``None`` if labelling all items is not enough.
+    """Number of labels needed for an interval of a width, in all; ``None`` if labelling all items is not enough.
 
     Attributes:
-        width: the wanted width of the interval, upper minus lower end.
         corrected: number of labels if the judge's values are used too.
         people: number of labels if only people's labels are used.
     """
@@ -121,13 +120,8 @@ def corrected_mean(
 ) -> Corrected:
     """Estimate the mean that people's labels would have if they had labelled all items.
 
-    Args:
-        judge: the judge's value of each item.
-        people: people's value of each item; ``None`` for an item without a label.
-        queries: the query of each item.
-        chances: the probability with which each item was drawn; by default all are equal. The probabilities of items
-            without a label are ignored.
-        ends: lowest and highest value of the scale; by default, the lowest and highest value that judge or people gave.
+    ``people`` is ``None`` for an item without a label. ``chances`` has the probability with which each labelled item
+    was drawn; by default all are equal. ``ends`` are the lowest and highest value of the scale, by default those given.
 
     Raises:
         ValueError: there are no labels.
@@ -175,7 +169,7 @@ def corrected_mean(
 
 
 def _intraclass_correlation(values: Floats, unit: NDArray[np.int64]) -> float:
-    """Intraclass correlation from a one-way analysis of variance; the units may differ in size."""
+    """By a one-way analysis of variance; the units may differ in size."""
     sizes = np.bincount(unit)
     within_freedom, between_freedom = values.size - sizes.size, sizes.size - 1
     if not within_freedom or not between_freedom:
@@ -292,16 +286,14 @@ REJECTED: Final = 0.001
 """Probability that a random sample is rejected."""
 
 _MOST_VALUES: Final = 10
-"""Maximum number of values that are each a group. More numbers are cut into quartiles; more names are skipped."""
+"""If an attribute has more values, numbers are cut into quartiles and names are skipped."""
 
 
 def queries_not_random(labelled: Mask, queries: Sequence[Hashable], level: float = REJECTED) -> str:
     """Say why the labelled queries cannot be a random sample; empty if they can.
 
-    Args:
-        labelled: whether people labelled each item, in the order of the file.
-        queries: the query of each item.
-        level: the probability that a random sample is rejected.
+    ``labelled`` and ``queries`` have one entry per item, in the order of the file. A random sample is rejected with
+    probability ``level``.
     """
     unit = numbered(queries)
     return _position_test(
@@ -314,11 +306,7 @@ def not_random(
 ) -> str:
     """Say why the labelled items cannot be a random sample; empty if they can.
 
-    Args:
-        labelled: whether people labelled each item, in the order of the file.
-        queries: the query of each item.
-        kinds: by name of an attribute, the value of each item: a string or a number.
-        level: the probability that a random sample is rejected.
+    The arguments are as in ``queries_not_random``; ``kinds`` has the value of each item by name of an attribute.
     """
     unit = numbered(queries)
     sizes, labels = np.bincount(unit), np.bincount(unit, labelled)

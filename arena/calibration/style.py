@@ -71,13 +71,9 @@ def answer_qualities(texts: Mapping[tuple[str, str], str], tell: Tell = lambda _
 def style_effects(
     judge: str, verdicts: VerdictTable, answers: AnswerQualities, tell: Tell = lambda _: None
 ) -> tuple[StyleEffect, ...]:
-    """Estimate the effect of each quality on one judge's verdicts, one quality at a time.
+    """Estimate the effect of each quality on one judge's ``verdicts``, one quality at a time.
 
-    Args:
-        judge: the judge's name.
-        verdicts: the judge's verdicts only; verdicts on answers without known qualities are skipped.
-        answers: the qualities of each answer.
-        tell: callback that receives the progress.
+    Verdicts on answers without known qualities are skipped.
     """
     assert verdicts.query is not None
     low, high = np.minimum(verdicts.a, verdicts.b), np.maximum(verdicts.a, verdicts.b)
@@ -102,10 +98,7 @@ def family_effects(
 ) -> tuple[StyleEffect, ...]:
     """Estimate how much higher each judge rates agents of its own model family than all other raters do.
 
-    Args:
-        verdicts: the verdicts of all raters, people included.
-        judges: the model family of each judge.
-        agents: the model family of each agent.
+    ``verdicts`` are those of all raters, people included; ``judges`` and ``agents`` give the model family of each.
     """
     games, _ = games_of(verdicts)
     effects = []

@@ -1,11 +1,9 @@
-"""Opinions of people and judges on single items, how often two raters agree, and which raters agree only by chance.
+"""Opinions of people and judges on single items: how often two raters agree, and which raters agree only by chance.
 
 Zheng et al. (2023, NeurIPS, "Judging LLM-as-a-judge with MT-bench and chatbot arena", section 4.2) compare judge and
 people, and people with each other, by pairs of randomly drawn votes: with ties as a third vote (setup 1) and without
 ties (setup 2). Since no consensus is involved, the two agreements are comparable, and show whether the judge agrees
 with people as often as people do with each other.
-
-Paired t tests over queries: whether people grade one agent higher than another on a criterion.
 """
 
 from __future__ import annotations
@@ -88,7 +86,7 @@ Opinions: TypeAlias = Mapping[tuple[Level, str], Sequence[Opinion]]
 
 
 def by_rater(opinions: Iterable[Opinion]) -> dict[str, dict[str, dict[ItemKey, float]]]:
-    """Each rater's values, by query and item; a later value of a rater replaces an earlier one."""
+    """Each rater's values, by query and item; a later value replaces an earlier one."""
     values: defaultdict[str, defaultdict[str, dict[ItemKey, float]]] = defaultdict(lambda: defaultdict(dict))
     for opinion in opinions:
         values[opinion.rater][opinion.query_id][opinion.item] = opinion.value
@@ -96,7 +94,6 @@ def by_rater(opinions: Iterable[Opinion]) -> dict[str, dict[str, dict[ItemKey, f
 
 
 def by_item(opinions: Iterable[Opinion]) -> dict[str, dict[ItemKey, list[Opinion]]]:
-    """Group the opinions by query and item."""
     groups: defaultdict[str, defaultdict[ItemKey, list[Opinion]]] = defaultdict(lambda: defaultdict(list))
     for opinion in opinions:
         groups[opinion.query_id][opinion.item].append(opinion)
@@ -122,12 +119,7 @@ def whole_numbers(values: Values) -> dict[str, dict[ItemKey, int]] | None:
 
 
 class VoteAgreement(Struct, frozen=True):
-    """How often two votes on the same item agree.
-
-    Attributes:
-        pairs: number of pairs of votes by different raters.
-        share: share of pairs with equal votes; the interval is clustered by query.
-    """
+    """Number of pairs of votes on the same item, and the share with equal votes; its interval is clustered by query."""
 
     pairs: int
     share: Estimate
@@ -213,7 +205,6 @@ def each_vote(judge: Values, people: Iterable[Opinion]) -> tuple[Values, Values]
 
 
 def decided(votes: Iterable[Opinion]) -> list[Opinion]:
-    """The votes that are not ties."""
     return [vote for vote in votes if vote.value != 0]
 
 
@@ -236,7 +227,6 @@ class Annotator(Struct, frozen=True):
     """One rater compared with all others on the items that they share.
 
     Attributes:
-        votes: number of votes.
         shared: number of votes on items that other raters judged too.
         kappa: Cohen's kappa with the votes of all other raters; each vote of the rater counts once. The interval is
             clustered by query.
@@ -255,10 +245,7 @@ class Annotator(Struct, frozen=True):
 def annotators(opinions: Sequence[Opinion], *, mirrored: bool = False, graded: bool = False) -> tuple[Annotator, ...]:
     """Compare every rater with all others; the rater with the least agreement first, incomparable raters last.
 
-    Args:
-        opinions: the opinions of all raters.
-        mirrored: whether the values are verdicts, whose sides are arbitrary.
-        graded: whether the values are ordered labels or grades.
+    ``mirrored`` values are verdicts, whose sides are arbitrary; ``graded`` values are ordered labels or grades.
     """
     observed = {opinion.value for opinion in opinions}
     labels = sorted(observed | {-value for value in observed}) if mirrored else sorted(observed)
@@ -318,15 +305,11 @@ class GradeTest(Struct, frozen=True):
 def grade_tests(
     groups: Iterable[tuple[str, Iterable[Opinion]]], *, seed: int, clusters: Clusters = ALONE
 ) -> tuple[GradeTest, ...]:
-    """Test every two agents on each criterion, two-sided (Rackauckas, Camara, Zavrel 2024, section 7.2.2, with two).
+    """Paired t tests of every two agents on each criterion (Rackauckas, Camara, Zavrel 2024, section 7.2.2).
 
-    A query's value is the mean over its raters and items. Queries of one conversation count as one unit, and all
-    p-values are corrected together (Holm).
-
-    Args:
-        groups: grades by group; the last two parts of each opinion's ``item`` are agent and criterion.
-        seed: seed of the permutation test.
-        clusters: the conversation of each query.
+    They are two-sided. A query's value is the mean over its raters and items. Queries of one conversation count as one
+    unit, and all p-values are corrected together (Holm). ``groups`` are grades by group; the last two parts of each
+    opinion's ``item`` are agent and criterion. ``seed`` is that of a permutation test.
     """
     tests = []
     for group, opinions in groups:
