@@ -21,7 +21,6 @@ from benchmarks.volume import NAME, fill
 
 
 def leaderboard(folder: Path, verdicts: int) -> Used:
-    """Of a store that has kept no figures."""
     store = folder / f"{verdicts}.db"
     fill(str(store), verdicts)
     used = run("leaderboard", str(store), "--tournament", NAME)
@@ -39,7 +38,6 @@ def rate(folder: Path, verdicts: int) -> Used:
 
 
 def judging(folder: Path, calls: int) -> Used:
-    """A run on a new store, 256 calls at once of 50 ms."""
     write_tournament(folder, calls)
     with server(50) as base_url:
         judge = {"provider": "openai", "model": "m", "base_url": base_url, "concurrency": 256}
@@ -55,7 +53,6 @@ def judging(folder: Path, calls: int) -> Used:
 
 
 def show(what: str, sizes: Sequence[int], act: Callable[[Path, int], Used]) -> None:
-    """A line for each size."""
     before: tuple[int, Used] | None = None
     for size in sizes:
         with tempfile.TemporaryDirectory() as folder:
@@ -68,7 +65,6 @@ def show(what: str, sizes: Sequence[int], act: Callable[[Path, int], Used]) -> N
 
 
 def main() -> None:
-    """Print a line for each command and size."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--verdicts", type=int, nargs="*", default=[10_000, 100_000, 1_000_000, 10_000_000])
     parser.add_argument("--calls", type=int, nargs="*", default=[1_000, 10_000, 100_000])

@@ -96,7 +96,6 @@ def write_tournament(folder: Path, base_url: str, store: str, plan: Plan) -> Pat
 
 
 def judged(location: str) -> int:
-    """How many judgments a store holds by now that took a call."""
     if missing(location):
         return 0
     store = Store.open(location)
@@ -155,7 +154,6 @@ def _wait_for(location: str, done: int, running: Sequence[subprocess.Popen[bytes
 
 
 def main() -> None:
-    """Print what was asked how often, and how long it took."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runners", type=int, default=8)
     parser.add_argument("--kills", type=int, default=3)

@@ -69,7 +69,6 @@ _OPENING = rf"check (?P<status>\w+): Agreement of people with the judge {JUDGE} 
 
 
 def _figures(seen: Seen, said: Said) -> bool | str:
-    """What stands in every sentence about a judge."""
     count, judge = seen.count, said["j"]
     if said["again"] != judge or said["level"] != seen.world.level or not seen.things.startswith(said["what"]):
         return "of another"
@@ -141,7 +140,6 @@ def _beside(seen: Seen, said: Said) -> bool | str:  # noqa: PLR0911 - a return f
 
 
 def _trusts(trust: str, queries: int, *ends: str | None) -> bool | str:
-    """Whether the interval of the difference allows to say so."""
     low, high = (None if end is None else float(end.split()[-1]) for end in ends)
     if low is None or high is None or queries < FEW:
         return trust == "not known" or "on too few queries"

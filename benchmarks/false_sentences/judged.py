@@ -14,7 +14,6 @@ from statistics import fmean, pstdev
 from msgspec import Struct, field
 
 from benchmarks.false_sentences import calibrated, claims, voters, worlds
-from benchmarks.false_sentences.recount import Recount
 from benchmarks.false_sentences.sentences import (
     BRACKET,
     END,
@@ -28,6 +27,7 @@ from benchmarks.false_sentences.sentences import (
     whole,
 )
 from benchmarks.false_sentences.tournaments import ITEMS, SCORES, World
+from benchmarks.false_sentences.worlds import Recount
 
 MARGIN = 0.05
 TITLES: Mapping[str, str] = {
@@ -57,7 +57,6 @@ class Scores:
         self.games = Recount(world.rows())
 
     def of(self, score: str, agent: str) -> dict[str, float]:
-        """By query, an agent's score where it is known."""
         found = {}
         for query in self.world.names:
             parts = self.world.parts(score, query, agent)
@@ -113,7 +112,6 @@ class Scores:
         return won - 0.5, won + 1 - share - 0.5
 
     def missing(self, score: str, agent: str) -> tuple[int, int]:
-        """Judgments of an agent that are missing, and of how many."""
         if score == "pairwise":
             others, orders = len(self.world.agents) - 1, 2 * len(self.world.judges)
             wanted = others * orders * len(self.world.names)
@@ -122,7 +120,6 @@ class Scores:
         return sum(part is None for part in parts), len(parts)
 
     def wanted(self) -> tuple[int, int]:
-        """Judgments of all stages that are there, and that were wanted."""
         world = self.world
         games = len(world.judges) * 2 * len(list(combinations(world.agents, 2))) * len(world.names)
         missing, wanted = games - len(self.games.rows), games
@@ -136,7 +133,6 @@ class Scores:
         return wanted - missing, wanted
 
     def cheat(self, cheat: str) -> list[float]:
-        """Points that a cheat got on each query."""
         agents = self.world.agents
         met = [(query, agents[at % len(agents)]) for at, query in enumerate(self.world.names)]
         return [0.0 if self.world.is_seen(cheat, query, agent) else 0.5 for query, agent in met]
@@ -228,7 +224,6 @@ def _headline(seen: Seen, said: Said) -> bool | str:
 
 
 def _units(seen: Seen, score: str) -> tuple[float, float, int] | None:
-    """New's and old's mean over units, and their number."""
     found = seen.count.between(score, *seen.pair)
     if not found:
         return None
@@ -266,7 +261,6 @@ def _row(seen: Seen, said: Said) -> bool | str:
 
 
 def _follows(verdict: str, low: float | None, high: float | None) -> bool | str:
-    """Whether the interval printed allows the verdict."""
     if verdict == "undecided":
         return True
     if low is None or high is None:
@@ -384,7 +378,6 @@ always("gate: one order", r"Games won: judged in one order only, so a judge's fa
 
 
 def finish_gate(seen: Seen) -> Iterator[Finding]:
-    """What a gate's parts say together."""
     order = ("worse", "undecided", "not worse", "better")
     worst = min((own[0] for own in seen.verdicts.values()), key=order.index)
     yield Finding("gate: headline and rows", seen.headline, "" if worst == seen.headline else f"a score is {worst}")
@@ -401,7 +394,6 @@ def finish_gate(seen: Seen) -> Iterator[Finding]:
 
 
 def _shares(seen: Seen, query: str | None, *, other: bool = False) -> list[float]:
-    """Each agent's share of points on a query, or on all others."""
     found = []
     for agent in seen.world.agents:
         points = [
@@ -533,7 +525,6 @@ def _by_stage(seen: Seen) -> Iterator[list[tuple[int, int]]]:
 
 
 def _short(seen: Seen, said: Said) -> bool | str:
-    """Whether a judge's or agent's verdicts are as few as that."""
     if said["kind"].lower() == "judge":
         there = sum(row.judge == said["name"] for row in seen.count.games.rows)
         wanted = 2 * len(list(combinations(seen.world.agents, 2))) * len(seen.world.names)
@@ -596,7 +587,6 @@ always("checks in short", _IN_SHORT)
 
 
 def finish_checks(seen: Seen, lines: Iterable[str]) -> Iterator[Finding]:
-    """What the sentence that counts the checks says beside them."""
     for line in lines:
         if match := re.fullmatch(_IN_SHORT, line):
             names = {
@@ -676,7 +666,6 @@ def _lacks(seen: Seen, said: Said) -> bool | str:
 
 
 def _mean(seen: Seen, score: str, agent: str) -> float | None:
-    """Over queries, or over all turns of all conversations."""
     found = seen.count.of(score, agent)
     return fmean(found.values()) if found else None
 
