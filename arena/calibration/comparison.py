@@ -87,12 +87,10 @@ class People(Struct, frozen=True):
 
     Attributes:
         opinions: people's votes, one per person and item.
-        things: number of items that people judged.
-        repeated: number of items that at least two people judged.
-        within: how often two people agree.
-        within_decided: how often two people agree if ties are left out; ``None`` unless the values are verdicts.
+        things, repeated: number of items that people judged, and that at least two people judged.
+        within, within_decided: how often two people agree, also with ties left out; the latter is ``None`` unless the
+            values are verdicts.
         alpha: Krippendorff's alpha; ``None`` if no item has two people's votes, or the values are not integers.
-        annotators: each annotator compared with the other annotators.
     """
 
     level: Level
@@ -291,11 +289,10 @@ def _largest_first(disagreement: Disagreement) -> tuple[float, int, str, ItemKey
 
 
 class PanelGain(Struct, frozen=True):
-    """A panel of judges compared with its best member.
+    """A panel of judges compared with its best member, on the ``n`` items that all judges and people judged.
 
     Attributes:
-        best: the judge that agrees with people most often, on items that all judges and people judged.
-        n: number of items that all judges and people judged.
+        best: the judge that agrees with people most often.
         agreement, best_agreement: shares of these items on which the panel, and the best judge, agree with people.
         gain: the difference of the two shares, clustered by query. It is biased in favour of the best judge, which was
             chosen on the same items.

@@ -210,18 +210,10 @@ def as_shown(opinions: Sequence[Opinion]) -> list[Opinion]:
 
 def games_of(opinions: Sequence[Opinion]) -> tuple[Games, tuple[str, ...]]:
     """Convert verdicts, one per rater and game, to ``Games``; also returns the query of each cluster number."""
-    agents = tuple(sorted({name for opinion in opinions for name in opinion.item[-2:]}))
-    agent_index = {name: index for index, name in enumerate(agents)}
-    queries = tuple(sorted({opinion.query_id for opinion in opinions}))
-    query_index = {name: index for index, name in enumerate(queries)}
-    games = Games(
-        agents,
-        np.array([agent_index[opinion.item[-2]] for opinion in opinions], np.int32),
-        np.array([agent_index[opinion.item[-1]] for opinion in opinions], np.int32),
-        np.array([(1 + opinion.value) / 2 for opinion in opinions]),
-        np.array([query_index[opinion.query_id] for opinion in opinions], np.int32),
-    )
-    return games, queries
+    agents, codes = codes_of([name for opinion in opinions for name in opinion.item[-2:]])
+    queries, query = codes_of([opinion.query_id for opinion in opinions])
+    score = np.array([(1 + opinion.value) / 2 for opinion in opinions])
+    return Games(agents, codes[::2], codes[1::2], score, query), queries
 
 
 def values_of(settled_opinions: Sequence[Opinion]) -> Values:

@@ -75,13 +75,11 @@ class CorrectedRatings(Struct, frozen=True):
     """Ratings estimated three ways.
 
     Attributes:
-        agents: names of the agents, in the order of the estimates.
         corrected, people, judge: ratings in points, with 95 % intervals, from judge and people, people only and the
             judge only. ``people`` is ``None`` if their games do not connect all agents by wins and losses in both
             directions.
         weight: lambda, the weight of the judge.
-        games, labelled, queries: number of the judge's games, number of games that people judged too, and number of
-            queries.
+        games, labelled: number of the judge's games, and of those that people judged too.
         converged: whether all fits converged.
     """
 

@@ -131,7 +131,6 @@ class BlandAltman(Struct, frozen=True):
     """Differences between judge and people; all intervals are clustered by query.
 
     Attributes:
-        n: number of items.
         bias: mean difference; above 0 if the judge gives higher values than people.
         lower, upper: limits of agreement.
         sd: standard deviation of the differences, ``None`` for fewer than two items.

@@ -138,7 +138,6 @@ class MethodComparison(Struct, frozen=True):
     """Scores, ranks and rank correlations of several methods.
 
     Attributes:
-        methods: scores and ranks by each method, in the order of the input.
         pairs: the correlation of every two methods that both score at least three agents.
         places: best and worst rank of each agent that every method scores, the largest difference first.
         queries: number of resampled queries or conversations.

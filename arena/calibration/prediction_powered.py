@@ -74,10 +74,8 @@ class Corrected(Struct, frozen=True):
         judge: the mean of the judge's values only; the interval ignores the judge's bias.
         weight: lambda, the weight of the judge.
         ends: lowest and highest value of the scale; a mean lies between them.
-        n: number of items with a value of the judge.
-        labelled: number of these items that people labelled.
-        queries: number of queries with labels.
-        all_queries: number of queries with items.
+        n, labelled: number of items with a value of the judge, and of those that people labelled.
+        queries, all_queries: number of queries with labels, and with items.
         alike: intraclass correlation of the judge's values within queries. The higher it is, the less a second label
             on a query adds.
         people_variance, fixed_variance: the parts of the variance of ``corrected`` that further labels reduce, and do
@@ -169,7 +167,7 @@ def corrected_mean(
 
 
 def _intraclass_correlation(values: Floats, unit: NDArray[np.int64]) -> float:
-    """By a one-way analysis of variance; the units may differ in size."""
+    """Intraclass correlation from a one-way analysis of variance; the units may differ in size."""
     sizes = np.bincount(unit)
     within_freedom, between_freedom = values.size - sizes.size, sizes.size - 1
     if not within_freedom or not between_freedom:

@@ -134,7 +134,7 @@ class BradleyTerry(Struct, frozen=True, eq=False):
 
     def in_points(self, covariance: Floats) -> Floats:
         """Convert a covariance of parameters to one of ratings in points."""
-        per_parameter = self.to_points(np.eye(self.form.size)) - self.settings.centre
+        per_parameter = self.to_points(np.eye(len(covariance))) - self.settings.centre
         ratings: Floats = per_parameter.T @ covariance @ per_parameter
         return ratings
 

@@ -158,10 +158,7 @@ def _rows(raw: BradleyTerry, x: Floats, covariance: Floats | None) -> tuple[Cont
     agents = slice(0, raw.form.agents)
     errors: list[float | None] = [None] * raw.form.agents
     if covariance is not None:
-        points_per_strength = raw.to_points(np.eye(raw.form.agents)) - raw.settings.centre
-        errors = np.sqrt(
-            np.maximum(np.diag(points_per_strength.T @ covariance[agents, agents] @ points_per_strength), 0.0)
-        ).tolist()
+        errors = np.sqrt(np.maximum(np.diag(raw.in_points(covariance[agents, agents])), 0.0)).tolist()
     ratings = raw.to_points(x[agents]).tolist()
     rows = map(ControlledRating, raw.agents, ratings, errors, raw.ratings.tolist())
     return tuple(sorted(rows, key=lambda row: -row.rating))
@@ -252,11 +249,10 @@ def _effects(
     form: ParameterForm, scales: Mapping[str, float], x: Floats, covariance: Floats | None
 ) -> tuple[Effect, ...]:
     """Effect per unit of each covariate, from the parameters and their covariance in points."""
-    effects = []
-    for index, (name, scale) in enumerate(scales.items(), start=form.agents + form.position):
-        sd = None if covariance is None else float(np.sqrt(covariance[index, index])) / scale
-        effects.append(Effect(name, float(x[index]) / scale, sd))
-    return tuple(effects)
+    return tuple(
+        Effect(name, float(x[at]) / scale, None if covariance is None else float(np.sqrt(covariance[at, at])) / scale)
+        for at, (name, scale) in enumerate(scales.items(), start=form.agents + form.position)
+    )
 
 
 _BLOCK = 8192

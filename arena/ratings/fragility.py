@@ -38,17 +38,10 @@ _CHALLENGERS = 3
 
 
 class Flip(Struct, frozen=True):
-    """Removals that swap the order of two agents.
+    """Removals that swap the order of two agents; see ``Fragility``.
 
-    Attributes:
-        ahead: the agent with the higher rating, or the leader.
-        behind: the agent that overtakes it; if none overtakes the leader, the nearest one.
-        unit: the unit removed, games or queries.
-        units: number of units in the data.
-        count: number of removals that suffice, confirmed by a fit to the rest; 0 if the two are already equal,
-            ``None`` if ``tried`` removals do not suffice.
-        tried: the largest number of removals tried.
-        removed: rows of the games, or numbers of the queries, by decreasing influence.
+    If no agent overtakes the leader, ``behind`` is the nearest one. ``removed`` are rows of the games, or numbers of
+    the queries, by decreasing influence.
     """
 
     ahead: str
@@ -101,10 +94,9 @@ def fragilities(
 
 
 def leader_flip(grouped: GroupedGames, single: GroupedGames, largest_share: float = _LARGEST_SHARE) -> Flip | None:
-    """The smallest removal after which another agent leads; ``None`` with a single agent.
+    """The smallest removal after which another agent leads, up to ``largest_share`` of all units.
 
-    ``single`` holds the single games and ranks the challengers. The search ends at ``largest_share`` of all
-    units.
+    ``single`` holds the single games and ranks the challengers. ``None`` with a single agent.
     """
     ratings = grouped.fitted.ratings
     leader = int(ratings.argmax())
@@ -287,9 +279,8 @@ class _RemovalOrder(Struct, frozen=True, eq=False):
     """Units in the order of removal.
 
     Attributes:
-        order: kinds of games, or queries.
-        influence: influence of one unit of each entry of ``order``, in log-odds, all negative.
-        number: number of units of each entry of ``order``.
+        order, influence, number: kinds of games, or queries; the influence of one unit of each, in log-odds, all
+            negative; and the number of units of each.
         gap: gap between the two agents, in log-odds.
         rated: cache of ratings by number of removed units; the searches for a new leader and for a swap of the first
             two share it.

@@ -42,7 +42,6 @@ class GameVerdict(Struct, frozen=True):
     Attributes:
         query_id: the query, or ``None`` if unknown; verdicts on one query depend on each other.
         verdict: A if the answer shown first won, B if the second won, TIE otherwise.
-        judge: name of the judge or annotator.
         preference: probability that the answer shown first is the better one, with a tie as half; ``None`` if the judge
             gives none.
     """
@@ -105,11 +104,7 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def pairs(self) -> Pairs:
-        """Verdicts grouped by query, judge and unordered pair.
-
-        Raises:
-            InputError: the verdicts do not name their query.
-        """
+        """Verdicts grouped by query, judge and unordered pair; an ``InputError`` if they do not name their query."""
         if self.query is None:
             raise InputError("reconciling the two orders needs a query_id for every verdict: add it or rate as games")
         low, high, size = np.minimum(self.a, self.b), np.maximum(self.a, self.b), len(self.agents)
@@ -166,15 +161,12 @@ class Tally(Struct, frozen=True):
     """Counts from the conversion of verdicts to games.
 
     Attributes:
-        verdicts: number of verdicts.
-        games: number of games.
         repeated: number of verdicts with the same query, judge, pair and order as an earlier verdict.
         both_orders: games judged in both orders: the sum of agreements, contradictions and ``win_and_tie``.
         single_order: games judged in one order only; its verdict counts.
-        agreements: games with the same outcome in both orders.
-        contradictions: games in which each order prefers another agent; they count as ties.
-        win_and_tie: games with a winner in one order and a tie in the other; the setting of that name decides. This
-            count and the two before it are 0 if preferences are averaged over orders.
+        agreements, contradictions: games with the same outcome in both orders, and games in which each order prefers
+            another agent, which count as ties. These and ``win_and_tie`` are 0 if preferences are averaged over orders.
+        win_and_tie: games with a winner in one order and a tie in the other; the setting of that name decides.
     """
 
     verdicts: int
@@ -188,7 +180,7 @@ class Tally(Struct, frozen=True):
 
 
 class Games(Struct, frozen=True, eq=False):
-    """Games between numbered agents, one row each.
+    """Games between numbered agents, one row each; a ``ValueError`` if columns differ in length or are invalid.
 
     Attributes:
         agents: names; ``a`` and ``b`` index them.
@@ -199,9 +191,6 @@ class Games(Struct, frozen=True, eq=False):
         weight: number of games that each row counts as, fractions allowed, shape (n,); ``None`` counts each row once.
         tally: counts of the verdicts that the games come from; ``None`` if there were no verdicts.
         soft: whether scores are preferences between 0 and 1.
-
-    Raises:
-        ValueError: the columns differ in length or hold an invalid value.
     """
 
     agents: tuple[str, ...]
@@ -246,11 +235,7 @@ class Games(Struct, frozen=True, eq=False):
         return self.weight is None or bool((self.weight == np.floor(self.weight)).all())
 
     def twice(self) -> NDArray[np.int8]:
-        """Twice the score of ``a``: 2, 1 or 0, shape (n,).
-
-        Raises:
-            ValueError: scores are preferences; ``without_preferences`` turns them into wins and losses.
-        """
+        """Twice the score of ``a``: 2, 1 or 0, shape (n,); a ``ValueError`` if scores are preferences."""
         if self.soft:
             raise ValueError("scores are preferences: convert them to wins and losses by without_preferences() first")
         return (2 * self.score).astype(np.int8)
@@ -309,17 +294,12 @@ def as_games(verdicts: Iterable[GameVerdict] | VerdictTable, *, soft: bool = Fal
 
 
 def reconcile(verdicts: Iterable[GameVerdict] | VerdictTable, *, win_and_tie: WinAndTie = "tie") -> Games:
-    """Merge the verdicts on one query, judge and unordered pair into one game.
+    """Merge the verdicts on one query, judge and unordered pair into one game, sorted by these.
 
     If both orders have the same outcome, the game has it too. A win in one order and a tie in the other gives the value
     of ``win_and_tie``; a contradiction gives a tie. A single order decides alone. Several verdicts on the same order
-    count as one: the most frequent outcome, or a tie if none is most frequent.
-
-    Returns:
-        Games sorted by query, judge and pair, with the counts in ``tally``.
-
-    Raises:
-        InputError: the verdicts do not name their query, so the two orders of a game cannot be matched.
+    count as one: the most frequent outcome, or a tie if none is most frequent. Verdicts without a query raise an
+    ``InputError``, since the two orders of a game cannot be matched.
     """
     table = tabulate(verdicts)
     pairs = table.pairs
@@ -354,12 +334,8 @@ def fold(
 ) -> tuple[NDArray[np.int8], Tally]:
     """Merge the outcomes of the two orders of each game; returns the games' outcomes and the counts of the conversion.
 
-    Args:
-        by_order: outcomes for one agent of each game, when shown first and when shown second: 1, 0 or -1; 0 if the
-            order is missing; shape (games, 2).
-        both: whether both orders have a verdict, shape (games,).
-        win_and_tie: result of a win in one order and a tie in the other.
-        repeated: number of repeated verdicts, for the tally.
+    ``by_order`` has the outcomes for one agent of each game when shown first and when shown second: 1, 0 or -1, and 0
+    if the order is missing; shape (games, 2). ``both`` says which games have both orders, shape (games,).
     """
     forward, backward = by_order[:, 0], by_order[:, 1]
     # An absent order has outcome 0, so the sum is the single verdict, or 0 for ties and contradictions.
@@ -471,9 +447,7 @@ def average(table: VerdictTable) -> Games:
     """Merge the verdicts on one query, judge and unordered pair into one game, scored by their mean preference.
 
     The mean is over the two orders, and within an order over its verdicts. Games are sorted as in ``reconcile``.
-
-    Raises:
-        InputError: the verdicts do not name their query.
+    Verdicts without a query raise an ``InputError``.
     """
     pairs = table.pairs
     lower_second = table.a > table.b

@@ -128,12 +128,10 @@ class Circles(Struct, frozen=True):
 
 
 class DirectGames(Struct, frozen=True):
-    """Games between two agents.
+    """Games between two agents, as rated; wins and losses are those of ``one``.
 
-    Attributes:
-        games, wins, ties, losses: counts of the rated games; wins and losses are those of ``one``.
-        low, high: interval of ``one``'s share of the points, a tie counting half; simultaneous for all pairs at the
-            level of the settings. ``None`` for a single query (or game), which shows no variation.
+    ``low`` and ``high`` are the interval of its share of the points, a tie counting half, simultaneous for all pairs at
+    the level of the settings; ``None`` for a single query (or game), which shows no variation.
     """
 
     one: str

@@ -37,17 +37,17 @@ _MOST_QUERIES = 1_000_000
 
 
 class JointDifferences(Struct, frozen=True, eq=False):
-    """Simultaneous intervals of the differences between all pairs of agents.
+    """Simultaneous intervals of the differences between all pairs of agents, shape (agents, agents).
 
     Attributes:
-        difference: rating of the row agent minus rating of the column agent, in points, shape (agents, agents).
-        se: downward standard error of each difference, same shape.
-        half: distance from each difference down to the lower end of its interval, same shape; entry (j, i) is the
-            distance up to the upper end of (i, j).
-        units: number of independent queries (or games) of the agent that has fewer, same shape.
+        difference: rating of the row agent minus rating of the column agent, in points. se: downward standard error of
+        each difference. half: distance from each difference down to the lower end of its interval; entry (j, i) is the
+        distance up to the
+            upper end of (i, j).
+        units: number of independent queries (or games) of the agent that has fewer.
         level: probability that all intervals contain the true differences.
         p: p-value of no difference, corrected for all pairs: 1 - level if the interval just excludes 0; NaN for too
-            few units; same shape.
+            few units.
     """
 
     difference: Floats
@@ -300,13 +300,11 @@ class PairTests(Struct, frozen=True, eq=False):
 
     Attributes:
         p: uncorrected p-values of ``paired_tests``, shape (agents, agents).
-        joint: simultaneous intervals.
         covariances: the sandwich covariance of the ratings, and the model's if the sandwich cannot show the
             uncertainty.
         arbitrary: agents whose rating has no variation between queries, or no maximum.
-        units: number of queries (or games).
+        units, by_query: number of queries (or games), and whether they are queries.
         per_agent: number of queries (or games) of each agent, shape (agents,).
-        by_query: whether the units are queries.
     """
 
     p: Floats

@@ -88,8 +88,7 @@ class QueryFigures(Struct, frozen=True):
 class GamesOfAgent(Struct, frozen=True):
     """Games of one agent by outcome, on one or more queries.
 
-    Attributes:
-        low, high: interval of the share over several queries, by query or conversation; ``None`` for a single query.
+    ``low`` and ``high`` are the interval of the share over several queries, by query or conversation.
     """
 
     won: int
@@ -117,7 +116,6 @@ class Standings(Struct, frozen=True, eq=False):
     Attributes:
         queries, agents: names of rows and columns.
         won, tied, lost: number of games by outcome, shape (queries, agents).
-        figures: figures of each query, in the order of ``queries``.
         unit: number of each query's cluster, shape (queries,).
         games: all games, with the query's row as the cluster; ``None`` without games.
     """
