@@ -7,13 +7,12 @@ before: ``python -m benchmarks.growth``. ``--verdicts`` and ``--calls`` name oth
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks.judging import write_tournament
+from benchmarks.judging import settings, write_tournament
 from benchmarks.loopback import server
 from benchmarks.ratings import simulated
 from benchmarks.used import Used, run
@@ -38,18 +37,10 @@ def rate(folder: Path, verdicts: int) -> Used:
 
 
 def judging(folder: Path, calls: int) -> Used:
-    write_tournament(folder, calls)
     with server(50) as base_url:
-        judge = {"provider": "openai", "model": "m", "base_url": base_url, "concurrency": 256}
-        config = {
-            "name": "growth",
-            "store": f"{calls}-calls.db",
-            "data": {"queries": "queries.csv", "answers": "answers.csv"},
-            "judges": {"judge": judge},
-            "pairwise": {"judges": "judge", "documents": {"include": False}},
-        }
-        (folder / "growth.yaml").write_text(json.dumps(config))  # which is YAML too
-        return run("run", str(folder / "growth.yaml"))
+        judge = {"model": "m", "base_url": base_url, "concurrency": 256}
+        path, _ = write_tournament(folder, calls, settings("calls.db", provider="openai", **judge))
+        return run("run", str(path))
 
 
 def show(what: str, sizes: Sequence[int], act: Callable[[Path, int], Used]) -> None:

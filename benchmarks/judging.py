@@ -62,19 +62,32 @@ def write_data(folder: Path, games: int) -> None:
     (folder / "answers.csv").write_text("\n".join(answers) + "\n")
 
 
-def write_tournament(folder: Path, judgments: int) -> int:
-    """Eleven agents that all meet on each query, with answers of about 100 words; returns how many games that makes."""
-    per_query = AGENTS * (AGENTS - 1)
+def settings(store: str, **judge: Any) -> dict[str, Any]:
+    """Configuration of a tournament of games that one judge decides by their answers alone."""
+    return {
+        "name": "benchmark",
+        "store": store,
+        "data": {"queries": "queries.csv", "answers": "answers.csv"},
+        "judges": {"judge": judge},
+        "pairwise": {"judges": "judge", "documents": {"include": False}},
+    }
+
+
+def write_tournament(folder: Path, judgments: int, config: dict[str, Any], agents: int = AGENTS) -> tuple[Path, int]:
+    """A tournament of agents that all meet on each query, with answers of about 100 words; its file and its games."""
+    per_query = agents * (agents - 1)
     queries = -(-judgments // per_query)
     asks, answers = ["qid,query"], ["qid,agent,answer"]
     for query in range(queries):
         asks.append(f"q{query},what is asked in number {query}")
-        for agent in range(AGENTS):
+        for agent in range(agents):
             text = " ".join(f"word{(query * 7 + agent * 3 + place) % 101}" for place in range(100))
             answers.append(f"q{query},agent{agent},{text} as agent {agent} says of {query}")
     (folder / "queries.csv").write_text("\n".join(asks) + "\n")
     (folder / "answers.csv").write_text("\n".join(answers) + "\n")
-    return queries * per_query
+    path = folder / "tournament.yaml"
+    path.write_text(json.dumps(config))  # which is YAML too
+    return path, queries * per_query
 
 
 class Measured(Struct, frozen=True):
@@ -88,24 +101,10 @@ class Measured(Struct, frozen=True):
 
 def configured(folder: Path, base_url: str, concurrency: int, **sections: Any) -> Config:
     """The tournament of a folder, in a store of its own, with further sections of the configuration."""
-    return Config.model_validate(
-        {
-            "name": "benchmark",
-            "store": str(folder / f"{time.monotonic_ns()}.db"),
-            "data": {"queries": str(folder / "queries.csv"), "answers": str(folder / "answers.csv")},
-            "judges": {
-                "judge": {
-                    "provider": "openai",
-                    "model": "m",
-                    "base_url": base_url,
-                    "concurrency": concurrency,
-                    "price": {"input": 0, "output": 0},
-                }
-            },
-            "pairwise": {"judges": "judge", "documents": {"include": False}},
-            **sections,
-        }
-    )
+    judge = {"model": "m", "base_url": base_url, "concurrency": concurrency, "price": {"input": 0, "output": 0}}
+    config = settings(str(folder / f"{time.monotonic_ns()}.db"), provider="openai", **judge)
+    config["data"] = {name: str(folder / file) for name, file in config["data"].items()}
+    return Config.model_validate(config | sections)
 
 
 def measure(folder: Path, base_url: str, concurrency: int, **sections: Any) -> Measured:
@@ -160,18 +159,10 @@ def by_sdk(folder: Path, base_url: str, concurrency: int) -> Measured:
 
 def known(folder: Path, wants: int, rounds: int) -> None:
     """Lines for ``run`` and ``plan`` of a tournament of which everything is known."""
-    pending = write_tournament(folder, wants)
-    config = {
-        "name": "known",
-        "store": "known.db",
-        "data": {"queries": "queries.csv", "answers": "answers.csv"},
-        "judges": {"judge": {"provider": "lexical"}},
-        "pairwise": {"judges": "judge", "documents": {"include": False}},
-    }
-    (folder / "known.yaml").write_text(json.dumps(config))  # which is YAML too
-    used.run("run", str(folder / "known.yaml"))
+    path, pending = write_tournament(folder, wants, settings("known.db", provider="lexical"))
+    used.run("run", str(path))
     for word in ("run", "plan"):
-        took = [used.run(word, str(folder / "known.yaml")) for _ in range(rounds)]
+        took = [used.run(word, str(path)) for _ in range(rounds)]
         seconds, cpu_s = ([getattr(each, name) for each in took] for name in ("seconds", "cpu_s"))
         print(
             f"{word} of {pending:,} known wants: {statistics.median(seconds):.1f} s ({min(seconds):.1f} to "

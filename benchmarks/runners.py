@@ -26,12 +26,13 @@ from pathlib import Path
 from msgspec import Struct
 
 from arena.store import Store, missing
+from benchmarks.judging import settings, write_tournament
 from benchmarks.loopback import server
 from tests.support.postgres import PostgresServer, postgres_server
 
-AGENTS = [f"agent-{number}" for number in range(10)]
+AGENTS = 10
 AWAY_S = 3
-OF_A_QUERY = len(AGENTS) * (len(AGENTS) - 1)
+OF_A_QUERY = AGENTS * (AGENTS - 1)
 RUN = """
 import sys
 from pathlib import Path
@@ -74,27 +75,6 @@ class Shared(Struct, frozen=True):
     cpu_s: float
 
 
-def write_tournament(folder: Path, base_url: str, store: str, plan: Plan) -> Path:
-    """Every pair of ten agents on each query, in both orders; all texts differ."""
-    asked, answers = ["qid,query"], ["qid,agent,answer"]
-    for number in range(plan.queries):
-        asked.append(f"q{number},what is asked in number {number}")
-        answers += [f"q{number},{agent},{agent} says of {number} what it knows" for agent in AGENTS]
-    (folder / "queries.csv").write_text("\n".join(asked) + "\n")
-    (folder / "answers.csv").write_text("\n".join(answers) + "\n")
-    judge = {"provider": "openai", "model": "m", "base_url": base_url, "concurrency": plan.concurrency}
-    config = {
-        "name": "shared",
-        "store": store,
-        "data": {"queries": "queries.csv", "answers": "answers.csv"},
-        "judges": {"judge": judge | {"price": {"input": 0, "output": 0}}},
-        "pairwise": {"judges": "judge", "documents": {"include": False}},
-    }
-    path = folder / "tournament.yaml"
-    path.write_text(json.dumps(config))  # which is YAML too
-    return path
-
-
 def judged(location: str) -> int:
     if missing(location):
         return 0
@@ -110,7 +90,13 @@ def share(folder: Path, postgres: PostgresServer, plan: Plan) -> Shared:
     location = postgres.database()
     wanted = plan.queries * OF_A_QUERY
     with server(plan.delay_ms) as base_url:
-        config = write_tournament(folder, base_url, location, plan)
+        judge = {
+            "model": "m",
+            "base_url": base_url,
+            "concurrency": plan.concurrency,
+            "price": {"input": 0, "output": 0},
+        }
+        config, _ = write_tournament(folder, wanted, settings(location, provider="openai", **judge), AGENTS)
         environment = os.environ | {"OPENAI_API_KEY": "none"}
         command = [sys.executable, "-c", RUN, str(config)]
         started = time.perf_counter()

@@ -324,8 +324,8 @@ def estimates(
     labelled = [key for key, has_label in zip(items, is_labelled, strict=True) if has_label]
     if chances and (missing := sum(key not in chances for key in labelled)):
         raise InputError(
-            f"'probability': missing for {missing:,} of {len(labelled):,} labelled things; "
-            "give it with every label, or with none"
+            f"'probability': missing for {missing:,} of {len(labelled):,} labelled things: "
+            "give the probability with every label, or with none"
         )
     queries = [query_id for query_id, _ in items]
     chosen = next_labels(queries, is_labelled, label_next, seed) if label_next else []

@@ -106,7 +106,9 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
     def pairs(self) -> Pairs:
         """Verdicts grouped by query, judge and unordered pair; an ``InputError`` if they do not name their query."""
         if self.query is None:
-            raise InputError("reconciling the two orders needs a query_id for every verdict: add it or rate as games")
+            raise InputError(
+                "the two orders of a game are matched by query: give every verdict a query_id, or rate each as a game"
+            )
         low, high, size = np.minimum(self.a, self.b), np.maximum(self.a, self.b), len(self.agents)
         limit = len(self.queries or ()) * len(self.judges) * size**2
         first, game = first_of_each(_key(self, self.query, low, high), limit)
@@ -264,7 +266,7 @@ def tabulate(verdicts: Iterable[GameVerdict] | VerdictTable) -> VerdictTable:
         return verdicts
     rows = list(verdicts)
     if not rows:
-        raise InputError("there are no verdicts to rate: give at least one game")
+        raise InputError("there are no verdicts to rate: give at least one verdict")
     for number, row in enumerate(rows, start=1):
         _check(row, number)
     agents, codes = codes_of([row.agent_a for row in rows] + [row.agent_b for row in rows])
@@ -412,13 +414,13 @@ def _check(row: GameVerdict, number: int) -> None:
     if row.agent_a == row.agent_b:
         raise InputError(f"verdict {number}: agent {row.agent_a!r} plays itself: a game needs two agents")
     if row.verdict not in GAME_OUTCOMES:
-        raise InputError(f"verdict {number}: {row.verdict!r} is not A, B or TIE")
+        raise InputError(f"verdict {number}: the verdict {row.verdict!r} is not A, B or TIE")
     if row.preference is not None and not 0 <= row.preference <= 1:
         raise InputError(
             f"verdict {number}: the preference {row.preference!r} is not a probability: give a number from 0 to 1"
         )
     if not isinstance(row.judge, str):
-        raise InputError(f"verdict {number}: {row.judge!r} is not a judge's name")
+        raise InputError(f"verdict {number}: the judge's name must be text, not {row.judge!r}")
 
 
 def _query_column(rows: Sequence[GameVerdict]) -> tuple[tuple[str, ...] | None, Int32s | None]:
@@ -427,7 +429,9 @@ def _query_column(rows: Sequence[GameVerdict]) -> tuple[tuple[str, ...] | None, 
     if not names:
         return None, None
     if len(names) < len(rows):
-        raise InputError(f"{len(rows) - len(names)} of {len(rows)} verdicts have no query_id: give all or none")
+        raise InputError(
+            f"{len(rows) - len(names)} of {len(rows)} verdicts have no query_id: give it to all or to none"
+        )
     return codes_of(names)
 
 
