@@ -32,22 +32,12 @@ from benchmarks import used
 from benchmarks.loopback import asked, server
 from judges.providers.openai import OpenAIProvider
 from judges.types import Prompt, Task
+from tests.support.tournaments import Quiet
 
 RAGELO = "ragelo==0.7.0"
 GAMES = 400
 AGENTS = 11
 PEER_CONCURRENCY = 64
-
-
-class Silent:
-    def begin(self, task: str, wanted: int) -> None:
-        """A stage begins."""
-
-    def more(self, task: str, wanted: int) -> None:
-        """More wants than were known when it began."""
-
-    def count(self, task: str, kind: str, cost_usd: float | None) -> None:
-        """One more want is settled."""
 
 
 def write_data(folder: Path, games: int) -> None:
@@ -111,7 +101,7 @@ def measure(folder: Path, base_url: str, concurrency: int, **sections: Any) -> M
     config = configured(folder, base_url, concurrency, **sections)
     before = asked(base_url)
     cpu, started = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
-    summary = run(config, Silent())
+    summary = run(config, Quiet())
     wall, spent = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF)
     calls = summary.stages[Task.PAIRWISE].calls
     assert summary.complete

@@ -38,8 +38,8 @@ import sys
 from pathlib import Path
 from arena.config.schema import load_config
 from arena.run.judging import run
-from benchmarks.judging import Silent
-assert run(load_config(Path(sys.argv[1])), Silent()).complete
+from tests.support.tournaments import Quiet
+assert run(load_config(Path(sys.argv[1])), Quiet()).complete
 """
 
 

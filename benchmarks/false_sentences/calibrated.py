@@ -16,6 +16,7 @@ from benchmarks.false_sentences.sentences import (
     NUMBER,
     Said,
     Sentences,
+    is_figure,
     near,
     rounds_to,
     share,
@@ -179,15 +180,11 @@ def _judge(seen: Seen, said: Said) -> bool | str:
         int(said["n"]) == both
         and share(said["cover"], both, len(count.consensus))
         and rounds_to(said["v"], count.with_a_person(judge), 100)
-        and _is(said["two"], count.of_two, 100)
-        and _is(said["gap"], None if gap is None else gap[0])
-        and _is(said["kappa"], kappa)
-        and (count.verdicts or _is(said["bias"], bias))
+        and is_figure(said["two"], count.of_two, 100)
+        and is_figure(said["gap"], None if gap is None else gap[0])
+        and is_figure(said["kappa"], kappa)
+        and (count.verdicts or is_figure(said["bias"], bias))
     )
-
-
-def _is(said: str, value: float | None, factor: float = 1.0) -> bool:
-    return said == "-" if value is None else said != "-" and rounds_to(said, value, factor)
 
 
 @claim(
@@ -203,7 +200,7 @@ def _people(seen: Seen, said: Said) -> bool | str:
         len(human),
         sum(len(own) > 1 for own in human.values()),
     )
-    return (told == right and _is(said["two"], seen.count.of_two, 100)) or f"rather {right}"
+    return (told == right and is_figure(said["two"], seen.count.of_two, 100)) or f"rather {right}"
 
 
 @claim("consensus", r"consensus: majority of people; no value leads on (?P<a>\d+) of (?P<b>\d+) (?P<what>\w+)")
@@ -276,7 +273,7 @@ def _rough(seen: Seen, said: Said) -> bool | str:
 def _agreement(seen: Seen, said: Said) -> bool | str:
     both = seen.count.both(said["j"])
     right = rounds_to(said["v"], seen.count.like_people(said["j"], both), 100)
-    return right and _is(said["kappa"], seen.count.kappa(said["j"]))
+    return right and is_figure(said["kappa"], seen.count.kappa(said["j"]))
 
 
 @claim(
@@ -308,7 +305,7 @@ def _places(seen: Seen, said: Said) -> bool | str:
 def _limits(seen: Seen, said: Said) -> bool | str:
     count, values = seen.count, seen.count.of(said["j"])
     gaps = [values[thing] - count.number(thing) for thing in count.both(said["j"])]
-    return _is(said["bias"], sum(gaps) / len(gaps))
+    return is_figure(said["bias"], sum(gaps) / len(gaps))
 
 
 @claim(

@@ -21,6 +21,7 @@ from benchmarks.false_sentences.sentences import (
     Finding,
     Said,
     Sentences,
+    is_figure,
     near,
     rounds_to,
     status_follows,
@@ -437,17 +438,13 @@ def _query(seen: Seen, said: Said) -> bool | str:
         pairs[game.one, game.other].append(game.score)
     several = [len(set(scores)) > 1 for scores in pairs.values() if len(scores) > 1]
     return (
-        _is(said["separation"], separation)
-        and _is(said["judges"], fmean(several) if several else None, 100)
-        and _is(said["spread"], spread)
-        and _is(said["agreement"], agreement)
-        and _is(said["decided"], decided, 100)
-        and _is(said["orders"], differ, 100)
+        is_figure(said["separation"], separation)
+        and is_figure(said["judges"], fmean(several) if several else None, 100)
+        and is_figure(said["spread"], spread)
+        and is_figure(said["agreement"], agreement)
+        and is_figure(said["decided"], decided, 100)
+        and is_figure(said["orders"], differ, 100)
     )
-
-
-def _is(said: str, value: float | None, factor: float = 1.0) -> bool:
-    return said == "-" if value is None else said != "-" and rounds_to(said, value, factor)
 
 
 @claim(
@@ -674,7 +671,7 @@ def _mean(seen: Seen, score: str, agent: str) -> float | None:
 def _criteria(seen: Seen, said: Said) -> bool | str:
     missing, wanted = seen.count.missing("criteria", said["a"])
     right = (int(said["n"]), int(said["of"])) == (wanted - missing, wanted)
-    return right and _is(said["v"], _mean(seen, "criteria", said["a"]))
+    return right and is_figure(said["v"], _mean(seen, "criteria", said["a"]))
 
 
 @claim(
@@ -685,7 +682,7 @@ def _exam(seen: Seen, said: Said) -> bool | str:
     means = {agent: _mean(seen, "exam", agent) for agent in seen.world.agents}
     own, (missing, wanted) = means[said["a"]], seen.count.missing("exam", said["a"])
     if (
-        not _is(said["v"], own)
+        not is_figure(said["v"], own)
         or int(said["missing"] or 0) != missing
         or not near(said["graded"], 100 * (1 - missing / wanted), 1)
     ):
@@ -694,7 +691,7 @@ def _exam(seen: Seen, said: Said) -> bool | str:
     if said["least"] is None and missing:
         return "without ends"
     if said["least"] is not None and not (
-        _is(said["least"], covered / wanted) and _is(said["most"], (covered + missing) / wanted)
+        is_figure(said["least"], covered / wanted) and is_figure(said["most"], (covered + missing) / wanted)
     ):
         return "other ends"
     if own is None:
@@ -709,7 +706,7 @@ def _exam(seen: Seen, said: Said) -> bool | str:
     r"row of Nuggets of answers: (?P<a>[v-z]) \| (?P<v>\d\S*|-) \| (?P<ends>\d\S* to \d\S*|-) \| \d\S* \| .*",
 )
 def _nuggets(seen: Seen, said: Said) -> bool | str:
-    return _is(said["v"], _mean(seen, "nuggets", said["a"])) or f"rather {_mean(seen, 'nuggets', said['a'])}"
+    return is_figure(said["v"], _mean(seen, "nuggets", said["a"])) or f"rather {_mean(seen, 'nuggets', said['a'])}"
 
 
 @claim(
@@ -718,14 +715,14 @@ def _nuggets(seen: Seen, said: Said) -> bool | str:
 )
 def _retrieval(seen: Seen, said: Said) -> bool | str:
     agent, (missing, wanted) = said["a"], seen.count.missing("retrieval", said["a"])
-    if not _is(said["v"], _mean(seen, "retrieval", agent)):
+    if not is_figure(said["v"], _mean(seen, "retrieval", agent)):
         return f"rather {_mean(seen, 'retrieval', agent)}"
     if said["labelled"] != (f"{wanted - missing} of {wanted}" if missing else "-"):
         return f"{missing} of {wanted} are missing"
     if int(said["unknown"] or 0) != len(seen.world.names) - len(seen.count.of("retrieval", agent)):
         return "others are not known"
     parts = [part for query in seen.world.names for part in seen.world.parts("retrieval", query, agent)]
-    return _is(said["label"], 2 * fmean(part for part in parts if part is not None)) or "another mean label"
+    return is_figure(said["label"], 2 * fmean(part for part in parts if part is not None)) or "another mean label"
 
 
 always(

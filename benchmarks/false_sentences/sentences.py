@@ -92,6 +92,10 @@ def rounds_to(said: str, value: float, factor: float = 1.0) -> bool:
     return near(said.replace("+", ""), factor * value, 0.5 / 10**decimals + 1e-9)
 
 
+def is_figure(said: str, value: float | None, factor: float = 1.0) -> bool:
+    return said == "-" if value is None else said != "-" and rounds_to(said, value, factor)
+
+
 def first_wrong(*held: bool | str) -> bool | str:
     """Of several answers of checks the first that is not ``True``."""
     return next((own for own in held if own is not True), True)

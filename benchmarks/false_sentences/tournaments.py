@@ -30,6 +30,7 @@ from benchmarks.false_sentences.voters import Vote
 from benchmarks.false_sentences.worlds import Row
 from judges.types import Task
 from retrieval_eval.data.tables import write_rows
+from tests.support.tournaments import Quiet
 
 GROUPS = ("even", "odd")
 ITEMS = 4
@@ -293,17 +294,6 @@ def run(world: World, folder: Path) -> Config:
     if world.voters:
         _cast(world, config)
     return config
-
-
-class Quiet:
-    def begin(self, task: str, wanted: int) -> None:
-        """Nothing."""
-
-    def more(self, task: str, wanted: int) -> None:
-        """Nothing."""
-
-    def count(self, task: str, kind: str, cost_usd: float | None) -> None:
-        """Nothing."""
 
 
 def _judge(world: World, name: str) -> Callable[[Any], Any]:
