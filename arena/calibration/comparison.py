@@ -79,7 +79,6 @@ class Settings(Struct, frozen=True):
 
 
 USUAL: Final = Settings()
-"""The default settings."""
 
 
 class People(Struct, frozen=True):
@@ -355,7 +354,6 @@ class Comparison(Struct, frozen=True):
 
     @property
     def what(self) -> str:
-        """Group, if any, and level, for headings."""
         return ", ".join(filter(None, (self.group, self.people.level)))
 
 
@@ -410,51 +408,35 @@ def compare(
             for item, value in items.items()
         ]
         gain = panel_gain(members, values[PANEL], against.consensus.values, verdicts=verdicts)
-    reports = {
-        name: replace(
+    reports = {}
+    for name, judge_values in values.items():
+        differing, corrected = disagreements(judge_values, against, most), None
+        if label_next is not None:
+            in_file_order: dict[str, dict[ItemKey, float]] = {}
+            for opinion in judge_opinions[name]:
+                value = judge_values[opinion.query_id][opinion.item]
+                in_file_order.setdefault(opinion.query_id, {})[opinion.item] = value
+            numbers, how = against.consensus.numbers, {"label_next": label_next, "seed": settings.seed}
+            corrected = estimates(level, in_file_order, numbers, chances, means=means, **how)
+        if clusters:  # items begin with their query
+            differing = [replace(own, query_id=own.item[0], item=own.item[1:]) for own in differing]
+            if corrected is not None:
+                corrected = replace(corrected, next=tuple((item[0], item[1:]) for _, item in corrected.next))
+        ranked = None
+        if boards:
+            of_judge, of_people = (_by_query(own, clusters) for own in (judge_values, against.consensus.numbers))
+            draws = settings.samples, settings.seed
+            ranked = leaderboard_agreement(level, of_judge, of_people, draws, clusters, means=means)
+        reports[name] = replace(
             judge_against_people(name, judge_values, judge_opinions[name], against, settings),
             group=group,
             unit="conversation" if clusters else "query",
             orders=orders.get(name),
-            disagreements=tuple(
-                _turn_as_query(disagreement, clusters) for disagreement in disagreements(judge_values, against, most)
-            ),
-            estimates=None
-            if label_next is None
-            else _next_by_query(
-                estimates(
-                    level,
-                    _in_file_order(judge_values, judge_opinions[name]),
-                    against.consensus.numbers,
-                    chances,
-                    means=means,
-                    label_next=label_next,
-                    seed=settings.seed,
-                ),
-                clusters,
-            ),
-            boards=leaderboard_agreement(
-                level,
-                _by_query(judge_values, clusters),
-                _by_query(against.consensus.numbers, clusters),
-                (settings.samples, settings.seed),
-                clusters,
-                means=means,
-            )
-            if boards
-            else None,
+            disagreements=tuple(differing),
+            estimates=corrected,
+            boards=ranked,
         )
-        for name, judge_values in values.items()
-    }
     return Comparison(group, against, people_orders, reports, gain)
-
-
-def _in_file_order(values: Values, opinions: Sequence[Opinion]) -> Values:
-    """The values in the order in which the opinions first name their items."""
-    ordered: dict[str, dict[ItemKey, float]] = {}
-    for opinion in opinions:
-        ordered.setdefault(opinion.query_id, {})[opinion.item] = values[opinion.query_id][opinion.item]
-    return ordered
 
 
 def regrouped(opinions: Sequence[Opinion], clusters: Clusters) -> Sequence[Opinion]:
@@ -478,15 +460,3 @@ def _by_query(values: Values, clusters: Clusters) -> Values:
         for (query_id, *item), value in items.items():
             by_query.setdefault(query_id, {})[tuple(item)] = value
     return by_query
-
-
-def _turn_as_query(disagreement: Disagreement, clusters: Clusters) -> Disagreement:
-    if not clusters:
-        return disagreement
-    return replace(disagreement, query_id=disagreement.item[0], item=disagreement.item[1:])
-
-
-def _next_by_query(corrected: Estimates, clusters: Clusters) -> Estimates:
-    if not clusters:
-        return corrected
-    return replace(corrected, next=tuple((item[0], item[1:]) for _, item in corrected.next))

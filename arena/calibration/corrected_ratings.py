@@ -220,13 +220,12 @@ class _GameArrays(Struct, frozen=True, eq=False):
         return np.asarray((sums_a - sums_b).reshape(-1, agents), np.float64)
 
     def by_pair(self, first: Places, second: Places, amounts: np.ndarray) -> Floats:
-        """Sums of amounts by pair of agents, shape (games,) to (agents, agents)."""
+        """Sums of amounts by pair of agents, shape (agents, agents)."""
         agents = len(self.agents)
         sums = np.bincount(first * agents + second, amounts, agents**2)
         return np.asarray(sums.reshape(agents, agents), np.float64)
 
     def expected(self, theta: Floats) -> Floats:
-        """Expected score of ``a`` in each game, shape (games,)."""
         p: Floats = scipy.special.expit(theta[self.a] - theta[self.b])
         return p
 

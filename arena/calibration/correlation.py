@@ -60,11 +60,15 @@ def correlations(
         x, y, unit = np.concatenate([x, -x]), np.concatenate([y, -y]), np.concatenate([unit, unit])
     weights = np.vstack([np.ones((1, units)), 1.0 - np.eye(units)])
     sums = pair_sums(x, y, unit, units)
+
+    def spearmans(drawn: Floats) -> Floats:
+        return _moments(_mid_ranks(x, unit, drawn), _mid_ranks(y, unit, drawn), drawn[:, unit])
+
     return Correlations(
         n,
         units,
         _coefficient(_chunked(lambda drawn: _moments(x[np.newaxis], y[np.newaxis], drawn[:, unit]), weights, x.size)),
-        _coefficient(_chunked(lambda drawn: _spearmans(x, y, unit, drawn), weights, x.size)),
+        _coefficient(_chunked(spearmans, weights, x.size)),
         _coefficient(weighted_taus(sums, weights)),
     )
 
@@ -82,10 +86,6 @@ def _moments(x: Floats, y: Floats, weights: Floats) -> Floats:
     xx, yy, xy = ((weights * product).sum(axis=1) for product in (dx * dx, dy * dy, dx * dy))
     spread = np.sqrt(xx * yy)
     return np.where(spread > _NO_SPREAD, xy / np.where(spread > _NO_SPREAD, spread, 1.0), np.nan)
-
-
-def _spearmans(x: Floats, y: Floats, unit: NDArray[np.int64], weights: Floats) -> Floats:
-    return _moments(_mid_ranks(x, unit, weights), _mid_ranks(y, unit, weights), weights[:, unit])
 
 
 def _mid_ranks(values: Floats, unit: NDArray[np.int64], weights: Floats) -> Floats:

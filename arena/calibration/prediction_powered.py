@@ -58,7 +58,6 @@ from retrieval_eval.stats.bootstrap import numbered, student
 from retrieval_eval.stats.estimate import Estimate
 
 _LEVEL = 0.95
-"""Confidence level of all intervals."""
 _NOISE = 1e-20
 """A sum of squares smaller than this, relative to another, is rounding error."""
 _VARIANCE_QUANTILE = 0.95

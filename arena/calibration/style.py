@@ -29,7 +29,6 @@ from retrieval_eval.stats.estimate import Estimate
 QUALITIES: Final[Mapping[str, Callable[[str], float]]] = {
     {"log_length": "log_words"}.get(name, name): measure for name, measure in covariates.QUALITIES.items()
 }
-"""Measures of an answer's text, by name."""
 
 Tell: TypeAlias = Callable[[float], None]
 """Callback that reports progress, from 0 to 1."""

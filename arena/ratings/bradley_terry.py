@@ -172,7 +172,7 @@ def bradley_terry(
     return BradleyTerry(
         agents=games.agents,
         position_effect=float(chosen.points * x[form.agents]) if form.position else None,
-        tie_parameter=_tie_parameter(form, counts, x),
+        tie_parameter=float(np.exp(tie_values(form, counts, best.x)[0, 0])) if form.has_tie_parameter else None,
         problems=problems(form, counts, games.agents),
         prior=prior[0],
         iterations=int(best.iterations[0]),
@@ -183,12 +183,6 @@ def bradley_terry(
         counts=counts,
         x=x,
     )
-
-
-def _tie_parameter(form: ParameterForm, counts: PairCounts, x: Floats) -> float | None:
-    if not form.has_tie_parameter:
-        return None
-    return float(np.exp(tie_values(form, counts, x[np.newaxis])[0, 0]))
 
 
 class Sandwich(Struct, frozen=True, eq=False):

@@ -57,7 +57,6 @@ class PairCounts(Struct, frozen=True, eq=False):
 
     @property
     def games(self) -> Floats:
-        """Games of each pair, shape (samples, pairs)."""
         return self.wins_a + self.wins_b + self.ties
 
     def sample(self, chosen: NDArray[np.intp] | NDArray[np.bool_] | slice) -> PairCounts:

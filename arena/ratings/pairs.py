@@ -39,7 +39,6 @@ class WinMatrix(Struct, frozen=True, eq=False):
 
 
 def win_matrix(games: Games) -> WinMatrix:
-    """Wins, ties and games of every pair of agents."""
     counts = pair_counts(games, ordered=False)
     size = (counts.agents, counts.agents)
     wins, ties = np.zeros(size), np.zeros(size)

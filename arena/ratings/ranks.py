@@ -105,7 +105,9 @@ def joint_differences(
     for samples, (freedom, inflation) in zip(sample_sets, (resampling_terms, model_terms), strict=False):
         below = _spread_below(samples - ratings)
         largest = _largest(samples - ratings, below)
-        beyond = scipy.special.ndtr(-_critical(largest, level))
+        rank = min(largest.size, math.ceil(level * (largest.size + 1)))
+        critical = min(float(np.partition(largest, rank - 1)[rank - 1]), _LARGEST)
+        beyond = scipy.special.ndtr(-critical)
         width = -scipy.special.stdtrit(freedom, beyond) * inflation * below
         se, half = np.where(width > half, inflation * below, se), np.maximum(width, half)
         p = np.maximum(p, _corrected(difference, inflation * below, freedom, largest))
@@ -264,12 +266,6 @@ def _corrected(difference: Floats, se: Floats, freedom: Floats, largest: Floats)
     return np.where(apart, np.where(exceeding == 0, tail, share), 1.0)
 
 
-def _critical(largest: Floats, level: float) -> float:
-    """Quantile of the largest studentised shortfall at ``level``."""
-    rank = min(largest.size, math.ceil(level * (largest.size + 1)))
-    return min(float(np.partition(largest, rank - 1)[rank - 1]), _LARGEST)
-
-
 def _short_of(deviations: Floats, agent: int) -> Floats:
     """How far one agent's differences to all others fall below their estimates, shape (samples, agents)."""
     return np.maximum(deviations - deviations[:, [agent]], 0.0)
@@ -289,7 +285,6 @@ _NO_VARIANCE = 1e-9
 """A covariance below this (squared points) means that all queries are equal, not that ratings are exact."""
 
 _DRAWS = 2000
-"""Number of normal draws if there are no bootstrap samples."""
 
 _FEWEST_SAMPLES = 100
 """With fewer bootstrap samples the distribution of the largest difference is too coarse."""
@@ -359,10 +354,6 @@ def compare(
     )
 
 
-def _or_none(number: float) -> float | None:
-    return None if math.isnan(number) else number
-
-
 def pair_differences(agents: tuple[str, ...], compared: PairTests | None) -> tuple[PairDifference, ...]:
     """One row per pair of agents, the better one first; empty if ``compared`` is ``None``."""
     if compared is None:
@@ -381,7 +372,8 @@ def pair_differences(agents: tuple[str, ...], compared: PairTests | None) -> tup
         (gap, joint.p[one, other], np.where(np.isnan(joint.p), np.nan, compared.p)[one, other], se),
         (gap - half, gap + joint.half[worse, better], separable),
     )
-    columns = [[_or_none(number) for number in column.tolist()] for figure in figures for column in figure]
+    plain = [column.tolist() for figure in figures for column in figure]
+    columns = [[None if math.isnan(number) else number for number in column] for column in plain]
     return tuple(
         PairDifference(agents[first], agents[second], *values, *((None,) * 3 if hidden else queries))
         for first, second, *values, hidden, queries in zip(

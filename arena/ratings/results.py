@@ -211,7 +211,6 @@ class Fragility(Struct, frozen=True):
 
     @property
     def noun(self) -> tuple[str, str]:
-        """Singular and plural of the removed unit."""
         return UNITS[self.unit]
 
     @property
@@ -344,7 +343,6 @@ class Ratings(Struct, frozen=True):
 
     @property
     def noun(self) -> tuple[str, str]:
-        """Singular and plural of the independent unit."""
         return UNITS[self.unit]
 
     @property

@@ -103,7 +103,6 @@ class GamesOfAgent(Struct, frozen=True):
 
     @property
     def share(self) -> float | None:
-        """Points divided by games; ``None`` without games."""
         return (self.won + self.tied / 2) / self.games if self.games else None
 
     def counts(self) -> dict[str, int | float | None]:
@@ -349,12 +348,11 @@ def separations(points: Floats, played: Floats) -> tuple[Floats, Floats]:
 
 
 def _mean(values: Floats) -> Floats:
-    """Mean of each row, without NaN."""
+    """Mean of each row; NaN is left out."""
     return divided(np.nansum(values, axis=1), np.isfinite(values).sum(axis=1).astype(np.float64))
 
 
 def _sd(values: Floats) -> Floats:
-    """Standard deviation of each row, without NaN."""
     deviations = values - _mean(values)[:, np.newaxis]
     deviation: Floats = np.sqrt(_mean(deviations**2))
     return deviation
