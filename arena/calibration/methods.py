@@ -29,10 +29,10 @@ from numpy.typing import NDArray
 from arena.calibration.votes import ONE_MEAN, ItemMeans, Level, Opinion, Values, paired
 from arena.ratings.bootstrap import bootstrap, refitted
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
-from arena.ratings.elo import EloSettings, elo, resampled_elo
+from arena.ratings.elo import elo, resampled_elo
 from arena.ratings.games import Games
 from arena.ratings.ranks import competition_ranks, joint_differences
-from arena.ratings.results import fewest_queries
+from arena.ratings.results import RatingSettings, fewest_queries
 from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, unit_weights, units_of, whole
 from retrieval_eval.stats.estimate import Coefficient, Drawn
@@ -56,7 +56,7 @@ class Played(Struct, frozen=True, eq=False):
     name: str
     games: Games
     queries: tuple[str, ...]
-    settings: EloSettings | BradleyTerrySettings
+    settings: RatingSettings | BradleyTerrySettings
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -64,7 +64,7 @@ class Played(Struct, frozen=True, eq=False):
 
     def points(self) -> Floats:
         """Ratings, shape (agents,)."""
-        if isinstance(self.settings, EloSettings):
+        if isinstance(self.settings, RatingSettings):
             return elo(self.games, self.settings).ratings
         return bradley_terry(self.games, self.settings).ratings
 
@@ -76,7 +76,7 @@ class Played(Struct, frozen=True, eq=False):
         games, cluster = self.games, self.games.cluster
         complete = (weights @ self.seen().T.astype(np.float64) > 0).all(axis=1)
         ratings = np.full((len(weights), len(games.agents)), np.nan)
-        if isinstance(self.settings, EloSettings):
+        if isinstance(self.settings, RatingSettings):
             settings = replace(self.settings, tournaments=_ORDERS_OF_SAMPLE)
             samples, chunk_size = np.flatnonzero(complete), max(1, _CELLS_IN_MEMORY // len(games))
             for start in range(0, samples.size, chunk_size):

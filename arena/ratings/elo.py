@@ -28,15 +28,8 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from arena.ratings.games import Games
+from arena.ratings.results import RatingSettings
 from retrieval_eval.stats.arrays import Floats, Int32s, Ints
-
-
-class EloSettings(Struct, frozen=True):
-    k: float = 32.0
-    initial: float = 1000.0
-    scale: float = 400.0
-    tournaments: int = 500
-    seed: int = 0
 
 
 class EloRatings(Struct, frozen=True, eq=False):
@@ -54,7 +47,7 @@ class EloRatings(Struct, frozen=True, eq=False):
     order_sd: Floats
 
 
-def elo(games: Games, settings: EloSettings | None = None) -> EloRatings:
+def elo(games: Games, settings: RatingSettings | None = None) -> EloRatings:
     """Mean Elo ratings over random orders of the games.
 
     Games are sorted before the shuffle and each tournament has its own seed, so the result does not depend on the order
@@ -70,15 +63,15 @@ def sorted_games(games: Games) -> Packed:
     return packed
 
 
-def elo_of(agents: tuple[str, ...], played: Packed, settings: EloSettings | None = None) -> EloRatings:
+def elo_of(agents: tuple[str, ...], played: Packed, settings: RatingSettings | None = None) -> EloRatings:
     """Ratings from ``sorted_games``, which need far less memory than ``Games``."""
-    chosen = settings or EloSettings()
+    chosen = settings or RatingSettings()
     finals = replay([played], chosen, starts(chosen.seed, chosen.tournaments))[0]
     spread = finals.std(axis=0, ddof=1) if chosen.tournaments > 1 else np.full(len(agents), np.nan)
     return EloRatings(agents, finals.mean(axis=0), spread)
 
 
-def resampled_elo(games: Games, weights: Floats, settings: EloSettings) -> Floats:
+def resampled_elo(games: Games, weights: Floats, settings: RatingSettings) -> Floats:
     """Mean Elo ratings of games resampled with ``weights``, shapes (samples, games) to (samples, agents).
 
     ``weights`` are whole numbers and replace the games' own. All samples are played in the same random orders.
@@ -167,7 +160,7 @@ def starts(seed: int, tournaments: int) -> States:
     return np.asarray(np.random.SeedSequence(seed).generate_state(tournaments, np.uint64), np.uint64)
 
 
-def replay(samples: Sequence[Packed], settings: EloSettings, begin: States) -> Floats:
+def replay(samples: Sequence[Packed], settings: RatingSettings, begin: States) -> Floats:
     """Final ratings of each tournament of each set of games, shape (samples, tournaments, agents).
 
     ``begin`` has the start state of each tournament, from ``starts``, the same for every set of games.
@@ -198,7 +191,7 @@ def _lanes_in_memory(codes: Codes) -> int:
     return max(1, _BYTES_IN_MEMORY // max(1, codes.nbytes))
 
 
-def _tail_length(games: Packed, settings: EloSettings, start: np.uint64) -> int | None:
+def _tail_length(games: Packed, settings: RatingSettings, start: np.uint64) -> int | None:
     """Number of last games that determine the final ratings; ``None`` (play all) if the order is too short.
 
     Half of that number must bring equal and widely spread initial ratings within ``_CONVERGED`` of each other.
@@ -298,7 +291,7 @@ def _draws(begin: States, steps: Ints, length: Ints) -> Ints:
     return chosen
 
 
-def play(blocks: Iterable[Codes], games: Packed, settings: EloSettings, ratings: Floats) -> None:
+def play(blocks: Iterable[Codes], games: Packed, settings: RatingSettings, ratings: Floats) -> None:
     """Update ``ratings``, shape (agents, tournaments), by blocks of games, shape (steps, tournaments).
 
     Later blocks may leave out the last tournaments.

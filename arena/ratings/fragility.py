@@ -21,11 +21,9 @@ from numpy.typing import NDArray
 from arena.ratings.bradley_terry import BradleyTerry, bradley_terry, single_game_slopes
 from arena.ratings.games import Games, Unit
 from arena.ratings.likelihood import game_cells
+from arena.ratings.ranks import RESOLUTION
 from arena.ratings.results import AgentRating, Fragility, RatingSettings
 from retrieval_eval.stats.arrays import Floats
-
-_RESOLUTION = 1e-6
-"""Ratings closer than this many points are equal."""
 
 _FEW_AGENTS, _FEW_GAMES = 12, 20_000
 """Up to these sizes the fragility of all neighbours takes at most about two seconds."""
@@ -107,7 +105,7 @@ def leader_flip(grouped: GroupedGames, single: GroupedGames, largest_share: floa
 
     def new_leader(ratings: Floats) -> int | None:
         best = int(np.where(np.isnan(ratings), -np.inf, ratings).argmax())
-        return best if ratings[best] > ratings[leader] + _RESOLUTION else None
+        return best if ratings[best] > ratings[leader] + RESOLUTION else None
 
     best = None
     share = largest_share
@@ -127,7 +125,7 @@ def pair_flip(grouped: GroupedGames, one: str, other: str, largest_share: float 
     ahead, behind = (first, second) if ratings[first] >= ratings[second] else (second, first)
 
     def overtaker(ratings: Floats) -> int | None:
-        return behind if ratings[behind] > ratings[ahead] + _RESOLUTION else None
+        return behind if ratings[behind] > ratings[ahead] + RESOLUTION else None
 
     return _flip(grouped, ahead, behind, overtaker, largest_share)
 
@@ -144,7 +142,7 @@ def _flip(
 ) -> Flip:
     """Search the smallest removal; ``overtaker`` returns the agent now ahead, or ``None``, from the new ratings."""
     names, unit = grouped.fitted.agents, grouped.unit
-    if grouped.fitted.ratings[ahead] - grouped.fitted.ratings[behind] <= _RESOLUTION:
+    if grouped.fitted.ratings[ahead] - grouped.fitted.ratings[behind] <= RESOLUTION:
         return Flip(names[ahead], names[behind], unit, grouped.units, 0, 0, ())
     removals = grouped.removal_order(ahead, behind)
     limit = min(int(removals.number.sum()), int(largest_share * grouped.units + 1e-9))

@@ -20,7 +20,7 @@ from arena.ratings.games import NO_SPREAD, Games
 from arena.ratings.results import PairDifference, fewest_queries
 from retrieval_eval.stats.arrays import Floats
 
-_RESOLUTION = 1e-6
+RESOLUTION = 1e-6
 """Ratings closer than this many points are equal: agents with the same record differ only by rounding."""
 
 _KNOWN = 1e9
@@ -60,13 +60,13 @@ class JointDifferences(Struct, frozen=True, eq=False):
     @property
     def different(self) -> NDArray[np.bool_]:
         """Whether the interval of each pair excludes 0, shape (agents, agents)."""
-        above = self.difference > np.maximum(self.half, _RESOLUTION)
+        above = self.difference > np.maximum(self.half, RESOLUTION)
         return np.asarray(above | above.T, np.bool_)
 
 
 def competition_ranks(ratings: Floats) -> NDArray[np.int64]:
     """1 + the number of agents rated strictly higher, along the last axis; equal ratings share a rank."""
-    steps = np.round(np.atleast_2d(ratings) / _RESOLUTION)
+    steps = np.round(np.atleast_2d(ratings) / RESOLUTION)
     ordered = np.sort(-steps, axis=-1)
     ranks = np.array(
         [np.searchsorted(row, -row_steps, side="left") + 1 for row, row_steps in zip(ordered, steps, strict=True)]
@@ -159,8 +159,8 @@ def queries_needed(
         equal; the last alone is ``None`` if the lower end leaves them equal.
     """
     gaps = np.abs(difference)
-    apart = gaps > np.maximum(half, _RESOLUTION)
-    unclear = ~apart & (gaps > _RESOLUTION) & (se > NO_SPREAD)
+    apart = gaps > np.maximum(half, RESOLUTION)
+    unclear = ~apart & (gaps > RESOLUTION) & (se > NO_SPREAD)
     gap, error = gaps[unclear], se[unclear]
     units = np.broadcast_to(np.asarray(units, np.int64), gaps.shape)[unclear]
     # Few queries give few different resamples, so their quantile may be larger than that of many queries.
@@ -204,8 +204,8 @@ def paired_tests(ratings: Floats, covariances: tuple[Floats, ...], units: int | 
     difference = ratings[:, np.newaxis] - ratings[np.newaxis]
     variances = [np.diag(covariance) for covariance in covariances]
     variance = np.max([d[:, np.newaxis] + d - 2 * cov for d, cov in zip(variances, covariances, strict=True)], axis=0)
-    apart = np.abs(difference) > _RESOLUTION
-    size = np.sqrt(np.maximum(variance, _RESOLUTION**2))
+    apart = np.abs(difference) > RESOLUTION
+    size = np.sqrt(np.maximum(variance, RESOLUTION**2))
     freedom = np.maximum(_of_pairs(units, ratings.size), 2) - 1
     return np.where(apart, 2 * scipy.special.stdtr(freedom, -np.abs(difference) / size), 1.0)
 
@@ -256,8 +256,8 @@ def _corrected(difference: Floats, se: Floats, freedom: Floats, largest: Floats)
 
     If no sample reaches it, the tail of Student's t times the number of ordered pairs. Shape (agents, agents).
     """
-    apart = difference > _RESOLUTION
-    size = np.where(apart, difference / np.maximum(se, _RESOLUTION), 0.0)
+    apart = difference > RESOLUTION
+    size = np.where(apart, difference / np.maximum(se, RESOLUTION), 0.0)
     alone = scipy.special.stdtr(freedom, -size)
     threshold = np.minimum(-scipy.special.ndtri(np.maximum(alone, np.finfo(np.float64).tiny)), _LARGEST)
     exceeding = largest.size - np.searchsorted(np.sort(largest), threshold, side="left")

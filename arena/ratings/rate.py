@@ -137,7 +137,7 @@ def rate_games(
     units = round(float(games.weights.sum())) if unit == "game" else _presence(games)[1]
     order = sorted_games(games) if games.are_whole and settings.tournaments else None
     with ThreadPoolExecutor(1) as elo_thread:  # beside the bootstrap, whose sums leave Python to others
-        elo_future = None if order is None else elo_thread.submit(elo_of, games.agents, order, settings.elo)
+        elo_future = None if order is None else elo_thread.submit(elo_of, games.agents, order, settings)
         resampled = bootstrap(parts, fitted, samples, settings.seed, by_query=by_query)
         if resampled is not None:
             resampled = replace(resampled, by=unit)

@@ -18,7 +18,6 @@ from retrieval_eval.stats.estimate import Estimate
 
 if TYPE_CHECKING:
     from arena.ratings.bradley_terry import BradleyTerrySettings
-    from arena.ratings.elo import EloSettings
 
 UNITS: Final[Mapping[Unit, tuple[str, str]]] = {
     "query": ("query", "queries"),
@@ -93,12 +92,6 @@ class RatingSettings(Struct, frozen=True):
         from arena.ratings.bradley_terry import BradleyTerrySettings  # late import: reading saved ratings fits no model
 
         return BradleyTerrySettings(self.tie_model, self.position, self.centre, self.anchor, self.scale)
-
-    @property
-    def elo(self) -> EloSettings:
-        from arena.ratings.elo import EloSettings
-
-        return EloSettings(self.k, self.initial, self.scale, self.tournaments, self.seed)
 
 
 class AgentRating(Struct, frozen=True):

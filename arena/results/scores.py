@@ -94,7 +94,7 @@ def played_methods(wanted: GameTable, settings: StoredSettings) -> Iterator[Play
         return
     options, queries = rating_settings(settings), table.queries or ()
     games: Games = games_to_rate(table.clustered({}), options)
-    yield Played("elo", games, queries, options.elo)
+    yield Played("elo", games, queries, options)
     yield Played(RATING, without_preferences(games, by_query=True)[0], queries, options.bradley_terry)
 
 

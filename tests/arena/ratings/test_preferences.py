@@ -15,7 +15,7 @@ import yaml
 from arena.boards.rated_tables import TableOptions, rate_table
 from arena.boards.wins import tournament_pairs
 from arena.ratings.covariates import controlled_ratings
-from arena.ratings.elo import EloSettings, elo
+from arena.ratings.elo import elo
 from arena.ratings.games import Games, GameVerdict, as_games, average, tabulate, without_preferences
 from arena.ratings.rate import rate
 from arena.ratings.results import Ratings, RatingSettings
@@ -91,11 +91,11 @@ def test_elo_takes_the_preference_as_the_score_and_conserves_the_sum() -> None:
     a = rng.integers(0, 5, 400)
     b = (a + rng.integers(1, 5, 400)) % 5
     many = Games(tuple("abcde"), a.astype(np.int32), b.astype(np.int32), rng.random(400), soft=True)
-    rated = elo(many, EloSettings(tournaments=40))
+    rated = elo(many, RatingSettings(tournaments=40))
     assert rated.ratings.sum() == pytest.approx(5000, abs=1e-6)
     shuffled = rng.permutation(400)
     again = Games(many.agents, many.b[shuffled], many.a[shuffled], 1 - many.score[shuffled], soft=True)
-    np.testing.assert_allclose(elo(again, EloSettings(tournaments=40)).ratings, rated.ratings, atol=1e-6)
+    np.testing.assert_allclose(elo(again, RatingSettings(tournaments=40)).ratings, rated.ratings, atol=1e-6)
 
 
 @pytest.mark.parametrize("named", [True, False])
