@@ -401,7 +401,7 @@ def _computed(store: Store, tournament: str, group: Group | None, board_cache: C
     wins, played = None, games.rated(settings)
     if played is not None:
         pairs = pair_results(played)
-        order = [agent for agent in ratings or by_points(pairs.wins) if agent in pairs.wins.agents]
+        order = [agent for agent in ratings or by_points(pairs) if agent in pairs.agents]
         wins, board = Wins(pairs, order), replace(board, order=tuple(dict.fromkeys([*order, *board.order])))
     return replace(board, tournament=tournament, group=group, wins=wins)
 

@@ -11,7 +11,7 @@ from arena.present.blocks import Board, Section
 from arena.present.numbers import COUNT, P_VALUE, PERCENT, POINTS, Number
 from arena.present.picture import Matrix, MatrixCell, nowhere
 from arena.present.table import Column, Table, plain
-from arena.ratings.pairs import PairResults, WinMatrix, pair_results
+from arena.ratings.pairs import WinMatrix, pair_results
 from arena.results.cache import cached_games
 from arena.results.ratings import Leaderboard, rating_settings
 from arena.store import Store
@@ -43,7 +43,7 @@ class Wins(Board, frozen=True, eq=False):
         counted: which results the picture and the table of pairs count, such as wins and half the ties.
     """
 
-    pairs: PairResults
+    pairs: WinMatrix
     order: Sequence[str]
     counted: WinsCounted = "wins and half the ties"
 
@@ -103,7 +103,8 @@ class Wins(Board, frozen=True, eq=False):
         return Matrix("win-matrix", "", words, caption, self.order, self.order, cells, "Row against column")
 
     def _met(self) -> Iterator[dict[str, Any]]:
-        wins, p = self.pairs.wins, self.pairs.p
+        wins, p = self.pairs, self.pairs.p
+        assert p is not None
         points = wins.wins + (wins.ties / 2 if self.counted == "wins and half the ties" else 0)
         index = {agent: number for number, agent in enumerate(wins.agents)}
         for row in self.order:
@@ -122,7 +123,7 @@ class Wins(Board, frozen=True, eq=False):
                     }
 
     def _rows(self) -> list[dict[str, Any]]:
-        wins = self.pairs.wins
+        wins = self.pairs
         index = {agent: number for number, agent in enumerate(wins.agents)}
         rows = []
         for agent in self.order:
@@ -136,7 +137,7 @@ class Wins(Board, frozen=True, eq=False):
         return rows
 
 
-def tournament_pairs(store: Store, tournament: str) -> PairResults | None:
+def tournament_pairs(store: Store, tournament: str) -> WinMatrix | None:
     """Results of every two agents over the rated games; ``None`` before the first verdict."""
     games = cached_games(store, tournament).rated(rating_settings(store.settings(tournament)))
     return None if games is None else pair_results(games)

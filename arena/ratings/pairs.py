@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 import scipy
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from arena.ratings.games import Games, distinct
@@ -30,12 +31,16 @@ _NOTHING: Final = 1e-9
 
 
 class WinMatrix(Struct, frozen=True, eq=False):
-    """Wins of the row agent over the column agent, and ties and games of each pair, shape (agents, agents)."""
+    """Wins of the row agent over the column agent, ties and games of each pair, and p-values of their difference.
+
+    All have the shape (agents, agents).
+    """
 
     agents: tuple[str, ...]
     wins: Floats
     ties: Floats
     games: Floats
+    p: Floats | None = None
 
 
 def win_matrix(games: Games) -> WinMatrix:
@@ -83,15 +88,9 @@ def from_win_matrix(agents: Sequence[str], percentages: Floats, n_queries: float
     )
 
 
-class PairResults(Struct, frozen=True, eq=False):
-    """Wins, ties and games of all pairs, and the p-values of ``sign_tests``."""
-
-    wins: WinMatrix
-    p: Floats
-
-
-def pair_results(games: Games) -> PairResults:
-    return PairResults(win_matrix(games), sign_tests(games))
+def pair_results(games: Games) -> WinMatrix:
+    """The win matrix of rated games, which have queries, with the p-values of ``sign_tests``."""
+    return replace(win_matrix(games), p=sign_tests(games))
 
 
 def sign_tests(games: Games) -> Floats:

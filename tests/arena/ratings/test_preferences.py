@@ -200,8 +200,7 @@ def test_a_tournament_is_rated_by_what_its_local_judge_finds_likely(cli: CLI, ju
         np.testing.assert_array_equal(cached_games(store, "local").preference, table.preference)
         assert repr(cached_leaderboard(store, "local")) == repr(leaderboard(store, "local"))
         assert not np.isnan(table.preference).any()
-        pairs = tournament_pairs(store, "local")
-        wins = pairs.wins
+        wins = tournament_pairs(store, "local")
         assert dict(zip(wins.agents, wins.wins.sum(axis=1), strict=True)) == pytest.approx(
             {row["agent"]: row["wins"] for row in soft["agents"]}, abs=1e-5
         )
