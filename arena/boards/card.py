@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from arena.boards.calibration.people import alternative_json, alternative_table, in_words, people_checks, slug
+from arena.boards.people import alternative_json, alternative_table, in_words, people_checks, slug
 from arena.boards.scores import further_boards
 from arena.boards.trust import LENGTH, NOT_FOOLED, PEOPLE, PLACE, TIES, habit_checks, orders_asked, retest_check
 from arena.calibration.comparison import PANEL, Comparison, JudgeAgainstPeople, judge_against_people, people

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from arena.boards.calibration.methods import lacking, method_chart, method_pairs, tau_matrix, way_of
+from arena.boards.methods import lacking, method_chart, method_pairs, tau_matrix, way_of
 from arena.boards.wins import Wins, by_points
 from arena.calibration.methods import Method, MethodComparison, compare_drawn, draw, uneven_shares
 from arena.calibration.reversals import Departure, Departures, departures

@@ -20,8 +20,7 @@ from arena.boards.ratings import (
 from arena.boards.scores import ScoreBoard, further_boards
 from arena.boards.trust import in_short, judge_section, no_people, trust_checks
 from arena.config.stages import further_stages
-from arena.present.advice import to_judge_the_rest
-from arena.present.blocks import Block, Board, Check, Checks, Remarks, Section, VerdictCard
+from arena.present.blocks import Block, Board, Check, Checks, Remarks, Section, VerdictCard, to_judge_the_rest
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, MONEY, PERCENT, POINTS, SECONDS, counted, listed, told_apart
 from arena.present.table import Column, Table, first, flat, plain, records
 from arena.present.terminal import fitted
@@ -125,7 +124,7 @@ class TournamentBoard(Board, frozen=True):
         conclusion = conclude_board(self.board, self.comparisons)
         of_people: Sequence[Check] = [no_people(self.apart)]
         if self.comparisons:
-            from arena.boards.calibration.people import people_checks
+            from arena.boards.people import people_checks
 
             of_people = people_checks(self.comparisons, self.apart)
         checks = trust_checks(self.board, conclusion, of_people)
@@ -532,3 +531,23 @@ def judged_on(store: Store, tournament: str) -> str:
 
     runs = Runs(store, tournament).all(1)
     return "" if not runs else f"{datetime.fromtimestamp(runs[0].ended or runs[0].begun, UTC):%-d %B %Y}"
+
+
+def keep_boards(location: str, board: Leaderboard) -> None:
+    """Cache the slow pages' figures of a large tournament at the end of a run, so that its pages open at once."""
+    from contextlib import closing
+
+    from arena.boards.compare import compare_board
+    from arena.boards.queries import query_board
+    from arena.results.agreement import keep_judges_alone
+    from arena.results.cache import WORTH_KEEPING
+    from arena.store import Store
+    from judges.types import Task
+
+    games = board.coverage.get(Task.PAIRWISE)
+    if games is None or games.wanted < WORTH_KEEPING:
+        return
+    with closing(Store.open(location)) as store:
+        keep_judges_alone(store, board.tournament)
+        compare_board(store, board.tournament)
+        query_board(store, board.tournament)

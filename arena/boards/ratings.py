@@ -9,8 +9,7 @@ from msgspec.structs import asdict, replace
 
 from arena.boards.conclusion import BY_PLACE, Conclusion, conclude, expectation, more_needed
 from arena.boards.trust import judge_section, rating_checks
-from arena.present.advice import judge_first
-from arena.present.blocks import Block, Board, Remarks, Section
+from arena.present.blocks import Block, Board, Remarks, Section, judge_first
 from arena.present.numbers import COUNT, P_VALUE, POINTS, SIGNED, counted, listed
 from arena.present.table import Column, Table, flat, plain, records
 from retrieval_eval.stats.estimate import Estimate

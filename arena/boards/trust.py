@@ -14,8 +14,7 @@ from msgspec.structs import replace
 
 from arena.boards.conclusion import NO_MODEL, Conclusion
 from arena.boards.scores import further_boards
-from arena.present.advice import judge_first, to_judge_the_rest
-from arena.present.blocks import Block, Check, Section, Status, passed, settled
+from arena.present.blocks import Block, Check, Section, Status, judge_first, passed, settled, to_judge_the_rest
 from arena.present.numbers import (
     ALIGNED,
     COUNT,

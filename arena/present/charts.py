@@ -19,12 +19,12 @@ from arena.present.picture import (
     Matrix,
     MatrixCell,
     Picture,
+    Scale,
     Strip,
     Whiskers,
     ends_of,
     safe,
 )
-from arena.present.scale import Scale
 from judges.errors import MissingExtraError
 
 _BLUE, _ORANGE, _GREY = "#1f86c6", "#e07a1f", "#8a8f98"

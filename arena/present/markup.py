@@ -26,11 +26,11 @@ from arena.present.picture import (
     Matrix,
     MatrixCell,
     Picture,
+    Scale,
     Whiskers,
     ends_of,
     safe,
 )
-from arena.present.scale import Scale
 
 if TYPE_CHECKING:
     from arena.present.numbers import Number

@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 import benchmarks.false_sentences.terminal  # noqa: F401 - teaches its sentences
-from arena.boards.calibration.board import CalibrationBoard
+from arena.boards.calibration import CalibrationBoard
 from arena.boards.compare import compare_board
 from arena.boards.gate.compare import compare
 from arena.boards.leaderboard import TournamentBoard, with_people

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 
 from arena.boards.compare import OF_STAGE
 from arena.boards.conclusion import NO_MODEL
-from arena.boards.gate.board import GateBoard
-from arena.boards.gate.score import LEVEL, MARGIN, PAIRWISE, SHARE, Compared, section_of
+from arena.boards.gate.board import LEVEL, MARGIN, PAIRWISE, SHARE, Compared, GateBoard, section_of
 from arena.config.settings import StoredSettings
 from arena.data.kinds import KINDS
 from arena.present.numbers import P_VALUE, counted, listed

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from arena.boards.gate.board import GateBoard
+from arena.boards.gate.board import MARGIN, PAIRWISE, GateBoard, score_sections, section_of
 from arena.boards.gate.compare import check_agents, check_margin, compare
-from arena.boards.gate.score import MARGIN, PAIRWISE, score_sections, section_of
 from arena.data.dataset import SHARED, Dataset
 from arena.data.files import load_files
 from arena.data.kinds import VERDICT

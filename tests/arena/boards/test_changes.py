@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import text
 
-from arena.boards.changes import BoardState, NamesChanged, SettingChange, compare
+from arena.boards.history import BoardState, NamesChanged, SettingChange, compare
 from arena.config.ratings import RatingsSection
 from arena.results.cache import rating_draws
 from arena.results.ratings import leaderboard

@@ -22,7 +22,7 @@ from arena.boards.leaderboard import TournamentBoard
 from arena.boards.report import tournament_report
 from arena.boards.trust import EVEN
 from arena.config.schema import Config
-from arena.present.report import render
+from arena.present.files import render
 from arena.results.agreement import calibrate_tournament, resampling_of
 from arena.results.ratings import leaderboard
 from arena.results.scores import means_of

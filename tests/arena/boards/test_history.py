@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from arena.boards.changes import BoardState
-from arena.boards.history import NOW, HistoryBoard, Version, history, moment
+from arena.boards.history import NOW, BoardState, HistoryBoard, Version, history, moment
 from arena.results.cache import rating_draws
 from arena.results.ratings import leaderboard
 from arena.store import Store

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from arena.boards.calibration.people import people_checks
 from arena.boards.conclusion import conclude_board
+from arena.boards.people import people_checks
 from arena.boards.trust import trust_checks
 from arena.calibration.comparison import Settings
 from arena.calibration.votes import Opinion

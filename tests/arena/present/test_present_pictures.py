@@ -26,11 +26,11 @@ from arena.present.picture import (
     Matrix,
     MatrixCell,
     Picture,
+    Scale,
     Strip,
     Whiskers,
     of_table,
 )
-from arena.present.scale import Scale
 from arena.present.table import Column, Table
 from judges.errors import DataError, MissingExtraError
 from ragleague.shown import NotebookPicture

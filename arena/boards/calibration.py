@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from arena.boards.agreement import WIDE
-from arena.boards.calibration.methods import (
+from arena.boards.methods import (
     cost_table,
     judges_json,
     method_blocks,
@@ -16,7 +16,7 @@ from arena.boards.calibration.methods import (
     methods_json,
     style_blocks,
 )
-from arena.boards.calibration.people import (
+from arena.boards.people import (
     against_people,
     alternative_json,
     among_people,

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from arena.boards.agreement import WIDE, correlation_columns
-from arena.boards.calibration.people import slug
-from arena.boards.judge_sentences import least_and_most_alike
+from arena.boards.people import slug
 from arena.calibration.comparison import Comparison
 from arena.calibration.consensus import OrderHealth
-from arena.calibration.methods import MethodComparison
+from arena.calibration.methods import MethodComparison, MethodPair
 from arena.calibration.style import StyleEffect
 from arena.config.stages import further_stages
 from arena.present.blocks import Block, Remarks
@@ -234,6 +233,18 @@ def _extremes_sentence(comparison: MethodComparison) -> str:
         for pair in extremes
     )
     return f"Most alike are {most}." if least == most else f"Most alike are {most}, least {least}."
+
+
+def least_and_most_alike(comparison: MethodComparison) -> tuple[MethodPair, MethodPair] | None:
+    """The two methods whose rankings of agents differ most, and the two most alike, by Kendall's tau."""
+    pairs = [pair for pair in comparison.pairs if pair.kendall.value is not None]
+    if not pairs:
+        return None
+    return min(pairs, key=_tau), max(pairs, key=_tau)
+
+
+def _tau(pair: MethodPair) -> float:
+    return pair.kendall.value or 0.0
 
 
 def judges_json(spent: Mapping[str, Spending], orders: Mapping[str, OrderHealth]) -> dict[str, dict[str, Any]]:

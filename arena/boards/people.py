@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from arena.boards.agreement import COEFFICIENTS, WIDE, confusion, correlation_columns
-from arena.boards.judge_sentences import OUTCOME_WORDS, Finding, findings, gain_from_ties, is_full, outside_scale
+from arena.boards.conclusion import Finding, findings, is_full
 from arena.boards.trust import ALPHA, PEOPLE, no_people
 from arena.calibration.comparison import PANEL, Comparison, Disagreement, JudgeAgainstPeople
 from arena.calibration.votes import Level
@@ -123,7 +123,8 @@ _TABLES: Final[Mapping[str, tuple[str, Sequence[Column]]]] = {
 }
 """Title and columns of each table of coefficients."""
 
-
+OUTCOME_WORDS: Final = {GameOutcome.FIRST: "first wins", GameOutcome.TIE: "tie", GameOutcome.SECOND: "second wins"}
+"""Names of a verdict's values; the first agent is the agent whose name sorts first."""
 _LOOKS: Final[Mapping[Look, str]] = {"blue": "vote_agreement", "orange": "same"}
 _ALIKE: Final = "How often a judge says what a person says, beside how often two people agree."
 _MEASURED: Final = "Compare each judge with the agreement of people. Whiskers: 95% intervals over queries."
@@ -381,6 +382,27 @@ def _remarks(comparison: Comparison) -> Iterator[str]:
             yield f"{label}{name}: {outside}"
         if judge.queries < FEW_QUERIES:
             yield f"{label}{name}: {counted(judge.queries, *UNITS[judge.unit])} in common: intervals are rough"
+
+
+def gain_from_ties(comparison: Comparison) -> str:
+    """Phrase on the part of a panel's gain over its best member that comes from games people tied; may be empty."""
+    gain = comparison.gain
+    if gain is None or not gain.gain_on_ties or gain.gain_on_ties < 0 or gain.agreement <= gain.best_agreement:
+        return ""
+    other_gain = gain.agreement - gain.best_agreement - gain.gain_on_ties
+    return (
+        f"of the difference {SIGNED_2.write(gain.gain_on_ties)} comes from the {gain.gold_ties:,} games on which "
+        f"people tie, {SIGNED_2.write(other_gain)} from the others: a panel ties wherever no verdict leads"
+    )
+
+
+def outside_scale(judge: JudgeAgainstPeople) -> str:
+    """Phrase with counts of the judge's values outside the range of people's values; may be empty."""
+    if not judge.outside or judge.people_range is None:
+        return ""
+    values = ", ".join(f"{value:g} ({count:,})" for value, count in judge.outside)
+    low, high = judge.people_range
+    return f"values {values} lie outside the {low:g} to {high:g} of people: kappa counts each as a label of its own"
 
 
 def difference_charts(comparisons: Sequence[Comparison]) -> list[Chart]:
