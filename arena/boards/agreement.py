@@ -43,14 +43,12 @@ _BINARISED: Final = (
 
 
 def correlation_columns(headings: Mapping[str, str]) -> Iterator[Column]:
-    """Columns for each correlation: its value with the interval, and its p-value."""
     for key, heading in headings.items():
         yield Column(key, heading, FIGURE, interval=WIDE)
         yield Column(f"{key}_p", "p", P_VALUE, "Of no correlation, two-sided.")
 
 
 def coefficients(agreement: LabelAgreement | RaterAgreement) -> Figures:
-    """The coefficients that were computed for this agreement, as figures side by side."""
     estimates = ((column, getattr(agreement, column.key)) for column in COEFFICIENTS if hasattr(agreement, column.key))
     return Figures(
         [
@@ -69,16 +67,12 @@ def confusion(
     *,
     name: str = "confusion",
 ) -> Table:
-    """Confusion matrix: the first rater's labels in rows, the second's in columns.
-
-    ``names`` are the names of the labels; by default their numbers.
-    """
+    """Confusion matrix, the first rater in rows; ``names`` of the labels default to their numbers."""
     labels = names or list(map(str, agreement.scale))
     return crossed(name, title, f"{first}, {second} across", (labels, labels), agreement.confusion)
 
 
 def agreement_json(agreement: LabelAgreement) -> dict[str, Any]:
-    """All figures of an agreement, ready for JSON."""
     binarised = [flat(table) for table in agreement.binarised]
     return flat(agreement) | {"coverage": share_labelled(agreement), "binarised": binarised}
 
@@ -90,7 +84,6 @@ def share_labelled(agreement: LabelAgreement) -> float | None:
 
 
 def as_read(qrels: Qrels, reference: Qrels) -> dict[str, Any]:
-    """Summary of a label file: number of labels, faulty lines, notes, and labels outside the reference's scale."""
     return {
         "labels": len(qrels),
         "faulty": qrels.faulty,
@@ -100,11 +93,7 @@ def as_read(qrels: Qrels, reference: Qrels) -> dict[str, Any]:
 
 
 def outside_scale(qrels: Qrels, reference: Qrels) -> list[dict[str, int]]:
-    """Labels outside the reference's scale, each with the number of documents that have it.
-
-    The scale goes from 0, or the reference's lowest label if that is below 0, to its highest label. For the reference
-    itself the scale starts at 0.
-    """
+    """Labels below the reference's lowest label (0 at most) or above its highest, each with its number of documents."""
     low, high = _scale(reference)
     lowest = 0 if qrels is reference else low
     counts = Counter(label for labels in qrels.labels.values() for label in labels.values())
@@ -117,7 +106,6 @@ def _scale(reference: Qrels) -> tuple[int, int]:
 
 
 def remark_on_scale(name: str, qrels: Qrels, reference: Qrels, reference_name: str) -> Iterator[str]:
-    """A remark on the labels outside the reference's scale, if there are any."""
     outside = outside_scale(qrels, reference)
     labels = ", ".join(f"{entry['value']} ({entry['n']:,})" for entry in outside)
     if labels and qrels is reference:
@@ -129,7 +117,6 @@ def remark_on_scale(name: str, qrels: Qrels, reference: Qrels, reference_name: s
 
 
 def remarks_on(name: str, notes: Iterable[Note], faulty: Sequence[FaultyLine]) -> Iterator[str]:
-    """Remarks on a label file: its notes, and the first faulty lines that were skipped."""
     for note in notes:
         yield f"{name}: {note.text}"
     if faulty:
@@ -165,7 +152,6 @@ class QrelsAgreement(Board, frozen=True):
         return [Section("agreement", "Agreement", "", [*blocks, self.notes()])]
 
     def notes(self) -> Remarks:
-        """Remarks for readers of the figures: the files, missing pairs, few queries, labels outside the scale."""
         reference = next(iter(self.qrels))
         sentences = [
             f"against {reference}: {len(self.qrels[reference]):,} labels; figures are of the pairs that both have"

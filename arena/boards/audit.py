@@ -37,7 +37,6 @@ class AuditBoard(Board, frozen=True):
         return [Section("audit", "Can the judge be gamed?", lead, [Checks(self.checks()), table])]
 
     def checks(self) -> list[Check]:
-        """A check for each judge that it gives the cheats few points."""
         return [self._check(judge) for judge in dict.fromkeys(row["judge"] for row in self.rows)]
 
     def _check(self, judge: str) -> Check:
@@ -65,5 +64,4 @@ class AuditBoard(Board, frozen=True):
 
 
 def board(results: AuditResults) -> AuditBoard:
-    """Build the board from the results."""
     return AuditBoard(results.rows)

@@ -49,13 +49,7 @@ _LABELS: Final = (
 
 
 class BankBoard(Board, frozen=True):
-    """Items of a test bank.
-
-    Attributes:
-        version: the version of the whole bank.
-        items: all items, including retired items.
-        secret: whether to show the texts of secret items.
-    """
+    """Items of a test bank, retired items included; ``secret`` shows the texts of secret items."""
 
     version: str | None
     items: Sequence[Item]
@@ -88,13 +82,7 @@ class BankBoard(Board, frozen=True):
 
 
 class BankEditBoard(Board, frozen=True):
-    """The changes from one version of a bank to another.
-
-    Attributes:
-        before, after: the two versions.
-        effect: how the edit changes labels and places, by the grades known so far; ``None`` without grades.
-        secret: whether to show the texts of secret items.
-    """
+    """The changes from one version of a bank to another; ``effect`` is of the grades so far, or ``None``."""
 
     before: Bank
     after: Bank
@@ -162,17 +150,10 @@ def history_table(saves: Sequence[Saved], folder: object) -> Table:
 
 
 _NAMED: Final = 4
-"""Largest number of agents that a cell names."""
 
 
 class ItemEffect(Struct, frozen=True):
-    """The effect of one item on the scores.
-
-    Attributes:
-        covering: number of agents that cover the item.
-        failing: the agents that do not cover it.
-        influence: how the leaderboard changes without the item; ``None`` if no mean includes its query.
-    """
+    """How many agents cover an item, and the leaderboard without it (``None`` if no mean has its query)."""
 
     covering: int
     failing: tuple[str, ...]
@@ -180,14 +161,6 @@ class ItemEffect(Struct, frozen=True):
 
 
 class ItemLine(Struct, frozen=True):
-    """An item as a table shows it.
-
-    Attributes:
-        key: id of the item, by which its effect is looked up.
-        weight: a number, or a word for the importance of a nugget.
-        marks: words such as "gold" or "retired".
-    """
-
     key: str
     query: str
     text: str
@@ -196,12 +169,11 @@ class ItemLine(Struct, frozen=True):
 
 
 def exam_effects(study: Study, level: int, k: int) -> dict[str, ItemEffect]:
-    """Effect of each item on the mean cover, by item id; an empty dictionary without rankings."""
     return _effects(*exam_covers(study.grids, study.rankings, level=level, k=k)) if study.rankings else {}
 
 
 def nugget_effects(results: NuggetResults) -> dict[str, ItemEffect]:
-    """Effect of each nugget on V strict, by nugget id; okay nuggets have no effect."""
+    """Effect of each nugget on V strict, by nugget id; okay nuggets have none."""
     agents = tuple(sorted({assignment.run for assignment in results.assignments}))
     covers = {}
     for query_id, bank in results.banks.items():
@@ -228,7 +200,7 @@ def _effects(agents: tuple[str, ...], covers: Mapping[str, Covers]) -> dict[str,
 
 
 def item_line(item: Item, marks: Mapping[str, str]) -> ItemLine:
-    """The table line of a test bank's item; hides the text of a secret item."""
+    """The table line of a bank's item, without the text of a secret item."""
     properties = {"gold": bool(item.answers), "secret": item.secret, "retired": item.retired}
     line_marks = (*(mark for mark, holds in properties.items() if holds), *filter(None, [marks.get(item.item_id)]))
     query = item.query_id if item.facet_id is None else f"{item.query_id}, {item.facet_id}"
@@ -236,7 +208,6 @@ def item_line(item: Item, marks: Mapping[str, str]) -> ItemLine:
 
 
 def nugget_line(nugget: Nugget) -> ItemLine:
-    """The table line of a nugget, with its importance as the weight."""
     return ItemLine(nugget.nugget_id, nugget.query_id, nugget.text, nugget.importance or "not known")
 
 

@@ -52,12 +52,7 @@ _THREE: Final = "Corrected, by people alone and by the judge alone."
 
 
 def corrected_figures(judge: JudgeAgainstPeople, width: float | None = None) -> Iterator[Block]:
-    """Remarks, charts and tables of a judge's corrected estimates; empty if corrected estimates were not requested.
-
-    Args:
-        judge: the judge, compared with people.
-        width: width of an interval, for the number of labels that it needs; ``None`` omits that number.
-    """
+    """A judge's corrected estimates; ``width`` is of the interval for which the needed labels are counted."""
     estimates, name, rates = judge.estimates, judge.named, judge.level == "verdicts"
     if estimates is None:
         return
@@ -85,7 +80,6 @@ def corrected_figures(judge: JudgeAgainstPeople, width: float | None = None) -> 
 
 
 def estimates_json(estimates: Estimates, width: float | None) -> dict[str, Any]:
-    """A judge's corrected estimates as JSON; ``width`` as for ``corrected_figures``."""
     fields: dict[str, Any] = {
         "figures": figure_rows(estimates, width),
         "next": [{"qid": query_id, "item": item} for query_id, item in estimates.next],
@@ -123,7 +117,6 @@ def _three_ways(form: Number) -> tuple[Column, ...]:
 
 
 def _rating_notes(ratings: CorrectedRatings | None) -> Iterator[str]:
-    """Warnings for readers who compare corrected ratings with those of a leaderboard."""
     if ratings is None:
         return
     yield "These ratings count a tie as half a win: a leaderboard that models ties rates otherwise."
@@ -152,7 +145,6 @@ def _by_agent(ratings: CorrectedRatings) -> list[dict[str, Any]]:
 
 
 def _refused(estimates: Estimates, kind: tuple[str, str]) -> Iterator[str]:
-    """A sentence for each reason why labels are not a random sample; it names the figures left uncorrected."""
     reasons: dict[str, list[str]] = {}
     for name, reason in estimates.refused.items():
         reasons.setdefault(reason, []).append(name)
@@ -162,7 +154,6 @@ def _refused(estimates: Estimates, kind: tuple[str, str]) -> Iterator[str]:
 
 
 def _furthest_off(estimates: Estimates, judge: str, kind: tuple[str, str], form: Number) -> str:
-    """Sentence on the most corrected figure, and on the number of figures outside their corrected interval."""
     gaps: dict[str, tuple[float, float]] = {}
     outside = 0
     for name, figure in estimates.figures.items():
@@ -217,7 +208,6 @@ _GRADES: Final = (
 
 
 _MOST_TESTS: Final = 10
-"""Number of tests shown on a board that also has judges."""
 
 
 def grades_table(tests: Sequence[GradeTest], *, most: int | None = None) -> list[Table]:
@@ -252,12 +242,7 @@ def _grade_row(test: GradeTest) -> dict[str, Any]:
 
 
 class CalibrationBoard(Board, frozen=True):
-    """The board of a calibration, made from tables or from a tournament.
-
-    Attributes:
-        calibration: the calibration's figures.
-        width: width of an interval, for the number of labels that it needs; ``None`` omits that number.
-    """
+    """A calibration of tables or of a tournament; ``width`` as in ``corrected_figures``."""
 
     calibration: Calibration
     width: float | None = None

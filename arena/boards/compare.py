@@ -42,7 +42,6 @@ WON: Final = "won"
 OF_STAGE: Final[Mapping[str, str]] = {"pairwise": RATING, "exam": "cover", "nuggets": "v_strict"}
 """Name of the score that represents a stage, by the stage's name; other scores are named directly."""
 MOST_CHOSEN: Final = 4
-"""Largest number of agents whose differences one chart shows."""
 _LEFT_OUT: Final = ("elo",)
 """Scores not shown: Elo rates the same games as Bradley-Terry."""
 _PHRASES: Final[Mapping[str, str]] = {"v_strict": "nuggets", "criteria": "criteria", "people": "people's votes"} | {
@@ -52,7 +51,6 @@ _TAU_SAMPLES: Final = 200
 """Draws behind the intervals of rank correlations, which are the slowest to compute."""
 _SAME: Final = 1e-9
 _MOST_NAMED: Final = 3
-"""Largest number of agents that a sentence names."""
 _LOOKS: Final[Sequence[Look]] = ("blue", "orange", "grey")
 _ALONE: Final = (
     "Only the games score these agents. Exam questions, nuggets, criteria or labels would show whether other scores "
@@ -77,17 +75,14 @@ class Way(Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """Name of the score for headings."""
         return "Rating" if self.name == RATING else way_of(self.name)[0]
 
     @property
     def phrase(self) -> str:
-        """Name of the score within a sentence."""
         return _PHRASES.get(self.name, self.title)
 
     @property
     def form(self) -> Number:
-        """Number format with as many digits as the intervals justify."""
         return _form(way_of(self.name)[1], self.scores.values())
 
 
@@ -108,17 +103,11 @@ class CompareBoard(Board, frozen=True, eq=False):
     """The scores of the same agents by every way of scoring.
 
     Attributes:
-        group: the group of queries that the board covers; ``None`` for all queries.
         order: agents, best rated first, then the agents without a rating.
         queries: number of queries, or of conversations, behind the scores.
         ways: the scores; the rating comes first if there is one.
         departures: disagreements of other scores with the rating that hold whatever the missing judgments would be;
             ``None`` without a rating.
-        methods: rank correlations of the scores.
-        wins: the win matrix; ``None`` without games.
-        by_query: scores of single queries, for comparing groups of queries.
-        samples, seed: number of draws, and their seed.
-        clusters: the conversation that each query belongs to.
         uneven: agents that lack more judgments of a score than other agents do, by more than chance.
     """
 
@@ -138,7 +127,6 @@ class CompareBoard(Board, frozen=True, eq=False):
 
     @property
     def noun(self) -> tuple[str, str]:
-        """Singular and plural of the unit behind a score: query or conversation."""
         return UNITS["conversation" if self.clusters else "query"]
 
     def sections(self) -> Sequence[Section]:
@@ -150,7 +138,6 @@ class CompareBoard(Board, frozen=True, eq=False):
         return [Section("compare", "Compare", _LEAD, [*blocks, self.table()])]
 
     def report(self) -> Section:
-        """The board's section in the report: the sentences and the figure."""
         return Section("compare", "Compare", _LEAD, [Remarks(self.sentences()), self.figure()])
 
     def json(self) -> Any:
@@ -187,7 +174,6 @@ class CompareBoard(Board, frozen=True, eq=False):
         return placements
 
     def sentences(self) -> list[str]:
-        """Sentences that describe the figure, then one for each score with too many missing judgments of an agent."""
         return [*self._disagreements(), *self._missing_judgments()]
 
     def _missing_judgments(self) -> Iterator[str]:
@@ -214,7 +200,7 @@ class CompareBoard(Board, frozen=True, eq=False):
         return sentences
 
     def figure(self, link: Link = nowhere) -> Aligned:
-        """The figure of all scores and the win matrix; ``link`` returns the address of an agent or a pair of agents."""
+        """All scores and the win matrix; ``link`` returns the address of an agent or of two agents."""
         flags = self._flags()
         panels: list[Strip | CellPanel] = []
         for way in self.ways:
@@ -237,19 +223,15 @@ class CompareBoard(Board, frozen=True, eq=False):
         return Aligned("compare", "", words, caption, self.order, panels, "Agent", links)
 
     def title(self, way: str) -> str:
-        """Heading of a score by its name."""
         return next((entry.title for entry in self.ways if entry.name == way), "Share of games won")
 
     def agreement(self) -> Matrix:
-        """Matrix of Kendall's tau between every two scores."""
         return tau_matrix(self.methods, self.title)
 
     def correlations(self) -> Table:
-        """Table of the rank correlations of every two scores, a row for each pair."""
         return method_pairs(self.methods, self.title)
 
     def scatter(self, across: str, up: str, link: Link = nowhere) -> Chart:
-        """Scatter chart of the agents by two scores, with intervals."""
         ways = {way.name: way for way in self.ways}
 
         def ends(way: str, agent: str) -> tuple[float, float] | None:
@@ -316,7 +298,6 @@ class CompareBoard(Board, frozen=True, eq=False):
         return replace(estimate, low=None, high=None) if np.ptp(differences) < _SAME else estimate
 
     def table(self) -> Table:
-        """The scores and intervals of the figure."""
         rows = [
             {"agent": agent} | {way.name: way.scores.get(agent, Estimate(None)) for way in self.ways}
             for agent in self.order
@@ -340,7 +321,6 @@ class CompareBoard(Board, frozen=True, eq=False):
         return Strip(way.title, marks, way.form, note)
 
     def _flags(self) -> dict[tuple[str, str], str]:
-        """Text of the flag by score and agent; only for agents that the score places differently from the games."""
         flags = {}
         for way in self.ways:
             for placement in self.findings(way.name):
@@ -407,16 +387,7 @@ def compared(
     *,
     clusters: Clusters = ALONE,
 ) -> CompareBoard:
-    """The board of the given scores, without the win matrix.
-
-    Args:
-        methods: the scores; if Bradley-Terry ratings are among them, the other scores are compared with the ratings.
-        queries: the queries to draw from.
-        ratings: the ratings to show, best first; ``None`` leaves the ratings out.
-        draws: number of draws, and their seed.
-        draw_scores: function that computes a method's scores on these draws; by default ``draw``.
-        clusters: conversations, which are drawn as a whole.
-    """
+    """The board without the win matrix; without ``ratings`` (best first) scores are compared with each other alone."""
     draw_scores = draw_scores or (lambda method, names: draw(method, names, *draws, clusters))
     used = [
         method for method in methods if method.name not in _LEFT_OUT and (method.name != RATING or ratings is not None)

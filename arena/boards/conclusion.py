@@ -43,10 +43,8 @@ STANDINGS: Final[Mapping[Standing, str]] = {
     "care": "Read with care",
     "none": "Nothing to conclude yet",
 }
-"""Label of each standing."""
 
 _NAMED = 5
-"""Number of agents that a sentence names; it only counts the others."""
 
 NO_MODEL: Final = "No language model judged these games"
 """Headline, and name of the failed check, if all judges only compare words."""
@@ -62,10 +60,8 @@ class Conclusion(Struct, frozen=True):
     """The conclusion about a set of ratings.
 
     Attributes:
-        kind: ``leader``, ``tie`` (at the top), ``unclear``, or ``empty`` (nothing to rate).
         headline: a fixed text without names.
         sentence: the conclusion with figures; it contains agents' names, which are untrusted text.
-        top: the leader, or the agents tied for first; empty if there is no leader.
         ordered: whether the order of the ratings means anything, so that more queries could change it.
         standing: ``decided``; ``care`` if a trust check failed; ``none`` if there is no conclusion.
     """
@@ -79,12 +75,10 @@ class Conclusion(Struct, frozen=True):
 
     @property
     def line(self) -> str:
-        """Standing, headline and sentence on one line."""
         ending = "" if self.headline.endswith("?") else "."
         return f"{STANDINGS[self.standing]}: {self.headline}{ending} {self.sentence}"
 
     def weighed(self, checks: Sequence[Check]) -> Conclusion:
-        """A copy with the standing that follows from these trust checks."""
         if self.kind in ("unclear", "empty"):
             return replace(self, standing="none")
         failed = self.standing == "care" or any(check.status == "failed" for check in checks)
@@ -92,7 +86,6 @@ class Conclusion(Struct, frozen=True):
 
 
 def conclude_board(board: Leaderboard, comparisons: Sequence[Comparison] = ()) -> Conclusion:
-    """The conclusion of a leaderboard; ``comparisons`` compare its judges with people."""
     return conclude(
         board.ratings,
         shortfall=board.shortfall,
@@ -110,17 +103,7 @@ def conclude(
     comparisons: Sequence[Comparison] = (),
     of_words: Sequence[str] = (),
 ) -> Conclusion:
-    """The conclusion of some ratings. A missing interval or test never makes a winner.
-
-    If agents tie in quality, the sentence says which are cheaper or faster, as far as the answers record it.
-
-    Args:
-        ratings: the ratings; ``None`` if there are none.
-        shortfall: the judge or agent with too few verdicts, if there is one.
-        fronts: cost and time of the agents beside their ratings.
-        comparisons: comparisons of the judges with people.
-        of_words: names of the games' judges if none is a language model (they only compare words); else empty.
-    """
+    """The conclusion of some ratings. A missing interval or test never makes a winner."""
     conclusion = _from_ratings(ratings, shortfall, fronts or {}, comparisons)
     if ratings is None:
         return conclusion
@@ -178,7 +161,6 @@ def _from_ratings(
 
 
 def expectation(ratings: Ratings, conclusion: Conclusion) -> Iterator[str]:
-    """Sentences on the first two places: their games so far, and the wins that the ratings predict."""
     first, second = ratings.by_rank[:2]
     meeting = next(
         (record for record in ratings.direct if {record.one, record.other} == {first.agent, second.agent}), None
@@ -443,7 +425,6 @@ class Finding(Struct, frozen=True):
 
 
 def findings(comparison: Comparison) -> tuple[Finding, ...]:
-    """A finding for each judge."""
     return tuple(_finding(comparison, judge) for judge in comparison.judges.values())
 
 

@@ -36,27 +36,18 @@ if TYPE_CHECKING:
     from arena.results.exam_evaluation import ExamMeasure, ExamScores, GradedUnit
 
 GRADED_TEXTS: Final[dict[GradedUnit, str]] = {"answers": "passages of an answer", "documents": "documents of an agent"}
-"""Name of the graded texts, by the kind of unit that an exam grades."""
 _COMPARED: Final[Sequence[ExamMeasure]] = ("cover", "normalised")
-"""Measures to compare with an official leaderboard."""
 _NAMED: Final = 3
-"""Largest number of queries that a note names."""
 
 
 class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
-    """Scores of an exam.
-
-    Attributes:
-        exam: the scores at every level.
-        chosen: the lowest grade that counts as covered in the tables for people; ``None`` for the exam's usual grade.
-    """
+    """Scores at every level; tables for people count grades from ``chosen`` on, or from the exam's usual level."""
 
     exam: ExamScores
     chosen: int | None = None
 
     @property
     def level(self) -> int:
-        """The lowest grade that counts as covered in the tables for people."""
         return self.chosen or self.exam.level
 
     def sections(self) -> list[Section]:
@@ -161,7 +152,6 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
         }
 
     def queries(self) -> Table:
-        """A row for each agent, query and grade, for programs."""
         cover = self.exam.cover
         scores = ("cover", "cover_possible", "normalised")
         names = ("agent", "qid", "min_grade", *scores, "responded", "pairs", "graded", "missing", "cover_least")
@@ -234,12 +224,10 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
 
 
 def exam_board(exam: ExamScores, chosen: int | None = None) -> ExamBoard:
-    """The board of an exam's scores; ``chosen`` is as in ``ExamBoard``."""
     return ExamBoard("exam", (exam.by_level[exam.level]["cover"],), exam=exam, chosen=chosen)
 
 
 _FIRST: Final = 10
-"""Number of rows of each table if several tables are shown together."""
 _QUERY: Final = Column("qid", "Query")
 _ITEM: Final = Column("item", "Item")
 _PASSAGE: Final = Column("did", "Passage")
@@ -253,11 +241,9 @@ class OversightBoard(Board, frozen=True):
     """Tables for finding faults in grades and in the test bank.
 
     Attributes:
-        study: grades, bank, rankings and labels.
         level: the lowest grade that counts as covered.
         relevant: the lowest label that counts as relevant.
         k: number of top passages of each response that are scored.
-        query_id: the query to show; ``None`` for all queries.
     """
 
     study: Study
@@ -267,11 +253,7 @@ class OversightBoard(Board, frozen=True):
     query_id: str | None = None
 
     def view(self, name: str) -> Table:
-        """One complete table: ``answers``, ``grid``, ``uncovered``, ``spurious`` or ``influence``.
-
-        Raises:
-            InputError: the query, rankings or labels that the table needs are missing.
-        """
+        """One complete table; raises ``InputError`` if the query, rankings or labels that it needs are missing."""
         study = self.study if self.query_id is None else self.study.of_query(self.query_id)
         if name == "grid":
             if self.query_id is None:
@@ -299,7 +281,6 @@ class OversightBoard(Board, frozen=True):
         return [Section("oversight", "Oversight", "Can grades and bank be trusted?", blocks)]
 
     def json(self) -> dict[str, Any]:
-        """The rows of each table, by the name of the table."""
         return {name: records(table) for name, table in self._views().items()}
 
     def _views(self) -> dict[str, Table]:
@@ -338,7 +319,6 @@ def grid_table(study: Study, query_id: str) -> Table:
 
 
 def items_table(study: Study, query_id: str, level: int) -> Table:
-    """The items of one query, each with the number of passages that cover it."""
     grid = study.grids.grids[query_id]
     rows = [
         {
@@ -363,7 +343,7 @@ def items_table(study: Study, query_id: str, level: int) -> Table:
 
 
 def uncovered_table(study: Study, level: int, relevant: int) -> Table:
-    """Relevant passages that cover no item; the bank may lack an item on their content."""
+    """Relevant passages that no item covers; the bank may lack an item on them."""
     rows = _rows(study, uncovered_passages(study.grids, study.labels, level=level, relevant=relevant))
     columns = [_QUERY, _PASSAGE, _TEXT, Column("label", "Label", COUNT), *_GRADED]
     note = "The bank may lack what they say." if rows else "None: every relevant passage covers some item."
@@ -371,7 +351,7 @@ def uncovered_table(study: Study, level: int, relevant: int) -> Table:
 
 
 def spurious_table(study: Study, level: int, relevant: int) -> Table:
-    """Items that irrelevant passages cover; these items may need rewording."""
+    """Items that irrelevant passages cover, which may need rewording."""
     rows = _rows(study, spurious_items(study.grids, study.labels, level=level, relevant=relevant))
     columns = [
         *(_QUERY, _ITEM),
@@ -385,7 +365,7 @@ def spurious_table(study: Study, level: int, relevant: int) -> Table:
 
 
 def influence_table(study: Study, effects: Sequence[Influence]) -> Table:
-    """The effect on the leaderboard of leaving out each item, largest effect first."""
+    """How the leaderboard changes without each item, the largest change first."""
     rows = [row | {"new_leader": WORDS.write(row["new_leader"])} for row in _rows(study, effects)]
     tau, largest = Column("kendall", "Kendall's tau-b", FIGURE), Column("largest_move", "Largest move", POINTS)
     moving = sum(effect.moved > 0 for effect in effects)
@@ -403,9 +383,7 @@ class ExamAgreementBoard(Board, frozen=True):
         agreement: agreement of the two sets of labels; the predicted labels come first.
         borders: thresholds tried on the predicted labels: labels from the threshold up count as relevant.
         least_judged: the threshold on the other labels.
-        units: name of the labelled units.
         other: source of the other labels, which are in the columns of the confusion tables.
-        clusters: the conversation that each query belongs to.
     """
 
     agreement: LabelAgreement
@@ -417,7 +395,6 @@ class ExamAgreementBoard(Board, frozen=True):
 
     @property
     def counts(self) -> dict[str, LabelTable]:
-        """Confusion tables by name: one of all labels, then one for each threshold."""
         tables = {"graded": graded_table(self.agreement)}
         for border in self.borders:
             binarised = binarised_table(self.agreement, least_first=border, least_second=self.least_judged)
@@ -446,7 +423,6 @@ class ExamAgreementBoard(Board, frozen=True):
         return crossed(name, title, "Predicted", names, counts, notes=[note])
 
     def tables(self) -> list[Table]:
-        """One table with all counts for programs, then the tables for people."""
         rows = (
             (name, row, column, count, sum(counts), table.kappa)
             for name, table in self.counts.items()
@@ -474,13 +450,7 @@ class ExamAgreementBoard(Board, frozen=True):
 def of_labels(
     predicted: Labels, judged: Labels, least: int | None, least_judged: int, clusters: Clusters = ALONE
 ) -> ExamAgreementBoard:
-    """Compare predicted labels with human labels.
-
-    ``least`` is the threshold on the predicted labels; by default every label above the lowest is tried.
-
-    Raises:
-        InputError: the labels span more values than a scale can have.
-    """
+    """Compare predicted labels with people's; without ``least`` every label above the lowest is a threshold."""
     agreement = label_agreement(predicted, judged, clusters=clusters)
     borders = [least] if least is not None else sorted(map(int, graded_table(agreement).rows))[1:]
     return ExamAgreementBoard(agreement, tuple(borders), least_judged, clusters=clusters)

@@ -62,7 +62,7 @@ def verdict_rows_of(store: Store, tournament: str) -> tuple[tuple[str, ...], Ite
 
 
 def export_verdicts(store: Store, tournament: str, out: Path) -> int:
-    """Write every verdict, one row for each order of the two answers; returns the number of rows."""
+    """Write a row for each verdict (each order of the two answers); returns the number of rows."""
     columns, rows = verdict_rows_of(store, tournament)
     counter = itertools.count()
     write_rows(out, columns, (row for row, _ in zip(rows, counter, strict=False)))
@@ -157,7 +157,7 @@ def export_labels(store: Store, tournament: str, out: Path) -> int:
 
 
 def export_query_labels(store: Store, tournament: str, out: Path) -> int:
-    """Write each query's mean label, means of the label's parts and number of labelled documents; returns the rows."""
+    """Write the mean label of each query, the means of its parts and the number of labelled documents."""
     labels_by_query = query_labels(store, tournament)
     names = dict.fromkeys(name for labels in labels_by_query.values() for name in labels.parts)
     rows = (
@@ -195,7 +195,7 @@ def export_criteria(store: Store, tournament: str, out: Path) -> int:
 
 
 def export_data(store: Store, tournament: str, out: Path) -> int:
-    """Write queries, documents and answers as the CSV triple into a folder; returns the number of answers."""
+    """Write queries, documents and answers as CSV files into a folder; returns the number of answers."""
     data = store.dataset(tournament)
     try:
         save_dataset(data, out)
@@ -205,26 +205,13 @@ def export_data(store: Store, tournament: str, out: Path) -> int:
 
 
 class ExportedQrels(Struct, frozen=True):
-    """Outcome of an export of qrels.
-
-    Attributes:
-        written: number of labels.
-        failed: number of documents whose judgment failed, by cause.
-        left: number of documents not judged yet.
-    """
-
     written: int
     failed: Mapping[str, int]
     left: int
 
 
 def export_qrels(store: Store, tournament: str, out: Path, judge: str | None = None) -> ExportedQrels:
-    """Write the relevance labels in the format of trec_eval: one judge's labels, or the labels of all judges combined.
-
-    Raises:
-        InputError: the tournament has no relevance labels, the judge gave none, or no document is judged yet; the file
-            cannot be written, or a name contains white space, which qrels do not allow.
-    """
+    """Write the labels in the format of trec_eval: those of one judge, or of all judges combined."""
     results = _results(store, tournament, judge)
     labels: dict[str, dict[str, int]] = {}
     failed: Counter[str] = Counter()

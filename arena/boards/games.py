@@ -31,12 +31,9 @@ from retrieval_eval.stats.arrays import Bools, Floats
 GameEnding: TypeAlias = Literal["a winner", "a tie", "no verdict yet", "the agent wins", "the agent loses"]
 Apart: TypeAlias = Literal["the two orders", "the judges"]
 GameLink: TypeAlias = Callable[[GameKey], str]
-"""Function that returns the address of a game."""
 Flags: TypeAlias = Mapping[GameKey, Sequence[Annotation]]
-"""Flags by game, oldest first."""
 
 _REASON: Final = 240
-"""Largest number of characters of a reason in a cell."""
 _COLUMNS: Final = (
     Column("agent_a", "Agent", link="to_agent_a"),
     Column("agent_b", "Opponent", link="to_agent_b"),
@@ -70,16 +67,7 @@ _OPPONENTS: Final = (
 
 
 class GameFilter(Struct, frozen=True):
-    """Which games to list; ``None`` means any.
-
-    Attributes:
-        agent: one of the two agents.
-        opponent: the other agent.
-        queries: ids of queries.
-        ending: how the rated game ended; "the agent wins" and "the agent loses" need ``agent``.
-        apart: only games on which the two orders, or the judges, disagree.
-        among: keys of the games to choose from, such as the flagged games.
-    """
+    """Which games to list; ``None`` means any. The agent wins or loses only where ``agent`` is given."""
 
     agent: str | None = None
     opponent: str | None = None
@@ -151,12 +139,10 @@ def games_table(
 
 
 def address_of(key: GameKey) -> str:
-    """A game's key as a string for a page's address."""
     return json.dumps(key, ensure_ascii=False, separators=(",", ":"))
 
 
 def game_at(address: str | None) -> GameKey | None:
-    """The game that an address names; ``None`` if it names none."""
     try:
         names = json.loads(address or "null")
     except (ValueError, RecursionError):
@@ -193,7 +179,6 @@ class ShownOrder(Struct, frozen=True):
 
     @property
     def verdict_text(self) -> str:
-        """The verdict in words, or why there is none."""
         if isinstance(self.result, JudgeFailure):
             return f"failed: {CAUSES.get(self.result.cause, self.result.cause)}"
         return "not judged yet" if self.preferred is None else self.preferred or "a tie"
@@ -230,7 +215,6 @@ class GameRecord(Struct, frozen=True):
 
     @property
     def orders_disagree(self) -> bool:
-        """Whether both orders have a verdict and the verdicts differ."""
         preferred = [order.preferred for order in self.orders]
         return len(preferred) == 2 and None not in preferred and preferred[0] != preferred[1]
 
@@ -241,7 +225,6 @@ class GameRecord(Struct, frozen=True):
 
     @property
     def outcome(self) -> str:
-        """How the game ended and why, in one sentence."""
         if self.score is None:
             return "No verdict yet."
         ending = f"{self.winner} wins" if self.winner is not None else "A tie"
@@ -281,7 +264,6 @@ def games_on(
 
 
 def verdicts_table(records: Sequence[GameRecord], link: GameLink) -> Table:
-    """A row per game: both verdicts with their reasons."""
     several = len({record.judge for record in records}) > 1
     rows = []
     for record in records:
@@ -299,7 +281,6 @@ def verdicts_table(records: Sequence[GameRecord], link: GameLink) -> Table:
 
 
 def lost_table(records: Iterable[GameRecord], agent: str, queries: Mapping[str, Query], link: GameLink) -> Table:
-    """A row for each game that an agent lost, with the reason of a verdict against it."""
     lost = [record for record in records if record.winner not in {None, agent}]
     several = len({record.judge for record in lost}) > 1
     rows = []
@@ -326,10 +307,7 @@ def opponents_table(
     link: Callable[[str, bool], str],
     queries: Collection[str] | None = None,
 ) -> Table:
-    """A row for each opponent of an agent, lowest share of points first.
-
-    ``link`` returns the address of all games, or of the lost games, against an opponent; ``queries`` limits the games.
-    """
+    """A row for each opponent, lowest share of points first; ``link`` is called with the opponent and "only lost"."""
     index = games.agents.index(agent)
     agent_games = games.of_agent(agent) & games.played
     if queries is not None:
@@ -373,14 +351,7 @@ def flags_of(store: Store, tournament: str) -> Flags:
 
 
 class RetrievedDocument(Struct, frozen=True):
-    """A document that agents retrieved for a query.
-
-    Attributes:
-        result: combined result of the relevance judges; ``None`` if they did not judge the document.
-        ranks: agent and rank of each retrieval; ``SHARED`` for a document given to every agent.
-        human: label by people; ``None`` if people did not label it.
-        shown: whether the game's judge saw the document.
-    """
+    """A document of a query with the rank that each agent gave it, and whether the game's judge saw it."""
 
     document: Document
     result: Result | None
@@ -390,7 +361,6 @@ class RetrievedDocument(Struct, frozen=True):
 
     @property
     def label(self) -> int | None:
-        """The judges' label; ``None`` if they gave none."""
         return label_of(self.result.outcome) if isinstance(self.result, Judgment) else None
 
 

@@ -31,9 +31,7 @@ from retrieval_eval.stats.bootstrap import estimates, units_of
 from retrieval_eval.stats.estimate import Drawn, Estimate
 
 _NAMED_CHANGES = 8
-"""Number of names in a cell; the others are only counted."""
 _LONGEST = 200
-"""Largest number of characters of a setting's value in a cell."""
 _BOTH = (
     Column("agent", "Agent"),
     Column("place_before", "Place before", COUNT, "Among the agents that both states rate."),
@@ -80,7 +78,6 @@ class Move(Struct, frozen=True):
 
     @property
     def points(self) -> float:
-        """Rating points gained; negative if the rating fell."""
         return float(self.after["bt"] - self.before["bt"])
 
 
@@ -107,11 +104,8 @@ class Changes(Board, frozen=True):
     """Differences between two states.
 
     Attributes:
-        moves: agents rated in both states, best rated first.
         agents: agents added, removed, and changed (other answers; detected only if both states have answer digests).
-        judges: judges added, removed, and changed (same name, other settings).
         queries: ids of queries added, removed, and changed (other text).
-        settings: all changed settings, sorted by path.
     """
 
     moves: tuple[Move, ...]
@@ -132,7 +126,6 @@ class Changes(Board, frozen=True):
         return [Section("changes", "What changed", "", [*blocks, *self._subjects()])]
 
     def in_short(self) -> str:
-        """The outcome in one or two sentences."""
         same = "Agents, judges, queries and settings are the same"
         if self.same_subject and not self.moves:
             return f"{same}; no agent has a rating in both."
@@ -170,7 +163,6 @@ class Changes(Board, frozen=True):
 
 
 def compare(before: BoardState, after: BoardState) -> Changes:
-    """List the differences between two states."""
     old_subject, new_subject = before.subject, after.subject
     old, new = (_settings(subject) for subject in (old_subject, new_subject))
     return Changes(
@@ -249,13 +241,11 @@ def _setting(value: object) -> str:
 
 
 NOW: Final = "now"
-"""Name of the moment for the present state."""
 _Z: Final = 1.959964
 """Quantile of the normal distribution for a 95 % interval."""
 _DRAWN: Final = 30
 """Largest number of moments in the picture; older moments are left out."""
 _NAMED: Final = 6
-"""Largest number of agents that a remark names."""
 
 
 class Moment(BoardState, frozen=True):
@@ -277,7 +267,6 @@ class Moment(BoardState, frozen=True):
 
     @property
     def ratings(self) -> dict[str, float]:
-        """Ratings by agent, relative to the field of this moment."""
         return {line["agent"]: line["bt"] for line in self.standings}
 
     def distance(self, agent: str, anchors: Collection[str]) -> Estimate:
@@ -312,7 +301,6 @@ class Moment(BoardState, frozen=True):
 
 
 def moment(state: BoardState, name: str, unchanged: frozenset[str], differs: tuple[str, ...]) -> Moment:
-    """Build a moment; reads variances and draws from the standings as far as they were stored."""
     count = len(state.standings)
     variances = np.full((count, count), math.nan)
     np.fill_diagonal(variances, 0.0)
@@ -328,10 +316,6 @@ class Version(Struct, frozen=True):
     """A version of an agent: the moments between two changes of its answers.
 
     Attributes:
-        number: 1 for the first known version.
-        since: name of the first moment with this version.
-        last: name of the last moment with this version.
-        rating: rating at the last moment, on the present scale; unshifted if there are no anchors.
         change: rating minus the previous version's rating; ``None`` if no anchor connects them.
         paired: whether the interval of the change comes from paired draws of the same queries.
     """
@@ -346,12 +330,7 @@ class Version(Struct, frozen=True):
 
 
 class HistoryBoard(Board, frozen=True):
-    """Ratings of a tournament over its runs.
-
-    Attributes:
-        moments: states of the leaderboard, oldest first; the last is the present state.
-        agent: the agent in the picture; ``None`` for the agent with the most versions.
-    """
+    """Ratings over the runs, the last at present; without ``agent`` the picture shows who has the most versions."""
 
     moments: Sequence[Moment]
     agent: str | None = None
@@ -391,7 +370,6 @@ class HistoryBoard(Board, frozen=True):
 
     @property
     def drawn(self) -> str:
-        """The agent in the picture."""
         return self.agent or max(self.agents, key=lambda agent: len(self.versions(agent)))
 
     def anchors(self, *moments: Moment) -> list[str]:
@@ -412,7 +390,6 @@ class HistoryBoard(Board, frozen=True):
         return Estimate(distance.value + level, distance.low + level, distance.high + level)
 
     def versions(self, agent: str) -> list[Version]:
-        """The versions of an agent, oldest first."""
         groups: list[list[Moment]] = []
         for moment in self.moments:
             if agent in moment.ratings:
@@ -460,7 +437,6 @@ class HistoryBoard(Board, frozen=True):
             yield f"{runs} no anchor: no agent is known to give the same answers now as then."
 
     def picture(self) -> Whiskers:
-        """Chart of one agent's rating at each moment."""
         agent, versions = self.drawn, self.versions(self.drawn)
         starts = {version.since: f"version {version.number}" for version in versions} if len(versions) > 1 else {}
         lines = []
@@ -486,11 +462,7 @@ class HistoryBoard(Board, frozen=True):
 
 
 def history(runs: Sequence[StoredRun], board: Leaderboard, data: Dataset, drawn: Drawn | None = None) -> HistoryBoard:
-    """The history of a tournament.
-
-    ``runs`` start with the latest run, whose leaderboard is ``board``; ``drawn`` is a result of
-    ``arena.results.cache.rating_draws``.
-    """
+    """The history of a tournament; the runs start with the latest, whose leaderboard is ``board``."""
     names, now = run_names(runs), BoardState(subject_of(board.settings, data), standings_of(board, drawn))
     digests: dict[tuple[str, ...], dict[str, str]] = {}
     moments = []

@@ -42,7 +42,6 @@ DETAILS: Final = frozenset(
     {"conclusion", "leaderboard", "judges", "criteria", "exam", "nuggets", "retrieval", "citations", "costs"}
     | {"coverage", "retrieval-judges", "retrieval-agreement"}
 )
-"""Sections short enough for a terminal."""
 _BELOW: Final = ("criteria", "exam", "nuggets", "citations", "retrieval", "costs")
 """Order of these sections below the ratings; the sections of further stages follow."""
 _JUDGED_ALONE: Final = ("criteria", "exam", "nuggets", "retrieval")
@@ -58,7 +57,6 @@ _ONE_SCORE: Final = (
 """One score for each stage, shown beside the rating; the retrieval score is its first measure."""
 _INTERVAL: Final = "95% interval"
 _MOST_COLUMNS: Final = 7
-"""Largest number of columns on the first screen."""
 _LESS: Final = ("grade", "citation_precision", "cost_usd", "latency_median_s")
 """Columns to drop first if the first screen has too many."""
 _TAKEN: Final = (
@@ -66,11 +64,9 @@ _TAKEN: Final = (
     Column("latency_median_s", "Latency", SECONDS, "Median of its answers."),
 )
 _NAMED: Final = 3
-"""Number of judges that the first screen names; it only counts the others."""
 _NAME: Final = 20
 """Length to which a terminal shortens agents' names; names stay longer where they would become equal."""
 _WIDTH, _LINES = 80, 25
-"""Characters and lines of a terminal screen."""
 _FITTING: Final = ((100, 9), (50, 2), (50, 1), (15, 2), (15, 1), (10, 1), (8, 1), (6, 0))
 """Numbers of agents and remedies to show: each pair is tried in this order until the text fits the screen."""
 _STAGES: Final = (
@@ -95,14 +91,9 @@ class TournamentBoard(Board, frozen=True):
     """A leaderboard with the evidence for and against it.
 
     Attributes:
-        board: the computed results.
-        comparisons: comparisons of the judges with people, if people judged anything.
         apart: levels on which people and judges have no judged item in common.
-        figure: section with all scores side by side.
         queries: texts of the queries by id; for a conversation, its first question.
         failures: counts of failures by task, judge and cause; if empty, the board's causes are used.
-        effort: tables of calls, tokens and cost of the judging.
-        calibration: sections on people and on methods of scoring.
     """
 
     board: Leaderboard
@@ -116,11 +107,9 @@ class TournamentBoard(Board, frozen=True):
 
     @property
     def conclusion(self) -> Conclusion:
-        """The conclusion with its standing."""
         return self.verdict()[0]
 
     def verdict(self) -> tuple[Conclusion, tuple[Check, ...]]:
-        """The conclusion with its standing, and all trust checks."""
         conclusion = conclude_board(self.board, self.comparisons)
         of_people: Sequence[Check] = [no_people(self.apart)]
         if self.comparisons:
@@ -136,13 +125,7 @@ class TournamentBoard(Board, frozen=True):
         return [] if self.board.ratings is None else [row.agent for row in self.board.ratings.agents]
 
     def brief(self, more: Sequence[str] = (), agents: int | None = None, remedies: int | None = None) -> list[Section]:
-        """The decision on one screen: the conclusion, every agent's scores, and the failed checks.
-
-        Args:
-            more: lines that say where to find further results.
-            agents: largest number of agents to show; if given, names are shortened as far as they stay distinct.
-            remedies: number of failed checks to show in full; the others are only named.
-        """
+        """The decision on one screen; with ``agents``, the largest number of them, their names are shortened too."""
         ratings, (conclusion, checks) = self.board.ratings, self.verdict()
         table = self._one_screen()
         if agents is not None:
@@ -184,14 +167,7 @@ class TournamentBoard(Board, frozen=True):
     def opening(
         self, queries: int, judged: str = "", *, checks: str = "", link: Callable[[str], str] | None = None
     ) -> list[Block]:
-        """First screen of page and report: conclusion, agents, trust checks, and charts of quality by cost and latency.
-
-        Args:
-            queries: number of queries.
-            judged: the day of the last judgments, in words.
-            checks: address of the trust checks.
-            link: function that returns an agent's address.
-        """
+        """First screen of page and report; ``judged`` is the day of the last judgments in words."""
         board, (conclusion, trust) = self.board, self.verdict()
         headline, sentence = conclusion.headline, conclusion.sentence
         if board.ratings is None and not board.settings.pairwise:
@@ -291,7 +267,6 @@ class TournamentBoard(Board, frozen=True):
         return tables if self.board.ratings is not None else [self._table(), *tables]
 
     def json(self) -> dict[str, Any]:
-        """The JSON of ``leaderboard --format json`` and ``run --format json``."""
         board, ratings, parts = self.board, self.board.ratings, self._parts()
         shortfall, word_judges = board.shortfall, [*filter(board.settings.of_words, board.settings.judges)]
         return {
@@ -446,11 +421,9 @@ class Criteria(ScoreBoard, frozen=True, eq=False, kw_only=True):
         return [Section("criteria", "Grades by criterion", lead, [table])]
 
     def scored(self) -> Collection[str]:
-        """The agents with a grade."""
         return self.json()
 
     def columns(self, agent: str) -> dict[str, float | None]:
-        """An agent's mean grades as columns of the leaderboard, without intervals."""
         graded = (scores for scores in self.scores if scores.seen().any())
         return {scores.column: scores.means[agent].value if agent in scores.means else None for scores in graded}
 
@@ -524,7 +497,7 @@ def with_people(store: Store, board: Leaderboard) -> TournamentBoard:
 
 
 def judged_on(store: Store, tournament: str) -> str:
-    """The day of the last run in words; an empty string if the tournament never ran."""
+    """The day of the last run in words; empty if the tournament never ran."""
     from datetime import UTC, datetime
 
     from arena.store.runs import Runs

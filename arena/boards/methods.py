@@ -66,7 +66,6 @@ _QUALITIES: Final = {
 
 
 def method_blocks(comparison: MethodComparison | None) -> list[Block]:
-    """Scores and ranks by every method, remarks, and rank correlations; empty if there are no methods."""
     if comparison is None or not comparison.methods:
         return []
     if not comparison.pairs:
@@ -99,12 +98,10 @@ def lacking(uneven: Sequence[MissingShare], title_of: Title) -> Iterator[str]:
 
 
 def method_title(method: str) -> str:
-    """Heading of a scoring method, such as ``Bradley-Terry``."""
     return way_of(method)[0]
 
 
 def method_pairs(comparison: MethodComparison, title_of: Title = method_title) -> Table:
-    """Table of rank correlations, a row for every two methods."""
     rows = [
         flat(pair) | {f"{side}_name": title_of(getattr(pair, side)) for side in ("first", "second")}
         for pair in comparison.pairs
@@ -120,13 +117,11 @@ def method_pairs(comparison: MethodComparison, title_of: Title = method_title) -
 
 
 def methods_json(comparison: MethodComparison) -> dict[str, Any]:
-    """Scores and ranks by method, and rank correlations, as JSON."""
     methods = {method.method: {"scores": method.scores, "ranks": method.ranks} for method in comparison.methods}
     return flat(comparison) | {"methods": methods, "pairs": [flat(pair) for pair in comparison.pairs]}
 
 
 def method_charts(comparison: MethodComparison) -> list[Chart]:
-    """Scatter plots of the agents' scores, one for every two methods."""
     return [method_chart(comparison, pair.first, pair.second) for pair in comparison.pairs]
 
 
@@ -139,16 +134,7 @@ def method_chart(
     link: Callable[[str], str] = lambda agent: "",  # noqa: ARG005
     title_of: Title = method_title,
 ) -> Chart:
-    """Scatter plot of the agents' scores by two methods; agents whose ranks differ most are labelled first.
-
-    Args:
-        comparison: the methods with their scores.
-        across: method on the horizontal axis.
-        up: method on the vertical axis.
-        ends: returns the interval of an agent's score by a method.
-        link: returns the address that an agent's dot links to.
-        title_of: returns a method's heading.
-    """
+    """The agents by two scores; agents whose ranks differ most are labelled first."""
     methods = {method.method: method for method in comparison.methods}
     x, y = methods[across], methods[up]
     agents = sorted(x.scores.keys() & y.scores.keys(), key=lambda agent: (-abs(x.ranks[agent] - y.ranks[agent]), agent))
@@ -176,7 +162,6 @@ def method_chart(
 
 
 def tau_matrix(comparison: MethodComparison, title_of: Title = method_title) -> Matrix:
-    """Matrix of Kendall's tau between all methods."""
     names = [title_of(method.method) for method in comparison.methods]
     cells: dict[tuple[str, str], MatrixCell] = {}
     for pair in comparison.pairs:
@@ -216,7 +201,6 @@ def _scores(comparison: MethodComparison) -> Table:
 
 
 def way_of(method: str) -> tuple[str, Number]:
-    """Heading of a scoring method, and the format of its scores."""
     if method in _METHODS:
         return _METHODS[method]
     measure = method.removesuffix(", people")
@@ -236,7 +220,6 @@ def _extremes_sentence(comparison: MethodComparison) -> str:
 
 
 def least_and_most_alike(comparison: MethodComparison) -> tuple[MethodPair, MethodPair] | None:
-    """The two methods whose rankings of agents differ most, and the two most alike, by Kendall's tau."""
     pairs = [pair for pair in comparison.pairs if pair.kendall.value is not None]
     if not pairs:
         return None
@@ -248,7 +231,6 @@ def _tau(pair: MethodPair) -> float:
 
 
 def judges_json(spent: Mapping[str, Spending], orders: Mapping[str, OrderHealth]) -> dict[str, dict[str, Any]]:
-    """Costs and position bias of each judge of answers, as JSON."""
     return {
         judge: flat(spending) | {"cost_per_1000_games": spending.per_thousand} | flat(orders.get(judge, {}))
         for judge, spending in spent.items()
@@ -256,7 +238,6 @@ def judges_json(spent: Mapping[str, Spending], orders: Mapping[str, OrderHealth]
 
 
 def cost_table(judges: Mapping[str, Mapping[str, Any]], comparisons: Sequence[Comparison]) -> list[Table]:
-    """Agreement with people and cost of each judge in ``judges_json``; empty without judges."""
     verdicts = next((comparison for comparison in comparisons if comparison.people.level == "verdicts"), None)
     against = {} if verdicts is None else verdicts.judges
     rows = [
@@ -268,7 +249,6 @@ def cost_table(judges: Mapping[str, Mapping[str, Any]], comparisons: Sequence[Co
 
 
 def style_blocks(styles: Sequence[StyleEffect]) -> list[Block]:
-    """Table and picture of the style effects; empty without effects."""
     if not styles:
         return []
     rows = [flat(effect) | {"quality": _QUALITIES.get(effect.name, effect.name)} for effect in styles]

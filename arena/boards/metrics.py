@@ -83,7 +83,6 @@ class RunMetrics(Board, frozen=True):
         return [records, *Board.tables(self)]
 
     def notes(self) -> Remarks:
-        """Remarks for readers of the scores: coverage, labels outside the scale, faulty lines, ties."""
         sentences: list[str] = []
         reference = next(iter(self.scores))
         for name, by_labels in self.scores.items():
@@ -135,7 +134,6 @@ class RunMetrics(Board, frozen=True):
         return {name: scores.rankings for name, scores in list(self.scores.items())[1:]}
 
     def _best_first(self) -> list[str]:
-        """The runs, best first by the first measure and the first set of labels."""
         metrics = self._reference.metrics
         first = {run: metrics.value(run, metrics.measures[0]) for run in metrics.runs}
         return sorted(metrics.runs, key=lambda run: (math.isnan(first[run]), -first[run], run))
@@ -201,10 +199,7 @@ class RunMetrics(Board, frozen=True):
         yield Table("differences", f"Differences {direction} by {main}{labels_phrase}", _DIFFERENCES, rows, [note])
 
     def for_paper(self, digits: int) -> Table:
-        """Table of rounded scores by the first set of labels; * marks a significant difference from the baseline.
-
-        Without a baseline nothing is marked.
-        """
+        """Rounded scores by the first labels; * marks a significant difference from the baseline, if there is one."""
         metrics, baseline = self._reference.metrics, self.settings["baseline"]
         form, rows = Number(digits), []
         for run in self._best_first():
@@ -334,8 +329,6 @@ _POOLED_QUERIES: Final = (
 
 
 class PoolBoard(Board, frozen=True):
-    """A pool of the runs' top documents, and the labels that exist for them."""
-
     pooled: Pool
     runs: Sequence[Run]
     labels: Qrels | None = None
@@ -350,11 +343,9 @@ class PoolBoard(Board, frozen=True):
         return [Section("pool", "Pool", "", [Table("runs", title, _POOLED_RUNS, shares), queries])]
 
     def tables(self) -> list[Table]:
-        """The table of queries, for programs; without the table of runs."""
         return [self._queries()]
 
     def notes(self) -> Remarks:
-        """Remarks on the files, and on queries of the pool without labels."""
         sentences = [
             line for source in self._sources() for line in remarks_on(source.name, source.notes, source.faulty)
         ]
@@ -432,13 +423,11 @@ class Citations(Board, frozen=True):
         }
 
     def columns(self, agent: str) -> TableRow:
-        """An agent's citation precision as columns of the leaderboard."""
         scores = self.cited.scores.items()
         return {_KEYS[source]: by_agent[agent].precision if agent in by_agent else None for source, by_agent in scores}
 
 
 def citations(scores: Mapping[str, CitationScores]) -> dict[str, TableRow]:
-    """All citation figures by agent, each agent's figures in one flat row."""
     return {agent: flat(figures) | {"coverage": figures.coverage} for agent, figures in scores.items()}
 
 

@@ -55,7 +55,6 @@ _COUNTS: Final = ("length", "topics", "missing", "failed", "empty", "labels", "a
 _DIGITS = 8
 """Significant digits in files of single scores, where p-values are small."""
 MOST_NAMED: Final = 5
-"""Largest number of runs or queries that a note names."""
 
 
 class Nuggets(Board, frozen=True):
@@ -95,15 +94,12 @@ class Nuggets(Board, frozen=True):
         return shape
 
     def scored(self) -> list[str]:
-        """Agents with a score."""
         return list(dict.fromkeys(agent for board in self._boards() for agent in board.scored()))
 
     def columns(self, agent: str) -> TableRow:
-        """An agent's nugget scores as columns of the leaderboard; ``None`` without a score."""
         return {name: value for board in self._boards() for name, value in board.columns(agent).items()}
 
     def _boards(self) -> list[ScoreBoard]:
-        """The scores on the leaderboard: V strict and All."""
         return [
             ScoreBoard(name, tuple(scores for scores in scored.scores if scores.name in ("v_strict", "a")))
             for name, _, scored in self._scored()
@@ -155,16 +151,7 @@ def scores_table(
     who: str = "Agent",
     more: Mapping[str, TableRow] = MappingProxyType({}),
 ) -> Table:
-    """Table of the six scores of each run.
-
-    Args:
-        title: title of the table.
-        scored: nugget scores of all runs.
-        order: runs to list first; the others follow, best first.
-        name: name of the table in files.
-        who: heading of the column of runs.
-        more: further columns for programs, by run.
-    """
+    """Six scores of each run, those in ``order`` first; ``more`` are further columns for programs, by run."""
     none = dict.fromkeys(key for row in more.values() for key in row)
     rows = [_score_row(run) | more.get(run.run, none) for run in _ordered(scored.runs, order)]
     if all(row["v_strict_topics"] == scored.queries for row in rows):
@@ -220,7 +207,6 @@ def _scores_json(scored: Scored, key: str) -> TableRow:
 
 
 def score_notes(scored: Scored) -> list[str]:
-    """Notes for readers of the scores: failures, missing answers, queries left out."""
     runs = scored.runs
     empty = [f"{run.run} {run.empty}" for run in runs if run.empty]
     lists = {
@@ -270,18 +256,11 @@ _EDITS: Final = (
 
 
 def support_words(label: Support | None) -> str:
-    """A support label in words."""
     return "not known" if label is None else SUPPORT_WORDS[SUPPORT[label]]
 
 
 class NuggetEdits(Board, frozen=True):
-    """People's edits of lists of nuggets.
-
-    Attributes:
-        file: the file with the edited lists.
-        changes: the changes by query.
-        not_in_edited_file: queries that are missing in the edited file; their lists are unchanged.
-    """
+    """People's edits of lists of nuggets by query; lists that the edited file lacks are unchanged."""
 
     file: str
     changes: Mapping[str, Sequence[Change]]
@@ -302,7 +281,6 @@ class NuggetEdits(Board, frozen=True):
 
 
 def edits_table(before: NuggetBank, after: NuggetBank) -> Table:
-    """Table of the changes to one list of nuggets, without unchanged nuggets."""
     notes = ["The nuggets stand in another order."] if is_reordered(before, after) else []
     return Table("your-changes", "Your changes", _EDITS, list(_edits(changes(before, after))), notes)
 

@@ -121,7 +121,6 @@ _TABLES: Final[Mapping[str, tuple[str, Sequence[Column]]]] = {
         ),
     ),
 }
-"""Title and columns of each table of coefficients."""
 
 OUTCOME_WORDS: Final = {GameOutcome.FIRST: "first wins", GameOutcome.TIE: "tie", GameOutcome.SECOND: "second wins"}
 """Names of a verdict's values; the first agent is the agent whose name sorts first."""
@@ -131,7 +130,6 @@ _MEASURED: Final = "Compare each judge with the agreement of people. Whiskers: 9
 
 
 def judges_of(comparisons: Sequence[Comparison]) -> list[JudgeAgainstPeople]:
-    """The judges of all comparisons in one list."""
     return [judge for comparison in comparisons for judge in comparison.judges.values()]
 
 
@@ -141,7 +139,6 @@ def slug(*words: str) -> str:
 
 
 def people_blocks(comparisons: Sequence[Comparison]) -> list[Block]:
-    """Checks, tables and remarks on judges and people; empty without comparisons."""
     if not comparisons:
         return []
     grouped = any(comparison.group for comparison in comparisons)  # checks of many groups would fill pages
@@ -156,30 +153,22 @@ def people_blocks(comparisons: Sequence[Comparison]) -> list[Block]:
 
 
 def votes_picture(comparisons: Sequence[Comparison]) -> list[Whiskers]:
-    """Plot of each judge's agreement with people, next to the agreement of two people."""
     return of_table(
         in_short(comparisons), _LOOKS, "votes alike", _ALIKE, caption=f"{_ALIKE} {_MEASURED}", names=len(_WHO)
     )
 
 
 def among_table(comparisons: Sequence[Comparison]) -> Table:
-    """Table of people's agreement with each other, a row per comparison."""
     rows = [flat(among_people(comparison)) | {"what": comparison.what} for comparison in comparisons]
     return Table("people", "People among themselves", _AMONG, rows)
 
 
 def remarks_of(comparisons: Sequence[Comparison]) -> list[str]:
-    """Remarks on the reliability of each comparison, one sentence each."""
     return list(chain.from_iterable(map(_remarks, comparisons)))
 
 
 def people_checks(comparisons: Sequence[Comparison], apart: Sequence[Level] = ()) -> Sequence[Check]:
-    """Check whether each judge agrees with people as often as people agree with each other.
-
-    Args:
-        comparisons: judges and people.
-        apart: levels on which people judged, but no judge judged the same items.
-    """
+    """Check whether each judge agrees with people as often as people agree with each other."""
     known = [finding for comparison in comparisons for finding in findings(comparison) if finding.trust != "unknown"]
     checks = [Check(f"{PEOPLE} {finding.judge} on {finding.level}", *_agreement(finding)) for finding in known]
     return checks or [no_people(apart)]
@@ -220,24 +209,17 @@ def _agreement(finding: Finding) -> tuple[Status, str, str]:
 
 
 def against_people(comparisons: Sequence[Comparison]) -> Table:
-    """Table of judges, a row per judge and level; CSV and JSON include every coefficient."""
     keys = dict.fromkeys(chain.from_iterable(map(judge_figures, judges_of(comparisons))))
     columns = [*(replace(column, programs=False) for column in _AGAINST), *(Column(key, "") for key in keys)]
     return Table("judges-against-people", "Judges against people", columns, [*_rows(comparisons)])
 
 
 def in_short(comparisons: Sequence[Comparison]) -> Table:
-    """``against_people`` with the main columns only."""
     return replace(against_people(comparisons), name="judges-in-short", columns=_IN_SHORT)
 
 
 def coefficient_tables(comparisons: Sequence[Comparison], whom: str) -> list[Table]:
-    """Tables of all coefficients, of the alternative annotator test and of confusions.
-
-    Args:
-        comparisons: judges and people.
-        whom: what judges are compared with, such as ``the consensus``, for titles.
-    """
+    """Tables of all coefficients, of the alternative annotator test and of confusions."""
     people = [
         {"judge": "people", "what": comparison.what, **flat(comparison.orders or {})} for comparison in comparisons
     ]
@@ -275,7 +257,6 @@ def _by_unit(column: Column, judges: Sequence[JudgeAgainstPeople]) -> Column:
 
 
 def in_words(test: AlternativeTest, unit: Unit = "query") -> str:
-    """The outcome of the alternative annotator test in sentences."""
     few = (
         f" {counted(len(test.few), 'person', 'people')} left out, with fewer than {FEWEST} things." if test.few else ""
     )
@@ -292,13 +273,12 @@ def in_words(test: AlternativeTest, unit: Unit = "query") -> str:
 
 
 def alternative_json(test: AlternativeTest) -> dict[str, Any]:
-    """The alternative annotator test as JSON: its outcome and a row for each annotator left out."""
     verdicts = {"passed": test.passed, "passed_clustered": test.passed_clustered}
     return flat(test) | verdicts | {"raters": [flat(rater) for rater in test.raters]}
 
 
 def confusions(comparisons: Sequence[Comparison]) -> list[Table]:
-    """Confusion matrix of people and each judge; none for groups, since there would be too many."""
+    """Confusion matrix of people and each judge; none for groups, of which there are too many."""
     tables = []
     for judge in judges_of(comparisons):
         if judge.labels is not None and judge.labels.scale and not judge.group:
@@ -310,7 +290,6 @@ def confusions(comparisons: Sequence[Comparison]) -> list[Table]:
 
 
 def among_people(comparison: Comparison) -> dict[str, Any]:
-    """People's agreement with each other as JSON."""
     people, consensus = comparison.people, comparison.people.consensus
     row: dict[str, Any] = {
         "people": len(people.annotators),
@@ -327,7 +306,6 @@ def among_people(comparison: Comparison) -> dict[str, Any]:
 
 
 def judge_figures(judge: JudgeAgainstPeople) -> dict[str, Any]:
-    """All figures of a judge compared with people as JSON."""
     row: dict[str, Any] = {
         "group": judge.group or None,
         **_fields(judge, "level", "judge", "n", "queries", "judge_only", "people_only"),
@@ -352,7 +330,6 @@ def _rows(comparisons: Sequence[Comparison]) -> Iterator[dict[str, Any]]:
 
 
 def _fields(record: Any, *names: str) -> dict[str, Any]:
-    """Some fields of a record as a dictionary; empty for ``None``."""
     return {} if record is None else {name: getattr(record, name) for name in names}
 
 
@@ -462,14 +439,6 @@ def disagreements(comparisons: Sequence[Comparison], texts: Mapping[tuple[str, s
 def disagreement_table(
     judge: JudgeAgainstPeople, items: Sequence[Disagreement], queries: Mapping[str, str], links: Sequence[str]
 ) -> Table:
-    """Table of the items on which a judge and people differ.
-
-    Args:
-        judge: the judge, compared with people.
-        items: the items on which the judge's value differs from the people's consensus.
-        queries: texts of queries by id.
-        links: the address that each disagreement links to.
-    """
     rows = []
     for disagreement, link in zip(items, links, strict=True):
         judge_words, people_words, _ = value_words(judge.level, disagreement)

@@ -31,7 +31,6 @@ from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.estimate import Estimate
 
 _LONGEST = 80
-"""Largest number of characters of a query in a cell."""
 _QUERY = (Column("query_id", "Query", link="to"), Column("text", "Text", link="to"))
 _SHARE = Column("share", "Share of points", PERCENT, "A win counts 1, a tie half.")
 _SEPARATION = (
@@ -41,12 +40,10 @@ _SEPARATION = (
 )
 
 _NAMED: Final = 5
-"""Number of queries that a sentence names; it only counts the others."""
 _STANDING_OUT: Final[Mapping[Unlike, tuple[str, str]]] = {
     "more": ("separates the agents more than the others do,", "separate the agents more than the others do,"),
     "reversed": ("turns the order of the others round,", "turn the order of the others round,"),
 }
-"""Verb phrases on an unusual query: for one query, and for several."""
 GAMES, EXAM, NUGGETS, GRADE = "games", "EXAM", "vital nuggets", "mean grade"
 """Kinds of score on a query: share of points, share of the exam's items covered, share of vital nuggets stated in full,
 and mean grade over the criteria."""
@@ -71,12 +68,9 @@ class QueryBoard(Board, frozen=True, eq=False):
     """Scores of agents on each query of a tournament.
 
     Attributes:
-        queries: the queries by id, in the order of the data.
         verdicts: by query, numbers of existing and of planned verdicts; each order of a game has one verdict.
-        standings: numbers of won, tied and lost games of every agent on every query.
         silent: pairs of a query and an agent that gave no answer to it.
         scores: scores other than games, by kind, then by query and agent.
-        labels: relevance labels of each query's documents, by query.
     """
 
     queries: Mapping[str, Query]
@@ -88,7 +82,6 @@ class QueryBoard(Board, frozen=True, eq=False):
 
     @property
     def by_separation(self) -> list[QueryFigures]:
-        """Figures of every query, largest separation first, unknown separation last."""
         return sorted(
             self.standings.figures,
             key=lambda figures: (figures.separation is None, -(figures.separation or 0), -(figures.spread or 0)),
@@ -106,11 +99,9 @@ class QueryBoard(Board, frozen=True, eq=False):
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Kinds of score that this tournament has; games first."""
         return (*([GAMES] if any(figures.games for figures in self.standings.figures) else []), *self.scores)
 
     def of_group(self, column: str, value: str) -> QueryBoard:
-        """The board of one group of queries."""
         places = [row for row, query in enumerate(self.queries.values()) if query.metadata.get(column) == value]
         ids = list(self.queries)
         chosen = {ids[row]: self.queries[ids[row]] for row in places}
@@ -176,12 +167,10 @@ class QueryBoard(Board, frozen=True, eq=False):
         return Matrix("queries", "", f"{heading}, queries by agents", caption, rows, agents, cells, "Query", links)
 
     def agents(self, ratings: Ratings | None) -> list[str]:
-        """All agents: rated agents first, best first."""
         rated = [row.agent for row in ratings.agents] if ratings else []
         return [*rated, *(agent for agent in self.standings.agents if agent not in rated)]
 
     def scores_of(self, agent: str, ratings: Ratings | None = None) -> Figures:
-        """An agent's rating, if it has one, and its score of each kind over all queries."""
         column, figures = self.standings.agents.index(agent), list[Figure]()
         for row in ratings.agents if ratings else ():
             if row.agent == agent:
@@ -244,12 +233,10 @@ class QueryBoard(Board, frozen=True, eq=False):
         return [Section("queries", "Queries by separation", lead, [self.by_separation_table(), self.in_short()])]
 
     def in_short(self) -> Remarks:
-        """The finding, and the number of missing verdicts."""
         return Remarks([sentence for sentence in (self.finding, self.missing) if sentence])
 
     @property
     def finding(self) -> str:
-        """Sentences on queries that stand out by more than chance, and on queries without separation."""
         separated = [figures for figures in self.by_separation if figures.separation is not None]
         if not separated:
             return ""
@@ -266,7 +253,6 @@ class QueryBoard(Board, frozen=True, eq=False):
 
     @property
     def missing(self) -> str:
-        """A sentence on missing verdicts; empty if none is missing."""
         missing = {query_id: wanted - judged for query_id, (judged, wanted) in self.verdicts.items()}
         incomplete = [query_id for query_id, number in missing.items() if number]
         if not incomplete:
@@ -277,7 +263,6 @@ class QueryBoard(Board, frozen=True, eq=False):
         )
 
     def by_separation_table(self) -> Table:
-        """A row for each query, largest separation first."""
         rows = [
             {**row, "text": self._text(row["query_id"]), "verdicts": f"{row['verdicts']} of {row['wanted']}"}
             for row in self._figures()
@@ -297,7 +282,7 @@ class QueryBoard(Board, frozen=True, eq=False):
         return Table("queries-by-separation", "", columns, rows, [_SEPARATION])
 
     def failures_table(self, agent: str, link: Link = nowhere) -> Table:
-        """A row for each query, the agent's worst first; ``link`` as in ``heat_map``."""
+        """A row for each query, the agent's worst first."""
         rows = [
             {**row, **row["scores"], "text": self._text(row["query_id"]), "lost": f"{row['lost']} of {row['games']}"}
             | {"answer": None if row["answered"] else "none"}
@@ -315,7 +300,6 @@ class QueryBoard(Board, frozen=True, eq=False):
         return Table("queries-of-agent", "", columns, rows)
 
     def groups_table(self, column: str, agents: Sequence[str]) -> Table:
-        """A row for each group of queries and agent."""
         rows = [
             {**line, "group": clipped(line["value"], _LONGEST) or "(none)", "agent": agent}
             | _row(line["agents"][agent])
@@ -334,7 +318,6 @@ class QueryBoard(Board, frozen=True, eq=False):
         return Table("groups-of-queries", "", columns, rows, notes)
 
     def labels_table(self) -> Table:
-        """A row for each query with documents to label, lowest mean label first."""
         worst = sorted(self.labels.items(), key=lambda entry: (entry[1].label.mean is None, entry[1].label.mean or 0.0))
         parts = dict.fromkeys(name for labels in self.labels.values() for name in labels.parts)
         rows = [
@@ -352,7 +335,7 @@ class QueryBoard(Board, frozen=True, eq=False):
         return Table("labels-by-query", "", columns, rows, notes)
 
     def query_table(self, query_id: str, agents: Sequence[str], link: Link = nowhere) -> Table:
-        """A row for each agent on one query, best first; ``link`` as in ``heat_map``."""
+        """A row for each agent on one query, best first."""
         row = self.standings.queries.index(query_id)
         records = {agent: self.standings.on(row, agent) for agent in agents}
         rows = [
@@ -369,7 +352,6 @@ class QueryBoard(Board, frozen=True, eq=False):
         return Table("agents-on-query", "", columns, rows)
 
     def scores_line(self, query_id: str, agent: str) -> str:
-        """All scores of one agent on one query, in one line."""
         cell = self.standings.queries.index(query_id), self.standings.agents.index(agent)
         won, tied, lost = (
             float(cells[cell]) for cells in (self.standings.won, self.standings.tied, self.standings.lost)
@@ -384,7 +366,6 @@ class QueryBoard(Board, frozen=True, eq=False):
         )
 
     def label(self, query_id: str) -> str:
-        """A unique label of a query, in one line."""
         return label_of_query(query_id, self.queries[query_id])
 
     def json(self) -> Any:
@@ -427,22 +408,15 @@ class QueryBoard(Board, frozen=True, eq=False):
 
 
 def heading_of(kind: str) -> str:
-    """Heading of a kind of score."""
     return _NAMES[kind][0]
 
 
 def label_of_query(query_id: str, query: Query) -> str:
-    """Label of a query in one line; unique since it starts with the id."""
     return f"{query_id}: {clipped(query.text, 60)}"
 
 
 def queries_meant(words: str, queries: Mapping[str, Query]) -> list[str] | None:
-    """Ids of the queries that match a reader's search; ``None`` if the search is empty.
-
-    Args:
-        words: an id, a query's label, or words contained in a query, in any order and case.
-        queries: all queries by id.
-    """
+    """Ids of the queries with this id or label, or that contain all the words; ``None`` without words."""
     search = words.strip()
     if not search:
         return None
@@ -455,11 +429,7 @@ def queries_meant(words: str, queries: Mapping[str, Query]) -> list[str] | None:
 
 
 def query_board(store: Store, tournament: str) -> QueryBoard:
-    """Read a tournament's queries; the result is cached in the store until a new verdict or run arrives.
-
-    Raises:
-        InputError: no such tournament.
-    """
+    """Read a tournament's queries; the result is cached in the store until a new verdict or run arrives."""
     return Cache(store, tournament).made("queries", lambda: _computed(store, tournament))
 
 
@@ -497,10 +467,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def nugget_matrix(assignments: Iterable[Assignment], query_id: str, agents: Sequence[str]) -> Matrix | None:
-    """Matrix of one query's nuggets by agents: which answers state which nugget; ``None`` without assignments.
-
-    Nuggets on which the answers differ come first, vital nuggets before okay nuggets.
-    """
+    """Which answers to a query state which nugget; nuggets on which they differ come first."""
     by_agent = {assignment.run: assignment for assignment in assignments if assignment.query_id == query_id}
     columns = [agent for agent in agents if agent in by_agent]
     if not columns:
@@ -521,7 +488,7 @@ def nugget_matrix(assignments: Iterable[Assignment], query_id: str, agents: Sequ
 
 
 def exam_matrix(study: Study, query_id: str, agents: Sequence[str], depth: int) -> Matrix | None:
-    """Matrix of an exam's items by agents: the best grade of each answer to a query; ``None`` without grades."""
+    """The best grade of each answer to a query, items by agents; ``None`` without grades."""
     grid = study.grids.grids.get(query_id)
     ranked = {agent: study.rankings[query_id, agent] for agent in agents if (query_id, agent) in study.rankings}
     if grid is None or not grid.items or not ranked:

@@ -31,14 +31,10 @@ FLAGS: Final[Mapping[str, str]] = {
     "covariates": "a covariate runs away with the ratings",
     "single_game": "rated on a single game",
 }
-"""Meaning of each flag of a rating, in words."""
 
 _MOST_QUERIES: Final = 12
-"""Largest number of queries to show with their texts, of the queries that carry the lead."""
 _NAMED: Final = 8
-"""Number of agents that a note names; it only counts the others."""
 _MOST_ALIKE: Final = 3
-"""Number of notes of the same kind, such as notes on single agents, to show."""
 _ROWS: Final = {
     "skipped": "without a verdict left out",
     "self_play": "of an agent against itself left out",
@@ -48,12 +44,9 @@ _ROWS: Final = {
     "both_bad": "tied because both are bad",
     "both_good": "tied because both are good",
 }
-"""Phrases for the counts of skipped, repeated and other peculiar rows in a table of verdicts."""
 
 
 class RatedBoard(Board, frozen=True):
-    """Ratings of a table of verdicts."""
-
     rated: RatedTable
 
     def sections(self) -> list[Section]:
@@ -98,7 +91,6 @@ class RatedBoard(Board, frozen=True):
         return [replace(table, columns=columns, rows=rows), *Board.tables(self)]
 
     def json(self) -> dict[str, Any]:
-        """The JSON of ``rate --format json``."""
         rated = self.rated
         return {
             **ratings_json(rated.ratings),
@@ -130,7 +122,6 @@ def _weighed_conclusion(
 
 
 def conclusion_section(conclusion: Conclusion, ratings: Ratings | None, trust: str = "") -> Section:
-    """The section with the conclusion and the predicted wins of the first two places."""
     predictions = [] if ratings is None else expectation(ratings, conclusion)
     sentences = [conclusion.line, *predictions, *([trust] if trust else [])]
     return Section("conclusion", conclusion.headline, "", [Remarks(sentences)])
@@ -147,18 +138,7 @@ def ratings_section(
     name: str = "leaderboard",
     title: str = "Leaderboard",
 ) -> Section:
-    """The section with the ratings, the changes that would reverse their order, and notes.
-
-    Args:
-        ratings: ratings of the agents.
-        conclusion: the conclusion about the ratings.
-        table: a leaderboard with further columns; by default ``rating_table``.
-        controlled: ratings controlled for covariates.
-        queries: texts of the queries by id; needed to list the queries without which the leader would change.
-        remarks: sentences to add after the notes of the ratings.
-        name: name of the section, for files.
-        title: title of the section.
-    """
+    """Ratings, the changes that would reverse their order, and notes; ``queries`` are texts by id."""
     shown = table or rating_table(ratings, name=name)
     blocks: list[Block] = [_whiskers(ratings, conclusion.top, name), replace(shown, title=title)]
     if controlled is not None:
@@ -175,7 +155,6 @@ def ratings_section(
 
 
 def rating_table(ratings: Ratings, *, name: str = "leaderboard") -> Table:
-    """The leaderboard table; defines the columns for people and programs."""
     level = f"{ratings.settings.level:.0%}"
     columns = [
         Column("agent", "Agent"),
@@ -202,7 +181,6 @@ def rating_table(ratings: Ratings, *, name: str = "leaderboard") -> Table:
 def ratings_json(
     ratings: Ratings, comparisons: Sequence[Comparison] = (), judge: str = "", *, of_words: bool = False
 ) -> dict[str, Any]:
-    """Ratings as JSON, with the conclusion; ``of_words``: whether the judge only compares words."""
     judge_comparisons = [
         replace(comparison, judges={judge: comparison.judges[judge]})
         for comparison in comparisons
@@ -227,7 +205,6 @@ def ratings_json(
 
 
 def controlled_json(board: Controlled) -> dict[str, Any]:
-    """Ratings controlled for covariates, as JSON."""
     errors = {row.agent: row.standard_error for row in board.agents}
     fields = {key: value for key, value in plain(board).items() if key != "clusters"}
     return {
@@ -344,7 +321,7 @@ def _neighbours(ratings: Ratings, name: str) -> Iterator[Table]:
 
 
 def _carriers(flips: Sequence[Fragility], texts: Mapping[str, str], name: str) -> Iterator[Table]:
-    """Table of the queries that carry the lead: without them another agent would lead. No table without texts."""
+    """The queries without which another agent would lead; no table without texts."""
     flip = next((flip for flip in flips if flip.unit != "game"), None)
     if flip is None or not texts:
         return

@@ -65,14 +65,10 @@ class TournamentReport(Board, frozen=True):
     """Contents of a report.
 
     Attributes:
-        shown: the leaderboard with trust checks and all scores.
         judged: day of the last judgments in words; empty if unknown.
         source: the configuration or store, in a form that may be shown.
-        counts: numbers of queries, documents, answers, agents and human labels.
         data_digest: SHA-256 of the data, see ``arena.data.dataset.Dataset.digest``.
         results_digest: SHA-256 of the ids and outcomes of all judgments.
-        versions: versions of Python and of the packages that compute figures.
-        queries: the queries by id.
     """
 
     shown: TournamentBoard
@@ -116,7 +112,6 @@ class TournamentReport(Board, frozen=True):
         ]
 
     def page(self, made: datetime, link: Callable[[str], str] | None = None) -> Report:
-        """The page; ``made`` is the time in UTC, ``link`` returns an agent's address by its name."""
         return Report(
             self.shown.board.tournament,
             self.shown.opening(self.counts["queries"], self.judged, checks="#trust", link=link),
@@ -156,14 +151,6 @@ class TournamentReport(Board, frozen=True):
 
 
 def tournament_report(store: Store, tournament: str, source: str, *, below_coverage: bool = False) -> TournamentReport:
-    """Read a tournament for its report.
-
-    Args:
-        store: the store with the tournament.
-        tournament: its name.
-        source: the configuration or store, in a form that may be shown.
-        below_coverage: as for ``leaderboard``.
-    """
     board = cached_leaderboard(store, tournament, below_coverage=below_coverage)
     data = store.dataset(tournament)
     outcomes = [entry for task in all_tasks() for entry in store.outcomes(tournament, task)]
@@ -200,19 +187,7 @@ def tournament_report(store: Store, tournament: str, source: str, *, below_cover
 def write_report(
     store: Store, tournament: str, out: Path, source: str, *, below_coverage: bool = False, force: bool = False
 ) -> tuple[TournamentReport, int]:
-    """Write a tournament's report as one HTML file; returns the report and the number of bytes.
-
-    Args:
-        store: the store with the tournament.
-        tournament: its name.
-        out: the file; an earlier report is replaced.
-        source: the configuration or store, in a form that may be shown.
-        below_coverage: as for ``leaderboard``.
-        force: replace any other file as well.
-
-    Raises:
-        InputError: the file exists and is not a report, or its name does not end in .html or .htm.
-    """
+    """Write the report as an HTML file, over an earlier report, or with ``force`` over any file; returns its size."""
     if not force:
         _refuse_to_replace(out)
     report = tournament_report(store, tournament, source, below_coverage=below_coverage)
@@ -223,7 +198,6 @@ def write_report(
 
 
 def _refuse_to_replace(out: Path) -> None:
-    """Raise an ``InputError`` if the name does not end in .html or .htm, or the file exists and is not a report."""
     if out.suffix.lower() not in {".html", ".htm"}:
         raise InputError(f"{out}: the name of a report must end in .html; choose another name, or use --force")
     if not out.exists():
@@ -234,7 +208,7 @@ def _refuse_to_replace(out: Path) -> None:
 
 
 def _effort(outcomes: JudgedWants) -> list[Table]:
-    """Table of each judge's judgments, calls, tokens and cost by stage, as far as servers report these."""
+    """Each judge's calls, tokens and cost by stage, as far as servers report them."""
     by_judge: defaultdict[tuple[Task, str], dict[str, Result]] = defaultdict(dict)
     for want, result in outcomes:
         if result is not None and result.judgment_id != IDENTICAL:
@@ -302,7 +276,6 @@ def _settings(settings: StoredSettings) -> Iterator[Table]:
 
 
 def _flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Settings by dotted path, without empty or unset settings."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
             yield from _flat(inner, f"{path}.{name}".lstrip("."))
@@ -327,7 +300,6 @@ _STYLE: Final = "style.css"
 _INDEX: Final = "index.html"
 _FOLDERS: Final = ("queries", "agents")
 _WORST: Final = 30
-"""Largest number of queries listed on an agent's page."""
 _GAMES, _PLAYING, _MOST_DOCUMENTS = 30, 6, 20
 """Limits of a query's page: games shown in full; if there are more, the best agents to show games of; documents."""
 _LARGE: Final = 2000
@@ -344,11 +316,7 @@ _DOCUMENTS: Final = (
 
 
 class _Site(Struct, frozen=True):
-    """Data and settings behind the pages.
-
-    Attributes:
-        numbers: numbers of queries and agents, used as file names since names may contain anything.
-    """
+    """Data and settings behind the pages; ``numbers`` are file names, since names of queries may contain anything."""
 
     store: Store
     report: TournamentReport
@@ -392,7 +360,6 @@ class _Site(Struct, frozen=True):
         return ("Leaderboard", f"{up}{_INDEX}"), ("Compare", f"{up}{_INDEX}#compare"), ("Queries", f"{up}queries.html")
 
     def _address(self, query_id: str, agent: str, up: str = "../") -> str:
-        """Address of a query's page, or of an agent's page if ``query_id`` is empty."""
         kind, name = ("queries", query_id) if query_id else ("agents", agent)
         return f"{up}{kind}/{self.numbers[kind, name]}.html" if name else ""
 
@@ -519,7 +486,6 @@ def _without_links_to_games(table: Table) -> Table:
 
 
 def _sparing(matrix: Matrix) -> Matrix:
-    """A large matrix without its cells' tooltips and links."""
     if len(matrix.cells) <= _LARGE:
         return matrix
     return replace(matrix, cells={key: replace(cell, tooltip="", link="") for key, cell in matrix.cells.items()})

@@ -64,7 +64,6 @@ class Retrieval(Board, frozen=True):
         return list(agents)
 
     def columns(self, agent: str) -> TableRow:
-        """An agent's retrieval scores as columns of the leaderboard; the columns are the same for every agent."""
         row: TableRow = {}
         for source, scores in self.board.scores.items():
             estimates, key, metrics = scores.measures.get(agent), _KEYS[source], scores.metrics

@@ -68,12 +68,9 @@ _STAGES: Final = (
 
 
 class PlanBoard(Board, frozen=True):
-    """The plan of the next run."""
-
     plan: Plan
 
     def sections(self) -> Sequence[Section]:
-        """Tables of calls by stage and by agent or judge, their sums, and the assumptions of the estimate."""
         plan = self.plan
         rows = _rows(plan)
         sums = [
@@ -91,7 +88,6 @@ class PlanBoard(Board, frozen=True):
         return [Section("plan", "The next run", "", blocks)]
 
     def json(self) -> Any:
-        """The JSON of ``plan --format json``."""
         plan = self.plan
         most = plan.most or plan
         at_most = {"calls": most.calls, "cost_usd": most.cost_usd}
@@ -115,10 +111,7 @@ def _rows(plan: Plan) -> list[dict[str, Any]]:
 
 
 def runs_table(runs: Sequence[StoredRun], link: Callable[[StoredRun], str] = lambda _: "") -> Table:
-    """A row for each run, latest first; counts are sums over stages, empty if the run did not record them.
-
-    ``link`` returns a run's address.
-    """
+    """A row for each run, latest first; figures that the run did not record are empty."""
     asks = any(AGENTS in run.spent for run in runs)
     return Table("runs-so-far", "", _RUNS, [_run(run, asks=asks) | {"to": link(run)} for run in runs])
 
@@ -132,11 +125,7 @@ def stages_table(run: StoredRun) -> Table:
 
 
 def run_names(runs: Sequence[StoredRun]) -> dict[str, str]:
-    """Names of runs by id: the time each began, with a number if several began in the same second.
-
-    Args:
-        runs: all runs of a tournament, latest first. Later runs do not change a name, so addresses can contain it.
-    """
+    """Names of runs by id: when each began, numbered within a second; ``runs`` are all, latest first."""
     begun: Counter[str] = Counter()
     names = {}
     for run in reversed(runs):
@@ -147,7 +136,6 @@ def run_names(runs: Sequence[StoredRun]) -> dict[str, str]:
 
 
 def agents_so_far(run: StoredRun) -> tuple[int, int, int]:
-    """Progress of the agents' queries in a run: finished, failed, and total."""
     _, failed, done = _ended(run, AGENTS)
     return done, failed, run.stages.get(AGENTS, {}).get("wanted", 0)
 
@@ -192,7 +180,6 @@ def _stage(run: StoredRun, stage: str, words: str) -> dict[str, Any]:
 
 
 def _spent(spent: Spent) -> dict[str, Any]:
-    """Calls, tokens and cost as columns; the cost is ``None`` if it is unknown."""
     return asdict(spent) if spent.cost_known else {**asdict(spent), "cost_usd": None}
 
 
@@ -230,13 +217,7 @@ _COLUMNS: Final = (
 
 
 class FailuresBoard(Board, frozen=True):
-    """All failures of some tournaments.
-
-    Attributes:
-        failed: the failures by tournament, agents' failures first.
-        several: whether there are several tournaments, so that each line names its tournament.
-        waiting: sentences on batches that are still running.
-    """
+    """All failures of some tournaments; ``waiting`` are sentences on batches that still run."""
 
     failed: Sequence[Failed]
     several: bool = False
@@ -266,11 +247,7 @@ class FailuresBoard(Board, frozen=True):
 
 
 def failed_in(store: Store, tournament: str) -> list[dict[str, Any]]:
-    """The failures of one tournament, agents' failures first.
-
-    Raises:
-        InputError: no such tournament.
-    """
+    """The failures of one tournament, agents' failures first."""
     settings = store.settings(tournament)  # raises InputError with the known names if there is no such tournament
     agent_failures = failures_of_agents(store, store.dataset(tournament), settings)
     where, open_ids = {"tournament": tournament}, open_items(store, tournament)
@@ -295,7 +272,6 @@ _OF_AGENTS: Final = {
 
 
 def _remedy(cause: str, *, of_agents: bool) -> str:
-    """What to do about failures with this cause."""
     if not of_agents or cause not in _OF_AGENTS:
         return remedy(cause)
     again = "run again" if cause in ASKED_AGAIN else "run again with --retry-failed"

@@ -45,7 +45,6 @@ class ScoreBoard(Board, frozen=True, eq=False):
         return {} if gaps is None else {f"{self.key}_missing": gaps.of(agent)[0] if agent in gaps.agents else None}
 
     def agents(self) -> list[str]:
-        """The agents in ``order``, then the others, best first."""
         means = self.scores[0].means if self.scores else {}
         best = sorted(means, key=lambda agent: (means[agent].value is None, -(means[agent].value or 0), agent))
         return [

@@ -86,5 +86,4 @@ class SupportBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
 
 
 def board(results: SupportResults) -> SupportBoard:
-    """Build the board from the results."""
     return SupportBoard("support", results.scores, results=results)

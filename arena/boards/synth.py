@@ -16,7 +16,6 @@ from arena.stages.queries.candidates import REASONS
 from arena.stages.queries.own_files import WRITTEN
 
 _SOURCES: Final = 5
-"""Number of source documents that the report names; it only counts the others."""
 _SPREADS: Final[Mapping[str, str]] = {
     "lengths": "Words of the queries",
     "example_lengths": "Words of the experts' queries",
@@ -26,8 +25,6 @@ _SPREADS: Final[Mapping[str, str]] = {
 
 
 class SynthBoard(Board, frozen=True):
-    """Report on synthetic queries; ``section`` is the configuration's section."""
-
     report: SynthReport
     section: SynthSection
 

@@ -48,7 +48,6 @@ PEOPLE: Final = "Agreement of people with the judge"
 _CARRIED_BY: Final = 0.02
 """A check fails if leaving out this share of the queries (at least two) can change the leader."""
 _NAMED: Final = 5
-"""Number of agents that a finding names."""
 _ORDER: Final[Sequence[Status]] = ("failed", "unknown", "passed")
 _STATUS: Final[Mapping[Status, str]] = {"failed": "Failed", "unknown": "Not known"}
 _SAME_IN_BOTH_ORDERS: Final = (0.75, math.inf)
@@ -62,9 +61,7 @@ SCORES: Final[Mapping[str, str]] = {
     "nuggets_documents": "nuggets of documents",
     "retrieval": "labels of documents",
 }
-"""Names of scores within sentences."""
 NOT_FOOLED: Final = "No points for cheats from"
-"""Name of an audit's check, before the judge's name."""
 LENGTH: Final = "No favour for length"
 PLACE: Final = "No favour for the place shown"
 TIES: Final = "Few ties"
@@ -95,12 +92,10 @@ def trust_checks(board: Leaderboard, conclusion: Conclusion, of_people: Sequence
 
 
 def orders_asked(settings: StoredSettings) -> bool | None:
-    """Whether the settings ask for every game in both orders; ``None`` for imported verdicts."""
     return None if settings.imported else settings.pairwise is not None and settings.pairwise.both_orders
 
 
 def rating_checks(ratings: Ratings, conclusion: Conclusion, *, both_orders: bool | None = None) -> Iterator[Check]:
-    """Checks of the ratings alone; ``both_orders`` is the result of ``orders_asked``."""
     yield from _of_ratings(ratings, conclusion)
     if ratings.judge_health is not None:
         yield from habit_checks(ratings.judge_health, ratings, both_orders=both_orders)
@@ -128,10 +123,7 @@ def _by_judge(checks: Iterable[Check], by_judge: Mapping[str, Ratings], *, both_
 
 
 def no_people(apart: Sequence[Level] = ()) -> Check:
-    """The check if no judge can be compared with people.
-
-    ``apart`` are levels on which people and judges have no judged item in common.
-    """
+    """The check if no judge can be compared with people; on ``apart`` both judged, but not the same things."""
     finding = "No person judged anything that the judge did."
     if apart:
         finding = f"Judges and people have no {', '.join(apart)} of the same things to compare."
@@ -139,7 +131,6 @@ def no_people(apart: Sequence[Level] = ()) -> Check:
 
 
 def in_short(checks: Sequence[Check], named: Sequence[Status] = ("failed", "unknown")) -> str:
-    """Number of passed checks, and the names of the others."""
     names = {status: [check.name for check in checks if check.status == status] for status in _ORDER}
     summary = f"{len(names['passed'])} of {len(checks)} trust checks passed."
     for status in named:
@@ -193,7 +184,6 @@ def _as_sentence(phrase: str) -> str:
 
 
 def _even(board: Leaderboard) -> Iterator[Check]:
-    """Check that no agent's share of missing judgments exceeds the others' by more than chance."""
     if not board.uneven:
         return
     uneven, doubtful = ([share for share in board.uneven if applies(share)] for applies in (_is_uneven, _is_doubtful))
@@ -337,16 +327,7 @@ def _between_equals(advantage: Estimate, scale: float) -> Estimate:
 def _share_check(
     name: str, share: Estimate, bar: tuple[float, float], template: str, remedy: str, *, unknown: str = ""
 ) -> Check:
-    """Check that a share lies between two thresholds.
-
-    Args:
-        name: name of the check.
-        share: the share with its interval.
-        bar: lowest and highest allowed value.
-        template: text of the finding; ``{}`` is replaced by the share.
-        remedy: what to do if the check fails.
-        unknown: the finding if the share has no value.
-    """
+    """Check that a share lies within ``bar``; ``{}`` in the template stands for the share."""
     low, high = bar
     shown = PERCENT.between(low, high) if low and high <= 1 else PERCENT.write(low or high)
     finding = f"{template.format(with_interval(share, PERCENT))}; the bar is {shown}."
@@ -404,7 +385,6 @@ def _samples(board: Leaderboard) -> Iterator[Check]:
 
 
 def retest_check(judge: str, task: Task, consistency: Consistency | None) -> Check:
-    """Check that a judge's repeated judgments agree."""
     share, repeats = (None, 0) if consistency is None else (consistency.agreement, consistency.repeated)
     interval = (
         wilson(share, share * (1 - share) / repeats, repeats, repeats) if share is not None and repeats > 1 else ()
@@ -422,7 +402,6 @@ def retest_check(judge: str, task: Task, consistency: Consistency | None) -> Che
 
 
 def _cards(board: Leaderboard) -> Iterator[Check]:
-    """Check that the games' judges have the cards that the configuration requires."""
     settings, today = board.settings, datetime.now(UTC).date()
     if settings.game_judges and settings.card is not None and settings.card.cards is not None:
         from arena.data.kinds import VERDICT
@@ -489,7 +468,6 @@ def _language_models(board: Leaderboard) -> Iterator[Check]:
 
 
 _MOST_PAIRS: Final = 15
-"""Largest number of pairs of judges in the table; pairs with the most games in common come first."""
 _FEWEST_GAMES: Final = 10
 """Smallest number of games in common for which kappa is shown."""
 _WORTH: Final = Number(0, signed=True, unit=" points")
@@ -524,7 +502,6 @@ def judge_section(
     by_judge: Mapping[str, Ratings],
     consistency: Mapping[Task, Mapping[str, Consistency]] | None = None,
 ) -> Iterator[Section]:
-    """The section on the judges' health; nothing without verdicts."""
     if ratings.judge_health is None:
         return
     blocks: list[Block] = [habits_table(ratings, by_judge)]
@@ -544,7 +521,6 @@ def judge_section(
 
 
 def habits_table(ratings: Ratings, by_judge: Mapping[str, Ratings]) -> Table:
-    """Table of biases by position, length and ties: over all verdicts and, with several judges, by judge."""
     heading_all = "All judges" if by_judge else "The judge"
     by_name = {
         heading_all: ratings.judge_health,

@@ -19,7 +19,6 @@ from arena.store import Store
 WinsCounted: TypeAlias = Literal["wins and half the ties", "wins only"]
 
 ALPHA: Final = 0.05
-"""Significance level: a pair of agents differs if its p-value is smaller."""
 _WHOLE: Final = Number(0, factor=100)
 _LEAD: Final = "How each agent did against each other one: where the order of the leaderboard comes from."
 _PAIRS: Final = (
@@ -54,7 +53,6 @@ class Wins(Board, frozen=True, eq=False):
         return {"percent": plain(self._rows())}
 
     def report(self) -> Section:
-        """The section for a report: the heat map, which takes less room than the table."""
         return Section("matrix", "Who beats whom", _LEAD, [self.picture()])
 
     def percentages(self) -> Table:
@@ -72,7 +70,6 @@ class Wins(Board, frozen=True, eq=False):
         return Table("matrix", "", [*columns, Column("average", "Average", POINTS)], rows, [note])
 
     def pairwise(self) -> Table:
-        """A row for each pair of agents that played each other."""
         return Table("win-matrix", "", _PAIRS, list(self._met()))
 
     def picture(self, link: Callable[[str, str], str] = nowhere) -> Matrix:

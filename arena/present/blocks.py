@@ -26,10 +26,6 @@ class Figure(Struct, frozen=True):
     """A single figure outside a table.
 
     Attributes:
-        name: name of the figure.
-        value: a number or a text.
-        form: number format of value and interval.
-        meaning: what the figure means, in one sentence.
         low, high: ends of the value's interval; ``None`` without an interval.
     """
 
@@ -42,12 +38,10 @@ class Figure(Struct, frozen=True):
 
     @property
     def written(self) -> str:
-        """The formatted value."""
         return self._form.write(self.value)
 
     @property
     def interval(self) -> str:
-        """The formatted interval; empty if there is none."""
         text = self._form.between(self.low, self.high)
         return "" if text == MISSING else text
 
@@ -57,23 +51,15 @@ class Figure(Struct, frozen=True):
 
 
 def estimated(name: str, estimate: Estimate, form: NumberForm, meaning: str) -> Figure:
-    """Make a figure from an estimate, with its interval."""
     return Figure(name, estimate.value, form, meaning, estimate.low, estimate.high)
 
 
 class Figures(Struct, frozen=True):
-    """Figures shown side by side."""
-
     items: Sequence[Figure]
 
 
 class Check(Struct, frozen=True):
-    """A condition that must hold for a conclusion to be trusted.
-
-    Attributes:
-        finding: the measured value and the threshold, in words.
-        remedy: what to do if the check does not pass.
-    """
+    """A condition that must hold for a conclusion to be trusted."""
 
     name: str
     status: Status
@@ -82,7 +68,6 @@ class Check(Struct, frozen=True):
 
     @property
     def sentence(self) -> str:
-        """Status, name, finding and, unless passed, the remedy, on one line."""
         finding = f"{_SIGNS[self.status]}: {self.name}. {self.finding}"
         return finding if self.status == "passed" else f"{finding} What to do: {self.remedy}"
 
@@ -102,13 +87,6 @@ def settled(figure: Estimate, least: float, most: float = math.inf) -> Status:
 
 
 class Checks(Struct, frozen=True):
-    """A list of checks.
-
-    Attributes:
-        folded: in HTML, collapse the list to the names of failed checks and the number of other checks.
-        link: address of the full list of checks.
-    """
-
     items: Sequence[Check]
     folded: bool = False
     link: str = ""
@@ -119,10 +97,6 @@ class VerdictCard(Struct, frozen=True):
 
     Attributes:
         standing: how certain the conclusion is, which sets the colour: ``decided``, ``care`` or ``none``.
-        label: the certainty in words.
-        headline: the conclusion as a heading.
-        sentence: the conclusion as a sentence.
-        facts: facts behind the conclusion, a few words each.
     """
 
     standing: str
@@ -139,8 +113,6 @@ class Remarks(Struct, frozen=True):
 
 
 class Commands(Struct, frozen=True):
-    """Command lines to copy into a terminal."""
-
     lines: Sequence[str]
 
 
@@ -159,9 +131,7 @@ class Section(Struct, frozen=True):
 
     Attributes:
         ident: HTML anchor, unique among the sections on a page.
-        title: heading of the section.
         lead: the question that the section answers, in one sentence.
-        blocks: the blocks of the section, in order.
     """
 
     ident: str
@@ -174,7 +144,6 @@ class Board(Struct, frozen=True):
     """Base class of boards: frozen records of results that renderers turn into text, HTML or files."""
 
     def sections(self) -> Sequence[Section]:
-        """The sections to show, the most important first."""
         raise NotImplementedError
 
     def tables(self) -> list[Table]:
@@ -191,18 +160,11 @@ class Board(Struct, frozen=True):
         return ()
 
     def json(self) -> Any:
-        """The board as plain JSON values."""
         return plain(self)
 
 
 def to_judge_the_rest(causes: Mapping[str, int], left: int, *, imported: bool) -> str:
-    """A phrase on how to get the missing judgments; advises another run only if it would request some of them.
-
-    Args:
-        causes: number of failed judgments by cause.
-        left: number of judgments not made yet.
-        imported: whether the judgments come from an import.
-    """
+    """A phrase on how to get the missing judgments; advises another run only if it would request some of them."""
     if imported:
         return "judge the rest with the tool that made these judgments, and import all of them again"
     why = "'ragleague failures' says what helps where a reply was unusable"

@@ -80,7 +80,6 @@ _NUMBERS: Final = re.compile(r"-?[\d.,]+( to -?[\d.,]+)?")
 
 
 def csv_text(table: Table) -> str:
-    """The table's records as CSV; texts are unchanged, because programs read them back."""
     return written(keys(table), [[_joined(value) for value in record.values()] for record in records(table)], "\n")
 
 
@@ -102,7 +101,6 @@ def written(headings: Sequence[str], rows: Iterable[Sequence[Any]], end: str) ->
 
 
 def markdown(table: Table) -> str:
-    """The table's displayed columns in Markdown, with the notes below."""
     columns = [(column.numeric, [column.heading, *column.cells]) for column in shown(table)]
     lines = [[_guarded(cells[at], _marked) for _, cells in columns] for at in range(len(table.rows) + 1)]
     lines.insert(1, ["---:" if numeric else "---" for numeric, _ in columns])
@@ -144,7 +142,6 @@ def _commands(block: Commands) -> str:
 
 
 def _thread(block: Thread) -> str:
-    """The messages of a conversation as escaped text; empty without messages."""
     texts = ["\n".join(map(_escaped, message.text.splitlines())) for message in block.messages]
     messages = "".join(
         f"<dt>{message.role}</dt><dd>{text}</dd>" for message, text in zip(block.messages, texts, strict=True)
@@ -188,12 +185,6 @@ def _folded(name: str, checks: Sequence[Check], link: str) -> str:
 
 
 def html_table(table: Table, *, sortable: bool = False) -> str:
-    """The table's displayed columns in HTML, with notes and column meanings below; users can scroll it by keyboard.
-
-    Args:
-        table: a table with at least one row.
-        sortable: whether to make headings buttons and add sort keys, for the page's sorting script.
-    """
     columns = shown(table)
     kinds = ["" if place == 0 or not column.numeric else ' class="number"' for place, column in enumerate(columns)]
     button = "<button type=button>{}</button>" if sortable else "{}"
@@ -247,7 +238,6 @@ def _meanings(columns: Sequence[ShownColumn]) -> str:
 
 
 def latex(table: Table) -> str:
-    """The table's displayed columns as a LaTeX ``tabular`` for the package booktabs."""
     columns = [(column.numeric, [column.heading, *column.cells]) for column in shown(table)]
     head, *rows = (
         " & ".join(_guarded(cells[at], _typeset) for _, cells in columns) + r" \\" for at in range(len(table.rows) + 1)
@@ -279,7 +269,6 @@ def fragment(blocks: Iterable[Block]) -> str:
 
 
 def sentence(text: str, form: str) -> str:
-    """A sentence as a paragraph; ``form`` is ``md``, ``html`` or ``latex``."""
     if form == "html":
         return f"<p>{_escaped(text)}</p>\n"
     if form == "md":
@@ -289,11 +278,7 @@ def sentence(text: str, form: str) -> str:
 
 
 def save_plot(path: Path, pictures: Sequence[Picture], title: str) -> None:
-    """Write pictures to a ``.svg``, ``.png`` or ``.html`` file.
-
-    Raises:
-        DataError: the file name has another ending, there is nothing to draw, or the file cannot be written.
-    """
+    """Write pictures to a ``.svg``, ``.png`` or ``.html`` file."""
     pictures = [picture for picture in pictures if not isinstance(picture, Whiskers) or picture.lines]
     kind = path.suffix.lower()
     if kind not in _PLOTS:
@@ -378,14 +363,7 @@ CaseKind: TypeAlias = Literal["", "failure", "error"]
 
 
 class Case(Struct, frozen=True):
-    """A test case of a JUnit file.
-
-    Attributes:
-        name: name of the test.
-        message: short result.
-        text: full result.
-        kind: ``failure`` or ``error``; empty if the test passed.
-    """
+    """A test case of a JUnit file; ``kind`` is empty if the test passed."""
 
     name: str
     message: str
@@ -394,7 +372,6 @@ class Case(Struct, frozen=True):
 
 
 def junit(suite: str, cases: Sequence[Case]) -> str:
-    """A test suite as a JUnit XML file."""
     counts = {f"{kind}s": str(sum(case.kind == kind for case in cases)) for kind in ("failure", "error")}
     root = ElementTree.Element("testsuite", {"name": suite, "tests": str(len(cases)), **counts})
     for case in cases:
@@ -419,11 +396,8 @@ class Report(Struct, frozen=True):
     """Contents of a report page.
 
     Attributes:
-        name: name of the tournament or file.
         opening: blocks of the first screen, the verdict first.
-        sections: sections below the first screen, in order.
         made: time of writing, and version of the program.
-        pages: names and addresses of the other pages of the report.
         style: address of the style sheet; if empty, the page contains the style sheet.
     """
 
@@ -441,7 +415,6 @@ class Report(Struct, frozen=True):
 
 
 def style_sheet() -> str:
-    """The style sheet of report pages, pictures included."""
     return resources.files("arena.present").joinpath("report.css").read_text(encoding="utf-8") + STYLE
 
 

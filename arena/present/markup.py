@@ -40,7 +40,6 @@ _DENSE_LINES: Final = 20
 _DENSE_MATRIX: Final = 14
 """Largest number of rows or columns with a roomy layout; with more, cells contain only their figures."""
 _LONG: Final = 5
-"""Column names of this length or more are rotated."""
 LONG: Final = 60
 """Longer names are cut after a few lines; the tooltip has the full name."""
 _MOST_STEPS_OF_STRIP: Final = 3.5
@@ -48,7 +47,6 @@ _SHADES: Final = 10
 
 
 def html(picture: Picture) -> str:
-    """The picture as a ``figure`` element; needs the style sheet ``STYLE``."""
     if isinstance(picture, Whiskers):
         if not picture.lines:
             return ""
@@ -248,7 +246,6 @@ def in_cell(figure: Estimate, scale: Scale | None) -> str:
 
 
 def below_cells(scale: Scale | None) -> str:
-    """The tick labels of the axis, shown below a column of drawings; empty without a scale."""
     return "" if scale is None else f'<div class="picture drawn">{_ticks(scale)}</div>'
 
 
@@ -286,9 +283,7 @@ def _grids() -> str:
 
 
 STYLE: Final = resources.files("arena.present").joinpath("picture.css").read_text("utf-8") + _grids() + _shades()
-"""The style sheet of all pictures."""
 
 
 def in_notebook(picture: Picture) -> str:
-    """The picture as HTML with its style sheet, for notebooks."""
     return f"<style>{STYLE}</style>{html(picture)}"

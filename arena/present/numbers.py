@@ -27,7 +27,6 @@ class TextForm(Struct, frozen=True):
     numeric: bool = False
 
     def write(self, value: Any) -> str:
-        """The value as text; ``MISSING`` for ``None`` and empty values."""
         if value is None:
             return MISSING
         if isinstance(value, bool):
@@ -39,7 +38,6 @@ class TextForm(Struct, frozen=True):
         return str(value)
 
     def between(self, low: Any, high: Any) -> str:
-        """The interval from ``low`` to ``high`` as text; ``MISSING`` if an end is ``None``."""
         return MISSING if low is None or high is None else f"{low} to {high}"
 
 
@@ -47,11 +45,8 @@ class Number(Struct, frozen=True):
     """Format of numbers: fixed decimals and thousands separators.
 
     Attributes:
-        decimals: number of decimals, trailing zeros included.
-        signed: whether to write a plus sign before positive numbers.
         unit: text after the number, starting with a space if needed.
         factor: number that values are multiplied by.
-        numeric: whether cells are aligned to the right.
     """
 
     decimals: int = 0
@@ -61,11 +56,9 @@ class Number(Struct, frozen=True):
     numeric: bool = True
 
     def write(self, value: Any) -> str:
-        """The value as text; ``MISSING`` for ``None`` and NaN."""
         return MISSING if _unknown(value) else self._digits(value) + self.unit
 
     def places(self, value: float) -> int:
-        """Number of decimals that ``write`` uses for the value."""
         return len(self._digits(value).partition(".")[2])
 
     def between(self, low: Any, high: Any) -> str:

@@ -23,9 +23,7 @@ from arena.present.table import ShownColumn, Table, shown
 WIDE: Final = 10_000
 """Width of an output that is not a terminal: lines are not wrapped, so that they can be searched and compared."""
 _LONGEST: Final = 160
-"""Longest text in a cell, in characters; files and pages show more."""
 _NARROWEST: Final = 8
-"""Smallest width of a column whose texts are folded, in characters."""
 _WORD: Final = 24
 """Longest word, in characters, that is broken only if the table does not fit otherwise."""
 _STACKED: Final = re.compile(r" |(?<=\w{4}-)(?=\w{4})|(?<=.)(?=@)")
@@ -48,13 +46,7 @@ def show(console: Console, parts: Sequence[Section | Block]) -> None:
 
 
 def fitted(forms: Iterable[Sequence[Section | Block]], width: int, lines: int) -> str:
-    """Text of the first form that fits into ``lines`` lines of ``width`` characters; the last form if none fits.
-
-    Args:
-        forms: versions of the same content, the fullest first.
-        width: width in characters; a name without a space may be longer.
-        lines: largest number of lines, including empty lines.
-    """
+    """Text of the first (fullest) form that fits into ``lines`` lines of ``width`` characters, else of the last."""
     text = ""
     for form in forms:
         out = io.StringIO()
@@ -117,7 +109,6 @@ def _grid(console: Console, columns: Sequence[ShownColumn]) -> None:
 
 
 def _width_needed(console: Console, columns: Sequence[ShownColumn], layout: _Layout) -> int:
-    """Width of the table in characters, by its widest cells."""
     grid = _laid_out(columns, layout, widest=True)
     return Measurement.get(console, console.options.update(width=WIDE), grid).maximum
 
@@ -126,8 +117,6 @@ class _Layout(Struct, frozen=True):
     """Settings that make a table fit.
 
     Attributes:
-        gap: number of spaces between columns.
-        stacked: whether headings break over several lines.
         most: largest width of a column of words, in characters, before its texts fold; ``None`` for no folding.
         word: longest word that makes its column wider than ``most`` instead of breaking.
     """

@@ -46,15 +46,9 @@ class Compared(Struct, frozen=True):
     """Comparison of the new agent with the old one by one score.
 
     Attributes:
-        on: name of the score, as for the option ``--on``.
         new, old: means over the queries on which both have a score; for games the share of points, a tie counting half.
-        result: test of the differences; for games, of the new agent's share less one half.
-        level: confidence level of the interval.
         doubts: sentences on why the score allows no conclusion, whatever the interval.
-        notes: further remarks, as sentences.
-        unit: what counts as one value: a query, or a conversation with all of its turns.
         judgments: for the new and the old agent, numbers of missing and of planned judgments behind the score.
-        left_out: number of queries in the files that the tournament left out.
     """
 
     on: str
@@ -70,7 +64,6 @@ class Compared(Struct, frozen=True):
 
     @property
     def verdict(self) -> GateVerdict:
-        """The verdict of ``result``; undecided if there are doubts."""
         return "undecided" if self.doubts else self.result.verdict
 
     @property
@@ -78,7 +71,6 @@ class Compared(Struct, frozen=True):
         return "Games won" if self.on == PAIRWISE else way_of(OF_STAGE.get(self.on, self.on))[0]
 
     def finding(self, new: str, old: str) -> str:
-        """The scores of both agents and their difference, in a sentence."""
         difference, margin = self.result.difference, self.result.margin
         low, high = difference.low, difference.high
         if difference.value is None:
@@ -99,7 +91,6 @@ class Compared(Struct, frozen=True):
         )
 
     def remarks(self) -> Iterator[str]:
-        """Doubts; the reason for an undecided verdict, and how to reach a decision; then notes."""
         undecided = [self._undecided()] if self.verdict == "undecided" and not self.doubts else []
         yield from (f"{self.title}: {sentence}" for sentence in (*self.doubts, *undecided, *self.notes))
 
@@ -125,7 +116,6 @@ def in_percent(level: float) -> str:
 
 
 def _rounded(count: int) -> int:
-    """Round up to two significant digits."""
     step: int = 10 ** max(0, len(str(count)) - 2)
     return -(-count // step) * step
 
@@ -140,10 +130,6 @@ class GateBoard(Board, frozen=True):
 
     Attributes:
         tournament: name of the tournament; if the gate uses two, the tournament with the games.
-        new, old: names of the agents.
-        margin: how much worse the new agent may be, in units of each score.
-        scores: one comparison for each requested score.
-        notes: remarks on all scores together.
         unit: what counts as one value: a query, or a conversation with all of its turns.
     """
 
@@ -168,7 +154,6 @@ class GateBoard(Board, frozen=True):
 
     @property
     def status(self) -> int:
-        """Exit status of the gate command."""
         return {"better": PASSED, "not worse": PASSED, "worse": FAILED_GATE, "undecided": UNDECIDED}[self.verdict]
 
     @property
@@ -178,7 +163,6 @@ class GateBoard(Board, frozen=True):
         return f"{_STANDINGS[self.status]}: {self.new} is {self.verdict} than {self.old}."
 
     def remarks(self) -> list[str]:
-        """Sentences that complement the table: on games, doubts, undecided scores, and notes."""
         games = [score.finding(self.new, self.old) for score in self.scores if score.on == PAIRWISE]
         return [*games, *(sentence for score in self.scores for sentence in score.remarks()), *self.notes]
 
@@ -216,7 +200,6 @@ class GateBoard(Board, frozen=True):
         return Table("gate", "", columns, rows)
 
     def picture(self) -> Whiskers:
-        """Plot of the differences with their intervals."""
         lines = [
             Line(score.title, [Mark(difference.value, difference.low, difference.high)])
             for score in self.scores
@@ -239,7 +222,6 @@ class GateBoard(Board, frozen=True):
         }
 
     def markdown(self) -> str:
-        """Headline, table and remarks as Markdown, for a comment on a pull request."""
         from arena.present import files
 
         headline = files.sentence(self.headline, "md").strip()

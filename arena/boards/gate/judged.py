@@ -51,22 +51,7 @@ def decide(
     games decide. Judgments that are already in the store are reused. Each batch ends with a test (a look at the
     games); all looks together have the error probability of a single test (``level_of_look``). Earlier looks are read
     from the tournament's runs in the store.
-
-    Args:
-        config: configuration of the tournament.
-        new: the agent that may replace the old one.
-        old: the old agent.
-        progress: as for ``play``.
-        say: as for ``play``; for games it is called after each batch.
-        on: scores, as for ``compare``.
-        margin: how much worse the new agent may be, as for ``compare``.
-        retry_failed: as for ``play``.
-        trace: as for ``play``.
-
-    Raises:
-        InputError: there is no such agent or score, or the configuration cannot be used. An unknown name is reported
-            before any request is sent.
-        StoreError: the store cannot be written.
+    Unknown names are an ``InputError`` before any request is sent.
     """
     check_margin(margin, on)
     stages = list(dict.fromkeys(stage for name in on for stage in _stages(config, name)))
@@ -98,11 +83,7 @@ def decide(
 
 
 def _require_answers(config: Config, new: str, old: str) -> None:
-    """Check that both agents have answers, before any judge is called.
-
-    Raises:
-        InputError: an agent has no answers.
-    """
+    """Check that both agents have answers, before any judge is called."""
     answering = load_data(config).agents
     if silent := [name for name in (new, old) if name not in answering]:
         raise InputError(
@@ -111,7 +92,6 @@ def _require_answers(config: Config, new: str, old: str) -> None:
 
 
 def _stages(config: Config, name: str) -> Sequence[str]:
-    """The stages that a score needs, in the order of execution."""
     criteria = config.criteria.names if config.criteria is not None else ()
     section = section_of(name, criteria)
     if section == "retrieval":
