@@ -28,7 +28,7 @@ from arena.present.blocks import (
     estimated,
     passed,
 )
-from arena.present.numbers import FIGURE, MONEY, PERCENT, POINTS, SIGNED, with_interval
+from arena.present.numbers import FIGURE, MONEY, PERCENT, POINTS, SIGNED, capital, with_interval
 from arena.present.table import plain
 from arena.ratings.games import Unit
 from arena.ratings.results import UNITS, JudgeHealth, Ratings
@@ -297,4 +297,4 @@ def _alternative(test: AlternativeTest, unit: Unit) -> Check:
     remedy = "Let at least three people judge the same random sample of things, on more queries."
     if status == "failed":
         remedy = "Read where they differ ('ragleague calibrate --disagreements 20'), change the prompt or the judge."
-    return Check(_STAND_IN, status, sentence[0].upper() + sentence[1:], remedy)
+    return Check(_STAND_IN, status, capital(sentence), remedy)

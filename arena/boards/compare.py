@@ -17,7 +17,7 @@ from arena.boards.wins import Wins, by_points
 from arena.calibration.methods import Method, MethodComparison, compare_drawn, draw, uneven_shares
 from arena.calibration.reversals import Departure, Departures, departures
 from arena.present.blocks import Block, Board, Remarks, Section
-from arena.present.numbers import Number, counted, deserved, listed
+from arena.present.numbers import Number, capital, counted, deserved, listed
 from arena.present.picture import FLAG, Aligned, CellPanel, Chart, Line, Look, Mark, Matrix, Strip, Whiskers, nowhere
 from arena.present.table import Column, Table, flat
 from arena.ratings.pairs import pair_results
@@ -335,7 +335,7 @@ class CompareBoard(Board, frozen=True, eq=False):
 def _sentence(placement: Placement, ways: Sequence[Way]) -> str:
     who = listed([way.phrase for way in ways])
     verb = "disagree" if len(ways) > 1 or ways[0].name in _PHRASES else "disagrees"
-    sentence = f"{who[:1].upper()}{who[1:]} {verb} with the games about {placement.agent}"
+    sentence = f"{capital(who)} {verb} with the games about {placement.agent}"
     if placement.above is None:
         return f"{sentence}."
     here, there = ("above", "below") if placement.above else ("below", "above")

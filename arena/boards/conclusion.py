@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from arena.data.kinds import kind_of
 from arena.present.blocks import judge_first
-from arena.present.numbers import COUNT, PERCENT, SIGNED_2, counted, listed, with_interval
+from arena.present.numbers import COUNT, PERCENT, SIGNED_2, capital, counted, listed, with_interval
 from arena.ratings.likelihood import NO_TIES, probabilities
 from arena.ratings.results import UNITS, fewest_queries
 from arena.results.costs import Front, lowest_prices
@@ -134,8 +134,8 @@ def _from_ratings(
 ) -> Conclusion:
     if ratings is None:
         if shortfall is not None and shortfall.rated:
-            sentence = f"{shortfall.message}: {shortfall.remedy}."
-            return Conclusion("empty", "Not enough verdicts to rate", sentence[0].upper() + sentence[1:])
+            sentence = capital(f"{shortfall.message}: {shortfall.remedy}.")
+            return Conclusion("empty", "Not enough verdicts to rate", sentence)
         return Conclusion("empty", "No verdicts yet", "No game has a verdict, so there is nothing to rate.")
     obstacles = (
         _too_little(ratings, shortfall),
@@ -222,8 +222,7 @@ def _expected(points: float, ratings: Ratings) -> tuple[float, float]:
 def _too_little(ratings: Ratings, shortfall: Shortfall | None) -> Conclusion | None:
     if shortfall is None:
         return None
-    again = shortfall.again[0].upper() + shortfall.again[1:]
-    sentence = f"{shortfall.message[0].upper()}{shortfall.message[1:]}. {again}."
+    sentence = f"{capital(shortfall.message)}. {capital(shortfall.again)}."
     return Conclusion("unclear", "Too little is judged", sentence, ordered=_no_order(ratings) is None)
 
 

@@ -41,14 +41,9 @@ _NAMED: Final = 3
 
 
 class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
-    """Scores at every level; tables for people count grades from ``chosen`` on, or from the exam's usual level."""
+    """Scores of an exam at every level; tables for people have its usual level."""
 
     exam: ExamScores
-    chosen: int | None = None
-
-    @property
-    def level(self) -> int:
-        return self.chosen or self.exam.level
 
     def sections(self) -> list[Section]:
         blocks = [self._scores()]
@@ -63,7 +58,7 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
         k, cover = self.exam.cover.k, self.exam.cover
         rows: list[dict[str, Any]] = [
             {"agent": agent, **scores, "share": scores["graded"] / scores["pairs"] if scores["pairs"] else None}
-            for agent, scores in self.exam.agents(self.level).items()
+            for agent, scores in self.exam.agents(self.exam.level).items()
         ]
         columns = [
             Column("agent", "Agent"),
@@ -86,7 +81,7 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
         mean = "the queries it responded to" if exam.workbench else counted(len(cover.queries), "query", "queries")
         yield (
             f"Share of the test bank's items that the first {cover.k} {GRADED_TEXTS[study.unit]} cover with a grade of "
-            f"{self.level} or more, mean over {mean}{'' if exam.workbench else '; no response counts 0'}."
+            f"{self.exam.level} or more, mean over {mean}{'' if exam.workbench else '; no response counts 0'}."
         )
         if exam.workbench:
             yield "The bank is the items with a grade, as the workbench counts."
@@ -101,12 +96,12 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
                 "most: the cover if no missing grade was enough, and if all were."
             )
             if unknown := [
-                agent for agent in cover.agents if exam.by_level[self.level]["cover"].means[agent].value is None
+                agent for agent in cover.agents if exam.by_level[self.exam.level]["cover"].means[agent].value is None
             ]:
                 yield f"Too little is graded for a score of {listed(unknown, _NAMED)}."
         if ungraded := pairs - graded - missing:
             yield f"{ungraded:,} of {pairs:,} pairs are of passages without any grade, which cover nothing."
-        if uncovered := int(cover.uncovered_queries[cover.levels.index(self.level)]):
+        if uncovered := int(cover.uncovered_queries[cover.levels.index(self.exam.level)]):
             yield f"{counted(uncovered, 'query has', 'queries have')} no passage that covers an item."
         if empty := cover.empty_queries:
             yield f"{counted(len(empty), 'query', 'queries')} without items left out: {listed(empty, _NAMED)}."
@@ -120,7 +115,7 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
         means = {level: measures["cover"].means for level, measures in self.exam.by_level.items()}
         rows = [
             {"agent": agent, **{str(level): cover[agent].value for level, cover in means.items()}}
-            for agent in self.exam.agents(self.level)
+            for agent in self.exam.agents(self.exam.level)
         ]
         columns = [Column(str(level), f"Grade {level} or more", FIGURE) for level in means]
         return Table("exam-grades", "Cover from each grade", [Column("agent", "Agent"), *columns], rows)
@@ -223,8 +218,8 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
         }
 
 
-def exam_board(exam: ExamScores, chosen: int | None = None) -> ExamBoard:
-    return ExamBoard("exam", (exam.by_level[exam.level]["cover"],), exam=exam, chosen=chosen)
+def exam_board(exam: ExamScores) -> ExamBoard:
+    return ExamBoard("exam", (exam.by_level[exam.level]["cover"],), exam=exam)
 
 
 _FIRST: Final = 10

@@ -22,7 +22,7 @@ from arena.data.dataset import Dataset
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, POINTS, SIGNED, clipped, counted, listed
 from arena.present.picture import Line, Mark, Whiskers
-from arena.present.table import Column, Table
+from arena.present.table import Column, Table, TableRow
 from arena.results.ratings import Leaderboard
 from arena.run.recorder import answer_digests, standings_of, subject_of
 from arena.store.runs import StoredRun
@@ -30,9 +30,10 @@ from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import estimates, units_of
 from retrieval_eval.stats.estimate import Drawn, Estimate
 
-_NAMED_CHANGES = 8
-_LONGEST = 200
-_BOTH = (
+_MOST_NAMES: Final = 8
+_LONGEST: Final = 200
+"""Largest number of characters of names or of a setting in a cell."""
+_BOTH: Final = (
     Column("agent", "Agent"),
     Column("place_before", "Place before", COUNT, "Among the agents that both states rate."),
     Column("place_after", "Place after", COUNT),
@@ -59,36 +60,6 @@ class BoardState(Struct, frozen=True):
     standings: Sequence[Mapping[str, Any]]
 
 
-class Move(Struct, frozen=True):
-    """One agent's places in two states of the leaderboard.
-
-    Attributes:
-        before, after: the agent's rows on the two leaderboards.
-        place_before, place_after: places among the agents that both states have; 1 is the best.
-        apart: whether the two intervals of its rating do not overlap, so that the change exceeds the rating's
-            uncertainty; ``None`` if an interval is missing.
-    """
-
-    agent: str
-    before: Mapping[str, Any]
-    after: Mapping[str, Any]
-    place_before: int
-    place_after: int
-    apart: bool | None
-
-    @property
-    def points(self) -> float:
-        return float(self.after["bt"] - self.before["bt"])
-
-
-class SettingChange(Struct, frozen=True):
-    """A changed setting: its path, such as ``judges.strict.model``, and both values; ``None`` if it was not set."""
-
-    path: str
-    before: Any
-    after: Any
-
-
 class NamesChanged(Struct, frozen=True):
     """Names that only the second state has, that only the first has, and that both have with different content."""
 
@@ -104,85 +75,80 @@ class Changes(Board, frozen=True):
     """Differences between two states.
 
     Attributes:
+        moves: a row for each agent that both states rate, best first now; places are among these agents.
         agents: agents added, removed, and changed (other answers; detected only if both states have answer digests).
         queries: ids of queries added, removed, and changed (other text).
+        settings: values before and after, ``None`` if not set, by path such as ``judges.strict.model``.
     """
 
-    moves: tuple[Move, ...]
+    moves: Sequence[Mapping[str, Any]]
     agents: NamesChanged
     judges: NamesChanged
     queries: NamesChanged
-    settings: tuple[SettingChange, ...]
+    settings: Mapping[str, tuple[Any, Any]]
+
+    @property
+    def names(self) -> dict[str, NamesChanged]:
+        kinds = {"agents": self.agents, "judges": self.judges, "queries": self.queries}
+        return {kind: names for kind, names in kinds.items() if names}
 
     @property
     def same_subject(self) -> bool:
         """Whether agents, judges, queries and settings are the same, so that only verdicts can differ."""
-        return not (self.agents or self.judges or self.queries or self.settings)
+        return not (self.names or self.settings)
+
+    def changed_settings(self, *elsewhere: str) -> bool:
+        """Whether a setting changed outside the named sections."""
+        return any(path.split(".")[0] not in elsewhere for path in self.settings)
 
     def sections(self) -> list[Section]:
         blocks: list[Block] = [Remarks([self.in_short()])]
         if self.moves:
-            blocks.append(Table("agents-in-both", "Agents in both", _BOTH, list(self._moves())))
-        return [Section("changes", "What changed", "", [*blocks, *self._subjects()])]
-
-    def in_short(self) -> str:
-        same = "Agents, judges, queries and settings are the same"
-        if self.same_subject and not self.moves:
-            return f"{same}; no agent has a rating in both."
-        if self.same_subject:
-            moved = sum(move.place_before != move.place_after for move in self.moves)
-            return f"{same}; {moved} of {len(self.moves)} agents changed place."
-        kinds = {"agents": self.agents, "judges": self.judges, "queries": self.queries}
-        different = [kind for kind, difference in kinds.items() if difference]
-        if any(change.path.split(".")[0] != "judges" for change in self.settings):
-            different.append("settings")
-        scale = "Ratings of different agents, judges or queries are not on one scale; History anchors them."
-        return f"Changed: {listed(different)}. {scale}"
-
-    def _moves(self) -> Iterator[Mapping[str, Any]]:
-        apart = {True: "apart", False: "overlap", None: None}
-        for move in self.moves:
-            row: dict[str, Any] = {"agent": move.agent, "points": move.points, "intervals": apart[move.apart]}
-            row |= {"place_before": move.place_before, "place_after": move.place_after}
-            for when, line in (("before", move.before), ("after", move.after)):
-                row[f"bt_{when}"] = line["bt"]
-            yield row
-
-    def _subjects(self) -> Iterator[Table]:
-        kinds = {"Agents": self.agents, "Judges": self.judges, "Queries": self.queries}
-        if rows := [{"what": kind, **_names(names)} for kind, names in kinds.items() if names]:
-            columns = (Column("what", "What"), *(Column(name, name.capitalize()) for name in _names(self.agents)))
-            yield Table("subjects", "Agents, judges and queries that differ", columns, rows)
+            blocks.append(Table("agents-in-both", "Agents in both", _BOTH, self.moves))
+        if rows := [
+            {"what": kind.capitalize(), **{how: _few(some) for how, some in asdict(names).items()}}
+            for kind, names in self.names.items()
+        ]:
+            columns = (Column("what", "What"), *(Column(how, how.capitalize()) for how in asdict(self.agents)))
+            blocks.append(Table("subjects", "Agents, judges and queries that differ", columns, rows))
         if self.settings:
             columns = (Column("path", "Setting"), Column("before", "Before"), Column("after", "After"))
             rows = [
-                {name: _setting(value) if name != "path" else value for name, value in asdict(change).items()}
-                for change in self.settings
+                {"path": path, "before": _setting(before), "after": _setting(after)}
+                for path, (before, after) in self.settings.items()
             ]
-            yield Table("settings", "Settings that differ", columns, rows)
+            blocks.append(Table("settings", "Settings that differ", columns, rows))
+        return [Section("changes", "What changed", "", blocks)]
+
+    def in_short(self) -> str:
+        if not self.same_subject:
+            different = [*self.names, *(["settings"] if self.changed_settings("judges") else [])]
+            scale = "Ratings of different agents, judges or queries are not on one scale; History anchors them."
+            return f"Changed: {listed(different)}. {scale}"
+        outcome = "no agent has a rating in both"
+        if self.moves:
+            moved = sum(move["place_before"] != move["place_after"] for move in self.moves)
+            outcome = f"{moved} of {len(self.moves)} agents changed place"
+        return f"Agents, judges, queries and settings are the same; {outcome}."
 
 
 def compare(before: BoardState, after: BoardState) -> Changes:
-    old_subject, new_subject = before.subject, after.subject
-    old, new = (_settings(subject) for subject in (old_subject, new_subject))
+    subjects = before.subject, after.subject
+    old, new = map(_settings, subjects)
     return Changes(
-        tuple(_moved(before.standings, after.standings)),
-        _difference(*_agents(old_subject, new_subject)),
-        _difference(*(settings.get("judges", {}) for settings in (old, new))),
-        _difference(*(subject.get("queries", {}) for subject in (old_subject, new_subject))),
-        tuple(_differences("", old, new)),
+        [*_moves(before.standings, after.standings)],
+        _difference(*_agents(*subjects)),
+        _difference(old.get("judges", {}), new.get("judges", {})),
+        _difference(*(subject.get("queries", {}) for subject in subjects)),
+        dict(_differences("", old, new)),
     )
 
 
-def _agents(old_subject: Mapping[str, Any], new_subject: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _agents(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Agents of both states, with digests of their answers if both states have digests and the same queries."""
-    if (
-        "answers" in old_subject
-        and "answers" in new_subject
-        and old_subject.get("queries") == new_subject.get("queries")
-    ):
-        return [old_subject["answers"], new_subject["answers"]]
-    return [dict.fromkeys(subject.get("agents", ())) for subject in (old_subject, new_subject)]
+    if "answers" in old and "answers" in new and old.get("queries") == new.get("queries"):
+        return [old["answers"], new["answers"]]
+    return [dict.fromkeys(subject.get("agents", ())) for subject in (old, new)]
 
 
 def _settings(subject: Mapping[str, Any]) -> dict[str, Any]:
@@ -193,22 +159,24 @@ def _settings(subject: Mapping[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def _moved(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> Iterator[Move]:
-    old_lines = {line["agent"]: line for line in before}
-    new_lines = [line for line in after if line["agent"] in old_lines]
-    shared = {line["agent"] for line in new_lines}
-    old_place = {
-        agent: position for position, agent in enumerate((agent for agent in old_lines if agent in shared), start=1)
-    }
-    for position, line in enumerate(new_lines, start=1):
-        agent = line["agent"]
-        yield Move(agent, old_lines[agent], line, old_place[agent], position, _apart(old_lines[agent], line))
-
-
-def _apart(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool | None:
-    if None in (old["bt_low"], new["bt_low"]):
-        return None
-    return bool(old["bt_high"] < new["bt_low"] or new["bt_high"] < old["bt_low"])
+def _moves(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> Iterator[TableRow]:
+    rated = {line["agent"] for line in after}
+    old_lines = {line["agent"]: line for line in before if line["agent"] in rated}
+    old_places = {agent: place for place, agent in enumerate(old_lines, start=1)}
+    for place, new in enumerate((line for line in after if line["agent"] in old_lines), start=1):
+        old, intervals = old_lines[new["agent"]], None
+        if None not in (old["bt_low"], new["bt_low"]):
+            apart = old["bt_high"] < new["bt_low"] or new["bt_high"] < old["bt_low"]
+            intervals = "apart" if apart else "overlap"
+        yield {
+            "agent": new["agent"],
+            "place_before": old_places[new["agent"]],
+            "place_after": place,
+            "bt_before": old["bt"],
+            "bt_after": new["bt"],
+            "points": new["bt"] - old["bt"],
+            "intervals": intervals,
+        }
 
 
 def _difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> NamesChanged:
@@ -219,21 +187,17 @@ def _difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> NamesCha
     )
 
 
-def _differences(path: str, before: Any, after: Any) -> Iterator[SettingChange]:
+def _differences(path: str, before: Any, after: Any) -> Iterator[tuple[str, tuple[Any, Any]]]:
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for name in sorted({*before, *after}):
             yield from _differences(f"{path}.{name}" if path else name, before.get(name), after.get(name))
     elif before != after:
-        yield SettingChange(path, before, after)
-
-
-def _names(changes: NamesChanged) -> dict[str, str]:
-    return {"added": _few(changes.added), "removed": _few(changes.removed), "changed": _few(changes.changed)}
+        yield path, (before, after)
 
 
 def _few(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED_CHANGES:,} more" if len(names) > _NAMED_CHANGES else ""
-    return clipped(", ".join(names[:_NAMED_CHANGES]), _LONGEST) + more
+    more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
+    return clipped(", ".join(names[:_MOST_NAMES]), _LONGEST) + more
 
 
 def _setting(value: object) -> str:
@@ -323,7 +287,6 @@ class Version(Struct, frozen=True):
     agent: str
     number: int
     since: str
-    last: str
     rating: Estimate
     change: Estimate | None
     paired: bool
@@ -345,14 +308,9 @@ class HistoryBoard(Board, frozen=True):
             Column("change", "Change", SIGNED, "Points gained on the version before.", interval="95% interval"),
             Column("interval", "Interval from"),
         ]
-        rows: list[Mapping[str, Any]] = [
-            {
-                "agent": version.agent,
-                "version": version.number,
-                "since": version.since,
-                "rating": version.rating,
-                "change": version.change,
-            }
+        rows = [
+            asdict(version)
+            | {"version": version.number}
             | {"interval": None if version.change is None else "same queries" if version.paired else "independent"}
             for version in versions
         ]
@@ -401,7 +359,7 @@ class HistoryBoard(Board, frozen=True):
         for number, group in enumerate(groups, start=1):
             change, paired = (None, False) if number == 1 else self._change(groups[number - 2][-1], group[-1], agent)
             rating = self.rating(group[-1], agent)
-            versions.append(Version(agent, number, group[0].name, group[-1].name, rating, change, paired))
+            versions.append(Version(agent, number, group[0].name, rating, change, paired))
         return versions
 
     def _change(self, before: Moment, after: Moment, agent: str) -> tuple[Estimate | None, bool]:
@@ -485,9 +443,8 @@ def _moment(
             agent for agent, digest in digests[tuple(queries)].items() if recorded_digests.get(agent) == digest
         )
     changes = compare(state, now)
-    kinds = {"judges": changes.judges, "queries": changes.queries}
-    differs = [kind for kind, difference in kinds.items() if difference]
-    if any(change.path.split(".")[0] not in ("judges", "agents", "left_out") for change in changes.settings):
+    differs = [kind for kind in changes.names if kind != "agents"]
+    if changes.changed_settings("judges", "agents", "left_out"):
         differs.append("settings")
     return moment(state, name, unchanged, tuple(differs))
 

@@ -18,9 +18,9 @@ from arena.boards.ratings import (
     ratings_section,
 )
 from arena.boards.scores import ScoreBoard, further_boards
-from arena.boards.trust import in_short, judge_section, no_people, trust_checks
+from arena.boards.trust import in_short, judge_section, no_people, still_to_judge, trust_checks
 from arena.config.stages import further_stages
-from arena.present.blocks import Block, Board, Check, Checks, Remarks, Section, VerdictCard, to_judge_the_rest
+from arena.present.blocks import Block, Board, Check, Checks, Remarks, Section, VerdictCard
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, MONEY, PERCENT, POINTS, SECONDS, counted, listed, told_apart
 from arena.present.table import Column, Table, first, flat, plain, records
 from arena.present.terminal import fitted
@@ -451,16 +451,11 @@ def missing(board: Leaderboard) -> list[str]:
     wanted, judged, failed = (sum(getattr(stage, name) for stage in stages) for name in ("wanted", "judged", "failed"))
     if judged < wanted:
         left = wanted - judged - failed
-        again = to_judge_the_rest(board.causes, left, imported=board.settings.imported)
         sentences.append(
             f"{wanted - judged:,} of {wanted:,} judgments are missing: {failed:,} failed, {left:,} "
-            f"not made yet. Figures use what is there. {_sentence(again)}"
+            f"not made yet. Figures use what is there. {still_to_judge(board)}"
         )
     return [*sentences, *(f"{left_out}." for left_out in board.ungraded)]
-
-
-def _sentence(phrase: str) -> str:
-    return f"{phrase[0].upper()}{phrase[1:]}."
 
 
 def _stage(coverage: Coverage) -> dict[str, Any]:

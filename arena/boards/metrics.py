@@ -13,7 +13,7 @@ from msgspec.structs import asdict, replace
 
 from arena.boards.agreement import MOST_NAMED, WIDE, as_read, remark_on_scale, remarks_on
 from arena.present.blocks import Block, Board, Remarks, Section
-from arena.present.numbers import ALIGNED, COUNT, FIGURE, P_VALUE, PERCENT, Number, NumberForm, counted, listed
+from arena.present.numbers import ALIGNED, COUNT, FIGURE, P_VALUE, PERCENT, Number, counted, listed
 from arena.present.table import ORDERS, Column, Table, TableRow, flat, plain
 from arena.ratings.results import UNITS
 from retrieval_eval.stats.bootstrap import FEW_QUERIES, Clusters, units_of
@@ -237,10 +237,10 @@ def rankings(
     return Table("rankings", title, _RANKINGS if several else _RANKINGS[1:], rows, [*notes, *order_note])
 
 
-def measures(names: Iterable[str], form: NumberForm = FIGURE, intervals: int = 1) -> Iterator[Column]:
-    """A column for each measure; the first ``intervals`` columns have intervals."""
+def measures(names: Iterable[str]) -> Iterator[Column]:
+    """A column for each measure; the first has an interval."""
     for position, name in enumerate(names):
-        yield Column(name, name, form, _meaning(name), interval=WIDE if position < intervals else "")
+        yield Column(name, name, FIGURE, _meaning(name), interval="" if position else WIDE)
 
 
 def _meaning(measure: str) -> str:

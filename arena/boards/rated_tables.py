@@ -123,15 +123,15 @@ def rate_table(source: TextSource, settings: RatingSettings, options: TableOptio
     )
 
 
-def column_names(entries: Sequence[str], option: str = "--column") -> dict[str, str]:
+def column_names(entries: Sequence[str]) -> dict[str, str]:
     """The file's column name for each of ragleague's, from ``NAME=COLUMN`` entries of a command-line option."""
     columns: dict[str, str] = {}
     for entry in entries:
         name, separator, column = entry.partition("=")
         if not (name and separator and column):
-            raise InputError(f"{option}: write NAME=COLUMN, as in verdict=gold, not {entry!r}")
+            raise InputError(f"--column: write NAME=COLUMN, as in verdict=gold, not {entry!r}")
         if columns.setdefault(name, column) != column:
-            raise InputError(f"{option}: {name!r} is mapped to {columns[name]!r} and to {column!r}; keep one")
+            raise InputError(f"--column: {name!r} is mapped to {columns[name]!r} and to {column!r}; keep one")
     return columns
 
 

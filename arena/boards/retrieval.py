@@ -124,7 +124,7 @@ class Retrieval(Board, frozen=True):
         columns = [
             Column("agent", "Agent"),
             Column("labels", "Labels of" if len(self.board.scores) > 1 else ""),
-            *measures(self.board.measures, FIGURE),
+            *measures(self.board.measures),
             Column("missing", "Nothing found", COUNT, "Queries for which it has no documents; they count as 0."),
         ]
         if self.board.failing:

@@ -23,6 +23,7 @@ from arena.present.numbers import (
     PERCENT,
     POINTS,
     Number,
+    capital,
     counted,
     listed,
     with_interval,
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from arena.results.ratings import Leaderboard
     from arena.store.outcomes import Consistency
     from judges.types import Task
-    from retrieval_eval.stats.missing import MissingShare
 
 
 PEOPLE: Final = "Agreement of people with the judge"
@@ -146,12 +146,12 @@ def _enough(board: Leaderboard) -> Iterator[Check]:
     share = PERCENT.write(judged / wanted if wanted else 1)
     finding = f"{judged:,} of {wanted:,} wanted judgments are there ({share})"
     if shortfall is not None:
-        finding = shortfall.message[0].upper() + shortfall.message[1:]
+        finding = capital(shortfall.message)
     yield Check(
         "Enough judgments",
         passed(shortfall is None and all(stage.share >= bar for stage in stages) and wanted > 0),
         f"{finding}; the bar is {PERCENT.write(bar)} of each stage.",
-        _as_sentence(_again(board)),
+        still_to_judge(board),
     )
     if board.costs.agents:
         gaps = [f"{gap.agent} {gap.answered:,} of {gap.queries:,}" for gap in board.costs.gaps]
@@ -174,19 +174,16 @@ def _enough(board: Leaderboard) -> Iterator[Check]:
         )
 
 
-def _again(board: Leaderboard) -> str:
+def still_to_judge(board: Leaderboard) -> str:
+    """How to get the missing judgments, in a sentence."""
     left = sum(stage.wanted - stage.judged - stage.failed for stage in board.coverage.values())
-    return to_judge_the_rest(board.causes, left, imported=board.settings.imported)
-
-
-def _as_sentence(phrase: str) -> str:
-    return f"{phrase[0].upper()}{phrase[1:]}."
+    return f"{capital(to_judge_the_rest(board.causes, left, imported=board.settings.imported))}."
 
 
 def _even(board: Leaderboard) -> Iterator[Check]:
     if not board.uneven:
         return
-    uneven, doubtful = ([share for share in board.uneven if applies(share)] for applies in (_is_uneven, _is_doubtful))
+    uneven, doubtful = ([share for share in board.uneven if getattr(share, how)] for how in ("uneven", "doubtful"))
     named = [
         f"{SCORES.get(share.score, share.score)}: {share.missing:,} of {share.wanted:,} of {share.agent}, "
         f"{share.others_missing:,} of {share.others_wanted:,} of all others (p {P_VALUE.write(share.p)})"
@@ -201,17 +198,9 @@ def _even(board: Leaderboard) -> Iterator[Check]:
         EVEN,
         "failed" if uneven else "unknown" if doubtful else "passed",
         f"{finding}. The bar is {PERCENT.write(MISSING_LEVEL)}, after Holm's correction.",
-        f"{_as_sentence(_again(board))} Until then do not compare agents by these scores: an agent that lacks hard "
+        f"{still_to_judge(board)} Until then do not compare agents by these scores: an agent that lacks hard "
         "queries gains by it.",
     )
-
-
-def _is_uneven(share: MissingShare) -> bool:
-    return share.uneven
-
-
-def _is_doubtful(share: MissingShare) -> bool:
-    return share.doubtful
 
 
 def _of_ratings(ratings: Ratings, conclusion: Conclusion) -> Iterator[Check]:
@@ -412,7 +401,7 @@ def _cards(board: Leaderboard) -> Iterator[Check]:
         yield Check(
             "A valid card of the judge",
             passed(not lacking),
-            finding[0].upper() + finding[1:],
+            capital(finding),
             "Let people judge enough, run 'ragleague calibrate CONFIG --card FILE', then 'ragleague run CONFIG'.",
         )
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, Literal, TypeAlias
+from itertools import permutations
+from typing import Any, Final
 
 import numpy as np
 
 from arena.present.blocks import Board, Section
 from arena.present.numbers import COUNT, P_VALUE, PERCENT, POINTS, Number
 from arena.present.picture import Matrix, MatrixCell, nowhere
-from arena.present.table import Column, Table, plain
+from arena.present.table import Column, Table, TableRow, plain
 from arena.ratings.pairs import PairResults, WinMatrix, pair_results
 from arena.results.cache import cached_games
 from arena.results.ratings import Leaderboard, rating_settings
 from arena.store import Store
-
-WinsCounted: TypeAlias = Literal["wins and half the ties", "wins only"]
 
 ALPHA: Final = 0.05
 _WHOLE: Final = Number(0, factor=100)
@@ -34,26 +33,16 @@ _PAIRS: Final = (
 
 
 class Wins(Board, frozen=True, eq=False):
-    """Results of every two agents.
-
-    Attributes:
-        pairs: results of all agents that played.
-        order: the agents to list, in this order.
-        counted: which results the picture and the table of pairs count, such as wins and half the ties.
-    """
+    """Results of every two agents that played; ``order`` has the agents to list."""
 
     pairs: PairResults
     order: Sequence[str]
-    counted: WinsCounted = "wins and half the ties"
 
     def sections(self) -> Sequence[Section]:
         return [Section("matrix", "Who beats whom", _LEAD, [self.percentages()])]
 
     def json(self) -> Any:
         return {"percent": plain(self._rows())}
-
-    def report(self) -> Section:
-        return Section("matrix", "Who beats whom", _LEAD, [self.picture()])
 
     def percentages(self) -> Table:
         """A row for each agent: the percentage of games won against each other agent, and the average.
@@ -88,9 +77,9 @@ class Wins(Board, frozen=True, eq=False):
                 link=link(row, column),
             )
         caption = (
-            f"Percentage of its games against the column's agent that the row's agent took ({self.counted}); below it, "
-            "where there is room, the number of games. Blue: the row's agent does better; orange: worse; pale: even. A "
-            "gap is a pair that never met. In bold are pairs that their own games tell apart: "
+            "Percentage of its games against the column's agent that the row's agent took (wins and half the ties); "
+            "below it, where there is room, the number of games. Blue: the row's agent does better; orange: worse; "
+            "pale: even. A gap is a pair that never met. In bold are pairs that their own games tell apart: "
             f"{significant // 2:,} of {len(cells) // 2:,}, at 5% for all of them together. Where it is not bold, a "
             "strong colour may be chance."
         )
@@ -99,37 +88,24 @@ class Wins(Board, frozen=True, eq=False):
         words = "Win matrix, row against column"
         return Matrix("win-matrix", "", words, caption, self.order, self.order, cells, "Row against column")
 
-    def _met(self) -> Iterator[dict[str, Any]]:
-        wins, p = self.pairs.wins, self.pairs.p
-        points = wins.wins + (wins.ties / 2 if self.counted == "wins and half the ties" else 0)
-        index = {agent: number for number, agent in enumerate(wins.agents)}
-        for row in self.order:
-            for column in self.order:
-                i, j = index[row], index[column]
-                if i != j and wins.games[i, j] > 0:
-                    yield {
-                        "row": row,
-                        "column": column,
-                        "share": float(points[i, j] / wins.games[i, j]),
-                        "games": float(wins.games[i, j]),
-                        "won": float(wins.wins[i, j]),
-                        "tied": float(wins.ties[i, j]),
-                        "lost": float(wins.wins[j, i]),
-                        "p": float(p[i, j]),
-                    }
+    def _met(self) -> Iterator[TableRow]:
+        """A row for each ordered pair of agents that met."""
+        wins, index = self.pairs.wins, self.pairs.wins.agents.index
+        for row, column in permutations(self.order, 2):
+            at = index(row), index(column)
+            if wins.games[at] > 0:
+                won, tied, lost = wins.wins[at], wins.ties[at], wins.wins[at[::-1]]
+                figures = {"share": (won + tied / 2) / wins.games[at], "games": wins.games[at], "won": won}
+                figures |= {"tied": tied, "lost": lost, "p": self.pairs.p[at]}
+                yield {"row": row, "column": column, **{name: float(value) for name, value in figures.items()}}
 
-    def _rows(self) -> list[dict[str, Any]]:
-        wins = self.pairs.wins
-        index = {agent: number for number, agent in enumerate(wins.agents)}
+    def _rows(self) -> list[TableRow]:
+        won = {(pair["row"], pair["column"]): 100 * pair["won"] / pair["games"] for pair in self._met()}
         rows = []
         for agent in self.order:
-            shares: dict[str, float | None] = {}
-            for opponent in self.order:
-                i, j = index[agent], index[opponent]
-                met = agent != opponent and wins.games[i, j] > 0
-                shares[opponent] = float(100 * wins.wins[i, j] / wins.games[i, j]) if met else None
-            won = [percent for percent in shares.values() if percent is not None]
-            rows.append({"agent": agent, **shares, "average": sum(won) / len(won) if won else None})
+            shares = {opponent: won.get((agent, opponent)) for opponent in self.order}
+            known = [share for share in shares.values() if share is not None]
+            rows.append({"agent": agent, **shares, "average": sum(known) / len(known) if known else None})
         return rows
 
 

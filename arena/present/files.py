@@ -33,7 +33,7 @@ from arena.present.blocks import (
     Thread,
     VerdictCard,
 )
-from arena.present.markup import STYLE
+from arena.present.markup import STYLE, escaped
 from arena.present.numbers import counted, encodable, printable
 from arena.present.picture import Picture, Scale, Whiskers
 from arena.present.table import ShownColumn, Table, keys, records, shown
@@ -125,43 +125,43 @@ def _checks(block: Checks) -> str:
 
 
 def _verdict(block: VerdictCard) -> str:
-    facts = "".join(f"<li>{_escaped(fact)}</li>" for fact in block.facts)
+    facts = "".join(f"<li>{escaped(fact)}</li>" for fact in block.facts)
     return (
-        f'<div class="verdict {block.standing}"><p class="standing">{_escaped(block.label)}</p>'
-        f'<h2>{_escaped(block.headline)}</h2><p class="sentence">{_escaped(block.sentence)}</p>'
+        f'<div class="verdict {block.standing}"><p class="standing">{escaped(block.label)}</p>'
+        f'<h2>{escaped(block.headline)}</h2><p class="sentence">{escaped(block.sentence)}</p>'
         f'<ul class="facts">{facts}</ul></div>'
     )
 
 
 def _remarks(block: Remarks) -> str:
-    return f'<ul class="remarks">{"".join(f"<li>{_escaped(remark)}</li>" for remark in block.items)}</ul>'
+    return f'<ul class="remarks">{"".join(f"<li>{escaped(remark)}</li>" for remark in block.items)}</ul>'
 
 
 def _commands(block: Commands) -> str:
-    return "<pre>{}</pre>".format("\n".join(map(_escaped, block.lines)))
+    return "<pre>{}</pre>".format("\n".join(map(escaped, block.lines)))
 
 
 def _thread(block: Thread) -> str:
-    texts = ["\n".join(map(_escaped, message.text.splitlines())) for message in block.messages]
+    texts = ["\n".join(map(escaped, message.text.splitlines())) for message in block.messages]
     messages = "".join(
         f"<dt>{message.role}</dt><dd>{text}</dd>" for message, text in zip(block.messages, texts, strict=True)
     )
     if not messages:
         return ""
     name = f"{block.title}: {counted(len(block.messages), 'message')}"
-    return f'<details class="thread"><summary>{_escaped(name)}</summary><dl>{messages}</dl></details>'
+    return f'<details class="thread"><summary>{escaped(name)}</summary><dl>{messages}</dl></details>'
 
 
 def _figure(figure: Figure) -> str:
-    interval = f'<dd class="interval">95% interval: {_escaped(figure.interval)}</dd>' if figure.interval else ""
-    value, meaning = _escaped(figure.written), _escaped(figure.meaning)
-    return f'<div><dt>{_escaped(figure.name)}</dt><dd class="value">{value}</dd>{interval}<dd>{meaning}</dd></div>'
+    interval = f'<dd class="interval">95% interval: {escaped(figure.interval)}</dd>' if figure.interval else ""
+    value, meaning = escaped(figure.written), escaped(figure.meaning)
+    return f'<div><dt>{escaped(figure.name)}</dt><dd class="value">{value}</dd>{interval}<dd>{meaning}</dd></div>'
 
 
 def _check(check: Check) -> str:
     sign, status = _STATUSES[check.status]
-    remedy = "" if check.status == "passed" else f"<p><b>What to do:</b> {_escaped(check.remedy)}</p>"
-    texts = f"<p><b>{_escaped(check.name)}</b></p><p>{_escaped(check.finding)}</p>{remedy}"
+    remedy = "" if check.status == "passed" else f"<p><b>What to do:</b> {escaped(check.remedy)}</p>"
+    texts = f"<p><b>{escaped(check.name)}</b></p><p>{escaped(check.finding)}</p>{remedy}"
     return f'<li class="{check.status}"><b><span aria-hidden="true">{sign}</span> {status}</b><div>{texts}</div></li>'
 
 
@@ -177,9 +177,9 @@ def _strip(block: Checks) -> str:
 
 def _folded(name: str, checks: Sequence[Check], link: str) -> str:
     status = checks[0].status
-    sign = f'<span aria-hidden="true">{_STATUSES[status][0]}</span> {_escaped(name)}'
+    sign = f'<span aria-hidden="true">{_STATUSES[status][0]}</span> {escaped(name)}'
     if link.startswith("#"):
-        return f'<a class="{status}" href="{_escaped(link)}">{sign}</a>'
+        return f'<a class="{status}" href="{escaped(link)}">{sign}</a>'
     inside = f'<ul class="checks">{"".join(map(_check, checks))}</ul>'
     return f'<details class="{status}"><summary>{sign}</summary>{inside}</details>'
 
@@ -189,7 +189,7 @@ def html_table(table: Table, *, sortable: bool = False) -> str:
     kinds = ["" if place == 0 or not column.numeric else ' class="number"' for place, column in enumerate(columns)]
     button = "<button type=button>{}</button>" if sortable else "{}"
     head = "".join(
-        f'<th scope="col"{kind}{_titled(column.meaning)}>{button.format(_escaped(column.heading))}</th>'
+        f'<th scope="col"{kind}{_titled(column.meaning)}>{button.format(escaped(column.heading))}</th>'
         for kind, column in zip(kinds, columns, strict=True)
     )
     scales = [markup.scale_of(column.drawn, column.form) for column in columns]
@@ -204,11 +204,11 @@ def html_table(table: Table, *, sortable: bool = False) -> str:
     )
     axes = "".join(f"<td>{markup.below_cells(scale)}</td>" for scale in scales) if any(scales) else ""
     foot = f'<tfoot aria-hidden="true"><tr class="axis">{axes}</tr></tfoot>\n' if axes else ""
-    title = _escaped(table.title)
+    title = escaped(table.title)
     caption = f"<caption>{title}</caption>\n" if title else ""
-    notes = "".join(f'<p class="note">{_escaped(note)}</p>\n' for note in table.notes)
+    notes = "".join(f'<p class="note">{escaped(note)}</p>\n' for note in table.notes)
     return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{title or _escaped(table.name)}">\n<table>\n'
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{title or escaped(table.name)}">\n<table>\n'
         f"{caption}<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n{foot}</table>\n</div>\n{notes}"
         f"{_meanings(columns)}"
     )
@@ -231,9 +231,7 @@ def _meanings(columns: Sequence[ShownColumn]) -> str:
     if not any(column.meaning for column in columns[1:]):
         return ""
     terms = {column.heading: column.meaning for column in columns if column.meaning}
-    meanings = "".join(
-        f"<dt>{_escaped(heading)}</dt><dd>{_escaped(meaning)}</dd>" for heading, meaning in terms.items()
-    )
+    meanings = "".join(f"<dt>{escaped(heading)}</dt><dd>{escaped(meaning)}</dd>" for heading, meaning in terms.items())
     return f'<details class="meanings"><summary>Column meanings</summary><dl>{meanings}</dl></details>\n'
 
 
@@ -270,7 +268,7 @@ def fragment(blocks: Iterable[Block]) -> str:
 
 def sentence(text: str, form: str) -> str:
     if form == "html":
-        return f"<p>{_escaped(text)}</p>\n"
+        return f"<p>{escaped(text)}</p>\n"
     if form == "md":
         words = _guarded(text, _marked).lstrip(" ")
         return "\n" + _MARKDOWN_START.sub(r"\1\\\2", words) + "\n"
@@ -296,7 +294,7 @@ def save_plot(path: Path, pictures: Sequence[Picture], title: str) -> None:
 
 
 def _page(pictures: Sequence[Picture], title: str) -> str:
-    head = f'<meta charset="utf-8"><meta name="color-scheme" content="light dark"><title>{_escaped(title)}</title>'
+    head = f'<meta charset="utf-8"><meta name="color-scheme" content="light dark"><title>{escaped(title)}</title>'
     body, style = "\n".join(map(markup.html, pictures)), f"body {{ font: 16px/1.5 sans-serif; }}{markup.STYLE}"
     return f'<!DOCTYPE html>\n<html lang="en"><head>{head}<style>{style}</style></head><body>\n{body}\n</body></html>\n'
 
@@ -329,24 +327,15 @@ def _typeset(cell: str) -> str:
     return "".join(_LATEX.get(character, character) for character in cell)
 
 
-def _escaped(text: str) -> str:
-    return html.escape(printable(text))
-
-
-def _clamped(name: str, cell: str) -> str:
-    """The HTML of a cell, cut after a few lines if the name is long; the tooltip shows the full name."""
-    return f'<span class="clamped" title="{_escaped(name)}">{cell}</span>' if len(name) > markup.LONG else cell
-
-
 def _name(column: ShownColumn, row: int) -> str:
     cell = _cell(column, row, None)
-    return cell if column.links else _clamped(column.cells[row], cell)
+    return cell if column.links else markup.clamped(column.cells[row], cell)
 
 
 def _cell(column: ShownColumn, row: int, scale: Scale | None) -> str:
-    cell = "<br>".join(map(_escaped, column.cells[row].replace("\r\n", "\n").split("\n")))
+    cell = "<br>".join(map(escaped, column.cells[row].replace("\r\n", "\n").split("\n")))
     if column.links:
-        cell = markup.linked(_clamped(column.cells[row], cell), column.links[row])
+        cell = markup.linked(markup.clamped(column.cells[row], cell), column.links[row])
     return f"{markup.in_cell(column.drawn[row], scale)}{cell}" if column.drawn else cell
 
 
@@ -356,7 +345,7 @@ def _value(column: ShownColumn, row: int) -> str:
 
 
 def _titled(meaning: str) -> str:
-    return f' title="{_escaped(meaning)}"' if meaning else ""
+    return f' title="{escaped(meaning)}"' if meaning else ""
 
 
 CaseKind: TypeAlias = Literal["", "failure", "error"]

@@ -181,6 +181,11 @@ def counted(count: float, singular: str, plural: str = "") -> str:
     return f"{COUNT.write(count)} {singular if count == 1 else plural or f'{singular}s'}"
 
 
+def capital(text: str) -> str:
+    """The text with a capital first letter."""
+    return text[:1].upper() + text[1:]
+
+
 def listed(words: Sequence[str], most: int | None = None) -> str:
     """A list as in a sentence: "a, b and c"; if there are more than ``most`` words, "a, b and 3 more"."""
     if most is not None and len(words) > most:

@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct, field
 
-from arena.present.numbers import FIGURE, Number
+from arena.present.numbers import FIGURE, Number, capital
 from arena.present.table import Table
 
 Look: TypeAlias = Literal["blue", "orange", "grey", "quiet"]
@@ -19,6 +19,21 @@ Look: TypeAlias = Literal["blue", "orange", "grey", "quiet"]
 FLAG: Final = "≠"
 _SAFE: Final = re.compile(r"https?://|[^:]*$|[^:/?#]*[/?#]")
 """Matches addresses that cannot run a script: http, https, or relative."""
+
+
+class _Figure(Struct, frozen=True):
+    """What every picture has.
+
+    Attributes:
+        name: file name without ending, unique among the pictures on a page.
+        words: description for screen readers.
+        caption: how to read the picture.
+    """
+
+    name: str
+    title: str
+    words: str
+    caption: str
 
 
 class Mark(Struct, frozen=True):
@@ -49,22 +64,15 @@ class Line(Struct, frozen=True):
     marks: Sequence[Mark]
     rank: str = ""
     tag: str = ""
-    link: str = ""
 
 
-class Whiskers(Struct, frozen=True):
+class Whiskers(_Figure, frozen=True):
     """Figures with their intervals on one axis, one row per name.
 
     Attributes:
-        name: file name without ending, unique among the pictures on a page.
-        words: description for screen readers.
         legend: meaning of each look, if there are several.
     """
 
-    name: str
-    title: str
-    words: str
-    caption: str
     lines: Sequence[Line]
     axis: str
     form: Number = FIGURE
@@ -88,17 +96,9 @@ class MatrixCell(Struct, frozen=True):
     link: str = ""
 
 
-class Matrix(Struct, frozen=True):
-    """A matrix of cells with named rows and columns.
+class Matrix(_Figure, frozen=True):
+    """A matrix of cells; ``corner`` says what its rows and columns are, ``links`` are by name of either."""
 
-    Attributes:
-        corner: text in the top left corner: what rows and columns are.
-    """
-
-    name: str
-    title: str
-    words: str
-    caption: str
     rows: Sequence[str]
     columns: Sequence[str]
     cells: Mapping[tuple[str, str], MatrixCell]
@@ -131,7 +131,7 @@ class LevelLine(Struct, frozen=True):
     dashed: bool = False
 
 
-class Chart(Struct, frozen=True):
+class Chart(_Figure, frozen=True):
     """A scatter chart.
 
     Attributes:
@@ -139,10 +139,6 @@ class Chart(Struct, frozen=True):
         stepped: whether the line has steps, as for a Pareto front.
     """
 
-    name: str
-    title: str
-    words: str
-    caption: str
     across: str
     up: str
     dots: Sequence[Dot]
@@ -168,17 +164,9 @@ class CellPanel(Struct, frozen=True):
     cells: Mapping[tuple[str, str], MatrixCell]
 
 
-class Aligned(Struct, frozen=True):
-    """Panels side by side that share the same numbered rows.
+class Aligned(_Figure, frozen=True):
+    """Panels side by side that share the same numbered rows."""
 
-    Attributes:
-        corner: text in the top left corner: what the rows are.
-    """
-
-    name: str
-    title: str
-    words: str
-    caption: str
     rows: Sequence[str]
     panels: Sequence[Strip | CellPanel]
     corner: str = ""
@@ -227,7 +215,7 @@ def of_table(
     legend = {look: column.heading for look, column in columns.items()} if len(columns) > 1 else {}
     form = next(iter(columns.values())).form
     assert isinstance(form, Number)
-    name, title = f"{table.name}-drawn", axis[:1].upper() + axis[1:]
+    name, title = f"{table.name}-drawn", capital(axis)
     picture = Whiskers(name, title, words, caption, lines, axis, form, legend=legend, zero=zero)
     return [picture] if lines else []
 

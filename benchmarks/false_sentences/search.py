@@ -23,7 +23,7 @@ from arena.boards.report import TournamentReport, tournament_report
 from arena.boards.wins import Wins
 from arena.calibration.comparison import Settings
 from arena.config.settings import StoredSettings
-from arena.present.blocks import Board
+from arena.present.blocks import Board, Section
 from arena.ratings.games import GameVerdict, as_games, reconcile
 from arena.ratings.pairs import pair_results
 from arena.ratings.results import RatingSettings
@@ -190,7 +190,7 @@ def _report(seen: Seen, rated: RatedTable) -> TournamentReport:
     return TournamentReport(
         TournamentBoard(
             board,
-            figure=Wins(pairs, [row.agent for row in rated.ratings.agents]).report(),
+            figure=Section("matrix", "", "", [Wins(pairs, [row.agent for row in rated.ratings.agents]).picture()]),
             queries=dict.fromkeys(seen.count.queries, "why?"),
         ),
         "",

@@ -130,7 +130,6 @@ class GateBoard(Board, frozen=True):
 
     Attributes:
         tournament: name of the tournament; if the gate uses two, the tournament with the games.
-        unit: what counts as one value: a query, or a conversation with all of its turns.
     """
 
     tournament: str
@@ -139,7 +138,6 @@ class GateBoard(Board, frozen=True):
     margin: float
     scores: tuple[Compared, ...]
     notes: tuple[str, ...] = ()
-    unit: Unit = "query"
 
     @property
     def verdict(self) -> GateVerdict:

@@ -44,8 +44,8 @@ RATINGS = Whiskers(
     "Ratings with intervals",
     "How to read it",
     [
-        Line("known", [Mark(1010, 990, 1030)], rank="1-2", tag="leads", link="games?agent=known"),
-        Line(HOSTILE, [Mark(1000, look="quiet")], rank="2", link="javascript:alert(1)"),
+        Line("known", [Mark(1010, 990, 1030)], rank="1-2", tag="leads"),
+        Line(HOSTILE, [Mark(1000, look="quiet")], rank="2"),
     ],
     "points",
     POINTS,
