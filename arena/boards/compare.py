@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, partial
 from itertools import compress
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -111,8 +111,6 @@ class CompareBoard(Board, frozen=True, eq=False):
         uneven: agents that lack more judgments of a score than other agents do, by more than chance.
     """
 
-    tournament: str
-    group: Group | None
     order: tuple[str, ...]
     queries: int
     ways: tuple[Way, ...]
@@ -120,8 +118,6 @@ class CompareBoard(Board, frozen=True, eq=False):
     methods: MethodComparison
     wins: Wins | None
     by_query: tuple[Scores, ...]
-    samples: int
-    seed: int
     clusters: Clusters = field(default_factory=dict)
     uneven: tuple[MissingShare, ...] = ()
 
@@ -174,11 +170,8 @@ class CompareBoard(Board, frozen=True, eq=False):
         return placements
 
     def sentences(self) -> list[str]:
-        return [*self._disagreements(), *self._missing_judgments()]
-
-    def _missing_judgments(self) -> Iterator[str]:
-        ways = {way.name: way.phrase for way in self.ways}
-        return lacking(self.uneven, ways.__getitem__)
+        phrases = {way.name: way.phrase for way in self.ways}
+        return [*self._disagreements(), *lacking(self.uneven, phrases.__getitem__)]
 
     def _disagreements(self) -> list[str]:
         if self.departures is None:
@@ -249,28 +242,18 @@ class CompareBoard(Board, frozen=True, eq=False):
         """
         scores = next(means for means in self.by_query if means.name == way)
         first, *others = agents
-        differences: dict[str, dict[str, Estimate]] = {}
-        for name, queries in {"All queries": scores.queries, **groups}.items():
-            differences[name] = {other: self._difference(scores.among(queries), other, first) for other in others}
-        known_differences = [
-            difference
-            for by_agent in differences.values()
-            for difference in by_agent.values()
-            if difference.value is not None
-        ]
-        form = _form(replace(way_of(way)[1], signed=True), known_differences)
+        differences = {
+            name: {other: self._difference(scores.among(queries), other, first) for other in others}
+            for name, queries in {"All queries": scores.queries, **groups}.items()
+        }
+        every = (score for by_agent in differences.values() for score in by_agent.values() if score.value is not None)
+        form = _form(replace(way_of(way)[1], signed=True), every)
         lines = []
         for name, by_agent in differences.items():
             marks = [
-                Mark(
-                    difference.value,
-                    difference.low,
-                    difference.high,
-                    look,
-                    f"({counted(difference.n or 0, *self.noun)})",
-                )
-                for look, difference in zip(_LOOKS, by_agent.values(), strict=False)
-                if difference.value is not None
+                Mark(score.value, score.low, score.high, look, f"({counted(score.n or 0, *self.noun)})")
+                for look, score in zip(_LOOKS, by_agent.values(), strict=False)
+                if score.value is not None
             ]
             if marks:
                 lines.append(Line(name, marks))
@@ -343,13 +326,7 @@ def _sentence(placement: Placement, ways: Sequence[Way]) -> str:
 
 
 def compare_board(store: Store, tournament: str, group: Group | None = None) -> CompareBoard:
-    """All scores of a tournament's agents, on all its queries or on one group of queries.
-
-    The board is cached in the store until a new verdict or annotation arrives.
-
-    Raises:
-        InputError: no such tournament or group.
-    """
+    """All scores of a tournament's agents, cached in the store until a new verdict or annotation arrives."""
     board_cache = Cache(store, tournament)
     kind = "compare" if group is None else f"compare {'='.join(group)}"
     fingerprint = repr(Annotations(store, tournament).latest()).encode()
@@ -375,7 +352,7 @@ def _computed(store: Store, tournament: str, group: Group | None, board_cache: C
         pairs = pair_results(played)
         order = [agent for agent in ratings or by_points(pairs.wins) if agent in pairs.wins.agents]
         wins, board = Wins(pairs, order), replace(board, order=tuple(dict.fromkeys([*order, *board.order])))
-    return replace(board, tournament=tournament, group=group, wins=wins)
+    return replace(board, wins=wins)
 
 
 def compared(
@@ -389,56 +366,44 @@ def compared(
 ) -> CompareBoard:
     """The board without the win matrix; without ``ratings`` (best first) scores are compared with each other alone."""
     draw_scores = draw_scores or (lambda method, names: draw(method, names, *draws, clusters))
+    chosen = (method for method in methods if method.name not in _LEFT_OUT)
     used = [
-        method for method in methods if method.name not in _LEFT_OUT and (method.name != RATING or ratings is not None)
+        replace(method.among(queries), clusters=clusters) if isinstance(method, Scores) else method
+        for method in sorted(chosen, key=lambda method: method.name != RATING)
+        if method.name != RATING or ratings is not None
     ]
-    used = [
-        replace(method.among(queries), clusters=clusters) if isinstance(method, Scores) else method for method in used
-    ]
-    used.sort(key=lambda method: method.name != RATING)
     score_draws = [draw_scores(method, queries) for method in used]
-    counts = {method.name: units_with(method.seen(), units_of(method.queries, clusters)).tolist() for method in used}
-    seen = {method.name: dict(zip(method.agents, counts[method.name], strict=True)) for method in used}
-    units = {
-        method.name: int(units_with(np.asarray(method.seen().any(axis=0)), units_of(method.queries, clusters)))
-        for method in used
-    }
-    gaps = {method.name: method.gaps for method in used if isinstance(method, Scores) and method.gaps is not None}
-    counts_missing = {name: {agent: gap.of(agent) for agent in gap.agents} for name, gap in gaps.items()}
-    uneven = uneven_shares(used, clusters)
-    ways = []
-    for method, score_draw in zip(used, score_draws, strict=True):
+    seen: dict[str, dict[str, int]] = {}
+    ways: list[Way] = []
+    for method, drawn in zip(used, score_draws, strict=True):
+        unit = units_of(method.queries, clusters)
+        counts = dict(zip(method.agents, units_with(method.seen(), unit).tolist(), strict=True))
+        missing = {}
         if isinstance(method, Scores):
-            scores = tuple(method.means.values())
+            scores = dict(zip(drawn.agents, method.means.values(), strict=True))
+            missing = {} if method.gaps is None else {agent: method.gaps.of(agent) for agent in method.gaps.agents}
+        elif method.name == RATING and ratings is not None:
+            scores = {agent: replace(rating, n=counts[agent]) for agent, rating in ratings.items()}
         else:
-            scores = estimates(
-                score_draw.points, score_draw.samples, [seen[score_draw.name][agent] for agent in score_draw.agents]
-            )
-        ways.append(_way(score_draw, scores, units[score_draw.name], counts_missing.get(score_draw.name, {})))
-    drawn_from = len({*units_of(queries, clusters).tolist()})
-    order: list[str] = []
-    if ratings is not None and ways and ways[0].name == RATING:
-        order = list(ratings)
-        ways[0] = replace(
-            ways[0], scores={name: replace(rating, n=seen[RATING][name]) for name, rating in ratings.items()}
-        )
+            found = estimates(drawn.points, drawn.samples, [counts[agent] for agent in drawn.agents])
+            scores = dict(zip(drawn.agents, found, strict=True))
+        known = {agent: score for agent, score in scores.items() if score.value is not None}
+        seen[method.name] = counts
+        ways.append(Way(method.name, known, int(units_with(np.asarray(method.seen().any(axis=0)), unit)), missing))
+    is_rated = bool(ways) and ways[0].name == RATING
+    order = [*ratings] if ratings is not None and is_rated else []
     for way in ways:
         order += sorted(way.scores.keys() - set(order), key=lambda agent: -(way.scores[agent].value or 0))
+    uneven, drawn_from = uneven_shares(used, clusters), len({*units_of(queries, clusters).tolist()})
+    few_draws = [replace(drawn, samples=drawn.samples[:_TAU_SAMPLES]) for drawn in score_draws]
     return CompareBoard(
-        "",
-        None,
         tuple(order),
         drawn_from,
         tuple(ways),
-        _robust(departures(score_draws, seen), used) if ways and ways[0].name == RATING else None,
-        compare_drawn(
-            [replace(score_draw, samples=score_draw.samples[:_TAU_SAMPLES]) for score_draw in score_draws],
-            drawn_from,
-            uneven,
-        ),
+        _robust(departures(score_draws, seen), used) if is_rated else None,
+        compare_drawn(few_draws, drawn_from, uneven),
         None,
         tuple(map(_by_query, used)),
-        *draws,
         clusters,
         uneven,
     )
@@ -460,12 +425,6 @@ def _by_query(method: Method) -> Scores:
     if isinstance(method, Scores):
         return method
     return replace(method.won(), name=WON) if method.name == RATING else method.won()
-
-
-def _way(drawn: Drawn, scores: Sequence[Estimate], queries: int, missing: Mapping[str, tuple[int, int]]) -> Way:
-    by_agent = zip(drawn.agents, scores, strict=True)
-    known_scores = {agent: score for agent, score in by_agent if score.value is not None}
-    return Way(drawn.name, known_scores, queries, missing)
 
 
 def _form(form: Number, scores: Iterable[Estimate]) -> Number:
