@@ -178,12 +178,10 @@ class TournamentBoard(Board, frozen=True):
         filled.sort(key=lambda column: (column.key != "agent", column.key in _LESS))
         columns = [replace(column, drawn=column.key == "bt") for column in filled[:_MOST_COLUMNS]]
         columns[:1] = [replace(column, link="address") for column in columns[:1]]
-        table = Table("agents", "", columns, rows)
+        label, facts = STANDINGS[conclusion.standing], self._facts(queries, judged)
         return [
-            VerdictCard(
-                conclusion.standing, STANDINGS[conclusion.standing], headline, sentence, self._facts(queries, judged)
-            ),
-            *([table] if rows else []),
+            VerdictCard(conclusion.standing, label, headline, sentence, facts),
+            *([Table("agents", "", columns, rows)] if rows else []),
             Checks([check for check in trust if check.name != headline], folded=True, link=checks),
             *(front_chart(front, link) for front in board.costs.fronts.values()),
         ]
@@ -239,6 +237,7 @@ class TournamentBoard(Board, frozen=True):
         board, (conclusion, checks) = self.board, self.verdict()
         sections = [conclusion_section(conclusion, board.ratings, in_short(checks))]
         if board.ratings is not None:
+            notes = dict.fromkeys(note for agent in board.settings.agents for note in agent.notes)
             sections.append(
                 ratings_section(
                     board.ratings,
@@ -246,7 +245,7 @@ class TournamentBoard(Board, frozen=True):
                     table=self._table(),
                     controlled=board.controlled,
                     queries=self.queries,
-                    remarks=[*self._remarks(conclusion)],
+                    remarks=[*self._schedule(conclusion), *notes],
                 )
             )
         lead = "Each of these must hold before the order above is worth acting on. The bars are rules of thumb."
@@ -273,7 +272,7 @@ class TournamentBoard(Board, frozen=True):
             "tournament": board.tournament,
             "group": board.group and dict(zip(("column", "value"), board.group, strict=True)),
             "agents": self._agents(),
-            "criteria": parts["criteria"].json(),
+            **{name: parts[name].json() if name in parts else None for name in _BELOW},
             "conclusion": self.conclusion,
             "judge_health": ratings and ratings.judge_health and flat(ratings.judge_health),
             "judges": ratings and ratings.judges,
@@ -281,18 +280,11 @@ class TournamentBoard(Board, frozen=True):
                 judge: ratings_json(ratings_of_judge, self.comparisons, judge, of_words=judge in word_judges)
                 for judge, ratings_of_judge in board.by_judge.items()
             },
-            "pairs": ratings.pairs if ratings else [],
-            "fragility": ratings.fragility if ratings else [],
-            "nuggets": parts["nuggets"].json() if "nuggets" in parts else None,
+            **{name: getattr(ratings, name, []) for name in ("pairs", "fragility", "notes")},
             "coverage": {task: _stage(coverage) for task, coverage in board.coverage.items()},
             "self_consistency": board.consistency,
             "shortfall": shortfall
-            and {
-                **plain(shortfall),
-                "share": shortfall.share,
-                "message": shortfall.message,
-                "withheld": board.withheld,
-            },
+            and plain(shortfall) | {"share": shortfall.share, "message": shortfall.message, "withheld": board.withheld},
             "failures": board.causes,
             "complete": board.complete,
             "missing": {
@@ -302,16 +294,11 @@ class TournamentBoard(Board, frozen=True):
                 },
                 "shares": [{**plain(share), "uneven": share.uneven} for share in board.uneven],
             },
-            "costs": parts["costs"].json(),
             "controlled": None if board.controlled is None else controlled_json(board.controlled),
             "position": None
             if ratings is None or ratings.position_effect is None
             else {"effect": ratings.position_effect, "low": ratings.position_low, "high": ratings.position_high},
             "adaptive": board.adaptive,
-            "retrieval": parts["retrieval"].json() if "retrieval" in parts else None,
-            "citations": parts["citations"].json() if "citations" in parts else None,
-            "notes": ratings.notes if ratings else [],
-            "exam": parts["exam"].json() if "exam" in parts else None,
             "settings": board.settings.shown(),
             **{key: further.json() for key, further in further_boards(board.further).items()},
         }
@@ -331,7 +318,7 @@ class TournamentBoard(Board, frozen=True):
             from arena.boards.exam import exam_board
 
             parts["exam"] = exam_board(board.exam)
-        parts["criteria"] = self._criteria()
+        parts["criteria"] = Criteria("criteria", board.criteria[1:], order=self.order, settings=board.settings)
         if board.retrieval is not None:
             from arena.boards.retrieval import Retrieval
 
@@ -342,11 +329,8 @@ class TournamentBoard(Board, frozen=True):
         if self.board.ratings is None:
             return []
         rows = records(self._table(("nuggets", "citations", "exam")))
-        criteria = self._criteria().json()
+        criteria = self._parts()["criteria"].json()
         return [{**row, "criteria": criteria.get(row["agent"], {})} for row in rows]
-
-    def _criteria(self) -> Criteria:
-        return Criteria("criteria", self.board.criteria[1:], order=self.order, settings=self.board.settings)
 
     def _table(self, beside: Collection[str] = _BELOW) -> Table:
         """Table of ratings; for programs also the scores of the sections in ``beside`` with one number per agent."""
@@ -389,13 +373,9 @@ class TournamentBoard(Board, frozen=True):
         lead = "How much of what was planned is behind the figures. A failure is never counted as a verdict."
         yield Section("coverage", "Coverage and failures", lead, blocks)
 
-    def _remarks(self, conclusion: Conclusion) -> Iterator[str]:
-        yield from self._schedule(conclusion)
-        yield from dict.fromkeys(note for agent in self.board.settings.agents for note in agent.notes)
-
-    def _schedule(self, conclusion: Conclusion) -> Iterator[str]:
-        if self.board.adaptive is not None:
-            yield adaptive_line(self.board.adaptive, ordered=conclusion.ordered)
+    def _schedule(self, conclusion: Conclusion) -> list[str]:
+        state = self.board.adaptive
+        return [] if state is None else [adaptive_line(state, ordered=conclusion.ordered)]
 
 
 class Criteria(ScoreBoard, frozen=True, eq=False, kw_only=True):
@@ -466,15 +446,8 @@ def _failures(causes: Mapping[Any, int]) -> Table:
     rows = []
     for key, count in sorted(causes.items(), key=lambda entry: -entry[1]):
         task, judge, cause = key if isinstance(key, tuple) else (None, None, key)
-        rows.append(
-            {
-                "cause": CAUSES.get(cause, cause),
-                "stage": task and task.value,
-                "judge": judge,
-                "failures": count,
-                "remedy": remedy(cause),
-            }
-        )
+        words, help_words = CAUSES.get(cause, cause), remedy(cause)
+        rows.append({"cause": words, "stage": task, "judge": judge, "failures": count, "remedy": help_words})
     notes = ["'ragleague failures' lists them with their replies."]
     return Table("failures", "Why judgments failed", _FAILURES, rows, notes)
 

@@ -35,6 +35,11 @@ FLAGS: Final[Mapping[str, str]] = {
 _MOST_QUERIES: Final = 12
 _NAMED: Final = 8
 _MOST_ALIKE: Final = 3
+_JSON: Final = (
+    *("judges", "fragility", "pairs", "position_effect", "position_low", "position_high", "tie_parameter"),
+    *("convergence", "notes", "settings"),
+)
+"""Fields of ratings that their JSON has as they are."""
 _ROWS: Final = {
     "skipped": "without a verdict left out",
     "self_play": "of an agent against itself left out",
@@ -190,30 +195,18 @@ def ratings_json(
         "agents": records(rating_table(ratings)),
         "conclusion": _weighed_conclusion(ratings, judge_comparisons, [judge] if of_words else ()),
         "judge_health": ratings.judge_health and flat(ratings.judge_health),
-        "judges": ratings.judges,
-        "fragility": ratings.fragility,
         "coverage": ratings.tally,
-        "pairs": ratings.pairs,
-        "position_effect": ratings.position_effect,
-        "position_low": ratings.position_low,
-        "position_high": ratings.position_high,
-        "tie_parameter": ratings.tie_parameter,
-        "convergence": ratings.convergence,
-        "notes": ratings.notes,
-        "settings": ratings.settings,
+        **{name: getattr(ratings, name) for name in _JSON},
     }
 
 
 def controlled_json(board: Controlled) -> dict[str, Any]:
-    errors = {row.agent: row.standard_error for row in board.agents}
+    ratings, raw, errors = (
+        {row.agent: getattr(row, name) for row in board.agents} for name in ("rating", "raw", "standard_error")
+    )
     fields = {key: value for key, value in plain(board).items() if key != "clusters"}
-    return {
-        **fields,
-        "problems": [problem.message for problem in board.problems],
-        "agents": {row.agent: row.rating for row in board.agents},
-        "raw": {row.agent: row.raw for row in board.agents},
-        "standard_errors": None if None in errors.values() else errors,
-    }
+    fields |= {"problems": [problem.message for problem in board.problems], "agents": ratings, "raw": raw}
+    return fields | {"standard_errors": None if None in errors.values() else errors}
 
 
 def few_alike(notes: Sequence[str]) -> list[str]:
@@ -305,12 +298,9 @@ def _neighbours(ratings: Ratings, name: str) -> Iterator[Table]:
         Column("change", "Change places without", meaning="The fewest games, or queries, that carry their order."),
     ]
     rows = [
-        {
-            "better": pair.better,
-            "worse": pair.worse,
+        asdict(pair)
+        | {
             "difference": Estimate(pair.difference, pair.low, pair.high),
-            "p_holm": pair.p_holm,
-            "separable": pair.separable,
             "needed": "" if pair.separable else more_needed(pair),
             "change": ", ".join(changes.get(frozenset((pair.better, pair.worse)), [])),
         }
