@@ -36,7 +36,7 @@ from arena.data.kinds import kind_of
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, P_VALUE, PERCENT, POINTS, Number, counted
 from arena.present.picture import Look, of_table
-from arena.present.table import Column, Table, flat, plain
+from arena.present.table import Column, Table, fields, flat, plain
 from arena.results.calibration import Calibration
 from retrieval_eval.stats.estimate import Estimate
 
@@ -80,19 +80,16 @@ def corrected_figures(judge: JudgeAgainstPeople, width: float | None = None) -> 
 
 
 def estimates_json(estimates: Estimates, width: float | None) -> dict[str, Any]:
-    fields: dict[str, Any] = {
+    shape: dict[str, Any] = {
         "figures": figure_rows(estimates, width),
         "next": [{"qid": query_id, "item": item} for query_id, item in estimates.next],
     }
-    if estimates.ratings is not None:
-        names = ("weight", "games", "labelled", "queries", "converged")
-        agents = [flat(row) for row in _by_agent(estimates.ratings)]
-        fields["ratings"] = {"agents": agents, **{name: getattr(estimates.ratings, name) for name in names}}
+    if (ratings := estimates.ratings) is not None:
+        figures = fields(ratings, "weight", "games", "labelled", "queries", "converged")
+        shape["ratings"] = {"agents": [flat(row) for row in _by_agent(ratings)], **figures}
     elif estimates.no_ratings:
-        fields["no_ratings"] = estimates.no_ratings
-    if estimates.refused:
-        fields["refused"] = estimates.refused
-    return fields
+        shape["no_ratings"] = estimates.no_ratings
+    return shape | ({"refused": estimates.refused} if estimates.refused else {})
 
 
 def figure_rows(estimates: Estimates, width: float | None) -> list[dict[str, Any]]:
@@ -227,18 +224,10 @@ def grades_table(tests: Sequence[GradeTest], *, most: int | None = None) -> list
 
 
 def _grade_row(test: GradeTest) -> dict[str, Any]:
-    comparison = test.comparison
-    return {
-        "group": test.group or None,
-        "criterion": test.criterion,
-        "first": comparison.first,
-        "second": comparison.second,
-        "queries": test.queries,
-        "n": comparison.difference.n,
-        "difference": comparison.difference,
-        "p_t": comparison.p_t,
-        "p_t_holm": comparison.p_t_holm,
-    }
+    row = fields(test, "criterion", "queries") | fields(
+        test.comparison, "first", "second", "difference", "p_t", "p_t_holm"
+    )
+    return {"group": test.group or None, **row, "n": test.comparison.difference.n}
 
 
 class CalibrationBoard(Board, frozen=True):
@@ -288,20 +277,20 @@ class CalibrationBoard(Board, frozen=True):
 
     def json(self) -> Any:
         calibration = self.calibration
-        fields: dict[str, Any] = {
+        shape: dict[str, Any] = {
             "comparisons": [self._comparison_json(comparison) for comparison in calibration.comparisons],
             "settings": calibration.settings,
             "notes": calibration.notes,
             "people_grades": [_grade_row(test) for test in calibration.grade_tests],
         }
         if calibration.methods is not None:
-            fields |= {
+            shape |= {
                 "tournament": calibration.tournament,
                 "style": [flat(effect) for effect in calibration.styles],
                 "methods": methods_json(calibration.methods),
                 "judges": judges_json(calibration.spent, calibration.orders),
             }
-        return plain(fields)
+        return plain(shape)
 
     def _comparison_json(self, comparison: Comparison) -> dict[str, Any]:
         people = comparison.people

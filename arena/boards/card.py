@@ -29,7 +29,7 @@ from arena.present.blocks import (
     passed,
 )
 from arena.present.numbers import FIGURE, MONEY, PERCENT, POINTS, SIGNED, capital, with_interval
-from arena.present.table import plain
+from arena.present.table import fields, plain
 from arena.ratings.games import Unit
 from arena.ratings.results import UNITS, JudgeHealth, Ratings
 from arena.results.calibration import Calibration, Spending
@@ -91,7 +91,7 @@ class JudgeCard(Struct, frozen=True):
 
     def decides(self) -> dict[str, Any]:
         """The fields that the gate reads and the seal protects."""
-        named = {name: getattr(self, name) for name in ("judge", "level", "verdict", "bound_to")}
+        named = fields(self, "judge", "level", "verdict", "bound_to")
         return {**named, "expires": self.expires.isoformat(), "epsilon": self.against.alternative.epsilon}
 
     def section(self) -> Section:
@@ -136,10 +136,7 @@ class JudgeCards(Board, frozen=True):
                 "seal": seal(decides),
                 "made": self.made.isoformat(),
                 "alternative_test": alternative_json(card.against.alternative),
-                "figures": {
-                    key: {"value": figure.value, "low": figure.low, "high": figure.high}
-                    for key, figure in card.figures.items()
-                },
+                "figures": {key: fields(figure, "value", "low", "high") for key, figure in card.figures.items()},
                 "checks": card.checks,
             }
             for card in self.cards

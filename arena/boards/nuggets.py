@@ -29,7 +29,7 @@ from arena.present.numbers import (
     with_interval,
 )
 from arena.present.picture import Chart, Dot, Look
-from arena.present.table import ORDERS, Column, Exact, Table, TableRow, flat
+from arena.present.table import ORDERS, Column, Exact, Table, TableRow, fields, flat
 from arena.ratings.results import UNITS
 from arena.results.nugget_comparison import SCALES, ConditionsCompared, NuggetAgreement, Point
 from retrieval_eval.nuggets.editing import Change, EditKind, changes, is_reordered
@@ -193,7 +193,7 @@ def _ordered(runs: Sequence[RunScores], order: Sequence[str]) -> list[RunScores]
 
 def _score_row(run: RunScores) -> TableRow:
     row: TableRow = {"run": run.run, **{column: mean.value for column, mean in run.means.items()}}
-    row |= {name: getattr(run, name) for name in _COUNTS}
+    row |= fields(run, *_COUNTS)
     for column, mean in run.means.items():
         row |= {f"{column}_topics": mean.n, f"{column}_low": mean.low, f"{column}_high": mean.high}
         row |= {f"{column}_lowest": mean.lowest, f"{column}_highest": mean.highest}
@@ -426,21 +426,11 @@ def _kendall(n: int, tau: Coefficient) -> TableRow:
 
 
 def _nuggets_json(agreement: NuggetAgreement) -> TableRow:
-    shape: TableRow = {name: getattr(agreement, name) for name in ("shared", "only_a", "only_b")}
+    shape = fields(agreement, "shared", "only_a", "only_b")
     for name, labels in SCALES.items():
-        labels_agreement: LabelAgreement = getattr(agreement, name)
-        kappa = {
-            "kappa": labels_agreement.kappa.value,
-            "low": labels_agreement.kappa.low,
-            "high": labels_agreement.kappa.high,
-        }
-        counts = {
-            "n": labels_agreement.n,
-            "labels": labels,
-            "confusion": labels_agreement.confusion,
-            "share": labels_agreement.agreement.value,
-        }
-        shape[name] = counts | kappa
+        of_labels: LabelAgreement = getattr(agreement, name)
+        shape[name] = fields(of_labels, "n", "confusion") | fields(of_labels.kappa, "low", "high")
+        shape[name] |= {"labels": labels, "share": of_labels.agreement.value, "kappa": of_labels.kappa.value}
     return shape
 
 

@@ -30,7 +30,7 @@ from arena.present.numbers import (
 )
 from arena.present.picture import Chart, Dot, Look, Whiskers, of_table
 from arena.present.picture import LevelLine as Line
-from arena.present.table import ORDERS, Column, Table, flat
+from arena.present.table import ORDERS, Column, Table, fields, flat
 from arena.ratings.games import Unit
 from arena.ratings.results import UNITS
 from judges.types import GameOutcome
@@ -294,30 +294,30 @@ def among_people(comparison: Comparison) -> dict[str, Any]:
     row: dict[str, Any] = {
         "people": len(people.annotators),
         "votes": len(people.opinions),
-        **_fields(people, "things", "repeated"),
+        **fields(people, "things", "repeated"),
         "suspects": sum(person.above_chance is False for person in people.annotators),
         "pairs": people.within.pairs,
         "same": people.within.share,
     }
     if people.within_decided is not None:
         row |= {"decided_pairs": people.within_decided.pairs, "same_decided": people.within_decided.share}
-    row |= _fields(people.alpha, "alpha", "alpha_ordinal") | {"consensus": consensus.method}
-    return flat(row | _fields(consensus, "contested", "iterations", "converged")) | flat(comparison.orders or {})
+    row |= fields(people.alpha, "alpha", "alpha_ordinal") | {"consensus": consensus.method}
+    return flat(row | fields(consensus, "contested", "iterations", "converged")) | flat(comparison.orders or {})
 
 
 def judge_figures(judge: JudgeAgainstPeople) -> dict[str, Any]:
     row: dict[str, Any] = {
         "group": judge.group or None,
-        **_fields(judge, "level", "judge", "n", "queries", "judge_only", "people_only"),
+        **fields(judge, "level", "judge", "n", "queries", "judge_only", "people_only"),
         "vote_pairs": judge.votes.pairs,
         "vote_agreement": judge.votes.share,
         "less_people": judge.less_people,
     }
     if (decided := judge.votes_decided) is not None:
         row |= {"decided_vote_pairs": decided.pairs, "decided_vote_agreement": decided.share}
-    row |= _fields(judge.labels, *(column.key for column in COEFFICIENTS))
-    row |= _fields(judge.correlations, *_CORRELATIONS) | _fields(judge.differences, "bias", "lower", "upper")
-    boards = _fields(judge.boards, "agents", "kendall", "spearman")
+    row |= fields(judge.labels, *(column.key for column in COEFFICIENTS))
+    row |= fields(judge.correlations, *_CORRELATIONS) | fields(judge.differences, "bias", "lower", "upper")
+    boards = fields(judge.boards, "agents", "kendall", "spearman")
     row |= {f"leaderboard_{name}": value for name, value in boards.items()}
     return flat(row) | flat(judge.orders or {})
 
@@ -327,10 +327,6 @@ def _rows(comparisons: Sequence[Comparison]) -> Iterator[dict[str, Any]]:
         for judge in comparison.judges.values():
             context = {"what": comparison.what, "same": comparison.people.within.share, "coverage": judge.coverage}
             yield judge_figures(judge) | context
-
-
-def _fields(record: Any, *names: str) -> dict[str, Any]:
-    return {} if record is None else {name: getattr(record, name) for name in names}
 
 
 def _remarks(comparison: Comparison) -> Iterator[str]:

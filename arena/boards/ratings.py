@@ -11,7 +11,7 @@ from arena.boards.conclusion import BY_PLACE, Conclusion, conclude, expectation,
 from arena.boards.trust import judge_section, rating_checks
 from arena.present.blocks import Block, Board, Remarks, Section, judge_first
 from arena.present.numbers import COUNT, P_VALUE, POINTS, SIGNED, counted, listed
-from arena.present.table import Column, Table, flat, plain, records
+from arena.present.table import Column, Table, fields, flat, plain, records
 from retrieval_eval.stats.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def ratings_json(
         "conclusion": _weighed_conclusion(ratings, judge_comparisons, [judge] if of_words else ()),
         "judge_health": ratings.judge_health and flat(ratings.judge_health),
         "coverage": ratings.tally,
-        **{name: getattr(ratings, name) for name in _JSON},
+        **fields(ratings, *_JSON),
     }
 
 
@@ -204,9 +204,9 @@ def controlled_json(board: Controlled) -> dict[str, Any]:
     ratings, raw, errors = (
         {row.agent: getattr(row, name) for row in board.agents} for name in ("rating", "raw", "standard_error")
     )
-    fields = {key: value for key, value in plain(board).items() if key != "clusters"}
-    fields |= {"problems": [problem.message for problem in board.problems], "agents": ratings, "raw": raw}
-    return fields | {"standard_errors": None if None in errors.values() else errors}
+    shape = {key: value for key, value in plain(board).items() if key != "clusters"}
+    shape |= {"problems": [problem.message for problem in board.problems], "agents": ratings, "raw": raw}
+    return shape | {"standard_errors": None if None in errors.values() else errors}
 
 
 def few_alike(notes: Sequence[str]) -> list[str]:

@@ -274,6 +274,11 @@ def plain(value: Any, decimals: int = _DECIMALS) -> Any:
     return [plain(inner, decimals) for inner in (sorted(values) if isinstance(values, set | frozenset) else values)]
 
 
+def fields(record: Any, *names: str) -> TableRow:
+    """Some fields of a record by name; empty for ``None``."""
+    return {} if record is None else {name: getattr(record, name) for name in names}
+
+
 def flat(record: Any) -> dict[str, Any]:
     """The fields of a record or mapping; an estimate becomes ``KEY``, ``KEY_low`` and ``KEY_high``.
 

@@ -13,7 +13,7 @@ from arena.config.stages import listed_stages
 from arena.present.blocks import Block, Board, Remarks, Section, judge_first
 from arena.present.numbers import COUNT, Number, Percent, counted
 from arena.present.picture import Line, Mark, Whiskers
-from arena.present.table import Column, Table
+from arena.present.table import Column, Table, fields
 from arena.ratings.games import Unit
 from arena.ratings.results import UNITS
 from retrieval_eval.stats.paired import MOST, GateVerdict, Paired
@@ -170,16 +170,9 @@ class GateBoard(Board, frozen=True):
 
     def table(self) -> Table:
         rows = [
-            {
-                "on": score.on,
-                "title": score.title,
-                "new": score.new,
-                "old": score.old,
-                "difference": score.result.difference,
-                "queries": score.result.difference.n,
-                "missing": score.result.missing,
-                "verdict": score.verdict,
-            }
+            fields(score, "on", "title", "new", "old", "verdict")
+            | fields(score.result, "difference", "missing")
+            | {"queries": score.result.difference.n}
             for score in self.scores
         ]
         level, units = f"{in_percent(self.scores[0].level)} interval", UNITS[self.scores[0].unit][1]
@@ -208,16 +201,8 @@ class GateBoard(Board, frozen=True):
         return Whiskers("gate", "", words, caption, lines, "New less old", SIGNED, zero=True)
 
     def json(self) -> Any:
-        return {
-            "tournament": self.tournament,
-            "new": self.new,
-            "old": self.old,
-            "margin": self.margin,
-            "verdict": self.verdict,
-            "passed": self.passed,
-            "scores": [_json(score) for score in self.scores],
-            "notes": list(self.notes),
-        }
+        own = fields(self, "tournament", "new", "old", "margin", "verdict", "passed")
+        return own | {"scores": [_json(score) for score in self.scores], "notes": list(self.notes)}
 
     def markdown(self) -> str:
         from arena.present import files
@@ -250,25 +235,16 @@ class GateBoard(Board, frozen=True):
 def _json(score: Compared) -> dict[str, Any]:
     result, difference = score.result, score.result.difference
     return {
-        "on": score.on,
-        "verdict": score.verdict,
-        "new": score.new,
-        "old": score.old,
+        **fields(score, "on", "verdict", "new", "old", "level"),
+        **fields(difference, "low", "high", "method"),
+        **fields(result, "missing", "wins", "ties", "losses"),
         "difference": difference.value,
-        "low": difference.low,
-        "high": difference.high,
-        "level": score.level,
-        "method": difference.method,
         "queries": difference.n,
-        "missing": result.missing,
         "judgments": {
             name: {"missing": missing, "of": wanted}
             for name, (missing, wanted) in zip(("new", "old"), score.judgments, strict=True)
         },
         "bounds": None if result.ends is None else list(result.ends),
-        "wins": result.wins,
-        "ties": result.ties,
-        "losses": result.losses,
         "more_queries": None if score.doubts else result.more,
         "doubts": list(score.doubts),
         "notes": list(score.notes),
