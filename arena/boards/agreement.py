@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import field
 from msgspec.structs import replace
 
-from arena.present.blocks import Block, Board, Figure, Figures, Remarks, Section
+from arena.present.blocks import Block, Board, Figures, Remarks, Section, estimated
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, P_VALUE, PERCENT, counted
-from arena.present.table import Column, Table, crossed, flat, plain
+from arena.present.table import INTERVAL, Column, Table, crossed, flat, plain
 from arena.ratings.results import UNITS
 from retrieval_eval.stats.bootstrap import FEW_QUERIES, Clusters
 
@@ -19,16 +19,15 @@ if TYPE_CHECKING:
     from retrieval_eval.data.trec import FaultyLine, Note, Qrels
     from retrieval_eval.stats.agreement import LabelAgreement, RaterAgreement
 
-WIDE: Final = "95% interval"
 MOST_NAMED: Final = 3
 """Largest number of queries, and of faulty lines of a file, that a message names."""
 COEFFICIENTS: Final = (
-    Column("agreement", "Same label", PERCENT, interval=WIDE),
-    Column("kappa", "Kappa", FIGURE, interval=WIDE),
-    Column("kappa_linear", "Kappa, linear", FIGURE, interval=WIDE),
-    Column("kappa_quadratic", "Kappa, quadratic", FIGURE, interval=WIDE),
-    Column("alpha", "Alpha", FIGURE, interval=WIDE),
-    Column("alpha_ordinal", "Alpha, ordinal", FIGURE, interval=WIDE),
+    Column("agreement", "Same label", PERCENT, interval=INTERVAL),
+    Column("kappa", "Kappa", FIGURE, interval=INTERVAL),
+    Column("kappa_linear", "Kappa, linear", FIGURE, interval=INTERVAL),
+    Column("kappa_quadratic", "Kappa, quadratic", FIGURE, interval=INTERVAL),
+    Column("alpha", "Alpha", FIGURE, interval=INTERVAL),
+    Column("alpha_ordinal", "Alpha, ordinal", FIGURE, interval=INTERVAL),
 )
 """Columns of the coefficients; the keys are fields of ``LabelAgreement``."""
 _BINARISED: Final = (
@@ -38,23 +37,20 @@ _BINARISED: Final = (
     Column("first_only", "First only", COUNT),
     Column("second_only", "Second only", COUNT),
     Column("neither", "Neither", COUNT),
-    Column("kappa", "Kappa", FIGURE, interval=WIDE),
+    Column("kappa", "Kappa", FIGURE, interval=INTERVAL),
 )
 
 
 def correlation_columns(headings: Mapping[str, str]) -> Iterator[Column]:
     for key, heading in headings.items():
-        yield Column(key, heading, FIGURE, interval=WIDE)
+        yield Column(key, heading, FIGURE, interval=INTERVAL)
         yield Column(f"{key}_p", "p", P_VALUE, "Of no correlation, two-sided.")
 
 
 def coefficients(agreement: LabelAgreement | RaterAgreement) -> Figures:
-    estimates = ((column, getattr(agreement, column.key)) for column in COEFFICIENTS if hasattr(agreement, column.key))
+    known = (column for column in COEFFICIENTS if hasattr(agreement, column.key))
     return Figures(
-        [
-            Figure(column.heading, estimate.value, column.form, column.explained, estimate.low, estimate.high)
-            for column, estimate in estimates
-        ]
+        [estimated(column.heading, getattr(agreement, column.key), column.form, column.explained) for column in known]
     )
 
 
@@ -172,17 +168,12 @@ class QrelsAgreement(Board, frozen=True):
 
     def json(self) -> Any:
         reference, labels = next(iter(self.qrels.items()))
-        sets = {
-            name: agreement_json(agreement) | as_read(self.qrels[name], labels)
-            for name, agreement in self.agreements.items()
-        }
-        first = {"name": reference, **as_read(labels, labels)}
-        return plain({"reference": first, "sets": sets})
+        sets = {name: agreement_json(own) | as_read(self.qrels[name], labels) for name, own in self.agreements.items()}
+        return plain({"reference": {"name": reference, **as_read(labels, labels)}, "sets": sets})
 
     def _coefficients(self) -> Table:
-        thresholds = sorted(
-            {table.threshold for agreement in self.agreements.values() for table in agreement.binarised}
-        )
+        tables = (table for agreement in self.agreements.values() for table in agreement.binarised)
+        thresholds = sorted({table.threshold for table in tables})
         columns = [
             Column("qrels", "Labels"),
             Column("coverage", "Coverage", PERCENT, "Share of the first set's pairs that the other labels as well."),
@@ -198,13 +189,9 @@ class QrelsAgreement(Board, frozen=True):
                 columns += [replace(column, interval=""), *ends]
         columns += [Column(f"kappa_at_{threshold}", "") for threshold in thresholds]
         rows = [
-            {
-                "qrels": name,
-                "faulty": len(self.qrels[name].faulty),
-                "coverage": share_labelled(agreement),
-                **flat(agreement),
-                **{f"kappa_at_{table.threshold}": table.kappa.value for table in agreement.binarised},
-            }
+            {"qrels": name, "faulty": len(self.qrels[name].faulty), "coverage": share_labelled(agreement)}
+            | flat(agreement)
+            | {f"kappa_at_{table.threshold}": table.kappa.value for table in agreement.binarised}
             for name, agreement in self.agreements.items()
         ]
         return Table("agreement", "", columns, rows)

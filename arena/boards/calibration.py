@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from arena.boards.agreement import WIDE
 from arena.boards.methods import (
     cost_table,
     judges_json,
@@ -36,7 +35,7 @@ from arena.data.kinds import kind_of
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, P_VALUE, PERCENT, POINTS, Number, counted
 from arena.present.picture import Look, of_table
-from arena.present.table import Column, Table, fields, flat, plain
+from arena.present.table import INTERVAL, Column, Table, fields, flat, plain
 from arena.results.calibration import Calibration
 from retrieval_eval.stats.estimate import Estimate
 
@@ -107,9 +106,9 @@ def figure_rows(estimates: Estimates, width: float | None) -> list[dict[str, Any
 
 def _three_ways(form: Number) -> tuple[Column, ...]:
     return (
-        Column("corrected", "Corrected", form, "Judge and people together.", WIDE),
-        Column("people", "People alone", form, "The labels without the judge.", WIDE),
-        Column("judge", "Judge alone", form, "Its interval ignores the judge's bias.", WIDE),
+        Column("corrected", "Corrected", form, "Judge and people together.", INTERVAL),
+        Column("people", "People alone", form, "The labels without the judge.", INTERVAL),
+        Column("judge", "Judge alone", form, "Its interval ignores the judge's bias.", INTERVAL),
     )
 
 
@@ -198,7 +197,9 @@ _GRADES: Final = (
     Column("second", "Against"),
     Column("queries", "Queries", COUNT, "Queries on which people graded both agents."),
     Column("n", "Units", COUNT, "Conversations; without conversations, the queries."),
-    Column("difference", "Difference", Number(2, signed=True), "Mean of people's grades, agent less the other.", WIDE),
+    Column(
+        "difference", "Difference", Number(2, signed=True), "Mean of people's grades, agent less the other.", INTERVAL
+    ),
     Column("p_t", "p", P_VALUE, "Paired t test, two-sided."),
     Column("p_t_holm", "p, corrected", P_VALUE, "The same, corrected for all tests of this table (Holm)."),
 )

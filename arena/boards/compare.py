@@ -19,7 +19,7 @@ from arena.calibration.reversals import Departure, Departures, departures
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import Number, capital, counted, deserved, listed
 from arena.present.picture import FLAG, Aligned, CellPanel, Chart, Line, Look, Mark, Matrix, Strip, Whiskers, nowhere
-from arena.present.table import Column, Table, flat
+from arena.present.table import INTERVAL, Column, Table, flat
 from arena.ratings.pairs import pair_results
 from arena.ratings.results import UNITS
 from arena.results.cache import DRAWN, Cache, cached_games, cached_leaderboard
@@ -285,7 +285,7 @@ class CompareBoard(Board, frozen=True, eq=False):
             {"agent": agent} | {way.name: way.scores.get(agent, Estimate(None)) for way in self.ways}
             for agent in self.order
         ]
-        columns = [Column(way.name, way.title, way.form, interval="95% interval") for way in self.ways]
+        columns = [Column(way.name, way.title, way.form, interval=INTERVAL) for way in self.ways]
         return Table("compare", "Scores with intervals", [Column("agent", "Agent"), *columns], rows)
 
     def _strip(self, way: Way, flags: Mapping[tuple[str, str], str], link: Link) -> Strip:

@@ -12,7 +12,7 @@ from arena.boards.agreement import coefficients
 from arena.boards.scores import ScoreBoard
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, PERCENT, POINTS, WORDS, counted, listed
-from arena.present.table import Column, Table, crossed, first, flat, for_programs, plain, records
+from arena.present.table import INTERVAL, Column, Table, crossed, first, flat, for_programs, plain, records
 from arena.ratings.results import UNITS
 from arena.results.exam_evaluation import Study
 from judges.errors import InputError
@@ -63,7 +63,7 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
         columns = [
             Column("agent", "Agent"),
             Column("place", "Place", COUNT, "By cover; ties share the average."),
-            Column("cover", f"Cover@{k}", FIGURE, "Share of the test bank's items that are covered.", "95% interval"),
+            Column("cover", f"Cover@{k}", FIGURE, "Share of the test bank's items that are covered.", INTERVAL),
             Column("least", "At least", FIGURE, "Cover if no pair without a grade covered its item."),
             Column("possible", "At most", FIGURE, "Cover if every pair without a grade covered its item."),
             Column("normalised", "Normalised", FIGURE, "Share of those items that any passage of the query covers."),

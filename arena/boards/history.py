@@ -22,7 +22,7 @@ from arena.data.dataset import Dataset
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, POINTS, SIGNED, clipped, counted, listed
 from arena.present.picture import Line, Mark, Whiskers
-from arena.present.table import Column, Table, TableRow
+from arena.present.table import INTERVAL, Column, Table, TableRow
 from arena.results.ratings import Leaderboard
 from arena.run.recorder import answer_digests, standings_of, subject_of
 from arena.store.runs import StoredRun
@@ -304,8 +304,8 @@ class HistoryBoard(Board, frozen=True):
             Column("agent", "Agent"),
             Column("version", "Version", COUNT, "A version with other answers than the one before gets a new number."),
             Column("since", "Since", meaning="The first run with these answers."),
-            Column("rating", "Rating", POINTS, "At the last run with these answers.", interval="95% interval"),
-            Column("change", "Change", SIGNED, "Points gained on the version before.", interval="95% interval"),
+            Column("rating", "Rating", POINTS, "At the last run with these answers.", interval=INTERVAL),
+            Column("change", "Change", SIGNED, "Points gained on the version before.", interval=INTERVAL),
             Column("interval", "Interval from"),
         ]
         rows = [

@@ -22,7 +22,7 @@ from arena.boards.trust import in_short, judge_section, no_people, still_to_judg
 from arena.config.stages import further_stages
 from arena.present.blocks import Block, Board, Check, Checks, Remarks, Section, VerdictCard
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, MONEY, PERCENT, POINTS, SECONDS, counted, listed, told_apart
-from arena.present.table import Column, Table, first, flat, plain, records
+from arena.present.table import INTERVAL, Column, Table, first, flat, plain, records
 from arena.present.terminal import fitted
 from arena.results.costs import front_chart
 from arena.results.coverage import stage_words
@@ -55,7 +55,6 @@ _ONE_SCORE: Final = (
     Column("citation_precision", "Citations", FIGURE, "Share of the documents cited that are relevant."),
 )
 """One score for each stage, shown beside the rating; the retrieval score is its first measure."""
-_INTERVAL: Final = "95% interval"
 _MOST_COLUMNS: Final = 7
 _LESS: Final = ("grade", "citation_precision", "cost_usd", "latency_median_s")
 """Columns to drop first if the first screen has too many."""
@@ -217,7 +216,7 @@ class TournamentBoard(Board, frozen=True):
         columns = [
             *([ranks] if board.ratings is not None else []),
             Column("agent", "Agent"),
-            Column("bt", "Rating", POINTS, "Bradley-Terry: 100 points more is 64% of the decided games.", _INTERVAL),
+            Column("bt", "Rating", POINTS, "Bradley-Terry: 100 points more is 64% of the decided games.", INTERVAL),
             Column("share", "Won", PERCENT, "Share of its games, a tie half."),
             *scores,
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from arena.boards.agreement import WIDE, correlation_columns
+from arena.boards.agreement import correlation_columns
 from arena.boards.people import slug
 from arena.calibration.comparison import Comparison
 from arena.calibration.consensus import OrderHealth
@@ -15,7 +15,7 @@ from arena.config.stages import further_stages
 from arena.present.blocks import Block, Remarks
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, MONEY, PERCENT, POINTS, SIGNED, Number, listed, with_interval
 from arena.present.picture import Chart, Dot, Matrix, MatrixCell, of_table
-from arena.present.table import ORDERS, Column, Table, flat
+from arena.present.table import INTERVAL, ORDERS, Column, Table, flat
 from arena.results.calibration import Spending
 from retrieval_eval.stats.missing import MissingShare
 
@@ -41,9 +41,9 @@ _PAIRS: Final = (
 _JUDGES: Final = (
     Column("judge", "Judge"),
     Column("games", "Games", COUNT),
-    Column("agreement", "Same as people", PERCENT, interval=WIDE),
-    Column("kappa", "Kappa", FIGURE, interval=WIDE),
-    Column("order_agreement", "Same in both orders", PERCENT, "One outcome, whichever answer is first.", WIDE),
+    Column("agreement", "Same as people", PERCENT, interval=INTERVAL),
+    Column("kappa", "Kappa", FIGURE, interval=INTERVAL),
+    Column("order_agreement", "Same in both orders", PERCENT, "One outcome, whichever answer is first.", INTERVAL),
     Column("failures", "Failed", ALIGNED),
     Column("cost_per_1000_games", "Cost of 1000 games", MONEY, "Empty if a price is not known."),
 )
@@ -51,7 +51,7 @@ _STYLES: Final = (
     Column("judge", "Judge"),
     Column("quality", "Quality"),
     Column("games", "Verdicts", COUNT),
-    Column("points", "Points", SIGNED, interval=WIDE),
+    Column("points", "Points", SIGNED, interval=INTERVAL),
     Column("why_not", "Why not known"),
 )
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import field
 from msgspec.structs import asdict, replace
 
-from arena.boards.agreement import MOST_NAMED, WIDE, as_read, remark_on_scale, remarks_on
+from arena.boards.agreement import MOST_NAMED, as_read, remark_on_scale, remarks_on
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, P_VALUE, PERCENT, Number, counted, listed
-from arena.present.table import ORDERS, Column, Table, TableRow, flat, plain
+from arena.present.table import INTERVAL, ORDERS, Column, Table, TableRow, flat, plain
 from arena.ratings.results import UNITS
 from retrieval_eval.stats.bootstrap import FEW_QUERIES, Clusters, units_of
 
@@ -33,7 +33,7 @@ _DECIMALS: Final = 12
 _DIFFERENCES: Final = (
     Column("first", "Run"),
     Column("second", "Against"),
-    Column("difference", "Difference", Number(3, signed=True), "Mean difference over queries.", WIDE),
+    Column("difference", "Difference", Number(3, signed=True), "Mean difference over queries.", INTERVAL),
     Column("outcomes", "W/T/L", ALIGNED, "Queries on which the run scores higher, the same, lower."),
     Column("p_t_holm", "p (t)", P_VALUE, "Paired t test, corrected for all pairs (Holm)."),
     Column("p_permutation_holm", "p (flips)", P_VALUE, "Sign-flip test, corrected for all pairs (Holm)."),
@@ -41,8 +41,8 @@ _DIFFERENCES: Final = (
 _RANKINGS: Final = (
     Column("qrels", "Labels"),
     Column("measure", "Measure"),
-    Column("kendall_tau", "Kendall's tau", FIGURE, interval=WIDE),
-    Column("spearman", "Spearman's rho", FIGURE, interval=WIDE),
+    Column("kendall_tau", "Kendall's tau", FIGURE, interval=INTERVAL),
+    Column("spearman", "Spearman's rho", FIGURE, interval=INTERVAL),
     Column("swapped", "Swapped", COUNT, "Pairs that the two rank the other way round."),
     Column("topics", "Queries", COUNT, "Those that both label."),
 )
@@ -240,7 +240,7 @@ def rankings(
 def measures(names: Iterable[str]) -> Iterator[Column]:
     """A column for each measure; the first has an interval."""
     for position, name in enumerate(names):
-        yield Column(name, name, FIGURE, _meaning(name), interval="" if position else WIDE)
+        yield Column(name, name, FIGURE, _meaning(name), interval="" if position else INTERVAL)
 
 
 def _meaning(measure: str) -> str:
@@ -383,9 +383,7 @@ class PoolBoard(Board, frozen=True):
 
 _CITATIONS: Final = (
     Column("agent", "Agent"),
-    Column(
-        "precision", "Precision", FIGURE, "Share of the labelled documents cited that are relevant.", "95% interval"
-    ),
+    Column("precision", "Precision", FIGURE, "Share of the labelled documents cited that are relevant.", INTERVAL),
     Column("queries", "Queries", COUNT, "Those on which precision is defined."),
     Column("uncited", "Cite nothing", COUNT, "Answers that cite nothing; they are in no mean."),
     Column("unlabelled", "No label", COUNT, "Answers that cite only documents without a label; they are in no mean."),

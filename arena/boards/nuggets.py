@@ -29,7 +29,7 @@ from arena.present.numbers import (
     with_interval,
 )
 from arena.present.picture import Chart, Dot, Look
-from arena.present.table import ORDERS, Column, Exact, Table, TableRow, fields, flat
+from arena.present.table import INTERVAL, ORDERS, Column, Exact, Table, TableRow, fields, flat
 from arena.ratings.results import UNITS
 from arena.results.nugget_comparison import SCALES, ConditionsCompared, NuggetAgreement, Point
 from retrieval_eval.nuggets.editing import Change, EditKind, changes, is_reordered
@@ -157,7 +157,7 @@ def scores_table(
     if all(row["v_strict_topics"] == scored.queries for row in rows):
         rows = [row | {"queries": None} for row in rows]  # the note states the number
     scores = [
-        Column(key, heading, FIGURE, meaning, interval="95% interval" if key == "v_strict" else "", programs=False)
+        Column(key, heading, FIGURE, meaning, interval=INTERVAL if key == "v_strict" else "", programs=False)
         for key, (heading, meaning) in SCORES.items()
     ]
     people = [
@@ -335,7 +335,7 @@ def _mean_words(run: RunScores, key: str) -> str:
 _ORDERS: Final = (
     Column("measure", "Correlation"),
     Column("n", "n", COUNT, "Runs, pairs of a run and a query, or queries."),
-    Column("value", "Value", FIGURE, "1 is the same order, 0 unrelated, -1 the reverse.", interval="95% interval"),
+    Column("value", "Value", FIGURE, "1 is the same order, 0 unrelated, -1 the reverse.", interval=INTERVAL),
     Column("p", "p", P_VALUE, "How likely so clear a correlation would be between unrelated orders."),
 )
 _LABELS_OF_NUGGETS: Final = (Column("labels", "Labels"), Column("n", "Labels in both", COUNT), *COEFFICIENTS[:2])

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from arena.boards.agreement import COEFFICIENTS, WIDE, confusion, correlation_columns
+from arena.boards.agreement import COEFFICIENTS, confusion, correlation_columns
 from arena.boards.conclusion import Finding, findings, is_full
 from arena.boards.trust import ALPHA, PEOPLE, no_people
 from arena.calibration.comparison import PANEL, Comparison, Disagreement, JudgeAgainstPeople
@@ -30,7 +30,7 @@ from arena.present.numbers import (
 )
 from arena.present.picture import Chart, Dot, Look, Whiskers, of_table
 from arena.present.picture import LevelLine as Line
-from arena.present.table import ORDERS, Column, Table, fields, flat
+from arena.present.table import INTERVAL, ORDERS, Column, Table, fields, flat
 from arena.ratings.games import Unit
 from arena.ratings.results import UNITS
 from judges.types import GameOutcome
@@ -45,23 +45,23 @@ _AMONG: Final = (
     Column("votes", "Votes", COUNT),
     Column("things", "Things", COUNT),
     Column("repeated", "By several", COUNT, "Things that two people or more judged."),
-    Column("same", "Two people agree", PERCENT, "How often two people say the same of one thing.", WIDE),
+    Column("same", "Two people agree", PERCENT, "How often two people say the same of one thing.", INTERVAL),
     Column("same_decided", "Without ties", PERCENT, "The same of votes that are no tie."),
-    Column("alpha", "Alpha", FIGURE, interval=WIDE),
+    Column("alpha", "Alpha", FIGURE, interval=INTERVAL),
     Column("alpha_ordinal", "Alpha, ordinal", FIGURE),
     Column("suspects", "Not above chance", COUNT, "People not shown to agree with the others more than by chance."),
 )
 _N: Final = Column("n", "Things", COUNT, "Judged by this judge and by people.")
-_VOTES: Final = Column("vote_agreement", "Agrees with a vote", PERCENT, interval=WIDE)
+_VOTES: Final = Column("vote_agreement", "Agrees with a vote", PERCENT, interval=INTERVAL)
 _GAP: Final = Column(
     "less_people",
     "Judge minus two people",
     SIGNED_2,
     "Agreement with a vote minus agreement of two people, on the same things.",
-    WIDE,
+    INTERVAL,
 )
 _SAME: Final = Column("same", "Two people agree", PERCENT, "How often two people say the same of one thing.")
-_BIAS: Final = Column("bias", "Bias", SIGNED_2, "Mean of judge minus people; verdicts have none.", WIDE)
+_BIAS: Final = Column("bias", "Bias", SIGNED_2, "Mean of judge minus people; verdicts have none.", INTERVAL)
 _AGAINST: Final = (
     *_WHO,
     _N,
@@ -70,7 +70,7 @@ _AGAINST: Final = (
     Column("decided_vote_agreement", "Without ties", PERCENT, "The same where neither side calls a tie."),
     _SAME,
     _GAP,
-    Column("kappa", "Kappa", FIGURE, interval=WIDE),
+    Column("kappa", "Kappa", FIGURE, interval=INTERVAL),
     _BIAS,
 )
 _IN_SHORT: Final = (*_WHO, _N, _VOTES, _SAME, Column("kappa", "Kappa", FIGURE))
@@ -87,7 +87,7 @@ _REPLACED: Final = (
     Column("clusters", "Queries", COUNT),
     Column("advantage", "Judge as good", PERCENT, "Share on which the judge agrees with the others at least as well."),
     Column(
-        "difference", "Person better", SIGNED_2, "Share that the person wins minus share that the judge wins.", WIDE
+        "difference", "Person better", SIGNED_2, "Share that the person wins minus share that the judge wins.", INTERVAL
     ),
     Column(
         "p_value", "p, published", P_VALUE, "Tests whether the judge is worse by epsilon or more; things independent."
@@ -116,8 +116,8 @@ _TABLES: Final[Mapping[str, tuple[str, Sequence[Column]]]] = {
             Column("verdicts", "Verdicts", COUNT),
             Column("tie_rate", "Ties", PERCENT),
             Column("both_orders", "Both orders", COUNT, "Games judged in both orders."),
-            Column("order_agreement", "Same in both", PERCENT, "One outcome, whichever answer is first.", WIDE),
-            Column("first_share", "First shown wins", PERCENT, "Of verdicts with a winner.", WIDE),
+            Column("order_agreement", "Same in both", PERCENT, "One outcome, whichever answer is first.", INTERVAL),
+            Column("first_share", "First shown wins", PERCENT, "Of verdicts with a winner.", INTERVAL),
         ),
     ),
 }

@@ -17,7 +17,7 @@ from arena.data.dataset import groupings
 from arena.present.blocks import Board, Figure, Figures, Remarks, Section
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT, POINTS, Number, clipped, counted, listed
 from arena.present.picture import Matrix, MatrixCell, nowhere
-from arena.present.table import Column, Table, plain
+from arena.present.table import INTERVAL, Column, Table, TableRow, plain
 from arena.ratings.results import Ratings
 from arena.ratings.separation import GamesOfAgent, QueryFigures, Standings, Unlike, divided, separations, standings
 from arena.results.cache import Cache, cached_games
@@ -183,7 +183,7 @@ class QueryBoard(Board, frozen=True, eq=False):
                 better = int((means > means[column]).sum())
                 scored, on = int(np.isfinite(means).sum()), int((played[:, column] > 0).sum())
                 of = f"Place {1 + better} of {scored}, on {on:,} queries."
-                name, form = _NAMES[kind][0], FIGURE if kind == GRADE else PERCENT
+                name, form = _NAMES[kind][0], _form(kind)
                 agent_points = points[:, column], played[:, column]
                 interval = None if kind == GRADE else self.standings.interval(*agent_points, means=kind != GAMES)
                 figures.append(Figure(name, float(means[column]), form, of, *(interval or (None, None))))
@@ -218,15 +218,13 @@ class QueryBoard(Board, frozen=True, eq=False):
         groups: defaultdict[str, list[int]] = defaultdict(list)
         for row, query in enumerate(self.queries.values()):
             groups[query.metadata.get(column, "")].append(row)
-        return [
-            {
-                "value": value,
-                "queries": len(places),
-                "separation": _mean([self.standings.figures[row].separation for row in places]),
-                "agents": {agent: self.standings.together(agent, places) for agent in self.standings.agents},
-            }
-            for value, places in sorted(groups.items())
-        ]
+        rows = []
+        for value, places in sorted(groups.items()):
+            known = [own for row in places if (own := self.standings.figures[row].separation) is not None]
+            by_agent = {agent: self.standings.together(agent, places) for agent in self.standings.agents}
+            separation = fmean(known) if known else None
+            rows.append({"value": value, "queries": len(places), "separation": separation, "agents": by_agent})
+        return rows
 
     def sections(self) -> list[Section]:
         lead = "How far each query tells the agents apart, and which stand out by more than chance."
@@ -301,10 +299,10 @@ class QueryBoard(Board, frozen=True, eq=False):
 
     def groups_table(self, column: str, agents: Sequence[str]) -> Table:
         rows = [
-            {**line, "group": clipped(line["value"], _LONGEST) or "(none)", "agent": agent}
-            | _row(line["agents"][agent])
+            {**line, "group": clipped(line["value"], _LONGEST) or "(none)", "agent": agent, **record.counts()}
+            | {"share": Estimate(record.share, record.low, record.high)}
             for line in self.by_group(column)
-            for agent in agents
+            for agent, record in ((agent, line["agents"][agent]) for agent in agents)
         ]
         columns = (
             Column("group", column),
@@ -312,7 +310,7 @@ class QueryBoard(Board, frozen=True, eq=False):
             Column("queries", "Queries", COUNT),
             Column("separation", "Separation", FIGURE, "Mean over the queries of the group."),
             Column("games", "Games", COUNT),
-            replace(_SHARE, interval="95% interval"),
+            replace(_SHARE, interval=INTERVAL),
         )
         notes = ["With few queries in a group, its shares may be chance: see their intervals."]
         return Table("groups-of-queries", "", columns, rows, notes)
@@ -352,36 +350,22 @@ class QueryBoard(Board, frozen=True, eq=False):
         return Table("agents-on-query", "", columns, rows)
 
     def scores_line(self, query_id: str, agent: str) -> str:
-        cell = self.standings.queries.index(query_id), self.standings.agents.index(agent)
-        won, tied, lost = (
-            float(cells[cell]) for cells in (self.standings.won, self.standings.tied, self.standings.lost)
-        )
-        played = won + tied + lost
-        values = {GAMES: (won + tied / 2) / played if played else None}
+        values = {GAMES: self.standings.on(self.standings.queries.index(query_id), agent).share}
         values |= {kind: by_answer.get((query_id, agent)) for kind, by_answer in self.scores.items()}
-        return " · ".join(
-            f"{_NAMES[kind][0]} {(FIGURE if kind == GRADE else PERCENT).write(value)}"
-            for kind in self.kinds
-            if (value := values[kind]) is not None
-        )
+        known = ((kind, value) for kind in self.kinds if (value := values[kind]) is not None)
+        return " · ".join(f"{_NAMES[kind][0]} {_form(kind).write(value)}" for kind, value in known)
 
     def label(self, query_id: str) -> str:
         return label_of_query(query_id, self.queries[query_id])
 
     def json(self) -> Any:
+        def group(line: TableRow) -> TableRow:
+            return line | {"agents": {agent: asdict(own) | own.counts() for agent, own in line["agents"].items()}}
+
         shape = {
             "queries": [{**row, "labels": self._labels(row["query_id"])} for row in self._figures()],
             "agents": {agent: self.failures(agent) for agent in self.standings.agents},
-            "groups": {
-                column: [
-                    {
-                        **line,
-                        "agents": {agent: asdict(games) | games.counts() for agent, games in line["agents"].items()},
-                    }
-                    for line in self.by_group(column)
-                ]
-                for column in self.columns
-            },
+            "groups": {column: list(map(group, self.by_group(column))) for column in self.columns},
         }
         return plain(shape)
 
@@ -401,10 +385,11 @@ class QueryBoard(Board, frozen=True, eq=False):
         return clipped(self.queries[query_id].text, _LONGEST)
 
     def _scores(self) -> Iterator[Column]:
-        return (
-            Column(name, *_NAMES[name][:1], FIGURE if name == GRADE else PERCENT, _NAMES[name][1])
-            for name in self.scores
-        )
+        return (Column(name, _NAMES[name][0], _form(name), _NAMES[name][1]) for name in self.scores)
+
+
+def _form(kind: str) -> Number:
+    return FIGURE if kind == GRADE else PERCENT
 
 
 def heading_of(kind: str) -> str:
@@ -453,17 +438,8 @@ def _computed(store: Store, tournament: str) -> QueryBoard:
     )
 
 
-def _row(record: GamesOfAgent) -> dict[str, Any]:
-    return record.counts() | {"share": Estimate(record.share, record.low, record.high)}
-
-
 def _badness(row: Mapping[str, Any]) -> tuple[bool, bool, float, int]:
     return row["answered"], row["share"] is None, row["share"] or 0.0, -row["lost"]
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    numbers = [value for value in values if value is not None]
-    return fmean(numbers) if numbers else None
 
 
 def nugget_matrix(assignments: Iterable[Assignment], query_id: str, agents: Sequence[str]) -> Matrix | None:

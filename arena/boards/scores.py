@@ -9,11 +9,9 @@ from typing import Any
 from arena.config.stages import further_stages
 from arena.present.blocks import Board, Section
 from arena.present.numbers import COUNT, FIGURE
-from arena.present.table import Column, Table, TableRow, flat
+from arena.present.table import INTERVAL, Column, Table, TableRow, flat
 from arena.results.further import StageResults
 from retrieval_eval.stats.scores import Scores
-
-INTERVAL = "95% interval"
 
 
 class ScoreBoard(Board, frozen=True, eq=False):

@@ -7,19 +7,15 @@ from typing import Any, Final
 from arena.boards.scores import ScoreBoard
 from arena.present.blocks import Section
 from arena.present.numbers import COUNT, FIGURE, PERCENT, counted
-from arena.present.table import Column, Table
+from arena.present.table import INTERVAL, Column, Table
 from arena.results.support import SupportResults
 from retrieval_eval.scores.support import WEIGHTS
 from retrieval_eval.stats.estimate import Estimate
 
 _COLUMNS: Final = (
     Column("agent", "Agent"),
-    Column(
-        "precision", "Precision", FIGURE, "Mean support of what it cites: full 1, partial 0.5, none 0.", "95% interval"
-    ),
-    Column(
-        "recall", "Recall", FIGURE, "Mean support of its sentences; one that cites nothing counts 0.", "95% interval"
-    ),
+    Column("precision", "Precision", FIGURE, "Mean support of what it cites: full 1, partial 0.5, none 0.", INTERVAL),
+    Column("recall", "Recall", FIGURE, "Mean support of its sentences; one that cites nothing counts 0.", INTERVAL),
     Column("answers", "Answers", COUNT, "Those with a precision."),
     Column("cited_share", "Cite", PERCENT, "Share of its sentences that cite anything."),
     Column("full", "Full", COUNT, "Pairs of a sentence and a document that it cites."),

@@ -28,7 +28,7 @@ from arena.present.numbers import (
     listed,
     with_interval,
 )
-from arena.present.table import Column, Table, flat
+from arena.present.table import INTERVAL, Column, Table, flat
 from arena.ratings.pairs import circles
 from arena.ratings.results import fewest_queries
 from retrieval_eval.stats.bootstrap import wilson
@@ -476,7 +476,7 @@ _AGREEMENT: Final = (
     Column("judges", "Judges"),
     Column("games", "Games judged by both", COUNT),
     Column("agreement", "Same outcome", PERCENT),
-    Column("kappa", "Kappa or alpha", FIGURE, _OF_GAMES, "95% interval"),
+    Column("kappa", "Kappa or alpha", FIGURE, _OF_GAMES, INTERVAL),
 )
 _CONSISTENCY: Final = (
     Column("judge", "Judge"),

@@ -14,6 +14,8 @@ from msgspec.structs import asdict, replace
 from arena.present.numbers import COUNT, MISSING, WORDS, Number, NumberForm, bracketed, deserved
 from retrieval_eval.stats.estimate import PROVENANCE, Coefficient, Estimate
 
+INTERVAL: Final = "95% interval"
+"""Heading of the intervals of most figures."""
 TableRow: TypeAlias = dict[str, Any]
 """Values of a row by key of column."""
 

@@ -39,4 +39,4 @@ def test_a_nugget_names_who_fails_it_and_whom_it_moves() -> None:
 def test_an_item_that_nobody_is_graded_against_says_nothing() -> None:
     line = nugget_line(make_nuggets("q", ["purrs"], [VITAL])[0])
     assert "covering" not in items_table([line], {}).rows[0]
-    assert items_table([line], {line.key: ItemEffect(0, (), None)}).rows[0]["failing"] is None
+    assert items_table([line], {line["key"]: ItemEffect(0, (), None)}).rows[0]["failing"] is None
