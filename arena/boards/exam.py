@@ -252,16 +252,16 @@ class OversightBoard(Board, frozen=True):
         study = self.study if self.query_id is None else self.study.of_query(self.query_id)
         if name == "grid":
             if self.query_id is None:
-                raise InputError("the grid shows one query; name it with --query")
+                raise InputError("the grid shows the grades of one query; name the query with --query")
             return grid_table(study, self.query_id)
         if name == "answers":
             return answers_table(study)
         if name == "influence":
             if not study.rankings:
-                raise InputError("there are no rankings; give the runs with --run")
+                raise InputError("no rankings of passages, so no leaderboard can change; name the runs with --run")
             return influence_table(study, influences(study.grids, study.rankings, level=self.level, k=self.k))
         if not study.labels:
-            raise InputError("there are no labels by people; name them with --qrels")
+            raise InputError("no labels by people to hold the grades against; name a file of labels with --qrels")
         return (uncovered_table if name == "uncovered" else spurious_table)(study, self.level, self.relevant)
 
     def sections(self) -> list[Section]:

@@ -135,7 +135,10 @@ def export_labels(store: Store, tournament: str, out: Path) -> int:
         DataError: the file is named like qrels, or cannot be written.
     """
     if is_qrels(out):
-        raise DataError(out, "not a table; 'export qrels' writes qrels")
+        raise DataError(
+            out,
+            "qrels are no table of labels; name a .csv file, or use 'ragleague export qrels'",
+        )
     settings = store.settings(tournament)
     wanted = outcomes(store, tournament, Task.RELEVANCE)
     judges = {want.judge for want, _ in wanted}
@@ -189,7 +192,7 @@ def export_criteria(store: Store, tournament: str, out: Path) -> int:
             names |= dict.fromkeys(graded)
             rows.append({**graded, "qid": want.query_id, "agent": want.item, "reason": result.reason})
     if clashes := names.keys() & {"qid", "agent", "reason"}:
-        raise DataError(out, "a criterion has the name of another column; rename it", value=min(clashes))
+        raise DataError(out, "a criterion has the name of another column; rename the criterion", value=min(clashes))
     write_rows(out, ("qid", "agent", *names, "reason"), rows)
     return len(rows)
 

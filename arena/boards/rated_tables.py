@@ -93,7 +93,7 @@ def rate_table(source: TextSource, settings: RatingSettings, options: TableOptio
         preferences=settings.preferences == "soft",
     )
     if not len(verdict_file.table):
-        raise DataError(verdict_file.path, "no row has a verdict to rate")
+        raise DataError(verdict_file.path, "no row has a verdict to rate; check the column of verdicts")
     sides = [_sides(verdict_file, name) for name in options.covariates]
     verdict_file.say({options.cluster, *(column for pair in sides for column in pair)})
     if settings.position and verdict_file.order_unknown:

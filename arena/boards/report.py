@@ -204,7 +204,7 @@ def _refuse_to_replace(out: Path) -> None:
         return
     with open_binary(out) as file:
         if file.read(len(MARK)) != MARK.encode():
-            raise InputError(f"{out}: exists and is not a report; choose another name, or --force")
+            raise InputError(f"{out}: exists and is not a report; choose another name, or replace it with --force")
 
 
 def _effort(outcomes: JudgedWants) -> list[Table]:
@@ -440,7 +440,7 @@ def publish(
     if foreign := next(
         (path for path in existing if path not in published and path.name in {_INDEX, "queries.html"}), None
     ):
-        raise InputError(f"{foreign}: a page that 'publish' did not write; choose another folder")
+        raise InputError(f"{foreign}: exists, and 'publish' did not write it; choose another folder")
     site = _read(store, tournament, source, below_coverage=below_coverage)
     written, size = set[Path](), 0
     for name in ("", *_FOLDERS):

@@ -282,7 +282,7 @@ def save_plot(path: Path, pictures: Sequence[Picture], title: str) -> None:
     if kind not in _PLOTS:
         raise DataError(path, f"the name of a plot must end in {', '.join(_PLOTS[:-1])} or {_PLOTS[-1]}")
     if not pictures:
-        raise DataError(path, "there is nothing to plot")
+        raise DataError(path, "there is nothing to plot: the results have no figure yet")
     from arena.present import charts
 
     if kind == ".png":

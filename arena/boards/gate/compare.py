@@ -313,7 +313,7 @@ def _by_score(means: Scores, pair: tuple[str, str], margin: float, clusters: Clu
         and new.size
         and not (low <= min(new.min(), old.min()) and max(new.max(), old.max()) <= high)
     ):
-        raise InputError(f"--on {name}: only scores from 0 to 1 can be compared with a margin")
+        raise InputError(f"--on {name}: it has values outside 0 to 1, so a margin means nothing; choose another score")
     reach = high - low
     (least, most), (old_least, old_most) = np.moveaxis(means.bounds[:, rows], 1, 0)
     ends = np.array([least - old_most, most - old_least])

@@ -99,7 +99,7 @@ def _stages(config: Config, name: str) -> Sequence[str]:
             parse_measures([name])
         except InputError as error:
             scores = {"exam", "nuggets", PAIRWISE, "criteria", *criteria, *score_sections()}
-            raise InputError(f"--on {name}: no score is called so{nearest(name, scores)}") from error
+            raise InputError(f"--on {name}: no such score{nearest(name, scores)}") from error
     labels = ["relevance"] if config.retrieval is not None else []
     if section == "retrieval":
         if labels or config.data.qrels:
@@ -130,7 +130,7 @@ def _by_batch(
     batch, most = adaptive_settings(section).batch, len(AdaptiveGames(section, data).at_most())
     most //= 2 if section.both_orders else 1
     if not most:
-        raise InputError(f"{new} and {old} answered no query in common, so they cannot meet")
+        raise InputError(f"{new} and {old} answered no query in common, so they have no games; compare other agents")
     emptied: dict[str, Any] = {**dict.fromkeys(("criteria", "exam", "nuggets", "synth")), "agents": {}, "further": {}}
     games = 0
     while True:
