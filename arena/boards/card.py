@@ -10,7 +10,17 @@ from msgspec import Struct
 
 from arena.boards.people import alternative_json, alternative_table, in_words, people_checks, slug
 from arena.boards.scores import further_boards
-from arena.boards.trust import LENGTH, NOT_FOOLED, PEOPLE, PLACE, TIES, habit_checks, orders_asked, retest_check
+from arena.boards.trust import (
+    LENGTH,
+    NOT_FOOLED,
+    PEOPLE,
+    PLACE,
+    TIES,
+    habit_checks,
+    names_of,
+    orders_asked,
+    retest_check,
+)
 from arena.calibration.comparison import PANEL, Comparison, JudgeAgainstPeople, judge_against_people, people
 from arena.calibration.votes import Level
 from arena.config.card import seal
@@ -109,16 +119,9 @@ class JudgeCard(Struct, frozen=True):
         return Section(slug("card", self.judge, self.level), self.question, lead, blocks)
 
     def _why(self) -> str:
-        named = {
-            status: [check.name for check in self.checks if check.status == status] for status in ("failed", "unknown")
-        }
-        failed, unknown = ([name[0].lower() + name[1:] for name in names] for names in named.values())
-        sentences = []
-        if failed:
-            sentences.append(f"{'With care' if self.verdict == 'yes' else 'Failed'}: {'; '.join(failed)}.")
-        if unknown:
-            sentences.append(f"Not known: {'; '.join(unknown)}.")
-        return " ".join(sentences) or "Every check passed."
+        failed = "With care" if self.verdict == "yes" else "Failed"
+        named = {failed: names_of(self.checks, "failed"), "Not known": names_of(self.checks, "unknown")}
+        return " ".join(f"{how}: {names}." for how, names in named.items() if names) or "Every check passed."
 
 
 class JudgeCards(Board, frozen=True):

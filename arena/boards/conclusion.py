@@ -85,6 +85,10 @@ class Conclusion(Struct, frozen=True):
         return replace(self, standing="care" if failed else "decided")
 
 
+def _unclear(headline: str, sentence: str, *, ordered: bool = False) -> Conclusion:
+    return Conclusion("unclear", headline, sentence, ordered=ordered)
+
+
 def conclude_board(board: Leaderboard, comparisons: Sequence[Comparison] = ()) -> Conclusion:
     return conclude(
         board.ratings,
@@ -155,31 +159,22 @@ def _from_ratings(
     if len(top) == len(rows):
         # Where no agent is surely behind another, no two are told apart.
         who = f"{listed(top, _NAMED)} cannot" if len(top) == 2 else f"No two of the {len(top)} agents can"
-        return Conclusion("unclear", "Not enough signal", f"{who} be told apart, {ending}", ordered=True)
+        return _unclear("Not enough signal", f"{who} be told apart, {ending}", ordered=True)
     sentence = f"{listed(top, _NAMED)} are tied for first: no two of them can be told apart, {ending}"
     return Conclusion("tie", "Tie at the top", sentence, top, ordered=True)
 
 
 def expectation(ratings: Ratings, conclusion: Conclusion) -> Iterator[str]:
-    first, second = ratings.by_rank[:2]
-    meeting = next(
-        (record for record in ratings.direct if {record.one, record.other} == {first.agent, second.agent}), None
-    )
+    first, second = (row.agent for row in ratings.by_rank[:2])
+    meeting = next((record for record in ratings.direct if {record.one, record.other} == {first, second}), None)
     if meeting is not None:
-        sides = (meeting.wins, meeting.losses) if meeting.one == first.agent else (meeting.losses, meeting.wins)
+        sides = (meeting.wins, meeting.losses) if meeting.one == first else (meeting.losses, meeting.wins)
         won, lost, tied = map(COUNT.write, (*sides, max(0.0, meeting.ties)))  # soft games add up to about their number
         yield (
-            f"{first.agent} and {second.agent} met in {counted(meeting.games, 'game')}: "
-            f"{first.agent} won {won}, {second.agent} won {lost}, {tied} tied."
+            f"{first} and {second} met in {counted(meeting.games, 'game')}: "
+            f"{first} won {won}, {second} won {lost}, {tied} tied."
         )
-    pair = next(
-        (
-            difference
-            for difference in ratings.pairs
-            if {difference.better, difference.worse} == {first.agent, second.agent}
-        ),
-        None,
-    )
+    pair = _first_pair(ratings)
     # A prior on some of the ratings also moves the others a little.
     if not conclusion.ordered or pair is None or ratings.convergence.prior_games:
         return
@@ -199,15 +194,18 @@ def expectation(ratings: Ratings, conclusion: Conclusion) -> Iterator[str]:
 
 def to_tell_apart(ratings: Ratings, conclusion: Conclusion) -> str:
     """Sentence on the number of further queries that would separate the first two; empty if it is unknown."""
-    first, second = (row.agent for row in ratings.by_rank[:2])
-    pair = next(
-        (difference for difference in ratings.pairs if {difference.better, difference.worse} == {first, second}), None
-    )
+    pair = _first_pair(ratings)
     more = more_needed(pair) if pair is not None and conclusion.ordered else ""
     if not more or pair is None or ratings.convergence.prior_games or conclusion.headline == NO_MODEL:
         return ""
     needed = f"To tell {pair.better} and {pair.worse} apart, about {more} more {ratings.noun[1]} like these are needed."
     return " ".join(filter(None, (judge_first(ratings.unjudged), needed)))
+
+
+def _first_pair(ratings: Ratings) -> PairDifference | None:
+    """The difference of the first two places."""
+    names = {row.agent for row in ratings.by_rank[:2]}
+    return next((pair for pair in ratings.pairs if {pair.better, pair.worse} == names), None)
 
 
 def _expected(points: float, ratings: Ratings) -> tuple[float, float]:
@@ -223,33 +221,29 @@ def _too_little(ratings: Ratings, shortfall: Shortfall | None) -> Conclusion | N
     if shortfall is None:
         return None
     sentence = f"{capital(shortfall.message)}. {capital(shortfall.again)}."
-    return Conclusion("unclear", "Too little is judged", sentence, ordered=_no_order(ratings) is None)
+    return _unclear("Too little is judged", sentence, ordered=_no_order(ratings) is None)
 
 
 def _no_order(ratings: Ratings) -> Conclusion | None:
     rows = ratings.by_rank
     if not ratings.convergence.converged:
-        return Conclusion("unclear", "No ratings", "The ratings did not converge, so they cannot be compared.")
+        return _unclear("No ratings", "The ratings did not converge, so they cannot be compared.")
     if any("disconnected" in row.flags for row in rows):
-        return Conclusion(
-            "unclear",
+        return _unclear(
             "Not all agents met",
             "Some agents never met the others, not even through third ones, so their ratings cannot be compared.",
         )
     if by_place := _by_place(ratings):
         return by_place
     if circle := ratings.contradicted:
-        return Conclusion(
-            "unclear",
+        return _unclear(
             "No one order fits",
             f"One rating for each agent cannot describe these games: {listed(circle, _NAMED)} beat each other in a "
             "circle, or lose to agents rated below them, by more than chance. Compare them pair by pair.",
         )
     if rows[0].bt - rows[-1].bt <= _EQUAL:
         why = "Wins and losses balance" if any(row.wins for row in rows) else "Every game is a tie"
-        return Conclusion(
-            "unclear", "All rated equal", f"{why}: all {len(rows)} agents have the same rating, and none leads."
-        )
+        return _unclear("All rated equal", f"{why}: all {len(rows)} agents have the same rating, and none leads.")
     return None
 
 
@@ -259,8 +253,7 @@ def _beaten(ratings: Ratings) -> Conclusion | None:
     if len(first) == len(ratings.agents) or not any("winless" in row.flags for row in first):
         return None
     beaten = [row.agent for row in ratings.by_rank if "winless" in row.flags]
-    return Conclusion(
-        "unclear",
+    return _unclear(
         "Not enough signal",
         f"{listed(beaten, _NAMED)} won or tied no game: these games do not say how far behind "
         f"{'it is' if len(beaten) == 1 else 'they are'}. No leader is named, {_basis(ratings)}.",
@@ -271,15 +264,13 @@ def _by_place(ratings: Ratings) -> Conclusion | None:
     health, tally = ratings.judge_health, ratings.tally
     orders = health or tally
     if orders is not None and orders.both_orders and 2 * orders.contradictions >= orders.both_orders:
-        return Conclusion(
-            "unclear",
+        return _unclear(
             "The orders contradict each other",
             f"In {orders.contradictions:,} of the {counted(orders.both_orders, 'game')} judged in both orders, each "
             "order preferred another agent: the place shown may decide, not the answer. No agent can be said to lead.",
         )
     if health is None and tally is not None and tally.single_order:
-        return Conclusion(
-            "unclear",
+        return _unclear(
             BY_PLACE,
             f"{tally.single_order:,} of {counted(tally.games, 'game')} were judged in one order only. Whether place or "
             "strength decided them is not computed here, so none can be said to lead.",
@@ -294,8 +285,7 @@ def _by_place(ratings: Ratings) -> Conclusion | None:
         explanation += (
             f", and the answer shown first won {first:,} of {counted(health.decided, 'verdict')} with a winner"
         )
-    return Conclusion(
-        "unclear",
+    return _unclear(
         BY_PLACE,
         f"{explanation}. Strength and place cannot be told apart, so none can be said to lead. Judge both orders.",
     )
@@ -306,22 +296,17 @@ def _untrusted(comparisons: Sequence[Comparison]) -> Conclusion | None:
         return None
     from arena.calibration.comparison import PANEL
 
-    game_findings = [
-        finding
-        for comparison in comparisons
-        if comparison.people.level == "verdicts"
-        for finding in findings(comparison)
-    ]
+    on_games = (comparison for comparison in comparisons if comparison.people.level == "verdicts")
     measured = [
         finding
-        for finding in game_findings
+        for comparison in on_games
+        for finding in findings(comparison)
         if finding.trust not in ("unknown", "other scale", "few") and finding.kappa.value is not None
     ]
-    decisive: Sequence[Finding] = [finding for finding in measured if finding.judge == PANEL] or measured
+    decisive = [finding for finding in measured if finding.judge == PANEL] or measured
     if not decisive or any(finding.trust != "chance" for finding in decisive):
         return None
-    return Conclusion(
-        "unclear",
+    return _unclear(
         "The judge is not shown to agree with people",
         f"{decisive[0].sentence} So its games name no leader.",
         ordered=True,
@@ -332,18 +317,16 @@ def _unsure(ratings: Ratings) -> Conclusion | None:
     rows, number, enough = ratings.by_rank, ratings.units, fewest_queries(len(ratings.agents))
     if number < enough:
         only = counted(number, *ratings.noun)
-        return Conclusion(
-            "unclear",
+        return _unclear(
             f"Too few {ratings.noun[1]}",
             f"Only {only}: with fewer than {enough}, intervals miss too often to name a leader.",
             ordered=True,
         )
     if not ratings.pairs or any(row.rank_low is None for row in rows):
         doubt = "There are no intervals, so a higher rating may be chance."
-        return Conclusion("unclear", "Not enough signal", doubt, ordered=True)
+        return _unclear("Not enough signal", doubt, ordered=True)
     if ratings.beyond_place is False and rows[0].rank_high == 1:
-        return Conclusion(
-            "unclear",
+        return _unclear(
             BY_PLACE,
             f"{rows[0].agent} is rated highest, but not every game was judged in both orders. If being shown first "
             "has an effect, its lead may be chance. Judge both orders.",

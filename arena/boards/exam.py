@@ -12,7 +12,7 @@ from arena.boards.agreement import coefficients
 from arena.boards.scores import ScoreBoard
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, PERCENT, POINTS, WORDS, counted, listed
-from arena.present.table import INTERVAL, Column, Table, crossed, first, flat, for_programs, plain, records
+from arena.present.table import INTERVAL, Column, Table, crossed, fields, first, flat, for_programs, plain, records
 from arena.ratings.results import UNITS
 from arena.results.exam_evaluation import Study
 from judges.errors import InputError
@@ -122,10 +122,9 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
 
     def _official(self) -> Table:
         rows = [
-            {"score": name.capitalize(), "level": level, **asdict(correlation)}
+            {"score": name.capitalize(), "level": level, **asdict(by_score[name])}
             for name in _COMPARED
             for level, by_score in self._correlations().items()
-            for correlation in [by_score[name]]
         ]
         only = {"Only here": rows[0]["only_first"], "Only there": rows[0]["only_second"]}
         columns = [
@@ -148,8 +147,8 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
 
     def queries(self) -> Table:
         cover = self.exam.cover
-        scores = ("cover", "cover_possible", "normalised")
-        names = ("agent", "qid", "min_grade", *scores, "responded", "pairs", "graded", "missing", "cover_least")
+        names = ["agent", "qid", "min_grade", "cover", "cover_possible", "normalised"]
+        names += ["responded", "pairs", "graded", "missing", "cover_least"]
         counts = (cover.present.astype(int), cover.pairs, cover.graded, cover.missing)
         rows = (
             [
@@ -206,13 +205,9 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
             "cover_possible": row["possible"].value,
             "cover_least": row["least"].value,
             **{
-                name: {
-                    "mean": row[name].value,
-                    "low": row[name].low,
-                    "high": row[name].high,
-                    "standard_error": standard_error(self.exam.by_level[level][name], agent),
-                    "n": self.exam.by_level[level][name].count(agent),
-                }
+                name: fields(row[name], "low", "high")
+                | {"mean": row[name].value, "n": self.exam.by_level[level][name].count(agent)}
+                | {"standard_error": standard_error(self.exam.by_level[level][name], agent)}
                 for name in compared
             },
         }
@@ -399,12 +394,8 @@ class ExamAgreementBoard(Board, frozen=True):
     def sections(self) -> list[Section]:
         agreement, units = self.agreement, UNITS["conversation" if self.clusters else "query"]
         sentences = [f"{agreement.n:,} {self.units} with both labels, of {counted(agreement.queries, *units)}."]
-        for count, description in (
-            (agreement.first_only, f"no label by {self.other}"),
-            (agreement.second_only, "no predicted label"),
-        ):
-            if count:
-                sentences.append(f"{count:,} {self.units} with {description} are left out.")
+        lacking = {f"no label by {self.other}": agreement.first_only, "no predicted label": agreement.second_only}
+        sentences += [f"{count:,} {self.units} with {what} are left out." for what, count in lacking.items() if count]
         graded, *binarised = (self._table(name, table) for name, table in self.counts.items())
         blocks: list[Block] = [Remarks(sentences), graded, coefficients(agreement), *binarised]
         return [Section("agreement", "Agreement", f"Do the grades say what {self.other} said?", blocks)]
@@ -430,9 +421,9 @@ class ExamAgreementBoard(Board, frozen=True):
     def json(self) -> Any:
         agreement = self.agreement
         _, *binarised = self.counts.values()
-        kappas = {name: getattr(agreement, name) for name in ("kappa", "kappa_linear", "kappa_quadratic")}
+        kappas = fields(agreement, "kappa", "kappa_linear", "kappa_quadratic")
         shape = flat(kappas | {"alpha": agreement.alpha_ordinal}) | {"alpha_level": "ordinal"}
-        shape |= {"n": agreement.n, "queries": agreement.queries}
+        shape |= fields(agreement, "n", "queries")
         shape |= {"only_predicted": agreement.first_only, "only_judged": agreement.second_only}
         shape["confusion"] = {"labels": agreement.scale, "counts": agreement.confusion}
         shape["binarised"] = [

@@ -74,9 +74,6 @@ def export_verdict_parts(store: Store, tournament: str, out: Path, parts: int) -
 
     The partitions are named as in Hive (``part=0``, ...), so pyarrow, polars, DuckDB and Spark read the folder as one
     table. Verdicts are streamed, so memory does not grow with their number. Each sample of a verdict is a row.
-
-    Raises:
-        DataError: the folder is not empty, or cannot be written.
     """
     import pyarrow as pa
     from pyarrow import dataset
@@ -130,15 +127,9 @@ def export_labels(store: Store, tournament: str, out: Path) -> int:
     Details that the prompt asks for besides the label are columns under the prompt's names. With several judges,
     each judge's labels are separate rows with a column ``judge``. The probability of each label is in a column
     ``p_LABEL``.
-
-    Raises:
-        DataError: the file is named like qrels, or cannot be written.
     """
     if is_qrels(out):
-        raise DataError(
-            out,
-            "qrels are no table of labels; name a .csv file, or use 'ragleague export qrels'",
-        )
+        raise DataError(out, "qrels are no table of labels; name a .csv file, or use 'ragleague export qrels'")
     settings = store.settings(tournament)
     wanted = outcomes(store, tournament, Task.RELEVANCE)
     judges = {want.judge for want, _ in wanted}
@@ -178,11 +169,7 @@ def export_query_labels(store: Store, tournament: str, out: Path) -> int:
 
 
 def export_criteria(store: Store, tournament: str, out: Path) -> int:
-    """Write the criteria grades: one row for each answer, one column for each criterion; returns the number of rows.
-
-    Raises:
-        DataError: the file cannot be written, or a criterion has the same name as another column.
-    """
+    """Write the criteria grades: one row for each answer, one column for each criterion; returns the number of rows."""
     settings = store.settings(tournament)
     rows: list[dict[str, Cell]] = []
     names: dict[str, None] = {}

@@ -68,18 +68,15 @@ _QUALITIES: Final = {
 def method_blocks(comparison: MethodComparison | None) -> list[Block]:
     if comparison is None or not comparison.methods:
         return []
-    if not comparison.pairs:
-        no_pair = "No two ways of scoring score three agents or more: no order to compare."
-        return [_scores(comparison), Remarks([no_pair, *lacking(comparison.uneven, method_title)])]
-    extremes = dict.fromkeys((pair.first, pair.second) for pair in least_and_most_alike(comparison) or ())
-    charts = [method_chart(comparison, *names) for names in extremes]
-    return [
+    blocks: list[Block] = [
         _scores(comparison),
         Remarks([_extremes_sentence(comparison), *lacking(comparison.uneven, method_title)]),
-        tau_matrix(comparison),
-        method_pairs(comparison),
-        *charts,
     ]
+    if comparison.pairs:
+        extremes = dict.fromkeys((pair.first, pair.second) for pair in least_and_most_alike(comparison) or ())
+        charts = (method_chart(comparison, *names) for names in extremes)
+        blocks += [tau_matrix(comparison), method_pairs(comparison), *charts]
+    return blocks
 
 
 def lacking(uneven: Sequence[MissingShare], title_of: Title) -> Iterator[str]:
@@ -209,6 +206,8 @@ def way_of(method: str) -> tuple[str, Number]:
 
 
 def _extremes_sentence(comparison: MethodComparison) -> str:
+    if not comparison.pairs:
+        return "No two ways of scoring score three agents or more: no order to compare."
     extremes = least_and_most_alike(comparison)
     if extremes is None:
         return "No two ways of scoring tell agents apart."
@@ -220,14 +219,8 @@ def _extremes_sentence(comparison: MethodComparison) -> str:
 
 
 def least_and_most_alike(comparison: MethodComparison) -> tuple[MethodPair, MethodPair] | None:
-    pairs = [pair for pair in comparison.pairs if pair.kendall.value is not None]
-    if not pairs:
-        return None
-    return min(pairs, key=_tau), max(pairs, key=_tau)
-
-
-def _tau(pair: MethodPair) -> float:
-    return pair.kendall.value or 0.0
+    by_tau = {pair.kendall.value: pair for pair in reversed(comparison.pairs) if pair.kendall.value is not None}
+    return (by_tau[min(by_tau)], by_tau[max(by_tau)]) if by_tau else None
 
 
 def judges_json(spent: Mapping[str, Spending], orders: Mapping[str, OrderHealth]) -> dict[str, dict[str, Any]]:

@@ -294,15 +294,9 @@ def preview_table(before_and_after: Sequence[tuple[RunScores, RunScores]]) -> Ta
         Column("open", "To be assigned", COUNT, "Labels that the next run asks a judge for."),
     ]
     rows = [
-        {
-            "agent": before.run,
-            **{
-                f"{key}_{when}": _mean_words(scores, key)
-                for key in shown
-                for when, scores in (("before", before), ("after", after))
-            },
-            "open": after.labels - after.assigned,
-        }
+        {"agent": before.run, "open": after.labels - after.assigned}
+        | {f"{key}_before": _mean_words(before, key) for key in shown}
+        | {f"{key}_after": _mean_words(after, key) for key in shown}
         for before, after in before_and_after
     ]
     note = (
@@ -436,11 +430,7 @@ def _nuggets_json(agreement: NuggetAgreement) -> TableRow:
 
 def _label_tables(agreement: NuggetAgreement) -> Iterator[Table]:
     agreements = {name.replace("_", " "): getattr(agreement, name) for name in SCALES}
-    rows = [
-        {"labels": name, **flat(labels_agreement)}
-        for name, labels_agreement in agreements.items()
-        if labels_agreement.n
-    ]
+    rows = [{"labels": name, **flat(own)} for name, own in agreements.items() if own.n]
     alone = f"in the first alone {agreement.only_a}, in the second alone {agreement.only_b}"
     yield Table(
         "labels",

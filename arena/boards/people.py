@@ -188,18 +188,10 @@ def _agreement(finding: Finding) -> tuple[Status, str, str]:
         sentence += f"; the bar is {ALPHA}." if finding.trust in ("above chance", "chance") else "."
     if finding.trust == "few":
         return "unknown", sentence, "Let people judge a random sample on more queries, on the pages."
-    if finding.trust == "above chance" and kappa.value is None:
-        return (
-            "unknown",
-            sentence,
-            "Let several people judge the same things, so that the judge can be held against them.",
-        )
-    if finding.trust == "beside people":
-        return (
-            "unknown",
-            sentence,
-            "Let several people judge more of the same things, so that the judge can be held against them.",
-        )
+    if finding.trust == "beside people" or (finding.trust == "above chance" and kappa.value is None):
+        more = "more of " if finding.trust == "beside people" else ""
+        remedy = f"Let several people judge {more}the same things, so that the judge can be held against them."
+        return "unknown", sentence, remedy
     status: Status = "passed" if is_full(kappa) else settled(kappa, ALPHA)
     if finding.trust in ("as people", "below people"):
         status = "passed" if finding.trust == "as people" else "failed"
@@ -389,12 +381,9 @@ def difference_chart(judge: JudgeAgainstPeople) -> Chart | None:
     differences = judge.differences
     if differences is None or not differences.points:
         return None
-    limits = {
-        "bias": differences.bias.value,
-        "upper limit": differences.upper.value,
-        "lower limit": differences.lower.value,
-    }
-    levels = {f"{name} {SIGNED_2.write(limit)}": limit for name, limit in limits.items() if limit is not None}
+    limits = {"bias": differences.bias, "upper limit": differences.upper, "lower limit": differences.lower}
+    known = {name: limit.value for name, limit in limits.items() if limit.value is not None}
+    levels = {f"{name} {SIGNED_2.write(limit)}": limit for name, limit in known.items()}
     summary, most = ", ".join(levels), max(point.times for point in differences.points)
     dots = [
         Dot(

@@ -31,7 +31,7 @@ from arena.present.blocks import Block, Board, Commands, Remarks, Section, Threa
 from arena.present.files import MARK, Report, render, style_sheet
 from arena.present.numbers import COUNT, MISSING, MONEY, POINTS
 from arena.present.picture import Chart, Matrix, Whiskers, nowhere
-from arena.present.table import Column, Table, first
+from arena.present.table import Column, Table, TableRow, first
 from arena.results.agreement import calibrate_tournament, resampling_of
 from arena.results.cache import cached_games, cached_leaderboard
 from arena.results.games import GameTable
@@ -48,6 +48,12 @@ _PACKAGES: Final = ("ragleague", "numpy", "scipy", "ir-measures")
 """Packages whose versions may change a figure."""
 _SECTIONS: Final = ("pairwise", "retrieval", "criteria", "exam", "nuggets", "agents", "ratings", "prompts")
 """Order of the settings' sections; other sections follow."""
+_COMMANDS: Final = ("leaderboard", "report", "failures")
+_REPRODUCED: Final = (
+    "The same store gives the same figures, whatever the machine: all draws are seeded. With the same data, prompts "
+    "and models a new run asks nothing that the store knows.",
+    "Two stores with equal digests hold the same texts and the same judgments.",
+)
 _EFFORT: Final = (
     Column("judge", "Judge"),
     Column("task", "Stage"),
@@ -116,8 +122,11 @@ class TournamentReport(Board, frozen=True):
             self.shown.board.tournament,
             self.shown.opening(self.counts["queries"], self.judged, checks="#trust", link=link),
             self.sections(),
-            f"{made:%Y-%m-%d %H:%M} UTC by ragleague {self.versions['ragleague']}",
+            self.written(made),
         )
+
+    def written(self, made: datetime) -> str:
+        return f"{made:%Y-%m-%d %H:%M} UTC by ragleague {self.versions['ragleague']}"
 
     def _reproduce(self) -> Section:
         board = self.shown.board
@@ -132,19 +141,8 @@ class TournamentReport(Board, frozen=True):
         tournament_option = [] if self.source.endswith((".yaml", ".yml")) else ["--tournament", board.tournament]
         blocks: list[Block] = [
             Table("identity", "Identity", [Column("what", "What"), Column("value", "Value")], rows),
-            Commands(
-                [
-                    shlex.join(["ragleague", command, self.source, *tournament_option])
-                    for command in ("leaderboard", "report", "failures")
-                ]
-            ),
-            Remarks(
-                [
-                    "The same store gives the same figures, whatever the machine: all draws are seeded. With the same "
-                    "data, prompts and models a new run asks nothing that the store knows.",
-                    "Two stores with equal digests hold the same texts and the same judgments.",
-                ]
-            ),
+            Commands([shlex.join(["ragleague", command, self.source, *tournament_option]) for command in _COMMANDS]),
+            Remarks(_REPRODUCED),
         ]
         lead = "From the store behind this report."
         return Section("reproduce", "How to get these figures again", lead, blocks)
@@ -191,20 +189,14 @@ def write_report(
     if not force:
         _refuse_to_replace(out)
     report = tournament_report(store, tournament, source, below_coverage=below_coverage)
-    page = render(report.page(datetime.now(UTC))).encode()
-    with open_replacing(out) as file:
-        file.write(page)
-    return report, len(page)
+    return report, _write(out, render(report.page(datetime.now(UTC))))
 
 
 def _refuse_to_replace(out: Path) -> None:
     if out.suffix.lower() not in {".html", ".htm"}:
         raise InputError(f"{out}: the name of a report must end in .html; choose another name, or use --force")
-    if not out.exists():
-        return
-    with open_binary(out) as file:
-        if file.read(len(MARK)) != MARK.encode():
-            raise InputError(f"{out}: exists and is not a report; choose another name, or replace it with --force")
+    if out.exists() and not _is_published(out):
+        raise InputError(f"{out}: exists and is not a report; choose another name, or replace it with --force")
 
 
 def _effort(outcomes: JudgedWants) -> list[Table]:
@@ -216,10 +208,7 @@ def _effort(outcomes: JudgedWants) -> list[Table]:
     rows = []
     for (task, judge), by_id in by_judge.items():
         results = by_id.values()
-        judgments, costs = (
-            sum(isinstance(result, Judgment) for result in results),
-            [result.cost_usd for result in results],
-        )
+        judgments, costs = sum(isinstance(result, Judgment) for result in results), [own.cost_usd for own in results]
         models = Counter(result.model or "unknown" for result in results).most_common()
         rows.append(
             {
@@ -249,15 +238,9 @@ def _digest(outcomes: JudgedWants) -> str:
 
 def _judges(settings: StoredSettings) -> Iterator[Table]:
     if judges := settings.raw.get("judges"):
-        names = dict.fromkeys(
-            name
-            for judge_settings in judges.values()
-            for name, value in judge_settings.items()
-            if value not in (None, "")
-        )
+        names = dict.fromkeys(name for own in judges.values() for name, value in own.items() if value not in (None, ""))
         rows = [
-            {"setting": name}
-            | {f"of {judge}": _plain(judge_settings.get(name)) for judge, judge_settings in judges.items()}
+            {"setting": name} | {f"of {judge}": _plain(own.get(name)) for judge, own in judges.items()}
             for name in names
         ]
         columns = [Column("setting", "Setting"), *(Column(f"of {judge}", judge) for judge in judges)]
@@ -353,7 +336,7 @@ class _Site(Struct, frozen=True):
         yield _INDEX, replace(front, pages=self._beside(""), style=_STYLE)
 
     def _page(self, up: str, opening: Sequence[Block], sections: Sequence[Section]) -> Report:
-        made = f"{self.made:%Y-%m-%d %H:%M} UTC by ragleague {self.report.versions['ragleague']}"
+        made = self.report.written(self.made)
         return Report(self.name, opening, sections, made, self._beside(up), up + _STYLE)
 
     def _beside(self, up: str) -> Sequence[tuple[str, str]]:
@@ -380,15 +363,10 @@ class _Site(Struct, frozen=True):
         ]
         sections = [Section("agents", self.board.label(query_id), "", shown)]
         if documents := documents_on(query_id, self.data, labels_of(self.store, self.name, query_id)):
-            document_rows: list[dict[str, Any]] = [
-                {
-                    "did": document.document.doc_id,
-                    "text": document.document.text,
-                    "label": document.label,
-                    "people": document.human,
-                    "found": len(document.ranks),
-                }
-                for document in documents
+            document_rows: list[TableRow] = [
+                {"did": own.document.doc_id, "text": own.document.text, "label": own.label, "people": own.human}
+                | {"found": len(own.ranks)}
+                for own in documents
             ]
             table = first(Table("documents", "", _DOCUMENTS, document_rows), _MOST_DOCUMENTS, "in the store")
             sections.append(Section("documents", "Documents", "", [table]))
@@ -427,9 +405,6 @@ def publish(
     Pages of an earlier call are replaced; pages of removed queries or agents are deleted. Other files are not touched.
     The pages contain no script and load only each other and their style sheet. The folder is created if it is missing;
     ``source`` is the configuration or store in a form that may be shown.
-
-    Raises:
-        InputError: the folder is a file, or its index.html or queries.html was not written by ``publish``.
     """
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file; name a folder")
@@ -476,13 +451,8 @@ def _read(store: Store, tournament: str, source: str, *, below_coverage: bool) -
 
 def _without_links_to_games(table: Table) -> Table:
     """The table without links to games, which have no pages here."""
-    return replace(
-        table,
-        columns=[
-            replace(column, link="" if column.link in {"to_games", "to_lost"} else column.link)
-            for column in table.columns
-        ],
-    )
+    columns = [replace(own, link="") if own.link in {"to_games", "to_lost"} else own for own in table.columns]
+    return replace(table, columns=columns)
 
 
 def _sparing(matrix: Matrix) -> Matrix:

@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 from arena.config.stages import all_tasks
 from arena.present.blocks import Block, Board, Figure, Figures, Remarks, Section
 from arena.present.numbers import COUNT, DURATION, MONEY, counted, listed
-from arena.present.table import Column, Table, plain
+from arena.present.table import Column, Table, fields, plain
 from arena.results.coverage import AGENTS_ASKED, stage_words
 from arena.results.exam import open_items
 from arena.results.replies import failures as failures_of_agents
@@ -72,12 +72,11 @@ class PlanBoard(Board, frozen=True):
 
     def sections(self) -> Sequence[Section]:
         plan = self.plan
-        rows = _rows(plan)
         sums = [
             Figure("Calls", plan.calls, COUNT, "As far as they can be counted."),
             Figure("Cost", plan.cost_usd, MONEY, "Of all calls; - if a price is not known."),
         ]
-        blocks: list[Block] = [Table("plan", "", _PLAN, rows)]
+        blocks: list[Block] = [Table("plan", "", _PLAN, _rows(plan))]
         if (most := plan.most) is not None:
             blocks.append(Table("plan-at-most", "At most, with what is still to come", _PLAN, _rows(most)))
             sums += [
@@ -89,25 +88,20 @@ class PlanBoard(Board, frozen=True):
 
     def json(self) -> Any:
         plan = self.plan
-        most = plan.most or plan
-        at_most = {"calls": most.calls, "cost_usd": most.cost_usd}
-        shape = {"agents": plan.agents, "stages": plan.rows, "cost_usd": plan.cost_usd, "notes": plan.notes}
-        return plain({**shape, "at_most": at_most})
+        at_most = fields(plan.most or plan, "calls", "cost_usd")
+        return plain(fields(plan, "agents", "cost_usd", "notes") | {"stages": plan.rows, "at_most": at_most})
 
 
 def _rows(plan: Plan) -> list[dict[str, Any]]:
-    rows = [{**plain(entry), "stage": AGENTS_ASKED, "who": entry.agent} for entry in plan.agents]
     words = stage_words()
-    rows += [
-        {
-            **plain(entry),
-            "stage": words.get(entry.task, entry.task.value),
-            "who": entry.judge,
-            "waiting": entry.waiting or None,
-        }
-        for entry in plan.rows
+    return [
+        *(plain(entry) | {"stage": AGENTS_ASKED, "who": entry.agent} for entry in plan.agents),
+        *(
+            plain(entry)
+            | {"stage": words.get(entry.task, entry.task.value), "who": entry.judge, "waiting": entry.waiting or None}
+            for entry in plan.rows
+        ),
     ]
-    return rows
 
 
 def runs_table(runs: Sequence[StoredRun], link: Callable[[StoredRun], str] = lambda _: "") -> Table:

@@ -115,11 +115,8 @@ def _by_judge(checks: Iterable[Check], by_judge: Mapping[str, Ratings], *, both_
         failing = [judge for judge, by_name in statuses.items() if by_name.get(check.name) == "failed"]
         some = check.status == "failed" and 0 < len(failing) < len(statuses)
         verb = "fails" if len(failing) == 1 else "fail"
-        yield (
-            replace(check, finding=f"{check.finding} By judge only {listed(failing, _NAMED)} {verb}.")
-            if some
-            else check
-        )
+        more = f" By judge only {listed(failing, _NAMED)} {verb}." if some else ""
+        yield replace(check, finding=f"{check.finding}{more}")
 
 
 def no_people(apart: Sequence[Level] = ()) -> Check:
@@ -131,12 +128,14 @@ def no_people(apart: Sequence[Level] = ()) -> Check:
 
 
 def in_short(checks: Sequence[Check], named: Sequence[Status] = ("failed", "unknown")) -> str:
-    names = {status: [check.name for check in checks if check.status == status] for status in _ORDER}
-    summary = f"{len(names['passed'])} of {len(checks)} trust checks passed."
-    for status in named:
-        if unresolved := names[status]:
-            summary += f" {_STATUS[status]}: {'; '.join(name[0].lower() + name[1:] for name in unresolved)}."
-    return summary
+    others = (f" {_STATUS[status]}: {names}." for status in named if (names := names_of(checks, status)))
+    number = sum(check.status == "passed" for check in checks)
+    return f"{number} of {len(checks)} trust checks passed.{''.join(others)}"
+
+
+def names_of(checks: Sequence[Check], status: Status) -> str:
+    """Names of the checks with this status, as within a sentence."""
+    return "; ".join(check.name[0].lower() + check.name[1:] for check in checks if check.status == status)
 
 
 def _enough(board: Leaderboard) -> Iterator[Check]:
@@ -510,12 +509,8 @@ def judge_section(
 
 
 def habits_table(ratings: Ratings, by_judge: Mapping[str, Ratings]) -> Table:
-    heading_all = "All judges" if by_judge else "The judge"
-    by_name = {
-        heading_all: ratings.judge_health,
-        **{judge: ratings_of_judge.judge_health for judge, ratings_of_judge in by_judge.items()},
-    }
-    known_health = {judge: health for judge, health in by_name.items() if health is not None}
+    every = {"All judges" if by_judge else "The judge": ratings, **by_judge}
+    known_health = {judge: own.judge_health for judge, own in every.items() if own.judge_health is not None}
     rows = [
         {
             "habit": heading,
@@ -535,23 +530,20 @@ def habits_table(ratings: Ratings, by_judge: Mapping[str, Ratings]) -> Table:
 
 
 def _alone(ratings: Ratings, by_judge: Mapping[str, Ratings]) -> Table:
-    columns = [Column("agent", "Agent"), Column("all", "All judges")]
-    columns += [Column(f"by {judge}", judge) for judge in by_judge]
     rows: dict[str, dict[str, object]] = {row.agent: {"agent": row.agent} for row in ratings.agents}
-    for key, ratings_of_judge in {
-        "all": ratings,
-        **{f"by {judge}": ratings_of_judge for judge, ratings_of_judge in by_judge.items()},
-    }.items():
-        for row in ratings_of_judge.agents:
+    columns = [Column("agent", "Agent")]
+    judges = ((f"by {judge}", judge, own) for judge, own in by_judge.items())
+    for key, heading, rated in [("all", "All judges", ratings), *judges]:
+        columns.append(Column(key, heading))
+        for row in rated.agents:
             rows[row.agent][key] = f"{row.rank} ({POINTS.write(row.bt)})"
     notes = ["The place of each agent by Bradley-Terry ratings, which are in brackets."]
     return Table("judges-alone", "What each judge alone would say", columns, [*rows.values()], notes)
 
 
 def _agreement(agreement: JudgeAgreement) -> Table:
-    common = sorted((pair for pair in agreement.pairs if pair.games >= _FEWEST_GAMES), key=lambda pair: -pair.games)[
-        :_MOST_PAIRS
-    ]
+    several = (pair for pair in agreement.pairs if pair.games >= _FEWEST_GAMES)
+    common = sorted(several, key=lambda pair: -pair.games)[:_MOST_PAIRS]
     rows: list[Mapping[str, object]] = [
         {"judges": "all (Krippendorff's alpha)", "games": agreement.games, "kappa": agreement.alpha},
         *(flat(pair) | {"judges": f"{pair.first} and {pair.second}"} for pair in common),

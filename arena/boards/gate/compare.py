@@ -122,11 +122,7 @@ def _with_queries(means: Scores, queries: Collection[str]) -> Scores:
 
 
 def check_margin(margin: float, on: Sequence[str]) -> None:
-    """Check that the margin is a valid number, and not so large that every agent would pass.
-
-    Raises:
-        InputError: the margin is negative or not finite, or it is 0.5 or more and games are compared.
-    """
+    """Check that the margin is a valid number, and not so large that every agent would pass."""
     if not 0 <= margin < math.inf:
         raise InputError(f"--margin {margin:g}: give a number from 0 to below {_FARTHEST:g}, such as 0.05")
     if PAIRWISE in on and margin >= _FARTHEST:
