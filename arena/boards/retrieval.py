@@ -9,7 +9,7 @@ from arena.boards.agreement import COEFFICIENTS, agreement_json, coefficients, c
 from arena.boards.metrics import WHOSE, measures, rankings
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, PERCENT, counted
-from arena.present.table import Column, Table, TableRow, flat, plain
+from arena.present.table import Column, Table, TableRow, fields, flat, plain
 from arena.results.documents import LabelScores, LabelSource, RetrievalBoard
 
 if TYPE_CHECKING:
@@ -81,22 +81,15 @@ class Retrieval(Board, frozen=True):
 
     def json(self) -> Any:
         board = self.board
-        shape = {
-            "measures": board.measures,
-            "queries": board.queries,
+        shape = fields(board, "measures", "queries", "without_documents") | {
             "scores": {
                 source: {
                     "topics": len(scores.metrics.topics) - scores.metrics.unlabelled,
                     "labels": scores.labels,
                     "without_relevant": scores.metrics.without_relevant,
                     "agents": {
-                        agent: {
-                            "measures": scores.measures[agent],
-                            "missing": coverage.missing,
-                            "unanswered": coverage.unasked,
-                            "missing_labels": coverage.missing_labels,
-                            "unknown": coverage.unknown,
-                        }
+                        agent: fields(coverage, "missing", "missing_labels", "unknown")
+                        | {"measures": scores.measures[agent], "unanswered": coverage.unasked}
                         for agent, coverage in scores.metrics.coverage.items()
                     },
                 }
@@ -106,12 +99,8 @@ class Retrieval(Board, frozen=True):
                 agent: {**plain(board.distributions[agent]), **plain(mean), "coverage": mean.coverage}
                 for agent, mean in board.mean_labels.items()
             },
-            "without_documents": board.without_documents,
             "judges": {
-                judge: {
-                    **plain(labels.distribution),
-                    "agreement": labels.agreement and agreement_json(labels.agreement),
-                }
+                judge: plain(labels.distribution) | {"agreement": labels.agreement and agreement_json(labels.agreement)}
                 for judge, labels in board.judges.items()
             },
             "between_judges": board.between_judges and flat(board.between_judges),
