@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias
 from xml.etree import ElementTree
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -80,7 +80,9 @@ _NUMBERS: Final = re.compile(r"-?[\d.,]+( to -?[\d.,]+)?")
 
 
 def csv_text(table: Table) -> str:
-    return written(keys(table), [[_joined(value) for value in record.values()] for record in records(table)], "\n")
+    rows = (record.values() for record in records(table))
+    joined = [[" ".join(map(str, cell)) if isinstance(cell, list) else cell for cell in row] for row in rows]
+    return written(keys(table), joined, "\n")
 
 
 def spreadsheet(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -110,18 +112,7 @@ def markdown(table: Table) -> str:
 
 def html_block(block: Block) -> str:
     """A block as HTML for reports and pages; needs the style sheet ``arena.present.markup.STYLE``."""
-    for kind, draw in _DRAWN:
-        if isinstance(block, kind):
-            return draw(block)
-    return markup.html(cast(Picture, block))
-
-
-def _figures(block: Figures) -> str:
-    return f'<dl class="figures">{"".join(map(_figure, block.items))}</dl>'
-
-
-def _checks(block: Checks) -> str:
-    return _strip(block) if block.folded else f'<ul class="checks">{"".join(map(_check, block.items))}</ul>'
+    return _DRAWN.get(type(block), markup.html)(block)
 
 
 def _verdict(block: VerdictCard) -> str:
@@ -133,21 +124,13 @@ def _verdict(block: VerdictCard) -> str:
     )
 
 
-def _remarks(block: Remarks) -> str:
-    return f'<ul class="remarks">{"".join(f"<li>{escaped(remark)}</li>" for remark in block.items)}</ul>'
-
-
-def _commands(block: Commands) -> str:
-    return "<pre>{}</pre>".format("\n".join(map(escaped, block.lines)))
-
-
 def _thread(block: Thread) -> str:
+    if not block.messages:
+        return ""
     texts = ["\n".join(map(escaped, message.text.splitlines())) for message in block.messages]
     messages = "".join(
         f"<dt>{message.role}</dt><dd>{text}</dd>" for message, text in zip(block.messages, texts, strict=True)
     )
-    if not messages:
-        return ""
     name = f"{block.title}: {counted(len(block.messages), 'message')}"
     return f'<details class="thread"><summary>{escaped(name)}</summary><dl>{messages}</dl></details>'
 
@@ -156,6 +139,10 @@ def _figure(figure: Figure) -> str:
     interval = f'<dd class="interval">95% interval: {escaped(figure.interval)}</dd>' if figure.interval else ""
     value, meaning = escaped(figure.written), escaped(figure.meaning)
     return f'<div><dt>{escaped(figure.name)}</dt><dd class="value">{value}</dd>{interval}<dd>{meaning}</dd></div>'
+
+
+def _list_of_checks(checks: Sequence[Check]) -> str:
+    return f'<ul class="checks">{"".join(map(_check, checks))}</ul>'
 
 
 def _check(check: Check) -> str:
@@ -180,17 +167,17 @@ def _folded(name: str, checks: Sequence[Check], link: str) -> str:
     sign = f'<span aria-hidden="true">{_STATUSES[status][0]}</span> {escaped(name)}'
     if link.startswith("#"):
         return f'<a class="{status}" href="{escaped(link)}">{sign}</a>'
-    inside = f'<ul class="checks">{"".join(map(_check, checks))}</ul>'
-    return f'<details class="{status}"><summary>{sign}</summary>{inside}</details>'
+    return f'<details class="{status}"><summary>{sign}</summary>{_list_of_checks(checks)}</details>'
 
 
 def html_table(table: Table, *, sortable: bool = False) -> str:
     columns = shown(table)
     kinds = ["" if place == 0 or not column.numeric else ' class="number"' for place, column in enumerate(columns)]
     button = "<button type=button>{}</button>" if sortable else "{}"
+    titles = [f' title="{escaped(column.meaning)}"' if column.meaning else "" for column in columns]
     head = "".join(
-        f'<th scope="col"{kind}{_titled(column.meaning)}>{button.format(escaped(column.heading))}</th>'
-        for kind, column in zip(kinds, columns, strict=True)
+        f'<th scope="col"{kind}{title}>{button.format(escaped(column.heading))}</th>'
+        for kind, title, column in zip(kinds, titles, columns, strict=True)
     )
     scales = [markup.scale_of(column.drawn, column.form) for column in columns]
     rows = "".join(
@@ -214,15 +201,15 @@ def html_table(table: Table, *, sortable: bool = False) -> str:
     )
 
 
-_DRAWN: Final[Sequence[tuple[type, Callable[[Any], str]]]] = (
-    (Table, html_table),
-    (Figures, _figures),
-    (Checks, _checks),
-    (VerdictCard, _verdict),
-    (Remarks, _remarks),
-    (Commands, _commands),
-    (Thread, _thread),
-)
+_DRAWN: Final[Mapping[type, Callable[[Any], str]]] = {
+    Table: html_table,
+    Figures: lambda block: f'<dl class="figures">{"".join(map(_figure, block.items))}</dl>',
+    Checks: lambda block: _strip(block) if block.folded else _list_of_checks(block.items),
+    VerdictCard: _verdict,
+    Remarks: lambda block: f'<ul class="remarks">{"".join(f"<li>{escaped(one)}</li>" for one in block.items)}</ul>',
+    Commands: lambda block: f"<pre>{chr(10).join(map(escaped, block.lines))}</pre>",
+    Thread: _thread,
+}
 """The function that renders each kind of block, except pictures."""
 
 
@@ -299,10 +286,6 @@ def _page(pictures: Sequence[Picture], title: str) -> str:
     return f'<!DOCTYPE html>\n<html lang="en"><head>{head}<style>{style}</style></head><body>\n{body}\n</body></html>\n'
 
 
-def _joined(value: Any) -> Any:
-    return " ".join(map(str, value)) if isinstance(value, list) else value
-
-
 def _formula_safe(cell: Any) -> Any:
     if isinstance(cell, str) and cell.lstrip(" ").startswith(_FORMULA) and not _NUMBERS.fullmatch(cell):
         return f"'{cell}"
@@ -342,10 +325,6 @@ def _cell(column: ShownColumn, row: int, scale: Scale | None) -> str:
 def _value(column: ShownColumn, row: int) -> str:
     value = column.values[row] if column.values else None
     return "" if value is None else f' data-value="{value:g}"'
-
-
-def _titled(meaning: str) -> str:
-    return f' title="{escaped(meaning)}"' if meaning else ""
 
 
 CaseKind: TypeAlias = Literal["", "failure", "error"]
