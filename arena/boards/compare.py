@@ -194,12 +194,17 @@ class CompareBoard(Board, frozen=True, eq=False):
 
     def figure(self, link: Link = nowhere) -> Aligned:
         """All scores and the win matrix; ``link`` returns the address of an agent or of two agents."""
-        flags = self._flags()
+        flags = {
+            (way.name, placement.agent): _sentence(placement, [way])
+            for way in self.ways
+            for placement in self.findings(way.name)
+        }
         panels: list[Strip | CellPanel] = []
         for way in self.ways:
             panels.append(self._strip(way, flags, link))
             if way is self.ways[0] and self.wins is not None:
-                panels.append(CellPanel("Row against column, % won", self._cells(link)))
+                wins = self.wins.picture(lambda agent, opponent: link(view="games", agent=agent, opponent=opponent))
+                panels.append(CellPanel("Row against column, % won", wins.cells))
         caption = "Lines are 95% intervals."
         if self.wins is not None:
             caption += (
@@ -302,17 +307,6 @@ class CompareBoard(Board, frozen=True, eq=False):
             marks[agent] = Mark(score.value, score.low, score.high, look, "", details, flag, link(agent=agent))
         note = "" if way.queries == self.queries else f"{way.queries:,} of {counted(self.queries, *self.noun)}"
         return Strip(way.title, marks, way.form, note)
-
-    def _flags(self) -> dict[tuple[str, str], str]:
-        flags = {}
-        for way in self.ways:
-            for placement in self.findings(way.name):
-                flags[way.name, placement.agent] = _sentence(placement, [way])
-        return flags
-
-    def _cells(self, link: Link) -> Mapping[Any, Any]:
-        assert self.wins is not None
-        return self.wins.picture(lambda agent, opponent: link(view="games", agent=agent, opponent=opponent)).cells
 
 
 def _sentence(placement: Placement, ways: Sequence[Way]) -> str:

@@ -407,13 +407,11 @@ class Finding(Struct, frozen=True):
 
 
 def findings(comparison: Comparison) -> tuple[Finding, ...]:
-    return tuple(_finding(comparison, judge) for judge in comparison.judges.values())
-
-
-def _finding(comparison: Comparison, judge: JudgeAgainstPeople) -> Finding:
-    trust = _trust(comparison, judge)
-    kappa = Estimate(None) if judge.labels is None else judge.labels.kappa
-    return Finding(judge.level, judge.judge, trust, _sentence(comparison, judge, trust), kappa)
+    found = []
+    for judge in comparison.judges.values():
+        trust, kappa = _trust(comparison, judge), Estimate(None) if judge.labels is None else judge.labels.kappa
+        found.append(Finding(judge.level, judge.judge, trust, _sentence(comparison, judge, trust), kappa))
+    return tuple(found)
 
 
 def _sentence(comparison: Comparison, judge: JudgeAgainstPeople, trust: Trust) -> str:

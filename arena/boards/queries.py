@@ -211,7 +211,7 @@ class QueryBoard(Board, frozen=True, eq=False):
             }
             for query_id, record in zip(self.standings.queries, records, strict=True)
         ]
-        return sorted(rows, key=_badness)
+        return sorted(rows, key=lambda row: (row["answered"], row["share"] is None, row["share"] or 0.0, -row["lost"]))
 
     def by_group(self, column: str) -> list[dict[str, Any]]:
         """Rows of a grouping column: value, number of queries, mean separation, and each agent's games."""
@@ -436,10 +436,6 @@ def _computed(store: Store, tournament: str) -> QueryBoard:
         {name: by_answer for name, by_answer in scores.items() if by_answer},
         query_labels(store, tournament),
     )
-
-
-def _badness(row: Mapping[str, Any]) -> tuple[bool, bool, float, int]:
-    return row["answered"], row["share"] is None, row["share"] or 0.0, -row["lost"]
 
 
 def nugget_matrix(assignments: Iterable[Assignment], query_id: str, agents: Sequence[str]) -> Matrix | None:

@@ -351,8 +351,9 @@ class _Site(Struct, frozen=True):
         large = len(self.agents) * len(self.board.queries) > _LARGE
         left_out = range(_PLAYING, len(ranking.rows) - _PLAYING) if large else range(0)
         rows = [
-            {**row, "answer": None if position in left_out else self._answer(query_id, row["agent"])}
+            {**row, "answer": None if position in left_out or answer is None else answer.text or "(empty)"}
             for position, row in enumerate(ranking.rows)
+            for answer in [self.data.answers.get((query_id, row["agent"]))]
         ]
         note = f"Answers of the {_PLAYING} best and the {_PLAYING} worst here. {len(left_out)} more are in the store."
         others = [column for column in ranking.columns[1:] if column.key != "games"]
@@ -378,10 +379,6 @@ class _Site(Struct, frozen=True):
             notes = [f"Games among the {_PLAYING} best agents. {more:,} more are in the store."] if more else []
             sections.append(Section("games", "Games", "", [replace(table, notes=[*table.notes, *notes])]))
         return self._page("../", [], sections)
-
-    def _answer(self, query_id: str, agent: str) -> str | None:
-        answer = self.data.answers.get((query_id, agent))
-        return None if answer is None else answer.text or "(empty)"
 
     def _of_agent(self, agent: str) -> Report:
         failures = self.board.failures_table(agent, lambda query_id, _: self._address(query_id, ""))

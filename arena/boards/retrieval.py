@@ -134,14 +134,12 @@ class Retrieval(Board, frozen=True):
         ]
         unlabelled = "A document that was not to be labelled" if self.board.lacking else "A document without a label"
         notes.append(f"{unlabelled} counts as not relevant; Judged is the share that has one.")
-        return Table("retrieval", "Documents retrieved, by measure", columns, self._rows(), notes)
-
-    def _rows(self) -> list[TableRow]:
-        return [
+        rows = [
             {"agent": agent, "labels": WHOSE[source], **self._row(agent, source, scores)}
             for agent in self.agents()
             for source, scores in self.board.scores.items()
         ]
+        return Table("retrieval", "Documents retrieved, by measure", columns, rows, notes)
 
     def _row(self, agent: str, source: LabelSource, scores: LabelScores) -> TableRow:
         mean, row = self.board.mean_labels.get(agent), TableRow()

@@ -32,8 +32,7 @@ class SynthBoard(Board, frozen=True):
         report = self.report
         input_line = (
             f"{counted(report.documents, 'document')}, {counted(report.passages, 'passage')}, "
-            f"{report.sampled} asked about; "
-            f"{len(report.twins)} left out as near-duplicates"
+            f"{report.sampled} asked about; {len(report.twins)} left out as near-duplicates"
         )
         opening = [Remarks([input_line])] if report.documents else []
         blocks: list[Block] = [*opening, self._models(), self._spreads(), Remarks([*self._lines()])]

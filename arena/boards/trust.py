@@ -83,7 +83,13 @@ def trust_checks(board: Leaderboard, conclusion: Conclusion, of_people: Sequence
     if board.ratings is not None:
         checks = rating_checks(board.ratings, conclusion, both_orders=orders_asked(board.settings))
         results += _by_judge(checks, board.by_judge, both_orders=orders_asked(board.settings))
-    results += [*_samples(board), *_cards(board)]
+    results += [
+        retest_check(judge, task, consistency)
+        for task, judges in board.consistency.items()
+        for judge, consistency in judges.items()
+        if consistency.agreement is not None
+    ]
+    results += _cards(board)
     results += [check for further_board in further_boards(board.further).values() for check in further_board.checks()]
     results += _by_servers(board)
     results += of_people or [no_people()]
@@ -363,13 +369,6 @@ def odd_judge(judges: JudgeAgreement) -> str:
         if complete and other_bounds and judge_bounds and max(judge_bounds) < min(other_bounds):
             return judge
     return ""
-
-
-def _samples(board: Leaderboard) -> Iterator[Check]:
-    for task, judges in board.consistency.items():
-        for judge, consistency in judges.items():
-            if consistency.agreement is not None:
-                yield retest_check(judge, task, consistency)
 
 
 def retest_check(judge: str, task: Task, consistency: Consistency | None) -> Check:
