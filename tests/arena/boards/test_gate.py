@@ -16,7 +16,7 @@ from arena.store import Store
 from judges.errors import InputError
 from retrieval_eval.data.tables import write_rows
 from tests.conftest import CLI
-from tests.support.sample_store import in_conversations, write_store
+from tests.support.sample_store import begin_judged, in_conversations, write_store
 
 
 def store_of(folder: Path, rows: Iterable[tuple[str, ...]]) -> Path:
@@ -82,13 +82,9 @@ def test_missing_turns_of_a_conversation_are_said_and_may_decide_nothing(tmp_pat
     with closing(Store.open(str(path))) as store:
         in_conversations(store, "recorded", turns)
         whole = compare(store, "recorded", "new", "old")
-        wanted = dict(store.wanted("recorded"))
         for left, verdict in ((3, "better"), (1, "undecided")):
             last = {f"q{at}" for at in range(120) if at % turns >= left}
-            data, settings = store.dataset("recorded"), store.settings("recorded").raw
-            judged = [(want, name) for want, name in wanted.items() if name and want.query_id not in last]
-            store.begin(verdict, settings, data, list(wanted))
-            store.assign(verdict, judged)
+            begin_judged(store, verdict, lambda want, last=last: want.query_id not in last, "recorded")
             found = compare(store, verdict, "new", "old")
             (own,) = found.scores
             assert (own.result.difference.n, own.result.missing, own.verdict) == (30, 0, verdict)
@@ -102,11 +98,8 @@ def test_scores_of_some_turns_only_are_said_too(tmp_path: Path) -> None:
     with closing(Store.create(str(write_store(tmp_path / "s.db")))) as store:
         in_conversations(store, "sample", 3)
         found = compare(store, "sample", "hybrid", "bm25", on=["criteria"])
-        settings, data = store.settings("sample").raw, store.dataset("sample")
-        wanted = dict(store.wanted("sample"))
-        gone = next(iter(data.queries))
-        store.begin("less", settings, data, list(wanted))
-        store.assign("less", [(want, name) for want, name in wanted.items() if name and want.query_id != gone])
+        gone = next(iter(store.queries("sample")))
+        begin_judged(store, "less", lambda want: want.query_id != gone)
         less = compare(store, "less", "hybrid", "bm25", on=["criteria"])
     assert not found.scores[0].notes
     assert less.scores[0].notes[0].startswith("1 turn of 1 conversation missing")
