@@ -12,8 +12,8 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from arena.boards.games import Wins, by_points
 from arena.boards.methods import lacking, method_chart, method_pairs, tau_matrix, way_of
-from arena.boards.wins import Wins, by_points
 from arena.calibration.methods import Method, MethodComparison, compare_drawn, draw, uneven_shares
 from arena.calibration.reversals import Departure, Departures, departures
 from arena.present.blocks import Block, Board, Remarks, Section

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import field
 from msgspec.structs import asdict
 
-from arena.boards.agreement import coefficients
+from arena.boards.metrics import coefficients
 from arena.boards.scores import ScoreBoard
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, PERCENT, POINTS, WORDS, counted, listed

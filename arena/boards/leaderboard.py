@@ -310,7 +310,7 @@ class TournamentBoard(Board, frozen=True):
 
             parts["nuggets"] = Nuggets(board.nuggets, self.order)
         if board.citations is not None:
-            from arena.boards.metrics import Citations
+            from arena.boards.retrieval import Citations
 
             parts["citations"] = Citations(board.citations, self.order)
         if board.exam is not None:

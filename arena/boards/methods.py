@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from arena.boards.agreement import correlation_columns
+from arena.boards.metrics import correlation_columns
 from arena.boards.people import slug
 from arena.calibration.comparison import Comparison
 from arena.calibration.consensus import OrderHealth

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import field
 from msgspec.structs import asdict, replace
 
-from arena.boards.agreement import COEFFICIENTS, confusion
-from arena.boards.metrics import citations, citations_table
+from arena.boards.metrics import COEFFICIENTS, confusion
+from arena.boards.retrieval import citations, citations_table
 from arena.boards.scores import ScoreBoard
 from arena.data.kinds import SUPPORT, SUPPORT_WORDS
 from arena.present.blocks import Block, Board, Remarks, Section

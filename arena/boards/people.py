@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from arena.boards.agreement import COEFFICIENTS, confusion, correlation_columns
 from arena.boards.conclusion import Finding, findings, is_full
+from arena.boards.metrics import COEFFICIENTS, confusion, correlation_columns
 from arena.boards.trust import ALPHA, PEOPLE, no_people
 from arena.calibration.comparison import PANEL, Comparison, Disagreement, JudgeAgainstPeople
 from arena.calibration.votes import Level

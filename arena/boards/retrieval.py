@@ -1,19 +1,95 @@
-"""Board of retrieval: measures by the judges' labels and by human labels, and how well the two agree."""
+"""Boards of retrieval: measures by labels of judges and of people, their agreement, and citations of answers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from arena.boards.agreement import COEFFICIENTS, agreement_json, coefficients, confusion, share_labelled
-from arena.boards.metrics import WHOSE, measures, rankings
+from arena.boards.metrics import (
+    COEFFICIENTS,
+    agreement_json,
+    coefficients,
+    confusion,
+    measures,
+    rankings,
+    share_labelled,
+)
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, PERCENT, counted
-from arena.present.table import Column, Table, TableRow, fields, flat, plain
+from arena.present.table import INTERVAL, Column, Table, TableRow, fields, flat, plain
 from arena.results.documents import LabelScores, LabelSource, RetrievalBoard
 
 if TYPE_CHECKING:
+    from arena.results.documents import CitationBoard
+    from retrieval_eval.scores.citations import CitationScores
     from retrieval_eval.stats.agreement import LabelAgreement
+
+_CITATIONS: Final = (
+    Column("agent", "Agent"),
+    Column("precision", "Precision", FIGURE, "Share of the labelled documents cited that are relevant.", INTERVAL),
+    Column("queries", "Queries", COUNT, "Those on which precision is defined."),
+    Column("uncited", "Cite nothing", COUNT, "Answers that cite nothing; they are in no mean."),
+    Column("unlabelled", "No label", COUNT, "Answers that cite only documents without a label; they are in no mean."),
+    Column("cited", "Cited", COUNT, "Documents cited, once for each answer."),
+    Column("labelled", ""),
+    Column("relevant", ""),
+    Column("unresolved", ""),
+    Column("coverage", "Labelled", PERCENT, "Share of the documents cited that have a label."),
+)
+WHOSE: Final[Mapping[LabelSource, str]] = {"judge": "the judge", "people": "people"}
+_CITATION_KEYS: Final[Mapping[LabelSource, str]] = {
+    "judge": "citation_precision",
+    "people": "citation_precision_people",
+}
+
+
+class Citations(Board, frozen=True):
+    """Citation precision of agents; the agents in ``order`` come first, then the others, most precise first."""
+
+    cited: CitationBoard
+    order: Sequence[str] = ()
+
+    def sections(self) -> list[Section]:
+        lead = "Are the documents that the answers cite relevant?"
+        note = f"Relevant from label {self.cited.relevant} on; means over the queries where precision is defined."
+        tables = [
+            citations_table(
+                f"citations_{source}", f"Citations, by labels of {WHOSE[source]}", scores, self.order, [note]
+            )
+            for source, scores in self.cited.scores.items()
+        ]
+        return [Section("citations", "Citations", lead, tables)]
+
+    def json(self) -> TableRow:
+        return {
+            "relevant": self.cited.relevant,
+            **{source: citations(scores) for source, scores in self.cited.scores.items()},
+        }
+
+    def columns(self, agent: str) -> TableRow:
+        scores = self.cited.scores.items()
+        return {
+            _CITATION_KEYS[source]: by_agent[agent].precision if agent in by_agent else None
+            for source, by_agent in scores
+        }
+
+
+def citations(scores: Mapping[str, CitationScores]) -> dict[str, TableRow]:
+    return {agent: flat(figures) | {"coverage": figures.coverage} for agent, figures in scores.items()}
+
+
+def citations_table(
+    name: str, title: str, scores: Mapping[str, CitationScores], order: Sequence[str] = (), notes: Sequence[str] = ()
+) -> Table:
+    """Table of citation precision; the agents in ``order`` come first, then the others, most precise first."""
+    best = sorted(scores, key=lambda agent: (-(scores[agent].precision.value or 0), agent))
+    agents = [*(agent for agent in order if agent in scores), *(agent for agent in best if agent not in order)]
+    figures = citations(scores)
+    unresolved = [
+        f"{agent} {agent_scores.unresolved}" for agent, agent_scores in scores.items() if agent_scores.unresolved
+    ]
+    remarks = [f"Numbers that stand for no document, left out: {', '.join(unresolved)}."] if unresolved else []
+    return Table(name, title, _CITATIONS, [{"agent": agent, **figures[agent]} for agent in agents], [*notes, *remarks])
 
 
 _KEYS: Final[Mapping[LabelSource, str]] = {"judge": "retrieval", "people": "retrieval_people"}

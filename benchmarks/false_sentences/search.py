@@ -14,13 +14,13 @@ from msgspec.structs import replace
 import benchmarks.false_sentences.terminal  # noqa: F401 - teaches its sentences
 from arena.boards.calibration import CalibrationBoard
 from arena.boards.compare import compare_board
+from arena.boards.games import Wins
 from arena.boards.gate.compare import compare
 from arena.boards.leaderboard import TournamentBoard, with_people
 from arena.boards.queries import query_board
 from arena.boards.rated_tables import RatedTable, TableOptions, rate_table
 from arena.boards.ratings import RatedBoard
 from arena.boards.report import TournamentReport, tournament_report
-from arena.boards.wins import Wins
 from arena.calibration.comparison import Settings
 from arena.config.settings import StoredSettings
 from arena.present.blocks import Board, Section

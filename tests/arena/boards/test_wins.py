@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from arena.boards.wins import Wins, by_points
+from arena.boards.games import Wins, by_points
 from arena.present.files import csv_text
 from arena.ratings.pairs import PairResults, WinMatrix
 
