@@ -81,7 +81,7 @@ class BankBoard(Board, frozen=True):
 
 
 class BankEditBoard(Board, frozen=True):
-    """The changes from one version of a bank to another; ``effect`` is of the grades so far, or ``None``."""
+    """Changes from one version of a bank to another; ``effect``: what they change in labels and places, if known."""
 
     before: Bank
     after: Bank
@@ -152,7 +152,7 @@ _NAMED: Final = 4
 
 
 class ItemEffect(Struct, frozen=True):
-    """How many agents cover an item, and the leaderboard without it (``None`` if no mean has its query)."""
+    """What one item does to the scores; ``influence`` is ``None`` if no mean includes its query."""
 
     covering: int
     failing: tuple[str, ...]

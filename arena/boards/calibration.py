@@ -51,7 +51,7 @@ _THREE: Final = "Corrected, by people alone and by the judge alone."
 
 
 def corrected_figures(judge: JudgeAgainstPeople, width: float | None = None) -> Iterator[Block]:
-    """A judge's corrected estimates; ``width`` is of the interval for which the needed labels are counted."""
+    """A judge's estimates corrected by people's labels; ``width`` asks for the labels that such an interval needs."""
     estimates, name, rates = judge.estimates, judge.named, judge.level == "verdicts"
     if estimates is None:
         return

@@ -358,7 +358,7 @@ def compared(
     *,
     clusters: Clusters = ALONE,
 ) -> CompareBoard:
-    """The board without the win matrix; without ``ratings`` (best first) scores are compared with each other alone."""
+    """Compare these scores, without the win matrix; ``ratings`` are best first, ``None`` leaves the games out."""
     draw_scores = draw_scores or (lambda method, names: draw(method, names, *draws, clusters))
     chosen = (method for method in methods if method.name not in _LEFT_OUT)
     used = [

@@ -203,7 +203,7 @@ def to_tell_apart(ratings: Ratings, conclusion: Conclusion) -> str:
 
 
 def _first_pair(ratings: Ratings) -> PairDifference | None:
-    """The difference of the first two places."""
+    """The difference between the first two places."""
     names = {row.agent for row in ratings.by_rank[:2]}
     return next((pair for pair in ratings.pairs if {pair.better, pair.worse} == names), None)
 

@@ -41,7 +41,7 @@ _NAMED: Final = 3
 
 
 class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
-    """Scores of an exam at every level; tables for people have its usual level."""
+    """Scores of an exam at every level; tables for people use the exam's usual level."""
 
     exam: ExamScores
 
@@ -333,7 +333,7 @@ def items_table(study: Study, query_id: str, level: int) -> Table:
 
 
 def uncovered_table(study: Study, level: int, relevant: int) -> Table:
-    """Relevant passages that no item covers; the bank may lack an item on them."""
+    """Relevant passages that no item covers: the bank may lack an item on what they say."""
     rows = _rows(study, uncovered_passages(study.grids, study.labels, level=level, relevant=relevant))
     columns = [_QUERY, _PASSAGE, _TEXT, Column("label", "Label", COUNT), *_GRADED]
     note = "The bank may lack what they say." if rows else "None: every relevant passage covers some item."
@@ -341,7 +341,7 @@ def uncovered_table(study: Study, level: int, relevant: int) -> Table:
 
 
 def spurious_table(study: Study, level: int, relevant: int) -> Table:
-    """Items that irrelevant passages cover, which may need rewording."""
+    """Items that irrelevant passages cover: they may need rewording."""
     rows = _rows(study, spurious_items(study.grids, study.labels, level=level, relevant=relevant))
     columns = [
         *(_QUERY, _ITEM),
@@ -355,7 +355,7 @@ def spurious_table(study: Study, level: int, relevant: int) -> Table:
 
 
 def influence_table(study: Study, effects: Sequence[Influence]) -> Table:
-    """How the leaderboard changes without each item, the largest change first."""
+    """How the leaderboard changes if one item is left out; the item with the largest change comes first."""
     rows = [row | {"new_leader": WORDS.write(row["new_leader"])} for row in _rows(study, effects)]
     tau, largest = Column("kendall", "Kendall's tau-b", FIGURE), Column("largest_move", "Largest move", POINTS)
     moving = sum(effect.moved > 0 for effect in effects)
@@ -436,7 +436,7 @@ class ExamAgreementBoard(Board, frozen=True):
 def of_labels(
     predicted: Labels, judged: Labels, least: int | None, least_judged: int, clusters: Clusters = ALONE
 ) -> ExamAgreementBoard:
-    """Compare predicted labels with people's; without ``least`` every label above the lowest is a threshold."""
+    """Compare predicted labels with people's; without ``least``, each label above the lowest is tried as threshold."""
     agreement = label_agreement(predicted, judged, clusters=clusters)
     borders = [least] if least is not None else sorted(map(int, graded_table(agreement).rows))[1:]
     return ExamAgreementBoard(agreement, tuple(borders), least_judged, clusters=clusters)

@@ -73,7 +73,7 @@ _OPPONENTS: Final = (
 
 
 class GameFilter(Struct, frozen=True):
-    """Which games to list; ``None`` means any. The agent wins or loses only where ``agent`` is given."""
+    """Conditions on games; ``None`` means any. "The agent wins" and "the agent loses" need ``agent``."""
 
     agent: str | None = None
     opponent: str | None = None
@@ -313,7 +313,7 @@ def opponents_table(
     link: Callable[[str, bool], str],
     queries: Collection[str] | None = None,
 ) -> Table:
-    """A row for each opponent, lowest share of points first; ``link`` is called with the opponent and "only lost"."""
+    """A row for each opponent, lowest share of points first; ``link`` gets an opponent and whether games are lost."""
     index = games.agents.index(agent)
     agent_games = games.of_agent(agent) & games.played
     if queries is not None:
@@ -433,7 +433,7 @@ _PAIRS: Final = (
 
 
 class Wins(Board, frozen=True, eq=False):
-    """Results of every two agents that played; ``order`` has the agents to list."""
+    """Results of every two agents that played; ``order`` lists the agents to show."""
 
     pairs: PairResults
     order: Sequence[str]

@@ -293,7 +293,7 @@ class Version(Struct, frozen=True):
 
 
 class HistoryBoard(Board, frozen=True):
-    """Ratings over the runs, the last at present; without ``agent`` the picture shows who has the most versions."""
+    """Ratings over a tournament's runs, oldest first; the picture shows ``agent``, or the one with the most versions."""
 
     moments: Sequence[Moment]
     agent: str | None = None

@@ -124,7 +124,7 @@ class TournamentBoard(Board, frozen=True):
         return [] if self.board.ratings is None else [row.agent for row in self.board.ratings.agents]
 
     def brief(self, more: Sequence[str] = (), agents: int | None = None, remedies: int | None = None) -> list[Section]:
-        """The decision on one screen; with ``agents``, the largest number of them, their names are shortened too."""
+        """The decision on one screen: ``agents`` is the number to show, ``remedies`` of failed checks in full."""
         ratings, (conclusion, checks) = self.board.ratings, self.verdict()
         table = self._one_screen()
         if agents is not None:

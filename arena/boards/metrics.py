@@ -95,7 +95,7 @@ def as_read(qrels: Qrels, reference: Qrels) -> dict[str, Any]:
 
 
 def outside_scale(qrels: Qrels, reference: Qrels) -> list[dict[str, int]]:
-    """Labels below the reference's lowest label (0 at most) or above its highest, each with its number of documents."""
+    """Labels outside the reference's scale, which includes 0, each with its number of documents."""
     low, high = _scale(reference)
     lowest = 0 if qrels is reference else low
     counts = Counter(label for labels in qrels.labels.values() for label in labels.values())

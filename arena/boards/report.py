@@ -185,7 +185,7 @@ def tournament_report(store: Store, tournament: str, source: str, *, below_cover
 def write_report(
     store: Store, tournament: str, out: Path, source: str, *, below_coverage: bool = False, force: bool = False
 ) -> tuple[TournamentReport, int]:
-    """Write the report as an HTML file, over an earlier report, or with ``force`` over any file; returns its size."""
+    """Write a report as one HTML file and return its size; only ``force`` replaces a file that is no report."""
     if not force:
         _refuse_to_replace(out)
     report = tournament_report(store, tournament, source, below_coverage=below_coverage)

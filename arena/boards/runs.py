@@ -119,7 +119,7 @@ def stages_table(run: StoredRun) -> Table:
 
 
 def run_names(runs: Sequence[StoredRun]) -> dict[str, str]:
-    """Names of runs by id: when each began, numbered within a second; ``runs`` are all, latest first."""
+    """Names of all runs, given latest first, by id: the time each began, numbered within one second."""
     begun: Counter[str] = Counter()
     names = {}
     for run in reversed(runs):

@@ -126,7 +126,7 @@ def _by_judge(checks: Iterable[Check], by_judge: Mapping[str, Ratings], *, both_
 
 
 def no_people(apart: Sequence[Level] = ()) -> Check:
-    """The check if no judge can be compared with people; on ``apart`` both judged, but not the same things."""
+    """The check without people to compare with; ``apart``: levels that both judged, but not the same things."""
     finding = "No person judged anything that the judge did."
     if apart:
         finding = f"Judges and people have no {', '.join(apart)} of the same things to compare."

@@ -257,7 +257,7 @@ def linked(markup: str, link: str) -> str:
 
 
 def clamped(name: str, cell: str = "") -> str:
-    """The HTML of a name or of its cell; CSS cuts a long one after a few lines, and its tooltip has the name."""
+    """A name, or the HTML of its cell; CSS cuts a long one after a few lines, and a tooltip has the whole name."""
     cell = cell or escaped(name)
     return f'<span class="clamped" title="{escaped(name)}">{cell}</span>' if len(name) > _LONG_NAME else cell
 

@@ -177,7 +177,7 @@ Picture: TypeAlias = Whiskers | Matrix | Chart | Aligned
 
 
 def nowhere(*_: object, **__: object) -> str:
-    """The empty address: a link where there are no pages."""
+    """Returns no address; the ``link`` of a board without pages to link to."""
     return ""
 
 
