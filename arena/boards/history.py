@@ -293,7 +293,7 @@ class Version(Struct, frozen=True):
 
 
 class HistoryBoard(Board, frozen=True):
-    """Ratings over a tournament's runs, oldest first; the picture shows ``agent``, or the one with the most versions."""
+    """Ratings over the runs, oldest first; the picture shows ``agent``, or the agent with the most versions."""
 
     moments: Sequence[Moment]
     agent: str | None = None
