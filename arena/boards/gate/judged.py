@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -64,31 +65,23 @@ def decide(
     adaptive = PAIRWISE in on and config.pairwise is not None and config.pairwise.schedule.kind == "adaptive"
     other_stages = [stage for stage in stages if not (adaptive and stage == PAIRWISE)]
     other_scores = [name for name in on if not (adaptive and name == PAIRWISE)]
+    judge_stages = partial(play, config, progress, say, retry_failed=retry_failed, trace=trace)
+    boards = []
     if before:
-        play(config, progress, say, stages=before, retry_failed=retry_failed, trace=trace)
-        _require_answers(config, new, old)
+        judge_stages(stages=before)
+        answering = load_data(config).agents
+        if silent := [name for name in (new, old) if name not in answering]:
+            raise InputError(
+                f"{listed(silent)} answered nothing, so nothing was judged; 'ragleague failures CONFIG' says why"
+            )
     if other_scores:
-        play(config, progress, say, stages=other_stages, retry_failed=retry_failed, trace=trace)
-    by_games = None
+        judge_stages(stages=other_stages)
     if adaptive:
-        by_games = _by_batch(config, new, old, progress, say, margin=margin, retry_failed=retry_failed, trace=trace)
-    if not other_scores:
-        assert by_games is not None
-        return by_games
-    with closing(Store.open(config.store)) as store:
-        by_scores = compare(store, config.name, new, old, on=other_scores, margin=margin)
-    if by_games is None:
-        return by_scores
-    return replace(by_games, scores=(*by_games.scores, *by_scores.scores))
-
-
-def _require_answers(config: Config, new: str, old: str) -> None:
-    """Check that both agents have answers, before any judge is called."""
-    answering = load_data(config).agents
-    if silent := [name for name in (new, old) if name not in answering]:
-        raise InputError(
-            f"{listed(silent)} answered nothing, so nothing was judged; 'ragleague failures CONFIG' says why"
-        )
+        boards = [_by_batch(config, new, old, progress, say, margin=margin, retry_failed=retry_failed, trace=trace)]
+    if other_scores:
+        with closing(Store.open(config.store)) as store:
+            boards.append(compare(store, config.name, new, old, on=other_scores, margin=margin))
+    return replace(boards[0], scores=tuple(score for board in boards for score in board.scores))
 
 
 def _stages(config: Config, name: str) -> Sequence[str]:
