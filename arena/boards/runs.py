@@ -196,7 +196,6 @@ def _without(number: int, figure: str) -> str:
 
 
 _ABOUT_ITEMS: Final = frozenset({Task.GRADING, Task.EXTRACTION, Task.ANSWER_CHECK})
-_AGENTS: Final = "agents"
 _SHOWN: Final = 200
 """Characters of a reply to show in the text for people; programs get the whole reply."""
 Failed: TypeAlias = Mapping[str, Any]
@@ -224,7 +223,7 @@ class FailuresBoard(Board, frozen=True):
             for (cause, judge, meaning), count in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
         ]
         lines = [line for failure in self.failed for line in self._lines(failure)]
-        causes = dict.fromkeys((failure["cause"], failure["task"] == _AGENTS) for failure in self.failed)
+        causes = dict.fromkeys((failure["cause"], failure["task"] == AGENTS) for failure in self.failed)
         helps = [f"what helps with {cause}: {_remedy(cause, of_agents=of_agents)}" for cause, of_agents in causes]
         remarks = Remarks([*lines, *helps, f"{COUNT.write(len(self.failed))} failed", *self.waiting])
         return [Section("failures", "Failures", "", [Table("failures", "", _COLUMNS, rows), remarks])]
@@ -244,15 +243,14 @@ def failed_in(store: Store, tournament: str) -> list[dict[str, Any]]:
     """The failures of one tournament, agents' failures first."""
     settings = store.settings(tournament)  # raises InputError with the known names if there is no such tournament
     agent_failures = failures_of_agents(store, store.dataset(tournament), settings)
-    where, open_ids = {"tournament": tournament}, open_items(store, tournament)
-    agents = [
-        {**where, "task": _AGENTS, "judge": "", "qid": query_id, "item": agent, **_common_fields(failure, AGENT_CAUSES)}
+    results = (outcome for task in all_tasks() for outcome in store.outcomes(tournament, task))
+    open_ids = open_items(store, tournament)
+    rows = [
+        {"task": AGENTS, "judge": "", "qid": query_id, "item": agent} | _common_fields(failure, AGENT_CAUSES)
         for agent, query_id, failure in agent_failures
     ]
-    results = (outcome for task in all_tasks() for outcome in store.outcomes(tournament, task))
-    return agents + [
-        {**where, **_of_judge(want, result, open_ids)} for want, result in results if isinstance(result, JudgeFailure)
-    ]
+    rows += [_of_judge(want, result, open_ids) for want, result in results if isinstance(result, JudgeFailure)]
+    return [{"tournament": tournament, **row} for row in rows]
 
 
 _OF_AGENTS: Final = {
@@ -282,10 +280,5 @@ def _of_judge(want: Wanted, result: JudgeFailure, open_ids: Collection[str]) -> 
 
 
 def _common_fields(failed: JudgeFailure | AgentFailure, causes: Mapping[str, str]) -> dict[str, Any]:
-    return {
-        "cause": failed.cause,
-        "meaning": causes.get(failed.cause, failed.cause),
-        "message": failed.message,
-        "reply": None,
-        "calls": failed.calls,
-    }
+    own = fields(failed, "cause", "message", "calls")
+    return own | {"meaning": causes.get(failed.cause, failed.cause), "reply": None}

@@ -23,7 +23,6 @@ MISSING: Final = "-"
 class TextForm(Struct, frozen=True):
     """Format of texts: joins lists, and writes booleans as yes or no."""
 
-    separator: str = ", "
     numeric: bool = False
 
     def write(self, value: Any) -> str:
@@ -34,7 +33,7 @@ class TextForm(Struct, frozen=True):
         if isinstance(value, str):
             return value or MISSING
         if isinstance(value, Iterable):
-            return self.separator.join(map(str, value)) or MISSING
+            return ", ".join(map(str, value)) or MISSING
         return str(value)
 
     def between(self, low: Any, high: Any) -> str:
