@@ -16,7 +16,7 @@ from rich.measure import Measurement
 from rich.table import Table as Grid
 from rich.text import Text
 
-from arena.present.blocks import Block, Checks, Commands, Figure, Figures, Remarks, Section
+from arena.present.blocks import Block, Checks, Commands, Figures, Remarks, Section
 from arena.present.numbers import clipped, printable
 from arena.present.table import ShownColumn, Table, shown
 
@@ -33,15 +33,10 @@ _STACKED: Final = re.compile(r" |(?<=\w{4}-)(?=\w{4})|(?<=.)(?=@)")
 def show(console: Console, parts: Sequence[Section | Block]) -> None:
     """Write sections or blocks with an empty line between them; skips pictures and other blocks for HTML."""
     blocks = [block for part in parts for block in (part.blocks if isinstance(part, Section) else [part])]
-    first = True
-    for block in blocks:
-        if isinstance(block, Table) and not (block.rows or block.notes):
-            continue
-        if not isinstance(block, Table | Figures | Checks | Remarks | Commands):
-            continue
-        if not first:
+    texts = [block for block in blocks if isinstance(block, Table | Figures | Checks | Remarks | Commands)]
+    for place, block in enumerate(own for own in texts if not isinstance(own, Table) or own.rows or own.notes):
+        if place:
             console.print()
-        first = False
         _block(console, block)
 
 
@@ -74,19 +69,16 @@ def show_table(console: Console, table: Table) -> None:
 def _block(console: Console, block: Table | Figures | Checks | Remarks | Commands) -> None:
     if isinstance(block, Table):
         show_table(console, block)
-    elif isinstance(block, Figures):
-        for figure in block.items:
-            console.print(printable(_figure(figure)))
+        return
+    lines: Iterable[str] = block.lines if isinstance(block, Commands) else ()
+    if isinstance(block, Figures):
+        lines = (f"{own.name}: {own.written}" + (f" ({own.interval})" if own.interval else "") for own in block.items)
     elif isinstance(block, Checks):
-        for check in block.items:
-            console.print(printable(check.sentence))
-    else:
-        for line in block.items if isinstance(block, Remarks) else block.lines:
-            console.print(printable(line))
-
-
-def _figure(figure: Figure) -> str:
-    return f"{figure.name}: {figure.written}" + (f" ({figure.interval})" if figure.interval else "")
+        lines = (check.sentence for check in block.items)
+    elif isinstance(block, Remarks):
+        lines = block.items
+    for line in lines:
+        console.print(printable(line))
 
 
 def _grid(console: Console, columns: Sequence[ShownColumn]) -> None:
