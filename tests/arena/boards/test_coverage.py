@@ -56,7 +56,6 @@ def test_a_judge_that_stopped_is_not_hidden_by_the_others() -> None:
         for query in range(20)
     ]
     lacking = lacking_of(games, 0.8)
-    assert lacking is not None
     assert (lacking.kind, lacking.name, lacking.judged, lacking.wanted) == ("judge", "lame", 10, 20)
 
 
@@ -70,7 +69,6 @@ def test_an_agent_that_no_judge_would_read_is_not_hidden_by_the_others() -> None
     ]
     lacking = lacking_of(games, 0.8)
     assert sum(isinstance(result, Judgment) for _, result in games) / len(games) > 0.8
-    assert lacking is not None
     assert (lacking.kind, lacking.name, lacking.judged, lacking.wanted) == ("agent", "agent10", 0, 30)
 
 
@@ -91,7 +89,6 @@ def test_a_share_below_the_bar_never_looks_as_if_it_were_on_it(share: float, lea
     total = 100_000
     games: Games = [game("j", 1, "x", "y", judged=number < share * total) for number in range(total)]
     lacking = lacking_of(games, least)
-    assert lacking is not None
     assert f"({shown})" in lacking.message
 
 
@@ -146,7 +143,6 @@ def test_the_page_says_what_the_command_line_says(tmp_path: Path) -> None:
     with closing(Store.open(str(write_store(tmp_path / "s.db", unasked=60)))) as store:
         board = leaderboard(store)
         anyway = leaderboard(store, below_coverage=True)
-    assert board.shortfall is not None
     found = conclude_board(board)
     assert (found.kind, found.headline) == ("empty", "Not enough verdicts to rate")
     assert board.shortfall.message[1:] in found.sentence

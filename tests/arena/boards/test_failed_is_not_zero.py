@@ -73,7 +73,6 @@ def test_no_difference_and_no_verdict_changes_its_sign(configs: dict[str, Config
             if unusable in pair:
                 assert own.judgments[pair.index(unusable)][0] > 0 or own.on == "pairwise"
                 ends = own.result.ends
-                assert ends is not None
                 assert ends[0] - 1e-9 <= (was or 0) <= ends[1] + 1e-9, "what is true lies within the bounds"
         assert not (comparison.status == 1 and whole[pair].status == 0)
         assert not (comparison.status == 0 and whole[pair].status == 1)
@@ -167,7 +166,6 @@ def exam_alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CompareBoa
 
 def test_compare_calls_what_is_missing_no_disagreement(exam_alone: dict[str, CompareBoard]) -> None:
     for board in exam_alone.values():
-        assert board.departures is not None
         assert not board.departures.pairs
     said = exam_alone[GOOD].sentences()
     assert said[:1] == exam_alone[""].sentences()

@@ -39,7 +39,7 @@ def games(won: int, tied: int, lost: int, first: str = "A", second: str = "B") -
 
 def compared(path: Path, new: str = "new", old: str = "old", **options: object) -> GateBoard:
     with closing(Store.open(str(path))) as store:
-        return compare(store, store.only_tournament(), new, old, **options)  # type: ignore[arg-type]
+        return compare(store, store.only_tournament(), new, old, **options)
 
 
 def test_a_better_agent_passes(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_each_score_alone_decides_and_says_the_opposite_when_turned_round(played
 )
 def test_wrong_input_is_named(tmp_path: Path, options: dict[str, object], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        compared(store_of(tmp_path, games(2, 0, 1)), **options)  # type: ignore[arg-type]
+        compared(store_of(tmp_path, games(2, 0, 1)), **options)
 
 
 def test_names_from_outside_stay_plain(tmp_path: Path) -> None:

@@ -104,13 +104,11 @@ def test_the_heat_map_holds_every_agent_s_share_on_each_query_those_that_separat
     records = dict(zip(board.standings.queries, board.standings.each("hybrid"), strict=True))
     for query_id, label in zip(ids, labels, strict=True):
         share, cell = records[query_id].share, picture.cells[label, "hybrid"]
-        assert share is not None
         assert cell.figure == f"{100 * share:.0f}"
         assert cell.link == f"queries?{query_id}&hybrid"
         assert cell.strength == pytest.approx(2 * (share - 0.5)), "each agent meets each other one"
     assert (picture.links[labels[0]], picture.links["bm25"]) == (f"queries?{ids[0]}&", "queries?&bm25")
     together = board.standings.together("bm25", range(12))
-    assert together.share is not None
     assert picture.cells["All 12 queries", "bm25"].figure == f"{100 * together.share:.0f}"
     share, grade = board.scores_of("bm25").items
     assert (share.value, share.low, share.high) == pytest.approx((together.share, together.low, together.high))
@@ -137,6 +135,5 @@ def test_the_best_grade_of_an_answer_on_each_item_of_the_exam_is_shown() -> None
     grids, levels = make_grids(grades, None, rankings), (1, 2, 3, 4, 5)
     study = Study(graded, graded, Grader("j"), grades, None, rankings, grids, {}, levels, "answers")
     picture = exam_matrix(study, "q", ["y", "x", "silent"], 2)
-    assert picture is not None
     assert {name: cell.figure for name, cell in picture.cells.items()} == {("1. i", "x"): "5", ("1. i", "y"): "0"}
     assert exam_matrix(study, "other", ["x"], 2) is None

@@ -151,7 +151,7 @@ def test_an_axis_holds_its_values_whatever_they_are(values: list[float]) -> None
     ],
 )
 def test_an_axis_has_few_round_ticks_that_enclose_all(values: list[float], form: object, ticks: list[str]) -> None:
-    scale = Scale(values, form)  # type: ignore[arg-type]
+    scale = Scale(values, form)
     assert scale.ticks == ticks
     assert all(0 <= scale.place(value) <= 100 for value in values)
 
