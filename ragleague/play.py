@@ -314,8 +314,7 @@ def _may_be_asked(agent: tuple[Any, Any]) -> bool:
 
 def _play(config: Config, data: Dataset | None, *, progress: bool, retry_failed: bool) -> None:
     from arena.boards.kept import keep_boards
-    from arena.cli.run_lines import print_part
-    from arena.cli.trace import watching
+    from arena.cli.progress import print_part, watching
     from arena.run.answers import AgentsRun
     from arena.run.interrupts import interruptible
     from arena.run.pipeline import RunPart, play

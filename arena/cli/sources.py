@@ -49,7 +49,7 @@ def require_stored(store: Store, config: Config) -> None:
         InputError: another file has run a tournament of this name, with other data, agents or judges.
     """
     from arena.cli.console import errors, say
-    from arena.run.origin import compared_with_stored
+    from arena.run.recorder import compared_with_stored
 
     if remark := compared_with_stored(store, config):
         say(remark, errors)

@@ -16,9 +16,9 @@ from arena.config.settings import StoredAgent, StoredSettings
 from arena.data.dataset import Dataset
 from arena.data.files import load_files, with_qrels, with_references, with_runs
 from arena.data.warnings import notes_of
+from arena.run.agents import open_judges
 from arena.run.assigned import Assigned, made_from
 from arena.run.batches import ask_in_batches, waiting, waiting_lines
-from arena.run.executors import open_judges
 from arena.run.interrupts import run_to_end, stopping_early
 from arena.run.ledger import Progress, RunSummary, judge_summary, stopped_lines
 from arena.run.queue import Lookup

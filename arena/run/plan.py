@@ -1,31 +1,46 @@
-"""Plans a run: its calls, tokens and cost, without sending a request."""
+"""Plans a run: its calls, tokens and cost, without sending a request; placeholders stand for texts to come."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from arena.config.schema import Config
+from arena.data.corpus import CorpusReading
 from arena.data.dataset import Dataset
+from arena.data.files import load_files
 from arena.data.warnings import notes_of
-from arena.run.agents import OpenedAgents, open_agents
-from arena.run.answers_plan import PlannedAgent, agent_notes, plan_agents
+from arena.run.agents import OpenedAgents, open_agents, runs_on_workers, with_all_workers
+from arena.run.answers import needs_call
 from arena.run.assigned import Assigned, made_from
-from arena.run.executors import runs_on_workers, with_all_workers
 from arena.run.judging import load_data, stored_settings
 from arena.run.planner import SECONDS_PER_CALL, PlannedCalls, Planner
-from arena.run.queries_plan import plan_synth
-from arena.run.to_come import ANSWER, queries_to_come, with_all_answers
+from arena.stages.queries.candidates import read_reviewed
 from arena.stages.queries.config import SynthConfig, of_tournament
+from arena.stages.queries.stage import QueriesStage
 from arena.stages.together import TournamentStages
-from arena.store import Store, missing
+from arena.store import Store, Wanted, missing
+from arena.store.agents import AgentQuery, AgentReplies
 from judges.providers.http_answers import shown
-from judges.spec import JudgeSpec
-from judges.types import Answer, Query, Task
-from retrieval_eval.agents.spec import judges_of_agents
+from judges.spec import JudgeSpec, price_of
+from judges.types import Answer, Document, Query, Retrieved, Task
+from judges.writing import CHARACTERS_PER_TOKEN, estimated_tokens
+from retrieval_eval.agents.build import require_messages
+from retrieval_eval.agents.spec import EXTRACTIVE, AgentSpec, judges_of_agents
+from retrieval_eval.scores.citations import CITATIONS
 
+ANSWER: Final = 4_000
+"""Assumed length in characters of an answer without a limit."""
+DOCUMENTS: Final = 10
+"""Assumed number of documents of an agent that declares no depth."""
+_QUERY: Final = "a query of as many words as people need to ask for what they want to know, and some more"
+_SENTENCE: Final = 200
 _ASSUMED = (
     "tokens are estimated at 4 characters of English each, 2 of Russian, 1 of Chinese; "
     f"time at {SECONDS_PER_CALL:g} s per call",
@@ -216,3 +231,272 @@ def _spread(config: Config) -> list[str]:
 def _specs(config: Config) -> dict[str, JudgeSpec]:
     """The judges in use, each with the total concurrency of all its workers."""
     return {name: with_all_workers(config.executor, config.judges[name]) for name in config.judges_in_use()}
+
+
+def queries_to_come(number: int) -> dict[str, Query]:
+    """``number`` different placeholder queries, by id."""
+    return {f"to come {at}": Query(f"to come {at}", f"{at}: {_QUERY}") for at in range(number)}
+
+
+def with_all_answers(config: Config, data: Dataset, opened: OpenedAgents | None) -> Dataset:
+    """Add placeholders for all missing answers: each has maximum length and separate retrieved documents."""
+    corpus = () if opened is None or opened.corpus is None else opened.corpus.documents
+    longest = sorted((document.text for document in corpus), key=len, reverse=True)[: _most_documents(config)]
+    answers, documents = dict(data.answers), dict(data.documents)
+    retrieved = {query_id: list(entries) for query_id, entries in data.retrieved.items()}
+    for query_id in data.queries:
+        for agent, spec in config.agents.items():
+            if (query_id, agent) in answers:
+                continue
+            stand_ins = list(_documents(f"{query_id}/{agent}", longest, _documents_of(config, spec)))
+            documents |= {document.doc_id: document for document in stand_ins}
+            retrieved.setdefault(query_id, []).extend(
+                Retrieved(query_id, document.doc_id, agent, rank) for rank, document in enumerate(stand_ins, start=1)
+            )
+            answers[query_id, agent] = _answer(config, spec, query_id, agent, stand_ins)
+    ordered = {
+        query_id: tuple(sorted(entries, key=lambda entry: (entry.agent, entry.rank)))
+        for query_id, entries in retrieved.items()
+    }
+    return replace(data, answers=answers, documents=documents, retrieved=ordered)
+
+
+def _most_documents(config: Config) -> int:
+    return max((_documents_of(config, spec) for spec in config.agents.values()), default=0)
+
+
+def _documents_of(config: Config, spec: AgentSpec) -> int:
+    if spec.kind in {"rag", "fusion"}:
+        return spec.depth
+    return (config.retrieval.depth if config.retrieval is not None else None) or DOCUMENTS
+
+
+def _documents(name: str, longest: Sequence[str], number: int) -> Iterator[Document]:
+    for at in range(number):
+        text = longest[min(at, len(longest) - 1)] if longest else "x" * ANSWER
+        yield Document(f"{name}/{at}", f"{name} {at}: {text}")  # all differ, so that each needs a judgment
+
+
+def _answer(config: Config, spec: AgentSpec, query_id: str, agent: str, documents: Sequence[Document]) -> Answer:
+    generator = config.judges.get(spec.generator or "")
+    length = ANSWER
+    if generator is not None:
+        length = generator.max_tokens * CHARACTERS_PER_TOKEN
+    elif spec.kind in {"rag", "fusion"} and spec.generator in {None, EXTRACTIVE}:
+        length = max((len(document.text) for document in documents), default=ANSWER)
+    shown = [document.doc_id for document in documents[: spec.passages]] or [""]
+    sentence = f"{'word ' * (_SENTENCE // 5)}[{{}}]. "
+    count = max(1, length // _SENTENCE)
+    text = "".join(sentence.format(at % len(shown) + 1) for at in range(count))
+    cited: Mapping[str, str] = {CITATIONS: json.dumps(shown)} if documents else {}
+    return Answer(query_id, agent, f"{agent} on {query_id}: {text}", cited)
+
+
+class PlannedAgent(Struct, frozen=True):
+    """One agent's planned calls; figures that cannot be known are ``None``.
+
+    Attributes:
+        wanted: number of queries.
+        known: number of queries that are already answered, or failed and are not retried.
+        calls: number of calls to models or to the agent's address, without retries.
+        input_tokens: number of tokens in the passages and queries that the agent's model reads.
+        output_tokens: maximum number of output tokens, from the model's ``max_tokens``.
+        cost_usd: cost of input and output together.
+        seconds: estimated duration at ``SECONDS_PER_CALL`` and the declared concurrency.
+    """
+
+    agent: str
+    wanted: int
+    known: int
+    calls: int | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+    seconds: float | None
+
+
+def plan_agents(
+    config: Config, opened: OpenedAgents | None = None, data: Dataset | None = None, *, longest: bool = False
+) -> tuple[list[PlannedAgent], OpenedAgents]:
+    """Count the calls that the agents would make in a run.
+
+    Args:
+        config: the tournament.
+        opened: the tournament's agents, if they are open already.
+        data: use the queries in this dataset instead of the files in the configuration.
+        longest: assume passages of maximum instead of mean length.
+
+    Returns:
+        One row for each agent, and the opened agents.
+
+    Raises:
+        InputError: queries, corpus or agents cannot be used.
+    """
+    data = load_files(config) if data is None else data
+    if data.has_messages:
+        require_messages(config.agents)
+    opened, queries = opened or open_agents(config), list(data.queries.values())
+    wanted = {agent.name: [AgentQuery.of(agent, query) for query in queries] for agent in opened.declared}
+    outcomes = _outcomes(config, [query for agent_queries in wanted.values() for query in agent_queries])
+    documents = () if opened.corpus is None else opened.corpus.documents
+    texts = [text for query in queries for text in (query.text, *(each.text for each in query.messages))]
+    length = sum(map(estimated_tokens, texts)) / len(queries) if queries else 0.0
+    rows = []
+    for name, asked in wanted.items():
+        todo = len({query for query in asked if needs_call(outcomes.get(query), retry_failed=False)})
+        rows.append(
+            _planned(name, config, len(asked), todo, passage=_passage_length(documents, longest=longest), query=length)
+        )
+    return rows, opened
+
+
+def agent_notes(config: Config, rows: Sequence[PlannedAgent]) -> list[str]:
+    """Notes that say what the planned figures of agents assume and leave out."""
+    asked = [row for row in rows if row.calls != 0]
+    notes = []
+    if unknown := [row.agent for row in asked if row.cost_usd is None]:
+        notes.append(f"what agents ask behind their own address or code is not known: {', '.join(unknown)}")
+    if embedded := [
+        row.agent for row in rows if row.wanted > row.known and _embeds_elsewhere(config.agents[row.agent])
+    ]:
+        notes.append(f"requests to a server of embeddings are not counted: {', '.join(embedded)}")
+    if any(row.calls and config.agents[row.agent].generator for row in asked):
+        notes.append("an agent's answer counts as long as its model's max_tokens allows: an upper bound")
+    return notes
+
+
+def _outcomes(config: Config, asked: Sequence[AgentQuery]) -> dict[AgentQuery, str]:
+    if missing(config.store):
+        return {}
+    with closing(Store.open(config.store)) as store:
+        return AgentReplies(store).outcomes(asked)
+
+
+def _passage_length(documents: Sequence[Document], *, longest: bool) -> float:
+    """Mean or maximum number of tokens of a document."""
+    lengths = [estimated_tokens(document.text) for document in documents] or [0]
+    return max(lengths) if longest else sum(lengths) / len(lengths)
+
+
+def _planned(name: str, config: Config, wanted: int, todo: int, *, passage: float, query: float) -> PlannedAgent:
+    spec = config.agents[name]
+    known = wanted - todo
+    calls_each = _calls_each(spec)
+    if calls_each is None or not todo:
+        figure = 0 if not todo else None
+        return PlannedAgent(name, wanted, known, figure, figure, figure, figure, figure)
+    calls = calls_each * todo
+    judge = config.judges.get(spec.generator or "")
+    if judge is None:
+        unknown = 0 if not calls else None
+        seconds = calls * SECONDS_PER_CALL / spec.concurrency
+        return PlannedAgent(name, wanted, known, calls, unknown, unknown, unknown, seconds)
+    shown = passage * spec.passages if spec.kind in {"rag", "fusion"} else 0.0
+    sent = round(todo * (shown + calls_each * query))
+    price, most = price_of(judge), calls * judge.max_tokens
+    cost = None if price is None else (sent * price.input + most * price.output) / 1e6
+    return PlannedAgent(name, wanted, known, calls, sent, most, cost, calls * SECONDS_PER_CALL / judge.concurrency)
+
+
+def _embeds_elsewhere(spec: AgentSpec) -> bool:
+    return spec.retriever != "bm25" and spec.embeddings.provider == "openai"
+
+
+def _calls_each(spec: AgentSpec) -> int | None:
+    """Number of calls to a model or address for one query; ``None`` if the agent's Python code decides it."""
+    if spec.kind == "python":
+        return None
+    if spec.kind == "file" or (spec.kind in {"rag", "fusion"} and spec.generator in {None, EXTRACTIVE}):
+        return 0
+    return 2 if spec.kind == "fusion" else 1
+
+
+class PlannedQueries(Struct, frozen=True):
+    """The planned calls of the models that write queries and the judge that checks them.
+
+    Attributes:
+        rows: the calls if every query is usable.
+        notes: assumptions behind the figures.
+        queries: maximum number of queries written.
+        most: the calls if every query must be checked to fill the quotas; ``None`` if ``rows`` already says so.
+    """
+
+    rows: list[PlannedCalls]
+    notes: list[str]
+    queries: int = 0
+    most: list[PlannedCalls] | None = None
+
+
+def plan_synth(config: SynthConfig) -> PlannedQueries:
+    """Count the calls needed to write and check queries.
+
+    Raises:
+        InputError: documents, examples or prompts cannot be used, or no document has text.
+    """
+    section = config.synth
+    if section.reviewed is not None:
+        number = len(read_reviewed(section.reviewed).queries)
+        return PlannedQueries([], [f"queries are drawn from {section.reviewed}: nobody is asked"], number)
+    reading = CorpusReading()
+    stage = QueriesStage(config, reading)
+    store = None if missing(config.store) else Store.open(config.store)
+    try:
+        planner = Planner(stage, {name: config.judges[name] for name in section.judges()}, store)
+        wants: Sequence[Wanted] = stage.wants()
+        while wants:
+            planner.walk(wants)
+            wants = stage.next_checks()
+        rows = planner.rows()
+    finally:
+        if store is not None:
+            store.close()
+    usable = Counter(each.generator for each in stage.candidates if not each.dropped)
+    number = sum(min(count, section.quotas.get(model, count)) for model, count in usable.items())
+    most = _checking_all(rows, usable.total())
+    return PlannedQueries(rows, [*_notes(stage, reading, rows), *planner.notes], number, most)
+
+
+def _checking_all(rows: Sequence[PlannedCalls], candidates: int) -> list[PlannedCalls] | None:
+    """The planned calls if every candidate query is checked, at the mean cost of the planned checks."""
+    return [_with_calls(row, candidates - row.known) for row in rows] if _checks(rows, candidates) else None
+
+
+def _checks(rows: Sequence[PlannedCalls], candidates: int) -> bool:
+    return any(row.task is Task.ANSWERABLE and row.calls and row.wanted < candidates for row in rows)
+
+
+def _with_calls(row: PlannedCalls, calls: int) -> PlannedCalls:
+    if row.task is not Task.ANSWERABLE or not row.calls:
+        return row
+    factor = calls / row.calls
+    return replace(
+        row,
+        wanted=row.known + calls,
+        calls=calls,
+        input_tokens=round(row.input_tokens * factor),
+        output_tokens=round(row.output_tokens * factor),
+        cost_usd=None if row.cost_usd is None else row.cost_usd * factor,
+        seconds=None if row.seconds is None else row.seconds * factor,
+    )
+
+
+def _notes(stage: QueriesStage, reading: CorpusReading, rows: Sequence[PlannedCalls]) -> Iterator[str]:
+    section = stage.config.synth
+    wanted = ", ".join(f"{model} {quota}" for model, quota in section.quotas.items())
+    quotas = f", for quotas of {wanted}" if wanted else ""
+    asked = f"passages asked about: {len(stage.passages)} of {reading.passages} (documents: {reading.documents})"
+    yield f"synth: {asked}; about each up to {section.per_passage} queries of each model{quotas}"
+    if reading.skipped:
+        yield f"synth: parts of documents that cannot be read: {len(reading.skipped)}; 'ragleague documents' lists them"
+    most = Counter(each.generator for each in stage.candidates if not each.dropped)
+    for model, quota in section.quotas.items():
+        if most[model] < quota:
+            yield (
+                f"synth: {model} can write {most[model]} queries at most, fewer than its quota of {quota}; "
+                "sample more passages, or lower the quota"
+            )
+    if any(row.calls for row in rows):
+        yield (
+            "synth: queries that are not written yet count as many as a model may write and as usable; each that is "
+            "dropped, or that its passage does not answer, makes one more check"
+        )

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from arena.config.schema import Config
 from arena.config.stages import listed_stages
 from arena.data.dataset import Dataset
-from arena.run.executors import runs_on_workers
+from arena.run.agents import runs_on_workers
 from arena.run.judging import load_data
 from arena.stages.together import TournamentStages
 from arena.store import Store, missing, sqlite_path

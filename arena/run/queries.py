@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from arena.config.synth import SynthSection
+from arena.config.schema import SynthSection
 from arena.data.corpus import CorpusReading
 from arena.data.dataset import Dataset
 from arena.run.interrupts import run_to_end, stopping_early

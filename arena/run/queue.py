@@ -13,9 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from arena.run.assigned import Assigned
-from arena.run.claims import Claims
 from arena.run.ledger import Ledger, Progress, failed
-from arena.run.writer import MOST_OPEN, Writer, write_while
+from arena.run.writer import MOST_OPEN, Claims, Writer, write_while
 from arena.stages.base import Asking
 from arena.store import Result, Store, Wanted, chunks
 from arena.store.runners import Runner

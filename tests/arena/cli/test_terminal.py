@@ -104,7 +104,7 @@ import sys, time
 sys.argv = ["ragleague", "--version"]
 from arena.cli.main import guard_streams
 guard_streams()
-from arena.cli.bars import Bars
+from arena.cli.progress import Bars
 from arena.cli.console import errors, output
 with Bars() as bars:
     bars.begin("[link=https://evil.example]name[/link]" + sys.stdin.readline().rstrip(), 3)

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from arena.run import claims
-from arena.run.claims import Claims
+from arena.run.writer import Claims
 from arena.store import Store
 from arena.store.runners import SILENT_S, Runner
 
@@ -29,7 +28,7 @@ async def test_claims_are_lost_after_a_silence_by_either_clock(
     await held.begin()
     assert await held.still_holds("claimed")
     real = getattr(time, clock)
-    monkeypatch.setattr(claims.time, clock, lambda: real() + ASLEEP_S)
+    monkeypatch.setattr(time, clock, lambda: real() + ASLEEP_S)
     assert not await held.still_holds("claimed")
     assert await held.still_holds("claimed since"), "it has just said again that it is at work"
     assert held.losses == 1

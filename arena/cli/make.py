@@ -1,4 +1,4 @@
-"""``make nuggets`` and ``make assignments``: a judge writes nuggets, and decides which ones the answers state."""
+"""``make``: queries, answers, test banks, grades and nuggets that models write."""
 
 from __future__ import annotations
 
@@ -10,23 +10,165 @@ from typing import Annotated, Any
 
 import typer
 
-from arena.cli.console import INCOMPLETE, tell
-from arena.cli.options import Config, Force, JsonForm, RetryFailed, require_free
-from arena.cli.run_lines import print_summary
-from arena.cli.trace import asking
+from arena.boards.exam import exam_board
+from arena.boards.synth import SynthBoard
+from arena.cli.console import INCOMPLETE, errors, output, print_json, say, tell
+from arena.cli.options import Config, Force, Form, JsonForm, LogJson, RetryFailed, require_free
+from arena.cli.progress import asking, print_part, print_summary, print_unread, quota_lines, watching
+from arena.cli.show import show
 from arena.config import schema
 from arena.config.schema import load_config
 from arena.data.dataset import Dataset
+from arena.data.files import save_dataset
+from arena.data.safe_files import digest
 from arena.present.numbers import counted
+from arena.present.table import plain
 from arena.results.nuggets import nugget_results, repetitions, unedited_banks
+from arena.run import exam as exam_run
 from arena.run import judging
+from arena.run.answers import run_agents
+from arena.run.judging import load_data
 from arena.run.ledger import RunSummary
+from arena.run.queries import synthesise
+from arena.stages.exam.bank import save_bank, shorter_than_asked
 from arena.stages.nuggets.judging import assignment_of_files, nuggets_of
+from arena.stages.queries.config import load_synth_config
 from arena.store import Store
 from judges.errors import InputError
 from judges.types import NUGGET_TASKS, Task
 from retrieval_eval.nuggets.files import write_assignments, write_banks, write_passage_assignments
 from retrieval_eval.nuggets.types import Assignment, Importance
+
+
+def make_queries(
+    config: Config,
+    reviewed: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="draw from this review file, in which people made their decisions"),
+    ] = None,
+    retry_failed: RetryFailed = False,
+    log_json: LogJson = None,
+    form: Form = "table",
+) -> None:
+    """Have models write queries about your documents.
+
+    Models write queries about passages of documents; these are filtered, and a test set is drawn by quotas. The
+    configuration names the files.
+
+    No call is made twice: run the command again to go on. Exit status 3: something failed or is missing; the output
+    says what.
+    """
+    loaded = load_synth_config(config)
+    if reviewed is not None:
+        loaded = loaded.model_copy(update={"synth": loaded.synth.model_copy(update={"reviewed": reviewed})})
+    with asking(log_json) as (bars, trace):
+        report = synthesise(loaded, bars, retry_failed=retry_failed, trace=trace)
+    if report.summary is not None:
+        print_summary(report.summary)
+    show(SynthBoard(report, loaded.synth), form)
+    if form == "table":
+        print_unread(report)
+        if report.undecided:
+            errors.print(f"{report.undecided} queries have no decision and were not used")
+        for line in quota_lines(report):
+            say(line, errors)
+    if not report.complete:
+        raise typer.Exit(INCOMPLETE)
+
+
+def make_answers(
+    config: Config,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="also write queries, documents and answers into this folder")
+    ] = None,
+    retry_failed: RetryFailed = False,
+    form: JsonForm = "table",
+) -> None:
+    """Ask the agents for the answers that are missing.
+
+    The answers go into the store, and nothing is judged. Run the command again to go on. Exit status 3: something
+    failed or is missing; the output says what.
+    """
+    loaded = load_config(config)
+    with watching() as bars:
+        agents_run = run_agents(loaded, bars, retry_failed=retry_failed)
+    print_part(agents_run)
+    if out is not None:
+        files = save_dataset(load_data(loaded, agents_run.declared), out)
+        for file in () if form == "json" else files:
+            say(f"wrote {file}")
+    if form == "json":
+        agents = {
+            name: {**plain(summary), "failed": summary.failed, "left": summary.left}
+            for name, summary in agents_run.agents.items()
+        }
+        print_json({"agents": agents, "complete": agents_run.complete})
+    if not agents_run.complete:
+        raise typer.Exit(INCOMPLETE)
+
+
+def make_bank(
+    config: Config,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="the bank: .jsonl, .yaml, .csv ...")],
+    force: Force = False,
+    retry_failed: RetryFailed = False,
+    log_json: LogJson = None,
+) -> None:
+    """Have a judge write a test bank, with its secret items.
+
+    No call is made twice: run the command again to go on. Exit status 3: something failed or is missing; the output
+    says what.
+    """
+    loaded = load_config(config)
+    require_free(out, force)
+    digest_before = digest(out) if out.exists() else None
+    with asking(log_json) as (bars, trace):
+        summary, bank = exam_run.generate(loaded, bars, retry_failed=retry_failed, trace=trace)
+    print_summary(summary, "--force" if bank.items else "")
+    if bank.items:
+        save_bank(out, bank, seen=digest_before)
+    secret = sum(item.secret for item in bank.items)
+    size = f"{counted(len(bank.items), 'item')} on {counted(len(bank.query_ids), 'query', 'queries')}"
+    output.print(f"{size}, {secret} of them secret{f', written to {out}' if bank.items else '; nothing is written'}")
+    assert loaded.exam is not None
+    assert loaded.exam.generate is not None
+    for name, number in shorter_than_asked(loaded.exam.generate, bank).items():
+        say(f"- {name}: {number} of the {loaded.exam.generate.per_query} asked for")
+    if not summary.complete:
+        raise typer.Exit(INCOMPLETE)
+
+
+def make_grades(
+    config: Config,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="write the grades: a .csv, or the workbench's .jsonl.gz")
+    ] = None,
+    secret: Annotated[bool, typer.Option("--secret", help="also write the grades of secret items")] = False,
+    retry_failed: RetryFailed = False,
+    log_json: LogJson = None,
+    form: Form = "table",
+) -> None:
+    """Have a judge grade passages by a test bank.
+
+    Shows the scores of 'exam score'. No call is made twice: run the command again to go on. Exit status 3: something
+    failed or is missing; the output says what.
+    """
+    loaded = load_config(config)
+    with asking(log_json) as (bars, trace):
+        graded = exam_run.grade(loaded, bars, retry_failed=retry_failed, trace=trace)
+    print_summary(graded.summary)
+    if graded.scores is not None:
+        show(exam_board(graded.scores), form)
+    elif form == "json":
+        print_json(None)
+    if out is not None:
+        left_out = exam_run.save_grades(out, graded.study, secret=secret)
+        if form != "json":
+            output.print(f"grades written to {out}")
+        if left_out:
+            errors.print(f"{left_out} grades of secret items left out; --secret writes them")
+    if not graded.summary.complete:
+        raise typer.Exit(INCOMPLETE)
 
 
 def make_nuggets(

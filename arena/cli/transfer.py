@@ -1,15 +1,18 @@
-"""``votes``, ``import votes`` and ``export votes``: labels that people gave to a tournament."""
+"""``import``, ``export`` and ``votes``: verdicts, people's labels and other tables, into a store and out of it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
+from arena.boards import exports
 from arena.boards.rated_tables import column_names
-from arena.cli.console import tell
+from arena.cli.console import INCOMPLETE, output, say, tell
 from arena.cli.options import Columns, Force, Form, JsonForm, OutTable, Source, Tournament, Values, require_free
 from arena.cli.show import show
 from arena.cli.sources import open_tournament
@@ -27,11 +30,136 @@ from arena.present.numbers import counted
 from arena.results.nuggets import NuggetResults, nugget_results
 from arena.results.opinion_tables import TableReading
 from arena.results.opinions import current_annotations
-from arena.store import Store
+from arena.run.imports import import_table
+from arena.store import Store, shown
 from arena.store.annotations import Annotations, annotator_name
 from judges.errors import InputError
 from retrieval_eval.data.trec import is_qrels
 from retrieval_eval.nuggets.files import read_assignments, write_assignments
+
+
+def import_verdicts(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="a table: qid, agent_a, agent_b, verdict [, judge, order]")
+    ],
+    store: Annotated[
+        str, typer.Option(metavar="CONFIG|STORE", help="the store to import into; created if it does not exist")
+    ],
+    tournament: Annotated[str | None, typer.Option(help="the tournament's name; default: the file's name")] = None,
+    column: Columns = None,
+    value: Values = None,
+    item: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="a further column that identifies an item of a query, such as the turn"),
+    ] = None,
+    queries: Annotated[Path | None, typer.Option(help="the queries' texts")] = None,
+    documents: Annotated[Path | None, typer.Option(help="the retrieved documents")] = None,
+    answers: Annotated[Path | None, typer.Option(help="the answers' texts")] = None,
+) -> None:
+    """Import recorded verdicts as a tournament.
+
+    They may come from another tool's judge; the leaderboard and the web pages then show them like any others. For
+    people's labels of a tournament that is there, see 'import votes'.
+    """
+    name = tournament or file.name.split(".")[0]
+    imported = import_table(
+        file,
+        store,
+        name,
+        columns=column_names(column or ()),
+        values=meanings(value or ()),
+        item=tuple(item or ()),
+        queries=queries,
+        documents=documents,
+        answers=answers,
+    )
+    again = f", {counted(imported.repeated, 'repeated row')} left out" if imported.repeated else ""
+    output.print(f"{counted(imported.verdicts, 'verdict')} imported as {name!r}{again}")
+    if imported.replaced:
+        replaced = f"{counted(imported.replaced, 'verdict')} of the earlier import as {name!r}"
+        output.print(f"no longer shown: {replaced}; to keep both, name one of them otherwise with --tournament")
+    output.print(f"next:  ragleague leaderboard {shlex.quote(shown(store))} --tournament {shlex.quote(name)}")
+
+
+_DATA: Final = ("queries.csv", "documents.csv", "answers.csv")
+
+
+def export_verdicts(
+    source: Source,
+    out: OutTable,
+    tournament: Tournament = None,
+    parts: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=1000, help="for millions: write this many Parquet files, split by query, into the folder OUT"
+        ),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Write the verdicts as a table."""
+    if parts is None:
+        require_free(out, force)
+    write = exports.export_verdicts if parts is None else partial(exports.export_verdict_parts, parts=parts)
+    _export(write, source, tournament, out)
+
+
+def export_labels(source: Source, out: OutTable, tournament: Tournament = None, force: Force = False) -> None:
+    """Write the relevance labels as a table."""
+    require_free(out, force)
+    _export(exports.export_labels, source, tournament, out)
+
+
+def export_query_labels(source: Source, out: OutTable, tournament: Tournament = None, force: Force = False) -> None:
+    """Write the mean relevance label of each query."""
+    require_free(out, force)
+    _export(exports.export_query_labels, source, tournament, out)
+
+
+def export_criteria(source: Source, out: OutTable, tournament: Tournament = None, force: Force = False) -> None:
+    """Write the grades by criterion."""
+    require_free(out, force)
+    _export(exports.export_criteria, source, tournament, out)
+
+
+def export_data(
+    source: Source,
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="the folder to write into")],
+    tournament: Tournament = None,
+    force: Force = False,
+) -> None:
+    """Write queries, documents and answers into a folder."""
+    for name in _DATA:
+        require_free(folder / name, force)
+    _export(exports.export_data, source, tournament, folder)
+
+
+def export_qrels(
+    source: Source,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="the qrels")],
+    judge: Annotated[str | None, typer.Option(help="this judge's labels; default: all judges combined")] = None,
+    tournament: Tournament = None,
+    force: Force = False,
+) -> None:
+    """Write the relevance labels as qrels.
+
+    Failed judgments are left out and their number is reported; the exit status is then 3.
+    """
+    require_free(out, force)
+    with open_tournament(source, tournament) as (store, name):
+        exported = exports.export_qrels(store, name, out, judge)
+    say(f"{counted(exported.written, 'label')} written to {out}")
+    for cause, count in exported.failed.items():
+        output.print(f"{count:,} failed: {cause} ('ragleague failures' lists them)")
+    if exported.left:
+        output.print(f"{exported.left:,} not judged yet ('ragleague run' goes on)")
+    if exported.failed or exported.left:
+        raise typer.Exit(INCOMPLETE)
+
+
+def _export(write: Callable[[Store, str, Path], int], source: str, tournament: str | None, out: Path) -> None:
+    with open_tournament(source, tournament) as (store, name):
+        output.print(f"{counted(write(store, name, out), 'row')} written to {out}")
+
 
 if TYPE_CHECKING:
     KindName = str
