@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from arena.boards.calibration.board import CalibrationBoard
 from arena.boards.calibration.methods import method_charts
 from arena.boards.calibration.people import difference_charts
+from arena.boards.card import judge_cards
 from arena.boards.rated_tables import column_names
 from arena.calibration.comparison import Settings
 from arena.cli.console import errors, say
@@ -22,7 +23,9 @@ from arena.cli.show import show
 from arena.cli.sources import open_tournament
 from arena.data.verdict_words import meanings
 from arena.present.files import save_plot
+from arena.present.report import Report, render
 from arena.results.agreement import calibrate_tournament, resampling_of
+from arena.results.cache import cached_leaderboard
 from arena.results.calibration import Calibration
 from arena.results.opinion_tables import TableReading
 from arena.results.table_agreement import OpinionFiles, calibrate_tables, data_of
@@ -242,10 +245,6 @@ def _check_cards(paths: Sequence[Path], sources: Sequence[str]) -> None:
 
 
 def _write_cards(paths: Sequence[Path], store: Store, calibration: Calibration, expires: datetime | None) -> None:
-    from arena.boards.card import judge_cards
-    from arena.present.report import Report, render
-    from arena.results.cache import cached_leaderboard
-
     today = datetime.now(UTC)
     until = None if expires is None else expires.date()
     cards = judge_cards(cached_leaderboard(store, calibration.tournament), calibration, today.date(), until)

@@ -10,6 +10,8 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
+INTERRUPTED: Final = 130
+"""Exit status after Ctrl-C, as in shells."""
 ABOUT: Final = "Decide which of your RAG systems is better, and whether the judge that says so can be trusted."
 
 

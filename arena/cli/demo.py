@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from arena.cli.console import output, program
+from arena.cli.leaderboard import print_leaderboard
 from arena.cli.run import run
-from arena.cli.show import print_leaderboard
 from arena.cli.sources import open_tournament
 from arena.demo import copy_demo
 from arena.demo.simulated import STRENGTHS, write_simulated

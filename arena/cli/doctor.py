@@ -30,6 +30,8 @@ from judges.providers.endpoint import Endpoint, HostedProvider
 from judges.providers.http_answers import shown
 from judges.spec import JudgeSpec
 from judges.types import NUGGET_TASKS
+from retrieval_eval.agents.embeddings import HostedEmbedder
+from retrieval_eval.agents.remote import RemoteAgent
 from retrieval_eval.agents.spec import AgentSpec, judges_of_agents
 from retrieval_eval.data.collections import irds_name as dataset_name
 from retrieval_eval.data.recordings import read_recordings
@@ -324,9 +326,6 @@ def _places(judges: Mapping[str, JudgeSpec], agents: Mapping[str, AgentSpec]) ->
 
 
 def _of_agent(name: str, spec: AgentSpec) -> Iterator[_Place]:
-    from retrieval_eval.agents.embeddings import HostedEmbedder
-    from retrieval_eval.agents.remote import RemoteAgent
-
     with suppress(InputError):
         if spec.kind in {"endpoint", "http"}:
             agent = RemoteAgent(name, spec, {}, "")

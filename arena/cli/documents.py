@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from arena.cli.console import INCOMPLETE, errors, say, tell
 from arena.cli.options import JsonForm, Set, read_set
-from arena.cli.progress import print_unread
+from arena.cli.show import print_unread
 from arena.data.corpus import CorpusReading, read_passages
 from arena.present.numbers import counted
 from judges.errors import InputError

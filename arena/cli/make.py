@@ -14,8 +14,8 @@ from arena.boards.exam import exam_board
 from arena.boards.synth import SynthBoard
 from arena.cli.console import INCOMPLETE, errors, output, print_json, say, tell
 from arena.cli.options import Config, Force, Form, JsonForm, LogJson, RetryFailed, require_free
-from arena.cli.progress import asking, print_part, print_summary, print_unread, quota_lines, watching
-from arena.cli.show import show
+from arena.cli.progress import asking, print_part, print_summary, quota_lines, watching
+from arena.cli.show import print_unread, show
 from arena.config import schema
 from arena.config.schema import load_config
 from arena.data.dataset import Dataset

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import typer
+from pydantic import ValidationError
 
 from judges.errors import InputError
-
-if TYPE_CHECKING:
-    from judges.sections import Section
+from judges.sections import Section, describe, nearest
 
 Config = Annotated[Path, typer.Argument(metavar="CONFIG", help="the YAML file that configures it")]
 Source = Annotated[str, typer.Argument(metavar="CONFIG|STORE", help="a tournament's YAML file or its store")]
@@ -70,11 +69,7 @@ LogJson = Annotated[
 
 
 def require_free(out: Path, force: bool) -> None:
-    """Refuse to overwrite a file, which a person may have edited.
-
-    Raises:
-        InputError: the file exists, and ``--force`` is not given.
-    """
+    """Refuse to overwrite a file, which a person may have edited, without ``--force``."""
     if out.exists() and not force:
         raise InputError(f"{out}: is there already; name another file, or say --force")
 
@@ -86,20 +81,7 @@ _Section = TypeVar("_Section", bound="Section")
 
 
 def read_set(section: type[_Section], given: Sequence[str] | None, **others: object) -> _Section:
-    """The settings from ``--set``, validated like those of a YAML file.
-
-    Args:
-        section: the model of the settings.
-        given: the entries ``KEY=VALUE``.
-        others: values from other options.
-
-    Raises:
-        InputError: an entry is malformed, or a key or value is wrong.
-    """
-    from pydantic import ValidationError
-
-    from judges.sections import describe, nearest
-
+    """Read the entries ``KEY=VALUE`` of ``--set`` as a section; ``others`` are values from other options."""
     values: dict[str, object] = {}
     for entry in given or ():
         key, separator, value = entry.partition("=")

@@ -17,7 +17,7 @@ from rich import progress as rich_progress
 from rich.text import Text
 
 from arena.cli.console import COLUMN_NOTES, errors, printable, say
-from arena.present.numbers import MISSING, MONEY, counted, listed
+from arena.present.numbers import MISSING, MONEY, counted
 from arena.run.answers import AgentsRun, AgentSummary
 from arena.run.ledger import Progress, RunSummary, SettledKind
 from arena.run.pipeline import RunPart
@@ -25,7 +25,6 @@ from judges.errors import PROGRESS, DataError, reason
 from judges.types import CallTrace, Task
 
 if TYPE_CHECKING:
-    from arena.data.corpus import CorpusReading
     from arena.run.queries import SynthReport
 
 
@@ -136,8 +135,6 @@ def _line(call: CallTrace) -> dict[str, Any]:
 
 _LISTED_FILES: Final = 3
 """Maximum number of unreadable files that are listed."""
-_LISTED_SOURCES: Final = 10
-"""Maximum number of files that a note names."""
 
 
 def print_part(part: RunPart) -> None:
@@ -233,20 +230,6 @@ def quota_lines(report: SynthReport) -> list[str]:
         f"{model}: {drawn} queries of the {quota} of its quota{remedy}"
         for model, (drawn, quota) in report.short.items()
     ]
-
-
-def print_unread(reading: CorpusReading | SynthReport) -> None:
-    """Print on standard error a line for each file that was skipped or read in part, and a line per distinct note."""
-    if reading.other_files:
-        counts = ", ".join(f"{number} {ending}" for ending, number in reading.other_files.items())
-        say(f"files of other formats, not read: {counts}", errors)
-    sources_by_reason: dict[str, list[str]] = {}
-    for note in reading.notes:
-        sources_by_reason.setdefault(note.reason, []).append(note.source)
-    for remark, sources in sources_by_reason.items():
-        say(f"note: {listed(sources, _LISTED_SOURCES)}: {remark}", errors)
-    for each in reading.skipped:
-        say(f"{each.outcome}: {each.source}: {each.reason}", errors)
 
 
 _DRAWN_S = 0.05

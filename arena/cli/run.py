@@ -10,19 +10,23 @@ import typer
 from msgspec import Struct
 
 from arena.boards.kept import keep_boards
+from arena.boards.rated_tables import column_names
 from arena.boards.runs import PlanBoard
 from arena.cli.console import INCOMPLETE, errors, say
+from arena.cli.leaderboard import print_leaderboard
 from arena.cli.options import Details, Form, LogJson, RetryFailed
 from arena.cli.progress import print_part, traced_to, watching
-from arena.cli.show import print_leaderboard, show
+from arena.cli.show import show
 from arena.cli.sources import open_tournament
+from arena.config.from_answers import STORE, assumed, assumed_content, assumed_yaml, judge_named
 from arena.config.schema import Config, ExecutorSection, load_config
 from arena.config.stages import STAGES
+from arena.data.files import load_dataset
 from arena.present.numbers import counted, listed
 from arena.run.pipeline import play
 from arena.run.plan import plan as make_plan
 from arena.run.plan import plan_queries
-from arena.run.preflight import preflight
+from arena.run.preflight import preflight, require_writable
 from arena.stages.queries.config import SynthConfig, load_either
 from judges.errors import InputError
 from retrieval_eval.data.files import open_replacing
@@ -183,11 +187,6 @@ def are_answers(sources: Sequence[str], judge: str | None = None) -> bool:
 def _assumed(
     sources: Sequence[str], judge: str, limit: int | None, columns: Sequence[str], save: Path | None
 ) -> TournamentInput:
-    # Late: plans and runs of YAML files need none of these.
-    from arena.config.from_answers import STORE, assumed, assumed_content, assumed_yaml, judge_named
-    from arena.data.files import load_dataset
-    from arena.run.preflight import require_writable
-
     judge_fields = judge_named(judge)
     column_map = _columns(columns)
     if save is not None:
@@ -221,8 +220,6 @@ def _assumed(
 
 def _columns(entries: Sequence[str]) -> dict[str, str | None]:
     """Column names from ``NAME=COLUMN`` entries; ``NAME=`` means that the files have no such column."""
-    from arena.boards.rated_tables import column_names
-
     absent = {entry[:-1]: None for entry in entries if entry.endswith("=") and len(entry) > 1}
     return {**column_names([entry for entry in entries if not entry.endswith("=") or entry == "="]), **absent}
 

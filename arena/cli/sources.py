@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from arena.cli.console import errors, say
+from arena.config.schema import Config
+from arena.data.files import load_dataset
+from arena.run.recorder import compared_with_stored
+from arena.stages.queries.config import load_either, of_tournament
 from arena.store import Store
 from judges.errors import InputError
 from judges.types import Query, conversations
-
-if TYPE_CHECKING:
-    from arena.config.schema import Config
-    from retrieval_eval.stats.bootstrap import Clusters
+from retrieval_eval.stats.bootstrap import Clusters
 
 
 def location_and_name(source: str) -> tuple[str, str | None]:
@@ -25,9 +26,6 @@ def location_and_name(source: str) -> tuple[str, str | None]:
 def _read(source: str) -> tuple[str, str | None, Config | None]:
     """Location and name as in ``location_and_name``, and the configuration if ``source`` configures a tournament."""
     if source.endswith((".yaml", ".yml")):
-        from arena.config.schema import Config
-        from arena.stages.queries.config import load_either
-
         config = load_either(Path(source))
         if isinstance(config, Config):
             return config.store, config.name, config
@@ -48,9 +46,6 @@ def require_stored(store: Store, config: Config) -> None:
     Raises:
         InputError: another file has run a tournament of this name, with other data, agents or judges.
     """
-    from arena.cli.console import errors, say
-    from arena.run.recorder import compared_with_stored
-
     if remark := compared_with_stored(store, config):
         say(remark, errors)
 
@@ -58,15 +53,10 @@ def require_stored(store: Store, config: Config) -> None:
 def parts_of(store: Store, config: Config) -> list[str]:
     """Names of the stored tournaments of a configuration: the main one, and the tournament that made its queries.
 
-    If neither is stored, only the configuration's name.
-
-    Raises:
-        InputError: as ``require_stored``.
+    If neither is stored, only the configuration's name. Raises the errors of ``require_stored``.
     """
     names, all_names = [config.name], store.tournaments()
     if config.synth is not None:
-        from arena.stages.queries.config import of_tournament
-
         names.append(of_tournament(config).tournament)
     stored_names = [name for name in names if name in all_names]
     if config.name in stored_names or not stored_names:
@@ -75,13 +65,7 @@ def parts_of(store: Store, config: Config) -> list[str]:
 
 
 def queries_in(queries: Path | None) -> Mapping[str, Query] | None:
-    """The queries of a file by id, with their conversations; ``None`` without a file.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
-    from arena.data.files import load_dataset
-
+    """The queries of a file by id, with their conversations; ``None`` without a file."""
     return None if queries is None else load_dataset(queries).queries
 
 

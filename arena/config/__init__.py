@@ -1,1 +1,1 @@
-"""The YAML configuration file: unknown keys are refused, paths are relative to the file, keys stay in the environment."""
+"""The YAML configuration: unknown keys are refused, paths are relative to the file, keys stay in the environment."""
