@@ -20,13 +20,15 @@ from retrieval_eval.exam.oversight import edit_effect
 
 BankFile = Annotated[
     Path,
-    typer.Argument(metavar="BANK", help="the workbench's bank .jsonl.gz, .yaml, or a table qid, question; nuggets"),
+    typer.Argument(
+        metavar="BANK", help="file of a test bank: the workbench's .jsonl.gz, .yaml, a table qid, question, or nuggets"
+    ),
 ]
 
 
 def bank_show(
     file: BankFile,
-    query: Annotated[str | None, typer.Option(help="only this query")] = None,
+    query: Annotated[str | None, typer.Option(help="show only the items of this query")] = None,
     secret: Annotated[bool, typer.Option("--secret", help="also show secret items and their texts")] = False,
     form: Form = "table",
 ) -> None:
@@ -40,9 +42,9 @@ def bank_show(
 
 def bank_diff(
     before: BankFile,
-    after: Annotated[Path, typer.Argument(metavar="NEXT", help="the next version of BANK")],
+    after: Annotated[Path, typer.Argument(metavar="NEXT", help="file of the next version of BANK")],
     grades: Annotated[
-        Path | None, typer.Option(help="grades by BANK: also show which labels and rankings change")
+        Path | None, typer.Option(help="file of grades by BANK, to show also which labels and rankings change")
     ] = None,
     run: Runs = None,
     min_grade: MinGrade = None,
@@ -69,8 +71,12 @@ Secret = Annotated[bool, typer.Option("--secret", help="also write secret items 
 
 
 def convert_bank(
-    file: Annotated[Path, typer.Argument(metavar="BANK", help="the workbench's .jsonl.gz, .yaml, or a table")],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help=".jsonl.gz for the workbench, .yaml, .csv ...")],
+    file: Annotated[
+        Path, typer.Argument(metavar="BANK", help="file of a test bank: the workbench's .jsonl.gz, .yaml, or a table")
+    ],
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help="file to write: .jsonl.gz for the workbench, .yaml, .csv ...")
+    ],
     secret: Secret = False,
 ) -> None:
     """Write a test bank in another form.
@@ -86,10 +92,10 @@ def convert_bank(
 
 
 def convert_tables(
-    file: Annotated[Path, typer.Argument(metavar="GRADED", help="a graded file of the workbench")],
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="a new folder")],
+    file: Annotated[Path, typer.Argument(metavar="GRADED", help="graded file of the workbench, .jsonl.gz")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="new folder to write the tables into")],
     bank: Annotated[
-        Path | None, typer.Option(help="its test bank, which marks secret items: also write queries and items")
+        Path | None, typer.Option(help="file of its test bank, which marks secret items; also writes queries and items")
     ] = None,
     secret: Secret = False,
 ) -> None:
@@ -106,13 +112,15 @@ def convert_tables(
 
 def convert_workbench(
     file: GradesFile,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="a .jsonl.gz file")],
-    bank: Annotated[Path | None, typer.Option(help="the test bank, which marks secret items")] = None,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help=".jsonl.gz file to write")],
+    bank: Annotated[Path | None, typer.Option(help="file of the test bank, which marks secret items")] = None,
     secret: Secret = False,
     onto: Annotated[
-        Path | None, typer.Option(help="add the grades to this workbench file, and change nothing else in it")
+        Path | None, typer.Option(help="workbench file to which the grades are added; the rest of it is copied")
     ] = None,
-    documents: Annotated[Path | None, typer.Option(help="the passages' texts: qid, did, document, agent, rank")] = None,
+    documents: Annotated[
+        Path | None, typer.Option(help="table with the passages' texts: qid, did, document, agent, rank")
+    ] = None,
     min_grade: MinGrade = None,
 ) -> None:
     """Write grades as a graded file of the workbench.

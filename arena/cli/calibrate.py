@@ -46,38 +46,48 @@ def calibrate(
         list[str] | None,
         typer.Argument(
             metavar="CONFIG|STORE|FILE...",
-            help="a tournament, or tables of judges' verdicts; leave it out to compare agents by people's grades",
+            help="a tournament, or tables of judges' results; without it, people's grades compare the agents",
         ),
     ] = None,
     people: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="people's labels: tables or qrels", rich_help_panel=_PEOPLE),
+        typer.Option(
+            metavar="FILE",
+            help="file of people's labels: a table or TREC qrels; may be repeated",
+            rich_help_panel=_PEOPLE,
+        ),
     ] = None,
     consensus: Annotated[
         Literal["majority", "dawid-skene"],
-        typer.Option(help="how several people's labels are combined", rich_help_panel=_PEOPLE),
+        typer.Option(help="how labels of several people are combined into one", rich_help_panel=_PEOPLE),
     ] = "majority",
     against: Annotated[
         Literal["consensus", "votes"],
-        typer.Option(help="compare judges with that consensus, or with every single vote", rich_help_panel=_PEOPLE),
+        typer.Option(
+            help="compare judges with people's combined label, or with each single vote", rich_help_panel=_PEOPLE
+        ),
     ] = "consensus",
     item: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="COLUMN", help="a further column that identifies an item of a query", rich_help_panel=_READING
+            metavar="COLUMN",
+            help="a further column that identifies an item of a query, such as the turn",
+            rich_help_panel=_READING,
         ),
     ] = None,
     by: Annotated[
         str | None,
         typer.Option(
-            metavar="COLUMN", help="compare separately for each value of this column", rich_help_panel=_READING
+            metavar="COLUMN",
+            help="compare judges and people separately for each value of this column",
+            rich_help_panel=_READING,
         ),
     ] = None,
     column: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=COLUMN",
-            help="read NAME from the column COLUMN; people:NAME=COLUMN for people's files only",
+            help="read NAME from the column COLUMN; people:NAME=COLUMN applies to people's files only",
             rich_help_panel=_READING,
         ),
     ] = None,
@@ -98,15 +108,25 @@ def calibrate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="the queries: to group conversations and to show texts of disagreements",
+            help="table of queries, to group conversations and to show texts of disagreements",
             rich_help_panel=_TABLES,
         ),
     ] = None,
     answers: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="texts of answers", rich_help_panel=_TABLES)
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="table with the answers' texts, to show them with disagreements",
+            rich_help_panel=_TABLES,
+        ),
     ] = None,
     documents: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="texts of documents", rich_help_panel=_TABLES)
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="table with the documents' texts, to show them with disagreements",
+            rich_help_panel=_TABLES,
+        ),
     ] = None,
     disagreements: Annotated[
         int,
@@ -131,7 +151,7 @@ def calibrate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="plot to .svg, .png or .html: Bland-Altman for tables; for a tournament, agents by each two methods",
+            help="write plots to this .svg, .png or .html file: judges against people, or each two methods",
         ),
     ] = None,
     epsilon: Annotated[
@@ -139,7 +159,7 @@ def calibrate(
         typer.Option(
             min=0,
             max=0.99,
-            help="how much worse than a person a judge may be; default: the configuration's value, or 0.1",
+            help="by how much a judge may be worse than a person; default: the configuration's value, or 0.1",
             rich_help_panel=_CARD,
         ),
     ] = None,
@@ -159,14 +179,17 @@ def calibrate(
     ] = None,
     tournament: Tournament = None,
     method_samples: Annotated[
-        int, typer.Option(min=0, help="bootstrap samples for the correlations between a tournament's methods")
+        int, typer.Option(min=0, help="number of bootstrap samples for the correlations between a tournament's methods")
     ] = 200,
     samples: Annotated[
         int | None,
-        typer.Option(min=0, help="bootstrap samples for the intervals; default: the tournament's setting, or 1000"),
+        typer.Option(
+            min=0, help="number of bootstrap samples for intervals; default: the tournament's setting, or 1000"
+        ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="random seed of the samples; default: the tournament's setting, or 0")
+        int | None,
+        typer.Option(min=0, help="random seed of the bootstrap samples; default: the tournament's setting, or 0"),
     ] = None,
     form: Form = "table",
 ) -> None:

@@ -26,18 +26,21 @@ On = Annotated[
     typer.Option(
         "--on",
         metavar="SCORE",
-        help="pairwise, exam, nuggets, criteria, a criterion or a measure such as nDCG@10; may be repeated",
+        help="score to compare: pairwise, exam, nuggets, criteria, a criterion or a measure such as nDCG@10",
     ),
 ]
 Margin = Annotated[
-    float, typer.Option(min=0, help="how much worse still passes: in share of games won, or in units of the score")
+    float,
+    typer.Option(
+        min=0, help="by how much NEW may be worse and still pass: as a share of games, or in units of the score"
+    ),
 ]
 
 
 def compare(
     source: Source,
-    new: Annotated[str, typer.Argument(metavar="NEW", help="the new agent")],
-    old: Annotated[str, typer.Argument(metavar="OLD", help="the agent it is compared with")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="name of the new agent")],
+    old: Annotated[str, typer.Argument(metavar="OLD", help="name of the agent that it is compared with")],
     on: On = None,
     margin: Margin = 0.05,
     tournament: Tournament = None,
@@ -66,13 +69,15 @@ def show_gate(board: GateBoard, form: str) -> None:
 
 def gate(
     source: Source,
-    new: Annotated[str, typer.Option(metavar="AGENT", help="the agent that may replace the other")],
-    old: Annotated[str, typer.Option(metavar="AGENT", help="the agent that it would replace")],
+    new: Annotated[str, typer.Option(metavar="AGENT", help="name of the agent that may replace the other")],
+    old: Annotated[str, typer.Option(metavar="AGENT", help="name of the agent that it would replace")],
     margin: Margin = 0.05,
     on: On = None,
-    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="also write the result as JUnit XML")] = None,
+    junit: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="also write the result to this file as JUnit XML")
+    ] = None,
     report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="also write the report of 'ragleague report'")
+        Path | None, typer.Option(metavar="FILE", help="also write the report of 'ragleague report' to this file")
     ] = None,
     tournament: Tournament = None,
     retry_failed: RetryFailed = False,

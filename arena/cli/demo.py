@@ -48,7 +48,9 @@ def _show_simulated(folder: Path) -> None:
         print_leaderboard(store, cached_leaderboard(store, name), "table", source=source)
 
 
-def init(folder: Annotated[Path, typer.Argument(metavar="DIR", help="a new or empty folder")]) -> None:
+def init(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="new or empty folder to write the files into")],
+) -> None:
     """Write a starter configuration and data to edit."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder}: exists and is not empty; name a new folder")

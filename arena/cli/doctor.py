@@ -62,9 +62,11 @@ _KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 
 
 def doctor(
-    config: Annotated[str | None, typer.Argument(metavar="[CONFIG]", help="also check this configuration")] = None,
+    config: Annotated[
+        str | None, typer.Argument(metavar="[CONFIG]", help="YAML file of a configuration to check too")
+    ] = None,
     reach: Annotated[
-        bool, typer.Option("--reach", help="send a GET request, which is free, to the addresses of judges and agents")
+        bool, typer.Option("--reach", help="send a GET request, which is free, to each address of a judge or an agent")
     ] = False,
     form: JsonForm = "table",
 ) -> None:

@@ -40,25 +40,29 @@ _COLUMNS = ("did", "title", "source", "page", "document")
 
 def documents(
     paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH...", help="folders and files: PDF, HTML, Markdown, DOCX, text")
+        list[Path], typer.Argument(metavar="PATH...", help="folders and files to read: PDF, HTML, Markdown, DOCX, text")
     ],
     by: Annotated[
-        Literal["paragraph", "tokens", "sentences", "pages"], typer.Option(help="how to cut passages")
+        Literal["paragraph", "tokens", "sentences", "pages"],
+        typer.Option(help="unit by which documents are cut into passages"),
     ] = "paragraph",
     size: Annotated[
         int | None,
         typer.Option(
-            min=1, help="size limit of a passage: words of a paragraph (400), tokens (256, pages 2000), sentences (10)"
+            min=1, help="maximum size of a passage; paragraph: 400 words, tokens: 256, pages: 2000, sentences: 10"
         ),
     ] = None,
     overlap: Annotated[
-        int | None, typer.Option(min=0, help="tokens (0) or sentences (5) shared with the previous passage")
+        int | None,
+        typer.Option(min=0, help="number of tokens (0) or sentences (5) that a passage repeats of the previous one"),
     ] = None,
     near_duplicates: Annotated[
-        float, typer.Option(min=0, max=1, help="leave out passages this similar to an earlier one; 0 keeps all")
+        float,
+        typer.Option(min=0, max=1, help="leave out passages at least this similar to an earlier one; 0 keeps all"),
     ] = 0.8,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="the corpus, a table: did, title, source, page, document")
+        Path | None,
+        typer.Option(metavar="FILE", help="table to write the corpus into: did, title, source, page, document"),
     ] = None,
     set_entries: Set = None,
     form: JsonForm = "table",
@@ -128,18 +132,25 @@ class _Fusion(Section):
 def retrieve(
     corpus: Annotated[
         list[str],
-        typer.Option(metavar="FILE|irds:NAME", help="documents: CSV, JSONL, Parquet or id<TAB>text; may be repeated"),
+        typer.Option(
+            metavar="FILE|irds:NAME", help="file of documents: CSV, JSONL, Parquet or id<TAB>text; may be repeated"
+        ),
     ],
-    queries: Annotated[str, typer.Option(metavar="FILE|irds:NAME", help="a table qid, query, or TREC topics")],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="the run file to write")],
-    retriever: Annotated[Literal["bm25", "dense", "hybrid"], typer.Option(help="bm25, dense, or both merged")] = "bm25",
-    depth: Annotated[int, typer.Option(min=1, help="documents for each query")] = 100,
+    queries: Annotated[
+        str, typer.Option(metavar="FILE|irds:NAME", help="file of queries: a table qid, query, or TREC topics")
+    ],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="file to write, a run in TREC format")],
+    retriever: Annotated[
+        Literal["bm25", "dense", "hybrid"],
+        typer.Option(help="way to search: by words (bm25), by embeddings (dense), or both merged (hybrid)"),
+    ] = "bm25",
+    depth: Annotated[int, typer.Option(min=1, help="number of documents to retrieve for each query")] = 100,
     embeddings: Annotated[
         Literal["auto", "openai", "transformers", "minilm", "hashed"],
-        typer.Option(help="dense, hybrid; auto is minilm where installed, else hashed words"),
+        typer.Option(help="embeddings for dense and hybrid; auto: minilm if installed, else hashed words"),
     ] = "auto",
-    cache: Annotated[Path | None, typer.Option(metavar="FOLDER", help="cache embeddings in this folder")] = None,
-    name: Annotated[str | None, typer.Option(help="the run's tag; default: retriever and model")] = None,
+    cache: Annotated[Path | None, typer.Option(metavar="FOLDER", help="folder in which embeddings are cached")] = None,
+    name: Annotated[str | None, typer.Option(help="tag of the run; default: retriever and model")] = None,
     set_entries: Set = None,
 ) -> None:
     """Search a corpus with every query.

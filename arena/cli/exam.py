@@ -29,24 +29,25 @@ _GRADER, _LABELS = "Which grades", "Labels"
 _By: TypeAlias = Literal["highest", "count"]
 
 Bank = Annotated[
-    Path | None, typer.Option("--bank", help="the test bank; default: the graded items", rich_help_panel=_GRADER)
+    Path | None,
+    typer.Option("--bank", help="file of the test bank; default: the items in GRADES", rich_help_panel=_GRADER),
 ]
 Items = Annotated[
     str | None,
     typer.Option(
-        "--items", metavar="PATTERN", help="only items whose ids match, such as '*-Q*'", rich_help_panel=_GRADER
+        "--items", metavar="PATTERN", help="use only items whose ids match, such as '*-Q*'", rich_help_panel=_GRADER
     ),
 ]
-OneQuery = Annotated[str | None, typer.Option("--query", help="only this query", rich_help_panel=_GRADER)]
+OneQuery = Annotated[str | None, typer.Option("--query", help="show only this query", rich_help_panel=_GRADER)]
 PeoplesLabels = Annotated[
     Path | None,
     typer.Option(
-        "--qrels", help="relevance labels by people; default: the judgments in GRADES", rich_help_panel=_LABELS
+        "--qrels", help="file of people's relevance labels; default: the judgments in GRADES", rich_help_panel=_LABELS
     ),
 ]
 MinLabel = Annotated[
     int,
-    typer.Option("--min-label", help="lowest label by people that counts as relevant", rich_help_panel=_LABELS),
+    typer.Option("--min-label", help="lowest of people's labels that counts as relevant", rich_help_panel=_LABELS),
 ]
 By = Annotated[
     _By,
@@ -61,11 +62,13 @@ GradeMap = Annotated[
     typer.Option(
         "--map",
         metavar="MAP",
-        help="labels for grades or counts, such as 0:0,1-3:1,4:2,5:3",
+        help="label for each grade or count, such as 0:0,1-3:1,4:2,5:3",
         rich_help_panel=_LABELS,
     ),
 ]
-OutTable = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="write the rows to this table instead")]
+OutTable = Annotated[
+    Path | None, typer.Option("--out", metavar="FILE", help="write the rows to this table instead of showing them")
+]
 _NOT_OF_LABELS: Final = "--prompt: this prompt labels passages without items; leave out --by, --min-grade and --map"
 
 
@@ -73,9 +76,11 @@ def exam_score(
     file: GradesFile,
     bank: Bank = None,
     run: Runs = None,
-    official: Annotated[Path | None, typer.Option(help="a leaderboard to compare with: agent, rank or score")] = None,
+    official: Annotated[
+        Path | None, typer.Option(help="table of a leaderboard to compare with: agent, rank or score")
+    ] = None,
     k: K = 20,
-    alpha: Annotated[float, typer.Option(min=0, max=1, help="the parameter alpha of alpha-nDCG")] = 0.5,
+    alpha: Annotated[float, typer.Option(min=0, max=1, help="parameter alpha of alpha-nDCG")] = 0.5,
     compat: Annotated[
         Literal["workbench"] | None, typer.Option(help="compute scores as the workbench's code does")
     ] = None,
@@ -83,7 +88,9 @@ def exam_score(
     llm: Llm = None,
     prompt: PromptName = None,
     queries: OfQueries = None,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="also write each query's scores as a table")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="also write each query's scores to this table")
+    ] = None,
     form: Form = "table",
 ) -> None:
     """Score the agents by a test bank.
@@ -106,7 +113,7 @@ def exam_score(
 
 def exam_labels(
     file: GradesFile,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="the qrels to write")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="file of qrels to write")],
     bank: Bank = None,
     by: By = "highest",
     min_grade: MinGrade = None,
@@ -138,7 +145,11 @@ def exam_labels(
 
 def exam_agreement(
     file: Annotated[
-        Path, typer.Argument(metavar="GRADES", help="the workbench's graded jsonl.gz, a table of grades, or qrels")
+        Path,
+        typer.Argument(
+            metavar="GRADES",
+            help="file of grades: the workbench's graded jsonl.gz, a table, or qrels of predicted labels",
+        ),
     ],
     qrels: PeoplesLabels = None,
     bank: Bank = None,
@@ -180,7 +191,7 @@ def exam_agreement(
 
 def exam_compare(
     file: GradesFile,
-    other: Annotated[Path, typer.Argument(metavar="OTHER", help="other grades of the same passages")],
+    other: Annotated[Path, typer.Argument(metavar="OTHER", help="file of other grades of the same passages")],
     bank: Bank = None,
     min_grade: MinGrade = None,
     items: Items = None,
@@ -240,7 +251,7 @@ def exam_answers(
 
 def exam_grid(
     file: GradesFile,
-    query: Annotated[str, typer.Option(help="the query")],
+    query: Annotated[str, typer.Option(help="id of the query")],
     bank: Bank = None,
     min_grade: MinGrade = None,
     items: Items = None,

@@ -29,9 +29,9 @@ from retrieval_eval.agents.types import AGENT_CAUSES
 
 def failures(
     source: Source,
-    tournament: Annotated[str | None, typer.Option(help="only this tournament, if the store has several")] = None,
-    cause: Annotated[list[str] | None, typer.Option(help="only this cause; may be repeated")] = None,
-    judge: Annotated[list[str] | None, typer.Option(help="only this judge; may be repeated")] = None,
+    tournament: Annotated[str | None, typer.Option(help="list only this tournament, if the store has several")] = None,
+    cause: Annotated[list[str] | None, typer.Option(help="list only failures with this cause; may be repeated")] = None,
+    judge: Annotated[list[str] | None, typer.Option(help="list only failures of this judge; may be repeated")] = None,
     form: Form = "table",
 ) -> None:
     """List what failed and why.

@@ -29,10 +29,10 @@ def leaderboard(
     form: Form = "table",
     tournament: Tournament = None,
     below_coverage: BelowCoverage = False,
-    matrix: Annotated[bool, typer.Option("--matrix", help="print instead the matrix of win percentages")] = False,
+    matrix: Annotated[bool, typer.Option("--matrix", help="print the matrix of win percentages instead")] = False,
     details: Details = False,
     group: Annotated[
-        str | None, typer.Option(metavar="COLUMN=VALUE", help="only queries with this value in this column")
+        str | None, typer.Option(metavar="COLUMN=VALUE", help="rate only by queries with this value in this column")
     ] = None,
     plot: Annotated[
         Path | None,

@@ -44,7 +44,9 @@ def make_queries(
     config: Config,
     reviewed: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="draw from this review file, in which people made their decisions"),
+        typer.Option(
+            metavar="FILE", help="draw queries from this review file, in which people have made their decisions"
+        ),
     ] = None,
     retry_failed: RetryFailed = False,
     log_json: LogJson = None,
@@ -109,7 +111,9 @@ def make_answers(
 
 def make_bank(
     config: Config,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="the bank: .jsonl, .yaml, .csv ...")],
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="file to write the test bank into: .jsonl, .yaml, .csv ...")
+    ],
     force: Force = False,
     retry_failed: RetryFailed = False,
     log_json: LogJson = None,
@@ -141,7 +145,8 @@ def make_bank(
 def make_grades(
     config: Config,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="write the grades: a .csv, or the workbench's .jsonl.gz")
+        Path | None,
+        typer.Option(metavar="FILE", help="also write the grades to this file: a .csv, or the workbench's .jsonl.gz"),
     ] = None,
     secret: Annotated[bool, typer.Option("--secret", help="also write the grades of secret items")] = False,
     retry_failed: RetryFailed = False,
@@ -173,11 +178,11 @@ def make_grades(
 
 def make_nuggets(
     config: Config,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="the nuggets, in nuggetizer's format")] = Path(
-        "nuggets.jsonl"
-    ),
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="file to write the nuggets into, in nuggetizer's format")
+    ] = Path("nuggets.jsonl"),
     for_editing: Annotated[
-        bool, typer.Option("--for-editing", help="write whole lists without importance, for people to edit")
+        bool, typer.Option("--for-editing", help="write all nuggets without importance, for people to edit")
     ] = False,
     force: Force = False,
     retry_failed: RetryFailed = False,
@@ -222,20 +227,22 @@ def make_nuggets(
 def make_assignments(
     config: Config,
     nuggets: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="use these nuggets instead of the configuration's")
+        Path | None, typer.Option(metavar="FILE", help="file of nuggets to use instead of the configuration's")
     ] = None,
     answers: Annotated[
         list[Path] | None,
         typer.Option(
-            metavar="FILE", help="assign the nuggets to these answers: a table or TREC RAG runs; may be repeated"
+            metavar="FILE", help="file of answers to check for them: a table or TREC RAG runs; may be repeated"
         ),
     ] = None,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="the file for assignments to answers")] = Path(
+    out: Annotated[Path, typer.Option(metavar="FILE", help="file to write assignments to answers into")] = Path(
         "assignments.jsonl"
     ),
     documents_out: Annotated[
         Path,
-        typer.Option(metavar="FILE", help="the file for assignments to documents, with 'assign: {texts: documents}'"),
+        typer.Option(
+            metavar="FILE", help="file to write assignments to documents into, with 'assign: {texts: documents}'"
+        ),
     ] = Path("passages.jsonl"),
     force: Force = False,
     retry_failed: RetryFailed = False,

@@ -33,19 +33,20 @@ def metrics(
         list[str],
         typer.Option(
             metavar="FILE|irds:NAME",
-            help="TREC qrels, or a table qid, did, label; further ones are compared with the first",
+            help="file of labels: TREC qrels, or a table qid, did, label; others are compared with the first",
         ),
     ],
     measure: Annotated[
-        list[str] | None, typer.Option(help="a measure by its name in ir_measures, such as nDCG@10 or RR(rel=2)@5")
+        list[str] | None,
+        typer.Option(help="measure by its name in ir_measures, such as nDCG@10 or RR(rel=2)@5; may be repeated"),
     ] = None,
     per_query: Annotated[bool, typer.Option("--per-query", help="also show the scores of each query")] = False,
     baseline: Annotated[
-        str | None, typer.Option(help="compare the others with this run only, instead of all pairs")
+        str | None, typer.Option(help="compare the other runs only with this run, instead of all pairs")
     ] = None,
     table: Annotated[
         Literal["scores", "differences", "rankings", "scores-by-query"] | None,
-        typer.Option(help="the table that md, html and latex write; default: the first"),
+        typer.Option(help="table that the formats md, html and latex write; default: the first"),
     ] = None,
     digits: Annotated[
         int | None,
@@ -118,9 +119,12 @@ def read_label_sets(sources: list[str], faulty: Faulty) -> dict[str, Qrels]:
 
 def agreement(
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE|irds:NAME...", help="TREC qrels, or tables qid, did, label")
+        list[str],
+        typer.Argument(metavar="FILE|irds:NAME...", help="files of labels: TREC qrels, or tables qid, did, label"),
     ],
-    people: Annotated[str, typer.Option(metavar="FILE|irds:NAME", help="the labels by people")],
+    people: Annotated[
+        str, typer.Option(metavar="FILE|irds:NAME", help="file of people's labels, with which the others are compared")
+    ],
     queries: OfQueries = None,
     form: Form = "table",
 ) -> None:
@@ -148,11 +152,12 @@ def pool(
     depth: Annotated[int, typer.Option(min=1, metavar="DEPTH", help="pool the first DEPTH documents of each run")],
     qrels: Annotated[
         str | None,
-        typer.Option(metavar="FILE|irds:NAME", help="labels that there are already: TREC qrels, or a table"),
+        typer.Option(metavar="FILE|irds:NAME", help="file of the labels that exist already: TREC qrels, or a table"),
     ] = None,
     skip_faulty: SkipFaulty = False,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="write the pairs as a table qid, did, label, rank, runs")
+        Path | None,
+        typer.Option(metavar="FILE", help="write the pooled documents to this table: qid, did, label, rank, runs"),
     ] = None,
     form: Form = "table",
 ) -> None:

@@ -18,14 +18,14 @@ from judges.sections import nearest
 def queries(
     source: Source,
     tournament: Tournament = None,
-    agent: Annotated[str | None, typer.Option(help="the queries on which this agent does worst")] = None,
+    agent: Annotated[str | None, typer.Option(help="show the queries on which this agent does worst")] = None,
     by: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="score each agent by the values of a column of the queries")
     ] = None,
     labels: Annotated[
-        bool, typer.Option("--labels", help="the relevance labels of each query's documents, worst first")
+        bool, typer.Option("--labels", help="show the relevance labels of each query's documents, worst first")
     ] = False,
-    most: Annotated[int, typer.Option(min=1, help="maximum number of rows")] = 20,
+    most: Annotated[int, typer.Option(min=1, help="maximum number of rows to show")] = 20,
     form: Form = "table",
 ) -> None:
     """Which queries tell the agents apart, and where each agent fails."""

@@ -24,15 +24,15 @@ RatingMethod: TypeAlias = Literal["elo", "bt"]
 
 
 def rate(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="a table of verdicts, or a matrix of win percentages")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="file of verdicts: a table, or a matrix of win percentages")
+    ],
     method: Annotated[
-        RatingMethod, typer.Option(help="the rating that orders the agents; ranks are always those of Bradley-Terry")
+        RatingMethod, typer.Option(help="rating that orders the agents; ranks are always those of Bradley-Terry")
     ] = "bt",
-    covariate: Annotated[
-        list[str] | None, typer.Option(help="a numeric column to control for; may be repeated")
-    ] = None,
+    covariate: Annotated[list[str] | None, typer.Option(help="numeric column to control for; may be repeated")] = None,
     by: Annotated[
-        str | None, typer.Option(metavar="judge", help="'judge': also show the ratings of each judge")
+        str | None, typer.Option(metavar="judge", help="'judge': show also the ratings by each judge alone")
     ] = None,
     column: Columns = None,
     value: Values = None,
@@ -60,7 +60,7 @@ def rate(
         str,
         typer.Option(
             metavar="COLUMN|none",
-            help="what the bootstrap resamples: values of a column, or games; auto: conversation or qid",
+            help="column whose values the bootstrap resamples, or none: games; auto: conversation or qid",
         ),
     ] = "auto",
     samples: Samples = 1000,

@@ -18,7 +18,7 @@ from arena.store import Store, missing, sqlite_path
 
 def report(
     source: Source,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="the HTML file to write")] = Path("report.html"),
+    out: Annotated[Path, typer.Option(metavar="FILE", help="HTML file to write")] = Path("report.html"),
     tournament: Tournament = None,
     below_coverage: BelowCoverage = False,
     force: Annotated[bool, typer.Option("--force", help="replace FILE even if it is not a report")] = False,
@@ -40,7 +40,7 @@ def report(
 
 def publish(
     source: Source,
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="the folder to write the pages into")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="folder to write the pages into")],
     tournament: Tournament = None,
     below_coverage: BelowCoverage = False,
 ) -> None:
@@ -72,11 +72,13 @@ def ui(
     address: Annotated[
         str, typer.Option(help="address to listen on; by default only this machine reaches it")
     ] = "127.0.0.1",
-    host: Annotated[list[str] | None, typer.Option(help="a name by which browsers call the server; repeatable")] = None,
-    roles: Annotated[Path | None, typer.Option(help="file with the roles of people who sign in")] = None,
+    host: Annotated[
+        list[str] | None, typer.Option(help="name by which browsers call the server; may be repeated")
+    ] = None,
+    roles: Annotated[Path | None, typer.Option(help="YAML file with the roles of people who sign in")] = None,
     without_sign_in: Annotated[
         Literal["viewer", "voter", "editor"] | None,
-        typer.Option(help="the role of everyone who can reach the pages"),
+        typer.Option(help="role of everyone who can reach the pages; no one signs in"),
     ] = None,
 ) -> None:
     """Open the web leaderboard of a store.

@@ -46,7 +46,7 @@ def run(
     column: ColumnsNamed = None,
     save: Save = None,
     stage: Annotated[
-        list[str] | None, typer.Option("--stage", metavar=f"[{_STAGES}]", help="do only this stage; may be repeated")
+        list[str] | None, typer.Option("--stage", metavar=f"[{_STAGES}]", help="run only this stage; may be repeated")
     ] = None,
     retry_failed: RetryFailed = False,
     wait: Annotated[
@@ -55,7 +55,9 @@ def run(
     log_json: LogJson = None,
     executor: Annotated[
         Literal["local", "ray"] | None,
-        typer.Option("--executor", help="where to make calls; default: the configuration's executor"),
+        typer.Option(
+            "--executor", help="where calls are made: in this process, or on Ray; default: the configuration's executor"
+        ),
     ] = None,
     address: Annotated[
         str | None,
@@ -109,13 +111,17 @@ _AGENTS_IN_GAME: Final = 2
 """Number of agents in a game."""
 Sources = Annotated[
     list[str],
-    typer.Argument(metavar="CONFIG|ANSWERS...", help="the tournament's YAML file, or files of answers with --judge"),
+    typer.Argument(metavar="CONFIG|ANSWERS...", help="YAML file of a tournament, or files of answers with --judge"),
 ]
 JudgeNamed = Annotated[
     str | None,
-    typer.Option("--judge", metavar="PROVIDER/MODEL", help="for files of answers: openai/gpt-4.1-mini, lexical ..."),
+    typer.Option(
+        "--judge",
+        metavar="PROVIDER/MODEL",
+        help="for files of answers: the judge, such as openai/gpt-4.1-mini or lexical",
+    ),
 ]
-Limit = Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="only the first N queries")]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="use only the first N queries")]
 ColumnsNamed = Annotated[
     list[str] | None,
     typer.Option(

@@ -17,8 +17,10 @@ from arena.store.copying import copy
 
 
 def store_copy(
-    source: Annotated[str, typer.Argument(metavar="FROM", help="a store, or the YAML file of one of its tournaments")],
-    target: Annotated[str, typer.Argument(metavar="TO", help="a path, or the address of an empty database")],
+    source: Annotated[str, typer.Argument(metavar="FROM", help="store, or the YAML file of one of its tournaments")],
+    target: Annotated[
+        str, typer.Argument(metavar="TO", help="path of a new store, or the address of an empty database")
+    ],
     form: JsonForm = "table",
 ) -> None:
     """Copy a store to another place, of the same or the other kind of database.
@@ -35,7 +37,7 @@ def store_copy(
 
 
 def store_check(
-    source: Annotated[str, typer.Argument(metavar="STORE", help="a store, or the YAML file of one of its tournaments")],
+    source: Annotated[str, typer.Argument(metavar="STORE", help="store, or the YAML file of one of its tournaments")],
     discard: Annotated[
         bool, typer.Option("--discard", help="remove damaged rows, so that the next run requests them again")
     ] = False,

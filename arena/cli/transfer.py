@@ -40,21 +40,21 @@ from retrieval_eval.nuggets.files import read_assignments, write_assignments
 
 def import_verdicts(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="a table: qid, agent_a, agent_b, verdict [, judge, order]")
+        Path, typer.Argument(metavar="FILE", help="table of verdicts: qid, agent_a, agent_b, verdict [, judge, order]")
     ],
     store: Annotated[
-        str, typer.Option(metavar="CONFIG|STORE", help="the store to import into; created if it does not exist")
+        str, typer.Option(metavar="CONFIG|STORE", help="store to import into; it is created if it does not exist")
     ],
-    tournament: Annotated[str | None, typer.Option(help="the tournament's name; default: the file's name")] = None,
+    tournament: Annotated[str | None, typer.Option(help="name of the tournament; default: the file's name")] = None,
     column: Columns = None,
     value: Values = None,
     item: Annotated[
         list[str] | None,
         typer.Option(metavar="COLUMN", help="a further column that identifies an item of a query, such as the turn"),
     ] = None,
-    queries: Annotated[Path | None, typer.Option(help="the queries' texts")] = None,
-    documents: Annotated[Path | None, typer.Option(help="the retrieved documents")] = None,
-    answers: Annotated[Path | None, typer.Option(help="the answers' texts")] = None,
+    queries: Annotated[Path | None, typer.Option(help="table with the queries' texts")] = None,
+    documents: Annotated[Path | None, typer.Option(help="table with the retrieved documents")] = None,
+    answers: Annotated[Path | None, typer.Option(help="table with the answers' texts")] = None,
 ) -> None:
     """Import recorded verdicts as a tournament.
 
@@ -91,7 +91,9 @@ def export_verdicts(
     parts: Annotated[
         int | None,
         typer.Option(
-            min=1, max=1000, help="for millions: write this many Parquet files, split by query, into the folder OUT"
+            min=1,
+            max=1000,
+            help="write this many Parquet files, split by query, into the folder OUT; for millions of games",
         ),
     ] = None,
     force: Force = False,
@@ -123,7 +125,7 @@ def export_criteria(source: Source, out: OutTable, tournament: Tournament = None
 
 def export_data(
     source: Source,
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="the folder to write into")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="folder to write the tables into")],
     tournament: Tournament = None,
     force: Force = False,
 ) -> None:
@@ -135,8 +137,10 @@ def export_data(
 
 def export_qrels(
     source: Source,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="the qrels")],
-    judge: Annotated[str | None, typer.Option(help="this judge's labels; default: all judges combined")] = None,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="file of qrels to write")],
+    judge: Annotated[
+        str | None, typer.Option(help="write the labels of this judge; default: those of all judges combined")
+    ] = None,
     tournament: Tournament = None,
     force: Force = False,
 ) -> None:
@@ -179,17 +183,17 @@ def votes(source: Source, tournament: Tournament = None, form: Form = "table") -
 def import_votes(
     file: Annotated[
         Path,
-        typer.Argument(
-            metavar="FILE", help="verdicts, relevance labels, grades or support, as a table or qrels; or assignments"
-        ),
+        typer.Argument(metavar="FILE", help="file of people's labels: a table, TREC qrels, or nugget assignments"),
     ],
-    store: Annotated[str, typer.Option(metavar="CONFIG|STORE", help="the store with the tournament")],
+    store: Annotated[
+        str, typer.Option(metavar="CONFIG|STORE", help="store with the tournament, or the tournament's YAML file")
+    ],
     tournament: Tournament = None,
     annotator: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="the person who made the labels; default: the table's column of annotators, or the file's name",
+            help="name of the person who made the labels; default: the column of annotators, or the file's name",
         ),
     ] = None,
     column: Columns = None,
@@ -237,7 +241,10 @@ def export_votes(
     kind: Annotated[KindName, typer.Option(help="the kind of label")] = VERDICT.name,
     annotator: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="the person; needed for nuggets and qrels by several people; default: all"),
+        typer.Option(
+            metavar="NAME",
+            help="write only the labels of this person; required for nuggets and qrels by several people",
+        ),
     ] = None,
     tournament: Tournament = None,
     force: Force = False,
