@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -34,6 +34,7 @@ from arena.run.imports import import_table
 from arena.store import Store, shown
 from arena.store.annotations import Annotations, annotator_name
 from judges.errors import InputError
+from judges.sections import nearest
 from retrieval_eval.data.trec import is_qrels
 from retrieval_eval.nuggets.files import read_assignments, write_assignments
 
@@ -165,11 +166,6 @@ def _export(write: Callable[[Store, str, Path], int], source: str, tournament: s
         output.print(f"{counted(write(store, name, out), 'row')} written to {out}")
 
 
-if TYPE_CHECKING:
-    KindName = str
-else:
-    KindName = Literal[tuple(KINDS)]
-
 _LISTED_PEOPLE: Final = 3
 """Maximum number of people whose names a line lists."""
 
@@ -227,7 +223,7 @@ def import_votes(
     people = sorted({annotation.annotator for annotation in imported.annotations})
     record: dict[str, Any] = {"annotators": people, "votes": count, "new": new}
     record["left_out"] = sum(imported.left_out.values())
-    line = f"{count:,} by {_people_line(people)}, {new:,} of them new"
+    line = f"{counted(count, 'label')} by {_people_line(people)}, {new:,} of them new"
     if is_nuggets:
         answers = len({(annotation.query_id, annotation.item) for annotation in imported.annotations})
         record = {"annotator": person, "labels": count, "answers": answers, "new": new, "left_out": imported.left_out}
@@ -238,7 +234,9 @@ def import_votes(
 def export_votes(
     source: Source,
     out: OutTable,
-    kind: Annotated[KindName, typer.Option(help="the kind of label")] = VERDICT.name,
+    kind: Annotated[
+        str, typer.Option(metavar="|".join(KINDS), help="kind of labels to write, or the name of your own stage")
+    ] = VERDICT.name,
     annotator: Annotated[
         str | None,
         typer.Option(
@@ -256,8 +254,10 @@ def export_votes(
     flags on games are for reading.
     """
     require_free(out, force)
-    write = _export_nuggets if kind == NUGGETS.name else _export_table
     with open_tournament(source, tournament) as (store, name):
+        if kind not in KINDS:  # checked here: a store brings the kinds of the stages that judged in it
+            raise InputError(f"--kind {kind}: no such kind of labels{nearest(kind, KINDS)}")
+        write = _export_nuggets if kind == NUGGETS.name else _export_table
         tell(*write(store, name, out, kind, annotator), form)
 
 
@@ -271,7 +271,7 @@ def _export_table(
         votes = [vote for vote in votes if vote.annotator == person]
     write_table(out, KINDS[kind], votes)
     people = sorted({vote.annotator for vote in votes})
-    lines = [f"wrote {out}: {len(votes):,} by {_people_line(people)}"]
+    lines = [f"wrote {out}: {counted(len(votes), 'label')} by {_people_line(people)}"]
     lines += [f"- of texts that have changed since, left out: {outdated}"] if outdated else []
     return {"file": str(out), "annotators": people, "votes": len(votes), "outdated": outdated}, lines
 

@@ -296,7 +296,7 @@ def test_votes_in_words_of_their_own_everywhere(tmp_path: Path, monkeypatch: pyt
     refused = cli("import", "votes", "people.csv", "--store", "s.db", "--tournament", "t")
     assert "or say what it means: --value WORD=A ('A ist besser')" in refused.err
     votes = cli("import", "votes", "people.csv", "--store", "s.db", "--tournament", "t", *options)
-    assert "12 by people, 12 of them new" in votes.out, votes.err
+    assert "12 labels by people, 12 of them new" in votes.out, votes.err
 
 
 def test_names_from_outside_command_no_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: CLI) -> None:
