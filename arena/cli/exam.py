@@ -320,11 +320,7 @@ def exam_influence(
 
 
 def _direct_labels(file: Path, llm: str | None, prompt: str | None, *, plain: bool) -> tuple[Labels, Labels] | None:
-    """Labels that the named grader gave to passages directly, and people's labels; ``None`` if it graded by items.
-
-    Raises:
-        InputError: an option says how to make labels from grades, although the file has labels and no grades.
-    """
+    """Labels that the named grader gave to passages directly, and people's labels; ``None`` if it graded by items."""
     direct = None if llm is None and prompt is None else load_labels(file, llm=llm, prompt=prompt)
     if direct is not None and not plain:
         raise InputError(_NOT_OF_LABELS)

@@ -104,11 +104,7 @@ def _show_table(board: RunMetrics, name: str, digits: int | None, form: str) -> 
 
 
 def read_label_sets(sources: list[str], faulty: Faulty) -> dict[str, Qrels]:
-    """Read sets of labels, by file name, or by path if two files have the same name.
-
-    Raises:
-        InputError: a file cannot be read, has no labels, or is given twice.
-    """
+    """Read sets of labels, by file name, or by path if two files have the same name."""
     label_sets = [(source, read_qrels(source, faulty=faulty)) for source in sources]
     stems = [labels.name for _, labels in label_sets]
     by_name = {source if stems.count(labels.name) > 1 else labels.name: labels for source, labels in label_sets}

@@ -67,11 +67,7 @@ def watching(*, shown: bool = True) -> Iterator[Progress]:
 
 @contextmanager
 def traced_to(path: Path | None) -> Iterator[Trace | None]:
-    """Open a log file; yields a function that appends a line per call to the file, or ``None`` without a file.
-
-    Raises:
-        DataError: the file cannot be written, or it is not a log.
-    """
+    """Open a log file; yields a function that appends a line per call to the file, or ``None`` without a file."""
     if path is None:
         yield None
         return

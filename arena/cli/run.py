@@ -156,11 +156,7 @@ def read_inputs(
     columns: Sequence[str] | None = None,
     save: Path | None = None,
 ) -> TournamentInput:
-    """The tournament that a command line names; prints on standard error what it assumes about files of answers.
-
-    Raises:
-        InputError: the files or the judge cannot be used, or an option is given that a YAML file does not allow.
-    """
+    """The tournament that a command line names; prints on standard error what it assumes about files of answers."""
     if not are_answers(sources, judge):
         given = {"--judge": judge, "--column": columns, "--save": save}
         if misplaced := [option for option, value in given.items() if value]:
@@ -173,11 +169,7 @@ def read_inputs(
 
 
 def are_answers(sources: Sequence[str], judge: str | None = None) -> bool:
-    """Whether the sources are tables of answers and not a YAML file.
-
-    Raises:
-        InputError: a source is a folder or an empty name, or there are several sources and one is a YAML file.
-    """
+    """Whether the sources are tables of answers and not a YAML file."""
     for source in sources:
         if not source:
             raise InputError("an empty name is given for a file; name a YAML file, or files of answers")

@@ -76,12 +76,7 @@ def clusters_in(queries: Path | None) -> Clusters:
 
 @contextmanager
 def open_tournament(source: str, tournament: str | None = None) -> Iterator[tuple[Store, str]]:
-    """Open the store that ``source`` names; yields it with the tournament's name, and closes it after the block.
-
-    Raises:
-        InputError: the file, store or tournament does not exist, or the stored tournament of this name comes from
-            another file.
-    """
+    """Open the store that ``source`` names; yields it with the tournament's name, and closes it after the block."""
     location, name, config = _read(source)
     with closing(Store.open(location)) as store:
         tournament_name = tournament or name or store.only_tournament()

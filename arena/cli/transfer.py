@@ -311,11 +311,7 @@ def _people_line(people: Sequence[str]) -> str:
 
 
 def _single_annotator(annotations: Sequence[Annotation], named: str | None, tournament: str) -> str:
-    """The annotator with the name ``named``; without a name, the only annotator.
-
-    Raises:
-        InputError: no annotator has this name; or no name is given, and there are several annotators.
-    """
+    """The annotator with the name ``named``; without a name, the only annotator."""
     names = sorted({annotation.annotator for annotation in annotations})
     if named in names:
         return named

@@ -353,11 +353,7 @@ class Config(TournamentSettings):
         return any(path.resolve() == target for path in self.query_files)
 
     def queries(self) -> list[Path]:
-        """The files of ``query_files``; raises an error if ``synth`` must write them first.
-
-        Raises:
-            InputError: ``synth`` must write the queries first.
-        """
+        """The files of ``query_files``; raises an error if ``synth`` must write them first."""
         if self.synth is not None and self.lacks_queries:
             raise InputError(
                 f"{self.synth.out}: has no queries yet; write them with 'ragleague run CONFIG --stage synth'"

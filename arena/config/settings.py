@@ -49,11 +49,7 @@ class CardSection(Section):
 
 
 def read_cards(path: Path) -> list[dict[str, str]]:
-    """Read the cards in a file, each with its judge, level, verdict, binding, epsilon and expiry date.
-
-    Raises:
-        InputError: the file does not hold valid judge cards, or a card was edited.
-    """
+    """Read the cards in a file, each with its judge, level, verdict, binding, epsilon and expiry date."""
     try:
         cards = [{name: str(card[name]) for name in (*_SEALED_FIELDS, "seal")} for card in read_json(path)["cards"]]
         for card in cards:

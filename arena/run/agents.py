@@ -24,10 +24,9 @@ from retrieval_eval.data.recordings import read_recordings
 
 
 class OpenedAgents(Struct, frozen=True):
-    """A configuration's agents, ready to be asked.
+    """A configuration's agents, ready to be asked, in the order of the configuration file.
 
     Attributes:
-        agents: the opened agents, in the order of the configuration file.
         judges: the models that generate the agents' answers, by name.
         corpus: the documents that agents search or name; ``None`` if no agent uses any.
         declared: each agent's name, identity and settings, as the store records them.
@@ -39,7 +38,6 @@ class OpenedAgents(Struct, frozen=True):
     declared: list[StoredAgent]
 
     async def close(self) -> None:
-        """Close agents and judges."""
         for agent in self.agents:
             await agent.close()
         for judge in self.judges.values():
@@ -51,13 +49,7 @@ def open_agents(
 ) -> OpenedAgents:
     """Open the agents that a configuration declares, without sending a request.
 
-    Args:
-        config: the tournament.
-        stop: the run's stop signal, needed if agents will be asked: it makes the models open where the executor runs.
-        trace: called with every call to a model.
-
-    Raises:
-        InputError: an agent or the corpus cannot be used.
+    Agents that will be asked need the run's ``stop`` signal: their models then open where the executor runs.
     """
     from retrieval_eval.agents.build import build_agents
 
@@ -94,9 +86,6 @@ def open_judges(
     """Open the judges with these names; by default all judges that a stage uses.
 
     With every executor, limits, retries, parsing and costs stay in this process; only the provider runs elsewhere.
-
-    Raises:
-        InputError: a judge cannot be used, or the cluster cannot be reached.
     """
     executor = config.executor
     if executor.kind == "ray" and find_spec("ray") is None:

@@ -28,7 +28,6 @@ class BatchesWaiting(Struct, frozen=True):
 
     Attributes:
         handed_in: whether the server has confirmed the batches.
-        batches: number of batches.
         requests: number of requests in these batches that have no judgment yet.
         since: when the oldest batch was created, in seconds since 1970.
     """
@@ -41,11 +40,7 @@ class BatchesWaiting(Struct, frozen=True):
 
 
 def ask_in_batches(judges: Mapping[str, Judge], store: Store, stop: Stop, *, wait: bool) -> None:
-    """Give judges declared with ``mode: batch`` a batch provider that records its batches in this store.
-
-    Raises:
-        InputError: a judge without ``mode: batch`` has open batches; direct calls would pay for its judgments twice.
-    """
+    """Give judges declared with ``mode: batch`` a batch provider that records its batches in this store."""
     _refuse_twice(judges, store)
     for judge in judges.values():
         if not judge.spec.in_batches:
@@ -61,7 +56,6 @@ def ask_in_batches(judges: Mapping[str, Judge], store: Store, stop: Stop, *, wai
 
 
 def open_server(spec: JudgeSpec, provider: HostedProvider) -> BatchServer:
-    """The batch API of a judge's provider."""
     from judges.batches.servers import AnthropicBatches, OpenAIBatches
 
     return (AnthropicBatches if spec.provider == "anthropic" else OpenAIBatches)(spec, provider)
@@ -70,11 +64,7 @@ def open_server(spec: JudgeSpec, provider: HostedProvider) -> BatchServer:
 async def cancel(batches: Iterable[OpenBatch], judges: Mapping[str, JudgeSpec]) -> AsyncIterator[tuple[str, str]]:
     """Cancel batches on their servers; a later run still collects the replies that exist.
 
-    Yields:
-        The server's name for each batch (our marker if the server gave none), and the problem; empty if cancelled.
-
-    Raises:
-        InputError: a batch's judge has changed in the configuration. Nothing was sent.
+    Yields the server's name for each batch (our marker if the server gave none), and the problem; empty if cancelled.
     """
     chosen: list[tuple[Batch, JudgeSpec]] = []
     for each in batches:

@@ -31,7 +31,7 @@ class ImportedTable(Struct, frozen=True):
     """Counts of an import.
 
     Attributes:
-        verdicts: number of verdicts in the table.
+        verdicts: number of different verdicts that the store now has.
         repeated: number of rows that repeat an earlier row.
         replaced: number of verdicts of an earlier import that this table lacks; they are no longer shown.
     """
@@ -58,11 +58,6 @@ def import_table(
     For ``columns`` and ``values`` see ``read_verdicts``. A column ``conversation`` groups queries into conversations,
     whatever ``queries`` says. Columns in ``item`` distinguish rows of one query, such as turns: query ``81`` becomes
     ``81/1`` and ``81/2``, which count as one conversation.
-
-    Raises:
-        DataError: a row cannot be read, has no query, or contradicts an earlier verdict by the same judge in the same
-            order; or rows that would count as the same verdict differ in a further column.
-        InputError: verdicts name queries or answers missing from the given files, or the tournament comes from a run.
     """
     table = read_verdicts(file, columns=columns, values=values)
     table.say(item)

@@ -37,13 +37,7 @@ if TYPE_CHECKING:
 
 
 def load_data(config: Config, agents: Sequence[StoredAgent] | None = None, files: Dataset | None = None) -> Dataset:
-    """The data of a tournament: its files, and the stored replies of its agents.
-
-    Args:
-        config: the tournament.
-        agents: the tournament's agents, if they are open already.
-        files: the contents of the data files, if they are read already.
-    """
+    """The data of a tournament: its files and the stored replies of its agents; read here unless given."""
     section = config.data
     data = load_files(config) if files is None else files
     if config.agents:
@@ -126,10 +120,6 @@ def run(
         wait: whether to stay until batches have ended; otherwise hand batches in, collect the replies that have
             arrived, and return.
         part_of: the enclosing run; by default a new run starts.
-
-    Raises:
-        InputError: data, prompts or judges cannot be used; nothing was sent.
-        StoreError: the store cannot be written.
     """
     agents = declared_agents(config) if agents is None else agents
     data = load_data(config, agents) if data is None else data
@@ -207,7 +197,6 @@ async def _judge(engine: Engine, begun: Begun, lookup: Lookup, stop: Stop) -> Ru
 
 
 def stored_settings(stages: TournamentStages, agents: Sequence[StoredAgent] = ()) -> StoredSettings:
-    """The settings that determine results, as recorded in the store."""
     config = stages.config
     used = {name: config.judges[name] for name in config.judges_in_use()}
     settings = stages.settings() | config.model_dump(mode="json", include={"ratings"})

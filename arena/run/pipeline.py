@@ -33,12 +33,7 @@ RunPart: TypeAlias = "SynthReport | AgentsRun | RunSummary"
 
 
 class PipelineResult(Struct, frozen=True):
-    """The result of a run.
-
-    Attributes:
-        complete: whether the run has every result that was requested.
-        board: the leaderboard; ``None`` if no judge was asked.
-    """
+    """Whether a run has all requested results, and its leaderboard; ``None`` if no judge was asked."""
 
     complete: bool
     board: Leaderboard | None
@@ -68,10 +63,6 @@ def play(
         wait: whether to stay until batches have ended.
         trace: called with every call to a model.
         data: use this dataset instead of the files in the configuration.
-
-    Raises:
-        InputError: the configuration has no such stage, or its data, prompts or judges cannot be used.
-        StoreError: the store cannot be written.
     """
     from arena.run.interrupts import interruptible
     from arena.run.preflight import preflight
@@ -159,7 +150,6 @@ def _ask(
 
 
 def _store_standings(config: Config, run_id: str) -> Leaderboard:
-    """Compute the leaderboard, store its standings, and return it."""
     from arena.results.cache import cached_leaderboard, rating_draws
     from arena.run.recorder import standings_of
     from arena.store import Store

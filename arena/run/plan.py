@@ -57,12 +57,10 @@ _OF_ANSWERS = frozenset({Task.PAIRWISE, Task.CRITERIA})
 
 
 class Plan(Struct, frozen=True):
-    """The planned calls of all stages and agents.
+    """The planned calls of judges and agents on the present data and queries.
 
     Attributes:
-        rows: the judges' calls on the present data.
         notes: assumptions behind the figures.
-        agents: the agents' calls on the present queries.
         most: upper bound on the calls once all queries and answers exist; ``None`` if nothing is missing.
     """
 
@@ -87,12 +85,7 @@ class Plan(Struct, frozen=True):
 def plan(config: Config, opened: OpenedAgents | None = None) -> Plan:
     """Render every prompt that a run would send, and count calls, tokens and cost.
 
-    Args:
-        config: the tournament.
-        opened: the tournament's agents, if they are open already: opening them may mean reading a corpus.
-
-    Raises:
-        InputError: documents, data or prompts cannot be used.
+    ``opened`` are the tournament's agents, if they are open already: opening them may mean reading a corpus.
     """
     if config.synth is None:
         return _plan_tournament(config, opened)
@@ -113,11 +106,6 @@ def plan(config: Config, opened: OpenedAgents | None = None) -> Plan:
 
 
 def plan_queries(config: SynthConfig) -> Plan:
-    """Plan a configuration file that only makes queries.
-
-    Raises:
-        InputError: documents, examples or prompts cannot be used, or no document has text.
-    """
     synth = plan_synth(config)
     most = None if synth.most is None else Plan(synth.most, [])
     return Plan(synth.rows, [*_ASSUMED, *synth.notes], most=most)
@@ -126,10 +114,7 @@ def plan_queries(config: SynthConfig) -> Plan:
 def _at_most(config: Config, opened: OpenedAgents | None, queries: Mapping[str, Query] | None = None) -> Plan:
     """Upper bound: the calls of a run after all agents have given answers of maximum length.
 
-    Args:
-        config: the tournament.
-        opened: the tournament's opened agents.
-        queries: queries to plan with, by id, instead of the queries in the data.
+    ``queries`` replace the queries in the data.
     """
     if opened is None and config.agents:
         opened = open_agents(config)
@@ -234,7 +219,6 @@ def _specs(config: Config) -> dict[str, JudgeSpec]:
 
 
 def queries_to_come(number: int) -> dict[str, Query]:
-    """``number`` different placeholder queries, by id."""
     return {f"to come {at}": Query(f"to come {at}", f"{at}: {_QUERY}") for at in range(number)}
 
 
@@ -301,7 +285,6 @@ class PlannedAgent(Struct, frozen=True):
         calls: number of calls to models or to the agent's address, without retries.
         input_tokens: number of tokens in the passages and queries that the agent's model reads.
         output_tokens: maximum number of output tokens, from the model's ``max_tokens``.
-        cost_usd: cost of input and output together.
         seconds: estimated duration at ``SECONDS_PER_CALL`` and the declared concurrency.
     """
 
@@ -318,19 +301,10 @@ class PlannedAgent(Struct, frozen=True):
 def plan_agents(
     config: Config, opened: OpenedAgents | None = None, data: Dataset | None = None, *, longest: bool = False
 ) -> tuple[list[PlannedAgent], OpenedAgents]:
-    """Count the calls that the agents would make in a run.
+    """Count the calls that the agents would make in a run; returns a row per agent, and the opened agents.
 
-    Args:
-        config: the tournament.
-        opened: the tournament's agents, if they are open already.
-        data: use the queries in this dataset instead of the files in the configuration.
-        longest: assume passages of maximum instead of mean length.
-
-    Returns:
-        One row for each agent, and the opened agents.
-
-    Raises:
-        InputError: queries, corpus or agents cannot be used.
+    ``data`` replaces the queries in the configuration's files. With ``longest``, passages have maximum instead of mean
+    length.
     """
     data = load_files(config) if data is None else data
     if data.has_messages:
@@ -373,7 +347,6 @@ def _outcomes(config: Config, asked: Sequence[AgentQuery]) -> dict[AgentQuery, s
 
 
 def _passage_length(documents: Sequence[Document], *, longest: bool) -> float:
-    """Mean or maximum number of tokens of a document."""
     lengths = [estimated_tokens(document.text) for document in documents] or [0]
     return max(lengths) if longest else sum(lengths) / len(lengths)
 
@@ -428,11 +401,6 @@ class PlannedQueries(Struct, frozen=True):
 
 
 def plan_synth(config: SynthConfig) -> PlannedQueries:
-    """Count the calls needed to write and check queries.
-
-    Raises:
-        InputError: documents, examples or prompts cannot be used, or no document has text.
-    """
     section = config.synth
     if section.reviewed is not None:
         number = len(read_reviewed(section.reviewed).queries)

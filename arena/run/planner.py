@@ -29,7 +29,6 @@ class PlannedCalls(Struct):
     """One judge's calls in one stage.
 
     Attributes:
-        wanted: number of judgments that the tournament needs.
         known: number of judgments that are in the store, or identical to another planned judgment.
         waiting: number of judgments in open batches, which are already paid for.
         identical: number of games between equal answers, which are ties without a call.
@@ -54,12 +53,7 @@ class PlannedCalls(Struct):
 
 
 class Planner:
-    """Counts the calls of one plan; counts each judgment once.
-
-    Args:
-        stages: the stages that supply wanted judgments and prompts.
-        judges: the judges in use, by name.
-        store: source of known results; ``None`` if there is no store yet.
+    """Counts the calls of one plan; counts each judgment once. Without a store, no result is known.
 
     Attributes:
         notes: sentences on what the figures assume or leave out.

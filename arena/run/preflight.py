@@ -50,17 +50,10 @@ class Preflight(Struct):
         return all(at.startswith("judge ") for at in self.faults)
 
     def require(self) -> None:
-        """Raise the first error, if there is any.
-
-        Raises:
-            InputError: something is wrong.
-            StoreError: the store cannot be used.
-        """
         for fault in self.faults.values():
             raise fault
 
     def check(self, at: str, check: Callable[[], None]) -> None:
-        """Run a check and record its error."""
         try:
             check()
         except RagleagueError as fault:
@@ -88,9 +81,7 @@ def _placed(config: Config, fault: InputError) -> InputError:
 def preflight(config: Config, data: Dataset | None = None) -> Preflight:
     """Check everything that a configuration names: outputs, judges, agents, data, prompts and settings.
 
-    Args:
-        config: the tournament.
-        data: use this dataset instead of the files in the configuration.
+    ``data`` replaces the files in the configuration.
     """
     report = Preflight(data=data)
     report.check("store", lambda: _check_store(config))
@@ -162,11 +153,7 @@ def _check_store(config: Config) -> None:
 
 
 def require_writable(path: Path) -> None:
-    """Check that a file can be written, without writing it.
-
-    Raises:
-        InputError: its folder does not exist, or lacks write permission.
-    """
+    """Check that a file can be written, without writing it."""
     folder = path.parent
     if path.exists() and not path.is_file():
         problem = "a folder" if path.is_dir() else "a pipe or a device"

@@ -45,8 +45,6 @@ from retrieval_eval.documents.types import FileNote
 
 
 class Spread(Struct, frozen=True):
-    """Count, mean, minimum, median and maximum of a list of numbers; ``None`` is used for an empty list."""
-
     n: int
     mean: float
     least: float
@@ -59,7 +57,6 @@ class SynthReport(Struct, frozen=True):
 
     Attributes:
         summary: calls and costs; ``None`` if the queries come from a reviewed file.
-        documents: number of documents read.
         skipped, notes: see ``CorpusReading``.
         other_files: number of files in unsupported formats, by file extension.
         passages: number of passages, without near-duplicates.
@@ -117,7 +114,6 @@ class SynthReport(Struct, frozen=True):
 
     @property
     def complete(self) -> bool:
-        """Whether every file was read, every judgment made and every quota filled."""
         return not self.skipped and not self.short and self.asked_all
 
 
@@ -133,21 +129,7 @@ def synthesise(
 
     Stored replies are reused: an interrupted run continues, and the same configuration writes the same file. If
     ``config.synth.reviewed`` names a file, the queries are drawn from the accepted rows of that file; no model is
-    called and no document is read.
-
-    Args:
-        config: the documents, models, filters and quotas.
-        progress: notified of every passage and every check.
-        retry_failed: retry all failures, including refused or unusable replies.
-        trace: called with every call to a model.
-        part_of: the enclosing run of a tournament, if there is one.
-
-    Returns:
-        The report; ``complete`` is false if a file was skipped, a judgment is missing, or a quota is not filled.
-
-    Raises:
-        InputError: documents, examples, prompts, judges or the reviewed file cannot be used, or no document has text.
-        StoreError: the store cannot be written.
+    called and no document is read. ``part_of`` is the enclosing run of a tournament, if there is one.
     """
     section = config.synth
     if section.reviewed is not None:
@@ -268,7 +250,6 @@ class _Rounds:
         self._changed.set()
 
     def _judge_ended(self, judge: str) -> None:
-        """Stop waiting for the open judgments of a judge that has stopped."""
         self._ended.add(judge)
         self._changed.set()
 

@@ -45,11 +45,9 @@ _LEAST_OPEN = 16
 """Minimum number of unsaved results, even at low concurrency: local judges are fast."""
 
 _Judged: TypeAlias = tuple[Any, Any]
-"""A request with its result."""
 
 
 def prompt_label(prompt: Prompt) -> str:
-    """The label of a prompt in the store: ``name@version``."""
     return f"{prompt.name}@{prompt.version}"
 
 
@@ -82,14 +80,10 @@ class QueueSource(Protocol):
     """
 
     @property
-    def store(self) -> Store:
-        """The store that receives results."""
-        ...
+    def store(self) -> Store: ...
 
     @property
-    def judges(self) -> Mapping[str, Respondent]:
-        """The judges or agents that can be asked, by name."""
-        ...
+    def judges(self) -> Mapping[str, Respondent]: ...
 
     @property
     def runner(self) -> Runner:
@@ -110,17 +104,13 @@ class QueueSource(Protocol):
         """
         ...
 
-    def to_be_asked(self, known: Any) -> bool:
-        """Whether a wanted judgment with this stored result needs a call."""
-        ...
+    def to_be_asked(self, known: Any) -> bool: ...
 
     def is_final(self, known: Any) -> bool:
         """Whether a stored failure is final, that is, not retried by default."""
         ...
 
-    def save(self, results: Sequence[tuple[Any, Any]]) -> None:
-        """Store results, each with its request."""
-        ...
+    def save(self, results: Sequence[tuple[Any, Any]]) -> None: ...
 
 
 class Lookup(Struct, frozen=True):
@@ -175,7 +165,6 @@ class Lookup(Struct, frozen=True):
         return {} if self.assigned is None else self.assigned.judged(wants)
 
     def to_be_asked(self, known: Result | None) -> bool:
-        """Whether a wanted judgment with this stored result needs a call."""
         return to_be_asked(known) or (self.retry_failed and isinstance(known, JudgeFailure))
 
     def is_final(self, known: Result) -> bool:
@@ -205,7 +194,6 @@ class Lookup(Struct, frozen=True):
         return judgment
 
     def save(self, results: Sequence[tuple[Request, Result]]) -> None:
-        """Store results, and add their cost to this run."""
         self.store.save([_labelled(*each) for each in results], self.runner)
 
 
@@ -229,13 +217,10 @@ class _JudgeQueue:
     """One judge's queue: takes wanted judgments, and returns requests with rendered prompts.
 
     It counts judgments that already have a stored result. It renders only a few requests in advance, so that memory
-    need not hold a hundred thousand prompts. If another process is asking for a judgment, the queue looks that
-    judgment up again later.
+    need not hold a hundred thousand prompts. If another process is asking for a judgment, the queue looks that judgment
+    up again later.
 
     Args:
-        lookup: source of stored results and claims.
-        ledger: counts the stored results.
-        claims: this process's claims.
         concurrency: maximum number of the judge's concurrent calls.
         ended: called once, when the judge stops taking requests.
         left_out: called with judgments whose prompts cannot be rendered because labels are missing.
@@ -268,12 +253,10 @@ class _JudgeQueue:
         self._closed = self.over = False
 
     def put(self, want: Wanted) -> None:
-        """Append a wanted judgment."""
         self._wants.append(want)
         self._changed.set()
 
     def close(self) -> None:
-        """Accept no further judgments."""
         self._closed = True
         self._changed.set()
 
@@ -409,7 +392,6 @@ class Queue:
 
     Args:
         lookup: renders prompts, and gives access to the store and the judges.
-        progress: notified of every judgment.
         settled: called with every wanted judgment that is done, and its result.
         ended: called with the name of each judge that stops taking requests: it halted, or its work is done.
         left_out: called with judgments that cannot be made in this run because their prompts need missing labels.
@@ -443,23 +425,17 @@ class Queue:
         self.ledger.want(stage, wanted)
 
     def put(self, wants: Iterable[Wanted]) -> None:
-        """Add wanted judgments to the queues of their judges; their stages must have begun."""
         for want in wants:
             self._queues[want.judge].put(want)
 
     def close(self) -> None:
-        """Accept no further judgments."""
         for each in self._queues.values():
             each.close()
 
     async def run(self, beside: Coroutine[None, None, None] | None = None) -> None:
         """Judge until ``close`` was called and all wanted judgments are done, or until all judges have halted.
 
-        Args:
-            beside: a coroutine to run at the same time, which may add judgments; it must end when no judge is left.
-
-        Raises:
-            StoreError: the store cannot be read or written.
+        The coroutine ``beside`` runs at the same time and may add judgments; it must end when no judge is left.
         """
         in_flight = sum(judge.at_once for judge in self.lookup.judges.values())
         writer: Writer[_Judged] = Writer(
@@ -486,7 +462,6 @@ class Queue:
         await self.count_known([want for each in queues for want in await each.rest()])
 
     async def count_known(self, wants: Sequence[Wanted]) -> None:
-        """Count the wanted judgments that have a stored result."""
         async for want, known in self._looked_up(wants):
             if known is not None and not failed(known):
                 self.ledger.count(want, "known", known)
@@ -503,8 +478,7 @@ class Queue:
     async def _looked_up(self, wants: Sequence[Wanted]) -> AsyncIterator[tuple[Wanted, Any]]:
         """Yield the stored result of each wanted judgment whose prompt can be rendered.
 
-        Judgments are looked up in chunks, since there may be a hundred thousand; between chunks the event loop can
-        handle Ctrl-C.
+        It looks up chunks, since there may be a hundred thousand; between chunks the event loop can handle Ctrl-C.
         """
         for chunk in chunks(wants, _LOOKED_UP_AT_ONCE):
             for entry, known in await asyncio.to_thread(self.lookup.known, chunk):

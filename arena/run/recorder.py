@@ -37,10 +37,6 @@ _DRAWS: Final = 200
 class Recorder:
     """Records one run over all its stages; the record begins with the first stage that sends a request.
 
-    Args:
-        location: path or address of the store.
-        tournament: name of the tournament, which need not be in the store yet.
-
     Attributes:
         runner: this process's entry in the store, for all stages.
         run_id: id of the run; empty until it begins.
@@ -62,7 +58,6 @@ class Recorder:
             self.run_id = Runs(store, self._tournament).begin(self.runner)
 
     def describe(self, store: Store, subject: Mapping[str, Any]) -> None:
-        """Record the run's settings and data."""
         Runs(store, self._tournament).describe(self.run_id, subject)
 
     def update(self, store: Store, stages: Mapping[str, StageSummary]) -> None:
@@ -71,7 +66,6 @@ class Recorder:
         Runs(store, self._tournament).update_stages(self.run_id, self.stages)
 
     def finish_judging(self, summary: RunSummary, *, stopped: bool) -> None:
-        """Record the outcomes of the judging stages."""
         stages = {task.value: stage for task, stage in summary.stages.items()}
         self.finish_stages(stages, complete=summary.complete, stopped=stopped)
 
@@ -90,16 +84,7 @@ class Recorder:
 
 @contextmanager
 def recorded(location: str, tournament: str, part_of: Recorder | None = None) -> Iterator[Recorder]:
-    """Record the run in the store while the block executes; does nothing inside another run.
-
-    Args:
-        location: path or address of the store.
-        tournament: name of the tournament.
-        part_of: the enclosing run, if there is one.
-
-    Raises:
-        StoreError: the store cannot be written.
-    """
+    """Record the run in the store while the block executes; does nothing inside another run, ``part_of``."""
     if part_of is not None:
         yield part_of
         return
@@ -184,9 +169,6 @@ def compared_with_stored(store: Store, config: Config) -> str:
 
     The configuration may have been edited since its last run; the stored results are still shown. It may also be a
     copy, or an older version that lacks agents or queries added later.
-
-    Raises:
-        InputError: a tournament of this name was run from another file, with other data, agents or judges.
     """
     subject = Runs(store, config.name).last_subject()
     origin, stored = origin_of(config), subject.get("origin", {})

@@ -57,11 +57,6 @@ class Writer(Generic[Entry]):
             self._enough.set()
 
     async def work(self) -> None:
-        """Commit results until cancelled.
-
-        Raises:
-            StoreError: the store cannot be written.
-        """
         while True:
             self._writing = [await self._arrived.get()]
             with contextlib.suppress(TimeoutError):
@@ -91,17 +86,12 @@ class Writer(Generic[Entry]):
         return self._unsaved - sum(self._calls(entry) > 0 for entry in rest)
 
     async def finish(self) -> None:
-        """Wait until all results are committed."""
         self._enough.set()
         await self._arrived.join()
 
 
 async def write_while(claims: Claims, writer: Writer[Any], work: Coroutine[None, None, None]) -> None:
-    """Run ``work``, which puts results into the writer, and send heartbeats until every result is committed.
-
-    Raises:
-        StoreError: the store cannot be read or written; the message says how many replies were lost.
-    """
+    """Run ``work``, which puts results into the writer, and send heartbeats until every result is committed."""
     try:
         await claims.begin()
         await _write_while(claims, writer, work)
@@ -140,15 +130,8 @@ class Claims:
 
     Other runners release the claims of a runner that sent no heartbeat for ``SILENT_S``: the laptop was closed, the
     process was suspended, or the store was unreachable. A runner that sent none for half that time counts its claims as
-    lost and claims again.
-
-    Args:
-        store: the store with the claims.
-        runner: this process's entry in the store.
-        unsettled: function that returns the claimed ids without a stored result.
-
-    Attributes:
-        losses: number of times that all claims were lost.
+    lost and claims again. ``unsettled`` returns the claimed ids without a stored result; ``losses`` counts the times
+    that all claims were lost.
     """
 
     def __init__(self, store: Store, runner: Runner, unsettled: Callable[[], Iterable[str]]) -> None:
@@ -159,16 +142,11 @@ class Claims:
         self._beating = asyncio.Lock()
 
     async def begin(self) -> None:
-        """Send the first heartbeat."""
         self._beat_at = _clocks()
         await asyncio.to_thread(self._store.beat, self._runner)
 
     async def beat_forever(self) -> None:
-        """Send a heartbeat every ``BEAT_S`` seconds, until cancelled.
-
-        Raises:
-            StoreError: the store cannot be written.
-        """
+        """Send a heartbeat every ``BEAT_S`` seconds, until cancelled."""
         while True:
             await asyncio.sleep(runners.BEAT_S)
             await self.beat()
@@ -179,11 +157,6 @@ class Claims:
             await self._beat()
 
     async def still_holds(self, ident: str) -> bool:
-        """Whether this process still holds its claim on this id.
-
-        Raises:
-            StoreError: the store cannot be read or written.
-        """
         if self._is_late():
             async with self._beating:
                 if self._is_late():
@@ -198,7 +171,6 @@ class Claims:
         self._lost.discard(ident)
 
     def release(self) -> None:
-        """Release all claims."""
         self._store.leave(self._runner)
 
     async def _beat(self) -> None:
