@@ -205,7 +205,6 @@ def _words(ctx: Any) -> str:
 
 
 def _at(ctx: Any) -> str:
-    """The command's words as the beginning of a message."""
     return f"{_words(ctx)}: " if ctx.parent else ""
 
 

@@ -260,7 +260,6 @@ def calibrate(
 
 
 def _check_cards(paths: Sequence[Path], sources: Sequence[str]) -> None:
-    """Check that the cards can be written, before anything is computed."""
     if any(path.suffix not in {".json", ".html"} for path in paths):
         raise InputError("--card: name a file that ends in .json or .html")
     if paths and all(known_format(source) or is_qrels(source) for source in sources):

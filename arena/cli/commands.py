@@ -16,12 +16,9 @@ ABOUT: Final = "Decide which of your RAG systems is better, and whether the judg
 
 
 class Command(Struct, frozen=True):
-    """A command. Its function's name is the words of the command, joined by ``_``.
+    """A command. Its words, joined by ``_``, name its function in the submodule ``module`` of ``arena.cli``.
 
-    Attributes:
-        module: submodule of ``arena.cli`` that defines the function.
-        summary: first sentence of the command's help.
-        many_values: whether an option of the command takes several values at once.
+    With ``many_values``, its repeatable options take several values at once. ``summary`` is the first line of its help.
     """
 
     module: str
@@ -30,8 +27,6 @@ class Command(Struct, frozen=True):
 
 
 class CommandGroup(Struct, frozen=True):
-    """Commands with a common first word, such as ``make``."""
-
     summary: str
     commands: Mapping[str, Command]
 
@@ -173,7 +168,6 @@ def overview(name: str = "") -> str:
 
 
 def _help(before: str, about: str, sections: Mapping[str, Mapping[str, Entry]], options: Mapping[str, str]) -> str:
-    """A help text: usage, purpose, the commands under each heading, and the options."""
     parts = [f"Usage: ragleague {before}COMMAND [ARGUMENTS]...\n", f"{about}\n"]
     width = max(len(name) for commands in sections.values() for name in commands)
     for heading, commands in sections.items():

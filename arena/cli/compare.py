@@ -54,13 +54,11 @@ def compare(
 
 
 def compare_stored(source: str, tournament: str | None, new: str, old: str, on: list[str], margin: float) -> GateBoard:
-    """Compare two agents by the results of a tournament in a store."""
     with open_tournament(source, tournament) as (store, name):
         return stored.compare(store, name, new, old, on=on, margin=margin)
 
 
 def show_gate(board: GateBoard, form: str) -> None:
-    """Write the comparison to standard output."""
     if form == "md":
         sys.stdout.write(board.markdown())
     else:

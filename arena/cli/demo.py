@@ -36,7 +36,6 @@ def demo(
 
 
 def _show_simulated(folder: Path) -> None:
-    """Print a leaderboard from verdicts that are simulated for agents of known strength."""
     file, source = folder / "simulated.csv", str(folder / "simulated.db")
     write_simulated(file)
     import_table(file, source, "simulated")

@@ -183,7 +183,6 @@ def _examine_config(path: Path, *, reach: bool) -> list[DoctorLine]:
 
 
 def _examine_synth(config: SynthConfig, *, reach: bool) -> list[DoctorLine]:
-    """Check a configuration file that only makes queries."""
     judge_names = config.synth.judges()
     findings = [_extra("documents"), *_unread(dict.fromkeys(config.synth.documents, config.synth.limits))]
     for name in judge_names:
@@ -261,11 +260,8 @@ class _Place(Struct, frozen=True):
     """An address to check.
 
     Attributes:
-        name: name of the judge or agent, for messages.
-        endpoint: the HTTP connection to use.
         path: path of the list of models, relative to the address; empty to request the address itself.
-        key: where the key comes from, for messages.
-        address: where the address comes from, for messages.
+        key, address: where the key and the address come from, for messages.
         model: name of the model that the list should contain.
     """
 
@@ -278,7 +274,6 @@ class _Place(Struct, frozen=True):
 
 
 def reached(judges: Mapping[str, JudgeSpec], agents: Mapping[str, AgentSpec]) -> list[Reached]:
-    """Check the addresses of judges, agents and embeddings."""
     return asyncio.run(_looked_at(list(_places(judges, agents))))
 
 

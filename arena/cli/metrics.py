@@ -89,7 +89,6 @@ def metrics(
 
 
 def _show_table(board: RunMetrics, name: str, digits: int | None, form: str) -> None:
-    """Print one table with its notes, to paste into a page or a paper."""
     if form not in {"md", "html", "latex"}:
         raise InputError("--table and --digits: go with --format md, html or latex")
     blocks = [block for section in board.sections() for block in section.blocks if isinstance(block, Table)]

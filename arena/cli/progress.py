@@ -32,15 +32,11 @@ Trace = Callable[[CallTrace], None]
 
 
 class _Lines(logging.Handler):
-    """Prints messages of the libraries about their progress, such as that a model is being loaded."""
-
     def emit(self, record: logging.LogRecord) -> None:
         errors.print(printable(record.getMessage()))
 
 
 class _NoProgress:
-    """A progress object that shows nothing, for output that is not a terminal."""
-
     def begin(self, task: str, wanted: int) -> None: ...
 
     def more(self, task: str, wanted: int) -> None: ...
@@ -89,7 +85,6 @@ def traced_to(path: Path | None) -> Iterator[Trace | None]:
 
 @contextmanager
 def asking(log: Path | None = None) -> Iterator[tuple[Progress, Trace | None]]:
-    """Show progress and write the log while judges or agents are called."""
     with traced_to(log) as trace, watching() as progress:
         yield progress, trace
 
@@ -134,7 +129,6 @@ _LISTED_FILES: Final = 3
 
 
 def print_part(part: RunPart) -> None:
-    """Print the summary of one part of a run: queries, agents or judges."""
     if isinstance(part, RunSummary):
         print_summary(part)
         return
@@ -174,7 +168,6 @@ def print_summary(summary: RunSummary, option: str = "") -> None:
 
 
 def _print_agents(run: AgentsRun) -> None:
-    """Print one line per agent, a list of the corpus files that could not be read, and notes on the agents."""
     if (corpus := run.corpus) is not None:
         twins = f", {corpus.twins:,} that repeat another left out" if corpus.twins else ""
         say(f"corpus: {counted(len(corpus.documents), 'document')} to search{twins}", errors)
@@ -206,7 +199,6 @@ def _agent_counts(agent: AgentSummary) -> str:
 
 
 def _print_queries(report: SynthReport) -> None:
-    """Print the number of queries drawn, the number of unread documents, and the models that miss their quota."""
     if report.summary is not None:
         print_summary(report.summary)
     drawn = counted(sum(report.kept.values()), "query", "queries")
@@ -220,7 +212,6 @@ def _print_queries(report: SynthReport) -> None:
 
 
 def quota_lines(report: SynthReport) -> list[str]:
-    """A line for each model with fewer queries than its quota."""
     remedy = "; sample more passages, or lower the quota" if report.asked_all else " so far"
     return [
         f"{model}: {drawn} queries of the {quota} of its quota{remedy}"
@@ -233,14 +224,14 @@ _DRAWN_S = 0.05
 
 
 class _Rate(rich_progress.ProgressColumn):
-    """A column with the judgments settled per second, from the last thousand; computed only when the bar is drawn."""
+    """Judgments settled per second; computed only when the bar is drawn."""
 
     def render(self, task: rich_progress.Task) -> Text:
         return Text("-/s" if task.speed is None else f"{task.speed:.1f}/s")
 
 
 class _Cost(rich_progress.ProgressColumn):
-    """A column with the dollars spent so far; formatted only when the bar is drawn."""
+    """Dollars spent so far; formatted only when the bar is drawn."""
 
     def render(self, task: rich_progress.Task) -> Text:
         cost, unknown = task.fields["cost"], task.fields["unknown"]
@@ -248,8 +239,6 @@ class _Cost(rich_progress.ProgressColumn):
 
 
 class Bars:
-    """Progress bars: one per stage, or per agent that is asked."""
-
     def __init__(self) -> None:
         self._progress = rich_progress.Progress(
             rich_progress.TextColumn("{task.description:<10}", markup=False),  # so that a name is not read as a link
@@ -274,17 +263,14 @@ class Bars:
         self._progress.stop()
 
     def begin(self, task: str, wanted: int) -> None:
-        """Add the bar of a stage or of an agent."""
         self._progress.add_task(printable(str(task)), total=wanted, failed=0, cost=0.0, unknown=False)
         self._bars[task] = self._progress.tasks[-1]
 
     def more(self, task: str, wanted: int) -> None:
-        """Raise the bar's total: results led to further judgments."""
         bar = self._bars[task]
         self._progress.update(bar.id, total=(bar.total or 0) + wanted)
 
     def count(self, task: str, kind: SettledKind, cost_usd: float | None) -> None:
-        """Count one judgment, or one answer of an agent, as settled in the way that ``kind`` says."""
         bar = self._bars[task]
         bar.fields["failed"] += kind == "failed"
         bar.fields["cost"] += cost_usd or 0.0

@@ -96,7 +96,6 @@ def run(
 
 
 def _with_executor(config: Config, executor: str | None, address: str | None) -> Config:
-    """The configuration with the executor that the command line names."""
     kind = executor or config.executor.kind
     if address is not None and kind != "ray":
         raise InputError("--address: goes with --executor ray; add that, or leave it out")
@@ -108,7 +107,6 @@ def _with_executor(config: Config, executor: str | None, address: str | None) ->
 
 _YAML: Final = (".yaml", ".yml")
 _AGENTS_IN_GAME: Final = 2
-"""Number of agents in a game."""
 Sources = Annotated[
     list[str],
     typer.Argument(metavar="CONFIG|ANSWERS...", help="YAML file of a tournament, or files of answers with --judge"),

@@ -264,7 +264,6 @@ def export_votes(
 def _export_table(
     store: Store, name: str, out: Path, kind: str, annotator: str | None
 ) -> tuple[dict[str, Any], list[str]]:
-    """Write the votes of one kind, by all annotators or by one; returns the JSON record and the lines of text."""
     votes, outdated = current_annotations(store, name, kind)
     if annotator is not None or is_qrels(out) or not votes:
         person = _single_annotator(votes, annotator, name)
@@ -279,7 +278,6 @@ def _export_table(
 def _export_nuggets(
     store: Store, name: str, out: Path, _kind: str, annotator: str | None
 ) -> tuple[dict[str, Any], list[str]]:
-    """Write one annotator's assignments of the current nuggets; returns the JSON record and the lines of text."""
     banks, data = _nuggets(store, name).banks, store.dataset(name)
     latest = Annotations(store, name).latest(NUGGETS.name)
     person = _single_annotator(latest, annotator, name)
