@@ -81,12 +81,12 @@ def open(store: str | Path, tournament: str | None = None) -> Board:  # noqa: A0
         >>> board.scores("exam").columns.tolist()
         ['agent', 'score', 'value', 'low', 'high', 'queries']
     """
-    from arena.cli.sources import location_and_name, open_tournament
+    from arena.cli.sources import open_tournament, read_source
     from judges.sections import argument
 
     source = str(argument("open", str | Path, store))
     with open_tournament(source, tournament) as (_, name):
-        return Board(location_and_name(source)[0], name)
+        return Board(read_source(source)[0], name)
 
 
 Tables: TypeAlias = "str | Path | pd.DataFrame | Iterable[Any] | Mapping[str, Any]"

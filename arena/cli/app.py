@@ -11,7 +11,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from arena.cli.commands import ABOUT, COMMANDS, INTERRUPTED, Command, CommandGroup, Entry, overview
-from arena.cli.console import COLUMN_NOTES, INCOMPLETE, errors, printable, short_paths
+from arena.cli.console import COLUMN_NOTES, INCOMPLETE, errors, short_paths
+from arena.present.numbers import printable
 from judges.errors import InputError, RagleagueError, StoreError, StoreGoneError, reason
 from judges.sections import describe, did_you_mean, nearest
 

@@ -14,7 +14,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from arena.cli.streams import visible
-from arena.present.numbers import printable as printable  # noqa: PLC0414 - offered here to all commands
+from arena.present.numbers import printable
 from arena.present.table import json_text
 from retrieval_eval.data.column_report import READ
 

@@ -195,12 +195,6 @@ def _examine_synth(config: SynthConfig, *, reach: bool) -> list[DoctorLine]:
     return findings + _reach_lines(config, judge_names) if reach else findings
 
 
-def _reach_lines(config: Config | SynthConfig, judge_names: Iterable[str]) -> list[DoctorLine]:
-    agents = config.agents if isinstance(config, Config) else {}
-    replies = reached({name: config.judges[name] for name in judge_names}, agents)
-    return [(f"config {name}", ok, detail) for name, ok, detail in replies]
-
-
 def _unread(folders: Mapping[Path, Limits]) -> Iterator[DoctorLine]:
     """One line per document that cannot be read, and a line with the number of documents that can be read."""
     for folder, limits in folders.items():
@@ -252,8 +246,6 @@ def _judge_line(config: Config | SynthConfig, name: str, fault: RagleagueError |
 
 _NO_ACCESS: Final = frozenset({401, 403})
 _NAMED: Final = 5
-Reached: TypeAlias = tuple[str, bool, str]
-"""Name of the judge or agent, whether its address can be used, and a sentence on the response."""
 
 
 class _Place(Struct, frozen=True):
@@ -273,15 +265,18 @@ class _Place(Struct, frozen=True):
     model: str = ""
 
 
-def reached(judges: Mapping[str, JudgeSpec], agents: Mapping[str, AgentSpec]) -> list[Reached]:
-    return asyncio.run(_looked_at(list(_places(judges, agents))))
+def _reach_lines(config: Config | SynthConfig, judge_names: Iterable[str]) -> list[DoctorLine]:
+    """Send a request to each address of a judge, an agent or embeddings; a line for each."""
+    agents = config.agents if isinstance(config, Config) else {}
+    places = list(_places({name: config.judges[name] for name in judge_names}, agents))
+
+    async def look_at_all() -> list[DoctorLine]:
+        return list(await asyncio.gather(*map(_look, places)))
+
+    return [(f"config {name}", ok, detail) for name, ok, detail in asyncio.run(look_at_all())]
 
 
-async def _looked_at(places: list[_Place]) -> list[Reached]:
-    return list(await asyncio.gather(*map(_look, places)))
-
-
-async def _look(place: _Place) -> Reached:
+async def _look(place: _Place) -> DoctorLine:
     try:
         received = await place.endpoint.look(place.path)
     except ProviderError as error:

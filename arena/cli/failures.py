@@ -14,7 +14,7 @@ from arena.boards.failures import FailuresBoard, failed_in
 from arena.cli.console import INCOMPLETE, errors, print_json, say
 from arena.cli.options import Form, Source
 from arena.cli.show import show, show_parts
-from arena.cli.sources import configured_in, location_and_name, parts_of
+from arena.cli.sources import parts_of, read_source
 from arena.config.schema import load_config
 from arena.present.numbers import COUNT
 from arena.present.table import Column, Table
@@ -41,12 +41,12 @@ def failures(
     If the store has several tournaments, it lists all. 'ragleague run' retries most causes by itself, the others with
     --retry-failed.
     """
-    location, configured_name = location_and_name(source)
+    location, configured_name, config = read_source(source)
     _require("--cause", cause or (), AGENT_CAUSES)
     with closing(Store.open(location)) as store:
         names = [tournament] if tournament else [configured_name] if configured_name else store.tournaments()
         several = len(names) > 1
-        if tournament is None and (config := configured_in(source)) is not None:
+        if tournament is None and config is not None:
             names = parts_of(store, config)
         failed_wants = [failed for name in names for failed in failed_in(store, name)]
         if judge:
@@ -94,7 +94,7 @@ def batches(
     have ended; of a cancelled batch it fetches the finished replies, and --retry-failed requests the rest again. Forget
     a batch only if the server has lost it or you do not want its replies: you pay for it anyway.
     """
-    store = Store.open(location_and_name(source)[0])
+    store = Store.open(read_source(source)[0])
     pending = open_batches(store)
     complete = True
     if cancel:

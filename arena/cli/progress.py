@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 from rich import progress as rich_progress
 from rich.text import Text
 
-from arena.cli.console import COLUMN_NOTES, errors, printable, say
-from arena.present.numbers import MISSING, MONEY, counted
+from arena.cli.console import COLUMN_NOTES, errors, say
+from arena.present.numbers import MISSING, MONEY, counted, printable
 from arena.run.answers import AgentsRun, AgentSummary
 from arena.run.ledger import Progress, RunSummary, SettledKind
 from arena.run.pipeline import RunPart

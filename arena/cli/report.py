@@ -12,7 +12,7 @@ from arena.boards import site
 from arena.boards.report import write_report
 from arena.cli.console import INCOMPLETE, errors, say
 from arena.cli.options import BelowCoverage, Source, Tournament
-from arena.cli.sources import location_and_name, open_tournament
+from arena.cli.sources import open_tournament, read_source
 from arena.store import Store, missing, sqlite_path
 
 
@@ -86,7 +86,7 @@ def ui(
     The pages serve this machine or, with a sign-in, a team. If you name CONFIG, they can also start and stop its runs
     and edit the files that it names in its folder, such as the test bank.
     """
-    location, tournament_name = location_and_name(source)
+    location, tournament_name, _ = read_source(source)
     (Store.create if tournament_name is not None and missing(location) else Store.open)(location).close()
     options: dict[str, object] = {
         "--port": port,

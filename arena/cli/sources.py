@@ -17,14 +17,8 @@ from judges.types import Query, conversations
 from retrieval_eval.stats.bootstrap import Clusters
 
 
-def location_and_name(source: str) -> tuple[str, str | None]:
-    """The store's location, and the tournament's name if ``source`` is a configuration."""
-    location, name, _ = _read(source)
-    return location, name
-
-
-def _read(source: str) -> tuple[str, str | None, Config | None]:
-    """Location and name as in ``location_and_name``, and the configuration if ``source`` configures a tournament."""
+def read_source(source: str) -> tuple[str, str | None, Config | None]:
+    """The store's location; for a YAML file also its tournament's name, and the configuration of a tournament."""
     if source.endswith((".yaml", ".yml")):
         config = load_either(Path(source))
         if isinstance(config, Config):
@@ -33,11 +27,6 @@ def _read(source: str) -> tuple[str, str | None, Config | None]:
     if Path(source).is_dir():
         raise InputError(f"{source}: a folder; name the .yaml file or the store in it")
     return source, None, None
-
-
-def configured_in(source: str) -> Config | None:
-    """The tournament's configuration if ``source`` is a tournament's YAML file, else ``None``."""
-    return _read(source)[2]
 
 
 def require_stored(store: Store, config: Config) -> None:
@@ -77,7 +66,7 @@ def clusters_in(queries: Path | None) -> Clusters:
 @contextmanager
 def open_tournament(source: str, tournament: str | None = None) -> Iterator[tuple[Store, str]]:
     """Open the store that ``source`` names; yields it with the tournament's name, and closes it after the block."""
-    location, name, config = _read(source)
+    location, name, config = read_source(source)
     with closing(Store.open(location)) as store:
         tournament_name = tournament or name or store.only_tournament()
         store.settings(tournament_name)  # raises, with the known names, if it does not exist

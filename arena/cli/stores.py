@@ -9,7 +9,7 @@ import typer
 
 from arena.cli.console import tell
 from arena.cli.options import JsonForm
-from arena.cli.sources import location_and_name
+from arena.cli.sources import read_source
 from arena.present.numbers import counted
 from arena.store import Store, shown
 from arena.store import check as checks
@@ -28,7 +28,7 @@ def store_copy(
     It copies everything or nothing: before it commits, it reads the copy again and compares it. A run on the copy
     repeats no judgment.
     """
-    location, _ = location_and_name(source)
+    location, *_ = read_source(source)
     copied = copy(location, target)
     record = {name: {"rows": table.rows, "digest": table.digest} for name, table in copied.items()}
     rows = counted(sum(table.rows for table in copied.values()), "row")
@@ -48,7 +48,7 @@ def store_check(
     Damage is a row that differs from its checksum, or a reference to a row that is gone. Exit status 1: something is
     wrong.
     """
-    location, _ = location_and_name(source)
+    location, *_ = read_source(source)
     with closing(Store.open(location)) as store:
         report = checks.check(store)
     verdict = counted(len(report.problems), "problem") if report.problems else "nothing is wrong"

@@ -17,6 +17,7 @@ from judges.errors import PROGRESS, InputError, MissingExtraError
 from judges.judge import Judge, Stop
 from judges.spec import JudgeSpec
 from judges.types import CallTrace
+from retrieval_eval.agents.build import build_agents
 from retrieval_eval.agents.ranking import Corpus
 from retrieval_eval.agents.spec import AgentSpec, judges_of_agents, uses_corpus
 from retrieval_eval.agents.types import Agent
@@ -51,8 +52,6 @@ def open_agents(
 
     Agents that will be asked need the run's ``stop`` signal: their models then open where the executor runs.
     """
-    from retrieval_eval.agents.build import build_agents
-
     specs = config.agents
     named = judges_of_agents(specs.values())
     if stop is None:

@@ -228,9 +228,15 @@ def failed(result: Any) -> bool:
     return getattr(result, "cause", None) is not None
 
 
-def judge_summary(judge: Judge, seconds: float) -> JudgeSummary:
-    latencies = judge.latencies_s
-    return JudgeSummary(judge.calls, len(latencies), _percentiles(latencies), seconds, judge.spent_usd)
+def summary_of(ledger: Ledger, judges: Mapping[str, Judge], seconds: float, *, retried: bool) -> RunSummary:
+    """Summary of a run that took ``seconds``."""
+    summaries = {
+        name: JudgeSummary(
+            judge.calls, len(judge.latencies_s), _percentiles(judge.latencies_s), seconds, judge.spent_usd
+        )
+        for name, judge in judges.items()
+    }
+    return RunSummary(ledger.stages, summaries, _stopped_lines(judges), retried=retried)
 
 
 def _percentiles(latencies_s: Sequence[float]) -> tuple[float, float, float] | None:
@@ -257,7 +263,7 @@ _ROOM: Final = 135
 """Maximum number of characters for cause and advice: two lines of 80, less the judge's name."""
 
 
-def stopped_lines(judges: Mapping[str, Judge]) -> list[str]:
+def _stopped_lines(judges: Mapping[str, Judge]) -> list[str]:
     """One line for each judge that could not go on."""
     reasons = {
         name: _why(judge.spec, judge.stopped)

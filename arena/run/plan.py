@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager, nullcontext
 from typing import Final
 
 from msgspec import Struct, field
@@ -128,14 +128,10 @@ def _at_most(config: Config, opened: OpenedAgents | None, queries: Mapping[str, 
     if not data.answers and not data.retrieved:
         return Plan([], [], agents)
     stages = TournamentStages(config, data, assume=True)
-    store = None if missing(config.store) else Store.open(config.store)
-    try:
+    with _stored(config.store) as store:
         planner = Planner(stages, _specs(config), store)
         for stage in stages.stages:
             planner.walk(want for query_id in data.queries for want in stages.first(stage, query_id).ready)
-    finally:
-        if store is not None:
-            store.close()
     return Plan(planner.rows(), [*stages.assumptions(), *agent_notes(config, agents), *_addresses(config)], agents)
 
 
@@ -144,8 +140,7 @@ def _plan_tournament(config: Config, opened: OpenedAgents | None) -> Plan:
     data = load_data(config, None if opened is None else opened.declared)
     stages = TournamentStages(config, data, assume=True)
     stages.check(complete=not config.agents)
-    store = None if missing(config.store) else Store.open(config.store)
-    try:
+    with _stored(config.store) as store:
         if store is not None:
             stages.resume(store, config.name)
         settings = stored_settings(stages, () if opened is None else opened.declared)
@@ -155,9 +150,6 @@ def _plan_tournament(config: Config, opened: OpenedAgents | None) -> Plan:
             planner.assigned = Assigned(store, config.name, made, stages.leads_on)
         for stage in stages.stages:
             planner.walk(want for query_id in data.queries for want in stages.first(stage, query_id).ready)
-    finally:
-        if store is not None:
-            store.close()
     rows = planner.rows()
     notes = [
         *notes_of(data, config.agents),
@@ -174,6 +166,13 @@ def _plan_tournament(config: Config, opened: OpenedAgents | None) -> Plan:
             f"agents will have retrieved. 'ragleague run CONFIG --stage agents', {_BOUND}"
         )
     return Plan(rows, notes, agents, _at_most(config, opened) if to_come else None)
+
+
+@contextmanager
+def _stored(location: str) -> Iterator[Store | None]:
+    """Open the store; ``None`` if there is none yet."""
+    with nullcontext() if missing(location) else closing(Store.open(location)) as store:
+        yield store
 
 
 def _to_come(config: Config, data: Dataset) -> tuple[int, int] | None:
@@ -340,10 +339,8 @@ def agent_notes(config: Config, rows: Sequence[PlannedAgent]) -> list[str]:
 
 
 def _outcomes(config: Config, asked: Sequence[AgentQuery]) -> dict[AgentQuery, str]:
-    if missing(config.store):
-        return {}
-    with closing(Store.open(config.store)) as store:
-        return AgentReplies(store).outcomes(asked)
+    with _stored(config.store) as store:
+        return {} if store is None else AgentReplies(store).outcomes(asked)
 
 
 def _passage_length(documents: Sequence[Document], *, longest: bool) -> float:
@@ -407,17 +404,13 @@ def plan_synth(config: SynthConfig) -> PlannedQueries:
         return PlannedQueries([], [f"queries are drawn from {section.reviewed}: nobody is asked"], number)
     reading = CorpusReading()
     stage = QueriesStage(config, reading)
-    store = None if missing(config.store) else Store.open(config.store)
-    try:
+    with _stored(config.store) as store:
         planner = Planner(stage, {name: config.judges[name] for name in section.judges()}, store)
         wants: Sequence[Wanted] = stage.wants()
         while wants:
             planner.walk(wants)
             wants = stage.next_checks()
         rows = planner.rows()
-    finally:
-        if store is not None:
-            store.close()
     usable = Counter(each.generator for each in stage.candidates if not each.dropped)
     number = sum(min(count, section.quotas.get(model, count)) for model, count in usable.items())
     most = _checking_all(rows, usable.total())
@@ -426,16 +419,13 @@ def plan_synth(config: SynthConfig) -> PlannedQueries:
 
 def _checking_all(rows: Sequence[PlannedCalls], candidates: int) -> list[PlannedCalls] | None:
     """The planned calls if every candidate query is checked, at the mean cost of the planned checks."""
-    return [_with_calls(row, candidates - row.known) for row in rows] if _checks(rows, candidates) else None
-
-
-def _checks(rows: Sequence[PlannedCalls], candidates: int) -> bool:
-    return any(row.task is Task.ANSWERABLE and row.calls and row.wanted < candidates for row in rows)
+    checks = [row for row in rows if row.task is Task.ANSWERABLE and row.calls]
+    if not any(row.wanted < candidates for row in checks):
+        return None
+    return [_with_calls(row, candidates - row.known) if row in checks else row for row in rows]
 
 
 def _with_calls(row: PlannedCalls, calls: int) -> PlannedCalls:
-    if row.task is not Task.ANSWERABLE or not row.calls:
-        return row
     factor = calls / row.calls
     return replace(
         row,

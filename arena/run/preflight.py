@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
 from arena.config.schema import Config
 from arena.config.stages import listed_stages
 from arena.data.dataset import Dataset
-from arena.run.agents import runs_on_workers
+from arena.results.documents import check_measures
+from arena.run.agents import OpenedAgents, open_agents, runs_on_workers
 from arena.run.judging import load_data
+from arena.stages.queries.config import of_tournament
 from arena.stages.together import TournamentStages
 from arena.store import Store, missing, sqlite_path
 from judges.errors import ConfigError, InputError, PromptError, RagleagueError
@@ -23,9 +24,6 @@ from judges.sections import nearest
 from judges.types import Task
 from retrieval_eval.agents.spec import judges_of_agents
 from retrieval_eval.data.recordings import read_recordings
-
-if TYPE_CHECKING:
-    from arena.run.agents import OpenedAgents
 
 
 class Preflight(Struct):
@@ -111,8 +109,6 @@ def _check_judge(config: Config, name: str) -> None:
 def _check_data(config: Config, report: Preflight) -> None:
     try:
         if config.agents:
-            from arena.run.agents import open_agents
-
             report.opened = open_agents(config)
         if report.data is None or config.agents:
             report.data = load_data(config, None if report.opened is None else report.opened.declared, report.data)
@@ -121,8 +117,6 @@ def _check_data(config: Config, report: Preflight) -> None:
     except InputError as fault:
         raise _placed(config, fault) from fault
     if config.retrieval is not None and config.retrieval.measures is not None:
-        from arena.results.documents import check_measures
-
         check_measures(config.retrieval.measures, report.data)
     known = {*report.data.agents, *config.agents}
     for name in config.families:
@@ -131,8 +125,6 @@ def _check_data(config: Config, report: Preflight) -> None:
 
 
 def _check_synth(config: Config) -> None:
-    from arena.stages.queries.config import of_tournament
-
     section = of_tournament(config).synth
     load_prompt(section.prompt, Task.QUERIES)
     if section.filters.answerable is not None:

@@ -18,7 +18,7 @@ from arena.config.schema import SynthSection
 from arena.data.corpus import CorpusReading
 from arena.data.dataset import Dataset
 from arena.run.interrupts import run_to_end, stopping_early
-from arena.run.ledger import Progress, RunSummary, judge_summary, stopped_lines
+from arena.run.ledger import Progress, RunSummary, summary_of
 from arena.run.queue import Lookup, Queue
 from arena.run.recorder import Recorder
 from arena.stages.queries.candidates import (
@@ -37,6 +37,7 @@ from arena.stages.queries.stage import QueriesStage
 from arena.store import Result, Store, Wanted
 from arena.store.runners import Runner
 from judges.judge import Judge, Stop
+from judges.providers.lexical import content_terms
 from judges.types import CallTrace
 from judges.writing import count_words
 from retrieval_eval.data.recordings import read_recordings
@@ -221,9 +222,7 @@ class _Rounds:
             for judge in judges.values():
                 await judge.close()
         seconds = time.perf_counter() - started
-        summaries = {name: judge_summary(judge, seconds) for name, judge in judges.items()}
-        stopped = stopped_lines(judges)
-        return RunSummary(self._queue.ledger.stages, summaries, stopped, retried=self._lookup.retry_failed)
+        return summary_of(self._queue.ledger, judges, seconds, retried=self._lookup.retry_failed)
 
     async def _drive(self, wants: Sequence[Wanted]) -> None:
         while wants:
@@ -310,8 +309,6 @@ def report_on(
 
 
 def _stems(texts: Sequence[str]) -> list[frozenset[str]]:
-    from judges.providers.lexical import content_terms
-
     return [frozenset(content_terms(text)) for text in texts]
 
 

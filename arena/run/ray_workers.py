@@ -27,7 +27,7 @@ from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 from arena.config.schema import ExecutorSection
 from arena.run.interrupts import signals_wait
 from arena.run.ray_worker import OpenedProvider, Worker, WorkerReply
-from judges.errors import InputError, TransientError
+from judges.errors import PROGRESS, InputError, TransientError
 from judges.function_identity import PROCESS
 from judges.masking import one_line
 from judges.spec import JudgeSpec
@@ -248,7 +248,6 @@ def _of_this_process(opened: OpenedProvider) -> Mapping[str, str | int | float |
     return {**identity, "objects": PROCESS} if "objects" in identity else identity
 
 
-PROGRESS: Final = logging.getLogger("ragleague.progress")
 ANSWER_S: Final = 20.0
 """How many seconds to wait for an address to answer; Ray itself tries for five minutes."""
 _PAUSE_S: Final = 0.5

@@ -12,12 +12,14 @@ from msgspec.structs import asdict
 
 from arena.config.schema import Config
 from arena.data.files import load_files
+from arena.present.numbers import counted, listed
 from arena.store import Store
 from arena.store.runners import Runner
 from arena.store.runs import Ending, Runs
 from judges.errors import InputError, StoreError
 from judges.types import conversations
 from retrieval_eval.data.column_report import unsaid
+from retrieval_eval.data.runs import read_runs
 
 if TYPE_CHECKING:
     from arena.config.settings import StoredSettings
@@ -189,16 +191,16 @@ def compared_with_stored(store: Store, config: Config) -> str:
     if gone and not edited:
         raise _another(config, subject, "")
     changes = [
-        *([f"not in the store yet: {_listed(added)}"] if added else []),
-        *([f"changed since its last run, which is shown: {_listed(gone)}"] if gone else []),
+        *([f"not in the store yet: {listed(added, _NAMED)}"] if added else []),
+        *([f"changed since its last run, which is shown: {listed(gone, _NAMED)}"] if gone else []),
     ]
     return f"{config.file}: {'; '.join(changes)}; run it to bring the store up to date" if changes else ""
 
 
 def _another(config: Config, subject: Mapping[str, Any], problem: str) -> InputError:
-    agents = _listed([str(agent) for agent in subject["agents"]]) or "none"
-    judges = _listed(sorted((subject.get("settings") or {}).get("judges", {})))
-    owner = f"agents {agents}; judges {judges}" if judges else f"agents {agents}"
+    agents = listed([str(agent) for agent in subject["agents"]] or ["none"], _NAMED)
+    judges = sorted((subject.get("settings") or {}).get("judges", {}))
+    owner = f"agents {agents}; judges {listed(judges, _NAMED)}" if judges else f"agents {agents}"
     return InputError(
         f"{config.file}: another file ran the tournament {config.name!r} in the store ({owner})"
         f"{f', and {problem}' if problem else ''}; run this file first, or give its tournament another name"
@@ -210,8 +212,6 @@ def _described(config: Config, data: Dataset, query_ids: Collection[str]) -> dic
     queries = query_digests(data)
     runs: set[str] = set()
     if config.data.runs:
-        from retrieval_eval.data.runs import read_runs
-
         runs = {run.name for run in read_runs(config.data.runs)}
     return {
         "queries": queries,
@@ -233,14 +233,14 @@ def _differences(
         if agent not in config.agents and subject.get("answers", {}).get(agent, digest) != digest
     ]
     changed = sum(described["queries"].get(query_id) != digest for query_id, digest in stored.items())
-    gone += [_counted(changed)] if changed else []
+    gone += [counted(changed, "query", "queries")] if changed else []
     judges, used = (subject.get("settings") or {}).get("judges", {}), config.judges_in_use()
     gone += [f"judge {name!r}" for name in judges if name not in used or config.judges[name].stored() != judges[name]]
     gone += _changed_agents(config, (subject.get("settings") or {}).get("agents", ()))
     added = [f"agent {agent!r}" for agent in sorted(described["agents"].difference(subject["agents"]))]
     more = len(described["queries"].keys() - stored.keys())
     added += [f"judge {name!r}" for name in used if name not in judges]
-    return gone, added + ([_counted(more)] if more else [])
+    return gone, added + ([counted(more, "query", "queries")] if more else [])
 
 
 def _changed_agents(config: Config, stored: Collection[Mapping[str, Any]]) -> list[str]:
@@ -250,15 +250,3 @@ def _changed_agents(config: Config, stored: Collection[Mapping[str, Any]]) -> li
         for agent in stored
         if agent["name"] in specs and specs[agent["name"]].stored() != agent.get("settings", {})
     ]
-
-
-def _counted(queries: int) -> str:
-    from arena.present.numbers import counted
-
-    return counted(queries, "query", "queries")
-
-
-def _listed(names: Collection[str]) -> str:
-    shown = list(names)[:_NAMED]
-    more = len(names) - len(shown)
-    return ", ".join([*shown, *([f"{more} more"] if more else [])])
