@@ -147,7 +147,7 @@ class Board:
         if not chosen:
             raise InputError(f"no score {of!r}; there are {', '.join(public_names.values()) or 'none'}")
         if by not in {"agent", "query"}:
-            raise InputError(f"by={by!r}: there are 'agent' and 'query'")
+            raise InputError(f"by={by!r}: must be 'agent' or 'query'")
         if by == "query":
             frames = [
                 pd.DataFrame(score.values.T, columns=list(score.agents)).assign(

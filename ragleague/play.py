@@ -146,7 +146,7 @@ def _tables(rows: Any, name: str) -> Any:
 
     if isinstance(rows, str | Path):
         if not str(rows):
-            raise InputError(f"{name}: an empty name is given for a file")
+            raise InputError(f"{name}: the name of a file is empty; name a file")
         return rows
     if hasattr(rows, "iterrows"):
         if not rows.columns.is_unique:
@@ -250,7 +250,7 @@ def run(
 
     if isinstance(config, str | Path):
         if agents or judge is not None or store is not None:
-            raise InputError(f"run: {config} names its agents, its judge and its store itself")
+            raise InputError(f"run: {config} names agents, judge and store itself; leave these arguments out")
         data, loaded = None, load_config(Path(config))
         limit = _limit(limit)
         loaded = loaded if limit is None else loaded.limited(limit)
@@ -260,7 +260,7 @@ def run(
         if judge is None:
             raise InputError("run: loaded data need a judge, such as judge='openai/gpt-4.1-mini'")
         if limit is not None:
-            raise InputError("run: limit loaded data with load(..., limit=N)")
+            raise InputError("run: limit is only for a YAML file; limit loaded data with load(..., limit=N)")
         asked: Any = agents or {}  # of any type, so far
         if not isinstance(asked, Mapping) or not all(map(_may_be_asked, asked.items())):
             raise InputError("run: name each agent's function, such as agents={'new': my_function}")

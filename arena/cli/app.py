@@ -35,7 +35,7 @@ class _Leaf(TyperCommand):
         if rest and not ctx.resilient_parsing:
             arguments = [_name(param) for param in self.params if param.param_type_name == "argument"]
             choice = " ".join(arguments) or "options alone"
-            raise InputError(f"{_at(ctx)}{' '.join(rest)!r} is too much; give {choice}")
+            raise InputError(f"{_at(ctx)}unexpected {' '.join(rest)!r}; give only {choice}")
         return rest
 
     def format_options(self, ctx: Any, formatter: Any) -> None:

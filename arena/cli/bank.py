@@ -35,7 +35,7 @@ def bank_show(
     """Show a test bank, or nuggets."""
     test_bank = read_bank(file)
     if query is not None and query not in test_bank.query_ids:
-        raise InputError(f"{file}: no query {query!r}")
+        raise InputError(f"{file}: this test bank has no query {query!r}")
     items = [item for item in test_bank.items if query in (None, item.query_id)]
     show(BankBoard(test_bank.version, items, secret), form)
 

@@ -227,7 +227,7 @@ def calibrate(
 
     if all(known_format(source) or is_qrels(source) for source in sources):
         if not people:
-            raise InputError("--people: name the tables with people's labels")
+            raise InputError("--people: is missing; name the files with people's labels")
         calibration = calibrate_tables(
             OpinionFiles([Path(source) for source in sources], reading),
             people_files,
@@ -263,7 +263,9 @@ def _check_cards(paths: Sequence[Path], sources: Sequence[str]) -> None:
     if any(path.suffix not in {".json", ".html"} for path in paths):
         raise InputError("--card: name a file that ends in .json or .html")
     if paths and all(known_format(source) or is_qrels(source) for source in sources):
-        raise InputError("--card: goes with a tournament, which knows its judges' models and prompts; these are tables")
+        raise InputError(
+            "--card: needs a tournament, which knows its judges' models and prompts; leave it out with tables"
+        )
 
 
 def _write_cards(paths: Sequence[Path], store: Store, calibration: Calibration, expires: datetime | None) -> None:
@@ -285,7 +287,7 @@ def _require_tournament(sources: Sequence[str], table_options: Mapping[str, obje
         raise InputError(f"{sources[0]}, {sources[1]}: name one tournament, or only tables")
     for option, value in table_options.items():
         if value:
-            raise InputError(f"{option}: goes with tables; {sources[0]} is a tournament, whose store has the data")
+            raise InputError(f"{option}: is only for tables; leave it out, as the store of {sources[0]} has the data")
 
 
 def _plot(path: Path, calibration: Calibration) -> None:

@@ -170,7 +170,7 @@ def exam_agreement(
     clusters = clusters_in(queries)
     if is_qrels(file):
         if qrels is None:
-            raise InputError(f"{file}: holds predicted labels; name the labels by people with --qrels")
+            raise InputError(f"{file}: has predicted labels only; name the file of people's labels with --qrels")
         board = of_labels(read_qrels(file).labels, read_qrels(qrels).labels, None, min_label, clusters)
     elif direct := _direct_labels(file, llm, prompt, plain=by == "highest" and min_grade is None and grade_map is None):
         people = direct[1] if qrels is None else read_qrels(qrels).labels
@@ -185,7 +185,7 @@ def exam_agreement(
         level = (min_grade or study.usual_level) if unmapped else None
         board = of_labels(labels.labels, people, level, min_label, clusters)
     if not board.agreement.n:
-        raise InputError(f"{file}: no passage of it has a label by people; check that the ids are the same")
+        raise InputError(f"{file}: none of its passages has a label by people; check that both files use the same ids")
     _show_agreement(board, form)
 
 
@@ -208,7 +208,7 @@ def exam_compare(
     )
     board = of_grades(first, second, min_grade)
     if not board.agreement.n:
-        raise InputError(f"{file}: has no passage and item in common with {other}; check that the ids are the same")
+        raise InputError(f"{file}: has no passage and item in common with {other}; check that both use the same ids")
     _show_agreement(board, form)
 
 
@@ -339,7 +339,7 @@ def _labels(study: Study, by: _By, min_grade: int | None, grade_map: str | None)
 
 def _required(people: Labels, file: Path) -> Labels:
     if not people:
-        raise InputError(f"{file}: holds no judgments by people; name their labels with --qrels")
+        raise InputError(f"{file}: has no labels by people; name a file of them with --qrels")
     return people
 
 
@@ -366,7 +366,9 @@ def _oversight(
     study: Study, query: str | None, min_grade: int | None = None, min_label: int = 1, k: int = 20
 ) -> OversightBoard:
     if query is not None and query not in study.grids.grids:
-        raise InputError(f"--query: no query {query!r}; there are {', '.join(list(study.grids.grids)[:5])} ...")
+        raise InputError(
+            f"--query: the grades have no query {query!r}; there are {', '.join(list(study.grids.grids)[:5])} ..."
+        )
     return OversightBoard(study, min_grade or study.usual_level, min_label, k, query)
 
 

@@ -64,7 +64,7 @@ def _require(option: str, values: Iterable[str], known: Iterable[str]) -> None:
     names = list(known)
     for name in values:
         if name not in names:
-            raise InputError(f"{option} {name}: not found{nearest(name, names)}")
+            raise InputError(f"{option} {name}: no such {option.strip('-')}{nearest(name, names)}")
 
 
 _UNKNOWN: Final = "not answered"

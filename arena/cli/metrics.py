@@ -90,11 +90,11 @@ def metrics(
 
 def _show_table(board: RunMetrics, name: str, digits: int | None, form: str) -> None:
     if form not in {"md", "html", "latex"}:
-        raise InputError("--table and --digits: go with --format md, html or latex")
+        raise InputError("--table and --digits: are only for --format md, html or latex")
     blocks = [block for section in board.sections() for block in section.blocks if isinstance(block, Table)]
     tables = {block.name: block for block in blocks} | {"scores": board.for_paper(3 if digits is None else digits)}
     if digits is not None and name != "scores":
-        raise InputError(f"--digits: only the table 'scores' takes it; leave it out with --table {name}")
+        raise InputError(f"--digits: applies only to the table 'scores'; leave it out with --table {name}")
     if name not in tables:
         raise InputError(f"--table {name}: these runs and labels give no such table{nearest(name, tables)}")
     show_parts([tables[name]], form)
@@ -108,7 +108,7 @@ def read_label_sets(sources: list[str], faulty: Faulty) -> dict[str, Qrels]:
     stems = [labels.name for _, labels in label_sets]
     by_name = {source if stems.count(labels.name) > 1 else labels.name: labels for source, labels in label_sets}
     if len(by_name) < len(label_sets):
-        raise InputError(f"{max(sources, key=sources.count)}: these labels are given twice")
+        raise InputError(f"{max(sources, key=sources.count)}: this file of labels is given twice; give it once")
     return by_name
 
 

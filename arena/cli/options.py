@@ -79,7 +79,7 @@ LogJson = Annotated[
 def require_free(out: Path, force: bool) -> None:
     """Refuse to overwrite a file, which a person may have edited, without ``--force``."""
     if out.exists() and not force:
-        raise InputError(f"{out}: is there already; name another file, or say --force")
+        raise InputError(f"{out}: exists already; name another file, or add --force")
 
 
 Set = Annotated[

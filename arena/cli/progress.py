@@ -71,7 +71,7 @@ def traced_to(path: Path | None) -> Iterator[Trace | None]:
         existing = path.open("rb") if path.is_file() else io.BytesIO()
         with existing:
             if existing.read(1) not in {b"", b"{"}:
-                raise DataError(path, "is not a JSON log; name another file, or a new one")
+                raise DataError(path, "is not a JSON log, and would be damaged; name another file, or a new one")
     with _write_errors_of(path):
         file = os.fdopen(_open_for_append(path), "ab", buffering=0)
 

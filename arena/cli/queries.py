@@ -51,4 +51,4 @@ def _check(board: QueryBoard, agent: str | None, by: str | None, *, labels: bool
     for option, name, known in (("--agent", agent, board.standings.agents), ("--by", by, board.all_columns)):
         if name is not None and name not in known:
             hint = nearest(name, known) if known else "; the queries have no column beside their id and text"
-            raise InputError(f"{option} {name}: not found{hint}")
+            raise InputError(f"{option} {name}: no such {'agent' if option == '--agent' else 'column'}{hint}")

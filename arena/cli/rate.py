@@ -103,11 +103,12 @@ def rate(
             "--skip-faulty": skip_faulty,
         }
         if misplaced := [option for option, value in table_options.items() if value]:
-            raise InputError(
-                f"{file}: is a matrix of win percentages; {', '.join(misplaced)}: only with a table of verdicts"
-            )
+            listing = ", ".join(misplaced)
+            raise InputError(f"{file}: is a matrix of win percentages; only for a table of verdicts: {listing}")
     elif queries is not None:
-        raise InputError(f"{file}: --queries goes with a matrix of win percentages, and this is a table of verdicts")
+        raise InputError(
+            f"{file}: is a table of verdicts; leave out --queries, which is only for a matrix of win percentages"
+        )
     table_settings = TableOptions(
         cluster,
         tuple(covariate or ()),

@@ -98,7 +98,7 @@ def run(
 def _with_executor(config: Config, executor: str | None, address: str | None) -> Config:
     kind = executor or config.executor.kind
     if address is not None and kind != "ray":
-        raise InputError("--address: goes with --executor ray; add that, or leave it out")
+        raise InputError("--address: is only for --executor ray; add that, or leave --address out")
     if kind == "local":
         return config.model_copy(update={"executor": ExecutorSection()})
     executor_fields = {"kind": kind} if address is None else {"kind": kind, "address": address}
@@ -158,11 +158,11 @@ def read_inputs(
     if not are_answers(sources, judge):
         given = {"--judge": judge, "--column": columns, "--save": save}
         if misplaced := [option for option, value in given.items() if value]:
-            raise InputError(f"{', '.join(misplaced)}: does not go with {sources[0]}: the YAML file sets it")
+            raise InputError(f"{', '.join(misplaced)}: is only for files of answers; {sources[0]} sets it itself")
         config = load_config(Path(sources[0]))
         return TournamentInput(config if limit is None else config.limited(limit), None, sources[0])
     if judge is None:
-        raise InputError(f"{sources[0]}: answers need a judge, such as --judge openai/gpt-4.1-mini")
+        raise InputError(f"{sources[0]}: these answers need a judge; name one, such as --judge openai/gpt-4.1-mini")
     return _assumed(sources, judge, limit, columns or (), save)
 
 
@@ -170,11 +170,13 @@ def are_answers(sources: Sequence[str], judge: str | None = None) -> bool:
     """Whether the sources are tables of answers and not a YAML file."""
     for source in sources:
         if not source:
-            raise InputError("an empty name is given for a file; name a YAML file, or files of answers")
+            raise InputError("the name of a file is empty; name a YAML file, or files of answers")
         if Path(source).is_dir():
-            raise InputError(f"{source}: a folder; name the YAML file in it, or files of answers: '{source}/*.jsonl'")
+            raise InputError(
+                f"{source}: is a folder; name the YAML file in it, or files of answers: '{source}/*.jsonl'"
+            )
         if len(sources) > 1 and source.endswith(_YAML):
-            raise InputError(f"{source}: name one YAML file alone, or files of answers")
+            raise InputError(f"{source}: is one of several files; name one YAML file alone, or files of answers")
     if sources[0].endswith(_YAML):
         return False
     return len(sources) > 1 or judge is not None or known_format(sources[0]) is not None
@@ -189,7 +191,7 @@ def _assumed(
         if save.suffix not in _YAML:
             raise InputError(f"--save {save}: name a file that ends in .yaml")
         if save.exists():
-            raise InputError(f"{save}: is there already; name another file with --save")
+            raise InputError(f"{save}: exists already; name another file with --save")
         require_writable(save)
     data = load_dataset(answers=sources, columns=column_map, limit=limit)
     folder = None if save is None else save.resolve().parent

@@ -25,7 +25,7 @@ def read_source(source: str) -> tuple[str, str | None, Config | None]:
             return config.store, config.name, config
         return config.store, config.tournament, None
     if Path(source).is_dir():
-        raise InputError(f"{source}: a folder; name the .yaml file or the store in it")
+        raise InputError(f"{source}: is a folder; name the .yaml file or the store in it")
     return source, None, None
 
 

@@ -214,11 +214,9 @@ def import_votes(
         else:
             imported = read_table(file, data, annotator, reading)
         if not imported.annotations:
+            unit = "an answer and a nugget" if is_nuggets else "a query, answer or document"
             reasons = "".join(f"; {reason}: {number}" for reason, number in imported.left_out.items())
-            nothing = f"no label of an answer and a nugget of {name!r}{reasons}"
-            raise InputError(
-                f"{file}: {nothing if is_nuggets else f'nothing about the queries, answers and documents of {name!r}'}"
-            )
+            raise InputError(f"{file}: has no label of {unit} of the tournament {name!r}{reasons}")
         new, count = Annotations(opened, name).add(imported.annotations), len(imported.annotations)
     people = sorted({annotation.annotator for annotation in imported.annotations})
     record: dict[str, Any] = {"annotators": people, "votes": count, "new": new}
@@ -285,7 +283,7 @@ def _export_nuggets(
         banks, data.answers.values(), [annotation for annotation in latest if annotation.annotator == person]
     )
     if not assignments:
-        raise InputError(f"{name}: {person!r} has assigned no current nugget to a current answer")
+        raise InputError(f"{name}: {person!r} has no labels of the present nuggets and answers")
     write_assignments(out, assignments)
     labels = [label for assignment in assignments for label in assignment.labels]
     assigned, expected = sum(label is not None for label in labels), len(labels)

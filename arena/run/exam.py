@@ -50,7 +50,9 @@ def generate(
     config: Config, progress: Progress, *, retry_failed: bool = False, trace: Callable[[CallTrace], None] | None = None
 ) -> tuple[RunSummary, Bank]:
     if config.exam is None or config.exam.generate is None:
-        raise ConfigError("exam.generate: the configuration does not say how to write a test bank")
+        raise ConfigError(
+            "exam.generate: the configuration has no such section, which says how to write a test bank; add it"
+        )
     summary = judging.run(config, progress, only=[Task.QUESTIONS], retry_failed=retry_failed, trace=trace)
     with closing(Store.open(config.store)) as store:
         return summary, stored_bank(store, config.name)
@@ -61,11 +63,11 @@ def grade(
 ) -> GradedExam:
     """Grade each passage of an answer, or each document, by each item whose grade is not stored yet."""
     if config.exam is None:
-        raise ConfigError("exam: the configuration has no such section")
+        raise ConfigError("exam: the configuration has no such section; add it")
     data = judging.load_data(config)
     unit = config.exam.texts
     if not (data.retrieved if unit == "documents" else data.answers):
-        raise ConfigError(f"exam.texts: {unit!r} are to be graded, and 'data' has none")
+        raise ConfigError(f"exam.texts: 'data' has no {unit} to grade; name files that have them")
     summary = judging.run(config, progress, data=data, only=EXAM_TASKS, retry_failed=retry_failed, trace=trace)
     with closing(Store.open(config.store)) as store:
         return GradedExam(summary, exam_study(store, config.name), stored_scores(store, config.name))
@@ -107,7 +109,7 @@ def import_workbench(file: Path, folder: Path, bank: Path | None, *, secret: boo
     The test bank marks items as secret; without ``secret`` they and their grades are left out.
     """
     if not is_workbench(file):
-        raise DataError(file, "is not a graded file of the workbench")
+        raise DataError(file, "is not a graded file of the workbench; name one, .jsonl.gz")
     graded = read_graded(file)
     known = read_bank(bank) if bank is not None else None
     graded, left_out = graded.without(() if known is None or secret else known.secret_ids)
@@ -116,7 +118,7 @@ def import_workbench(file: Path, folder: Path, bank: Path | None, *, secret: boo
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DataError(folder, f"cannot be made a folder: {reason(error)}") from error
+        raise DataError(folder, f"the folder cannot be made: {reason(error)}") from error
     if rows := list(_document_rows(graded)):
         write_rows(folder / "documents.csv", ("qid", "did", "document", "agent", "rank"), rows)
         yield WrittenTable(folder / "documents.csv", len(rows))
@@ -151,7 +153,7 @@ def export_workbench(
 ) -> tuple[int, int]:
     """Write grades in the workbench format; returns the number of queries written and the number of grades left out."""
     if bank is None and not secret:
-        raise InputError("name the bank with --bank, so that grades of its secret items stay out, or say --secret")
+        raise InputError("name the bank with --bank, so that grades of its secret items stay out, or add --secret")
     graded = read_graded(file)
     known = read_bank(bank) if bank is not None else Bank(())
     nuggets = graded.nuggets | {item.item_id for item in known.items if item.item_type == "nugget"}

@@ -83,7 +83,7 @@ def import_table(
     store = Store.create(location)
     if tournament in store.tournaments() and not store.settings(tournament).imported:
         raise InputError(
-            f"{store.location}: a run made the tournament {tournament!r}; choose another name for the verdicts"
+            f"{store.location}: a run made the tournament {tournament!r}; name the verdicts otherwise with --tournament"
         )
     before = {ident for _, ident in store.wanted(tournament)} if tournament in store.tournaments() else set()
     settings = {"ratings": RatingsSection().model_dump(mode="json"), "judges": {}, "source": _SOURCE}
@@ -100,7 +100,7 @@ def import_table(
 def _of_items(file: Path, table: ImportedVerdicts, item: Sequence[str]) -> list[GameVerdict]:
     for name in item:
         if name not in table.extras:
-            raise DataError(file, f"--item {name}: no such column")
+            raise DataError(file, f"has no column {name!r}, which --item names")
     parts = zip(*(table.extras[name] for name in item), strict=True)
     return [
         replace(verdict, query_id=verdict.query_id and "/".join([verdict.query_id, *part]))
@@ -113,7 +113,7 @@ def _require_unambiguous(file: Path, table: ImportedVerdicts) -> None:
     columns = {name: cells for name, cells in table.extras.items() if name not in {"reason", CONVERSATION}}
     if distinguishing := telling_apart(subjects, columns):
         column = min(distinguishing)
-        raise DataError(file, f"rows of one query differ in column {column!r}; say --item {column} to tell them apart")
+        raise DataError(file, f"rows of one query differ in column {column!r}; add --item {column} to tell them apart")
 
 
 def _with_conversations(data: Dataset, named: Mapping[str, str]) -> Dataset:
@@ -152,7 +152,7 @@ def _data(
     textless = {key: Answer(*key, "", WITHOUT_TEXT) for key in answered}
     if queries is None:
         if documents is not None or answers is not None:
-            raise InputError("--documents and --answers need --queries")
+            raise InputError("--documents and --answers: name the table of queries too, with --queries")
         return Dataset({query_id: Query(query_id, query_id, WITHOUT_TEXT) for query_id in asked}, answers=textless)
     data = load_dataset(queries, documents or (), answers or ())
     if missing := [query_id for query_id in asked if query_id not in data.queries]:

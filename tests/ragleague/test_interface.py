@@ -273,7 +273,7 @@ ANSWERS = {name: [{"question": "Why?", "answer": name}] for name in "xy"}
         (lambda _: rl.load(ANSWERS, columns={"answer": 3}), "columns.answer: must be a text in quotes, not 3"),
         (lambda _: rl.load([None]), "answers: give files, frames, dictionaries or samples, and not NoneType"),
         (lambda _: rl.load({}), "answers: the table has no rows; add at least one"),
-        (lambda _: rl.load(""), "answers: an empty name is given for a file"),
+        (lambda _: rl.load(""), "answers: the name of a file is empty; name a file"),
         (lambda _: rl.run(rl.load(ANSWERS), judge="lexical", store=3), "store: must be a text .*, not 3"),
         (lambda _: rl.open(3), "open: must be a text in quotes or the path of a file, not 3"),
         (lambda board: board.compare("rag-bm25", "rag-dense", margin="x"), "margin: must be a number, not 'x'"),

@@ -303,7 +303,7 @@ def test_tables_for_papers_are_chosen_rounded_and_marked(tmp_path: Path, cli: CL
     assert "* differs from bad (sign-flip test, p below 0.05" in paper
     chosen = cli(*given, "--measure", "nDCG@3", "--table", "differences", "--format", "latex").out
     assert r"good & bad & +0.50" in chosen
-    assert cli(*given, "--digits", "2").err.startswith("error: --table and --digits: go with --format")
+    assert cli(*given, "--digits", "2").err.startswith("error: --table and --digits: are only for --format")
 
 
 def test_several_runs_follow_one_option_of_exam(tmp_path: Path, cli: CLI) -> None:

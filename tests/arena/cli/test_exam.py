@@ -61,7 +61,7 @@ def test_grades_are_added_onto_a_workbench_file(cli: CLI, graded: Path, tmp_path
         (("exam", "score", "table.csv", "--llm", "gpt"), "no grader fits"),
         (("exam", "score", "table.csv", "--bank", "other.csv"), "none of the grades matches an item of other.csv"),
         (("exam", "score", "table.csv", "--run", "bad.run"), "bad.run:1: a line must have 6 fields, 'query Q0"),
-        (("exam", "agreement", "table.csv"), "holds no judgments by people"),
+        (("exam", "agreement", "table.csv"), "has no labels by people"),
         (
             ("exam", "agreement", "table.csv", "--qrels", "bad.run"),
             "bad.run:1: a line must have 4 fields",
@@ -70,7 +70,10 @@ def test_grades_are_added_onto_a_workbench_file(cli: CLI, graded: Path, tmp_path
         (("exam", "grid", "table.csv"), "exam grid: --query is missing: id of the query"),
         (("exam", "summary", "table.csv", "--query", "z"), "no query 'z'"),
         (("convert", "workbench", "table.csv", "folder"), "folder: name a .jsonl.gz file; the workbench"),
-        (("convert", "tables", "table.csv", "folder"), "table.csv: is not a graded file of the workbench"),
+        (
+            ("convert", "tables", "table.csv", "folder"),
+            "table.csv: is not a graded file of the workbench; name one, .jsonl.gz",
+        ),
         (("convert", "workbench", "table.csv", "o.jsonl.gz"), "name the bank with --bank"),
         (("bank", "show", "bad.run"), "bad.run: not a table"),
     ],

@@ -36,7 +36,7 @@ RUNS = ("--run", "good.run", "bad.run")
     [
         (("--measure", "ndcg@10"), "error: ndcg@10: no such measure; is it nDCG@10 or"),
         (("--qrels", "llm.qrels"), "error: llm.qrels:3: the label is not a whole number ('1.')"),
-        (("--qrels", "human.qrels"), "error: human.qrels: these labels are given twice"),
+        (("--qrels", "human.qrels"), "error: human.qrels: this file of labels is given twice; give it once"),
         (("--qrels", "no.qrels"), "error: no.qrels: no such file"),
         (("--baseline", "best"), "error: no run is called 'best', only good, bad"),
         (("--run", "human.qrels"), "error: human.qrels:1: "),
@@ -140,7 +140,7 @@ def test_labels_of_several_judges_are_combined_unless_one_is_named(cli: Any, tmp
     assert cli("export", "qrels", path, out).status == 0
     assert out.read_text(encoding="utf-8") == "q1 0 a 0\nq1 0 b 1\n"
     assert cli("export", "qrels", path, out, "--judge", "one").err == (
-        f"error: {out}: is there already; name another file, or say --force\n"
+        f"error: {out}: exists already; name another file, or add --force\n"
     )
     assert cli("export", "qrels", path, out, "--judge", "one", "--force").status == 0
     assert out.read_text(encoding="utf-8") == "q1 0 a 2\n"

@@ -81,7 +81,7 @@ def test_a_file_that_a_person_may_have_edited_is_not_written_over(cli: Any, conf
     Path("nuggets.jsonl").write_text("mine")
     refused = cli("make", "nuggets", config)
     assert refused.status == 2
-    assert "nuggets.jsonl: is there already" in refused.err
+    assert "nuggets.jsonl: exists already" in refused.err
     assert Path("nuggets.jsonl").read_text() == "mine"
     assert not server.calls
     assert cli("make", "nuggets", config, "--force").status == 0

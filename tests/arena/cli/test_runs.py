@@ -158,4 +158,4 @@ def test_failures_can_be_chosen_by_cause_and_judge(cli: Any, tournament: Any) ->
     for option, name, instead in (("--cause", "contrakt", "contract"), ("--judge", "od", "odd")):
         refused = cli("failures", config, option, name)
         assert (refused.status, refused.out) == (2, "")
-        assert refused.err == f"error: {option} {name}: not found; did you mean {instead!r}?\n"
+        assert refused.err == f"error: {option} {name}: no such {option.strip('-')}; did you mean {instead!r}?\n"
