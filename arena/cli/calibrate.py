@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -18,7 +19,7 @@ from arena.boards.card import judge_cards
 from arena.boards.rated_tables import column_names
 from arena.calibration.comparison import Settings
 from arena.cli.console import errors, say
-from arena.cli.options import Form, Tournament, Values
+from arena.cli.options import Form, Tournament, Values, reading_option
 from arena.cli.show import show
 from arena.cli.sources import open_tournament
 from arena.data.verdict_words import meanings
@@ -35,8 +36,10 @@ from retrieval_eval.data.files import open_replacing
 from retrieval_eval.data.rows import known_format
 from retrieval_eval.data.trec import is_qrels
 
-_TABLES, _READING, _PEOPLE, _LABELS = "For tables", "How tables are read", "People", "What to label"
-_CARD = "Judge card"
+_table_option = partial(typer.Option, rich_help_panel="For tables")
+_people_option = partial(typer.Option, rich_help_panel="People")
+_label_option = partial(typer.Option, rich_help_panel="What to label")
+_card_option = partial(typer.Option, rich_help_panel="Judge card")
 _OF_PEOPLE = "people:"
 """Prefix of option values that apply only to files with labels by people."""
 
@@ -51,102 +54,62 @@ def calibrate(
     ] = None,
     people: Annotated[
         list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="file of people's labels: a table or TREC qrels; may be repeated",
-            rich_help_panel=_PEOPLE,
-        ),
+        _people_option(metavar="FILE", help="file of people's labels: a table or TREC qrels; may be repeated"),
     ] = None,
     consensus: Annotated[
-        Literal["majority", "dawid-skene"],
-        typer.Option(help="how labels of several people are combined into one", rich_help_panel=_PEOPLE),
+        Literal["majority", "dawid-skene"], _people_option(help="how labels of several people are combined into one")
     ] = "majority",
     against: Annotated[
         Literal["consensus", "votes"],
-        typer.Option(
-            help="compare judges with people's combined label, or with each single vote", rich_help_panel=_PEOPLE
-        ),
+        _people_option(help="compare judges with people's combined label, or with each single vote"),
     ] = "consensus",
     item: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="a further column that identifies an item of a query, such as the turn",
-            rich_help_panel=_READING,
-        ),
+        reading_option(metavar="COLUMN", help="a further column that identifies an item of a query, such as the turn"),
     ] = None,
     by: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="compare judges and people separately for each value of this column",
-            rich_help_panel=_READING,
-        ),
+        reading_option(metavar="COLUMN", help="compare judges and people separately for each value of this column"),
     ] = None,
     column: Annotated[
         list[str] | None,
-        typer.Option(
+        reading_option(
             metavar="NAME=COLUMN",
             help="read NAME from the column COLUMN; people:NAME=COLUMN applies to people's files only",
-            rich_help_panel=_READING,
         ),
     ] = None,
     value: Values = None,
     skip_faulty: Annotated[
-        bool,
-        typer.Option("--skip-faulty", help="skip rows without a value, and report how many", rich_help_panel=_READING),
+        bool, reading_option("--skip-faulty", help="skip rows without a value, and report how many")
     ] = False,
     as_games: Annotated[
         bool,
-        typer.Option(
-            "--as-games/--reconcile",
-            help="count every row as one game, or reconcile both orders of a game",
-            rich_help_panel=_READING,
+        reading_option(
+            "--as-games/--reconcile", help="count every row as one game, or reconcile both orders of a game"
         ),
     ] = False,
     queries: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="table of queries, to group conversations and to show texts of disagreements",
-            rich_help_panel=_TABLES,
+        _table_option(
+            metavar="FILE", help="table of queries, to group conversations and to show texts of disagreements"
         ),
     ] = None,
     answers: Annotated[
         list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="table with the answers' texts, to show them with disagreements",
-            rich_help_panel=_TABLES,
-        ),
+        _table_option(metavar="FILE", help="table with the answers' texts, to show them with disagreements"),
     ] = None,
     documents: Annotated[
         list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="table with the documents' texts, to show them with disagreements",
-            rich_help_panel=_TABLES,
-        ),
+        _table_option(metavar="FILE", help="table with the documents' texts, to show them with disagreements"),
     ] = None,
     disagreements: Annotated[
-        int,
-        typer.Option(min=0, help="list this many items on which a judge and people disagree", rich_help_panel=_LABELS),
+        int, _label_option(min=0, help="list this many items on which a judge and people disagree")
     ] = 0,
     estimates: Annotated[
-        bool,
-        typer.Option(
-            "--estimates",
-            help="show means, win rates and ratings corrected by people's labels",
-            rich_help_panel=_LABELS,
-        ),
+        bool, _label_option("--estimates", help="show means, win rates and ratings corrected by people's labels")
     ] = False,
-    width: Annotated[
-        float | None,
-        typer.Option(help="show how many labels an interval of this width needs", rich_help_panel=_LABELS),
-    ] = None,
-    label_next: Annotated[
-        int, typer.Option("--next", min=0, help="list this many items to label next", rich_help_panel=_LABELS)
-    ] = 0,
+    width: Annotated[float | None, _label_option(help="show how many labels an interval of this width needs")] = None,
+    label_next: Annotated[int, _label_option("--next", min=0, help="list this many items to label next")] = 0,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -156,26 +119,22 @@ def calibrate(
     ] = None,
     epsilon: Annotated[
         float | None,
-        typer.Option(
+        _card_option(
             min=0,
             max=0.99,
             help="by how much a judge may be worse than a person; default: the configuration's value, or 0.1",
-            rich_help_panel=_CARD,
         ),
     ] = None,
     card: Annotated[
         list[Path] | None,
-        typer.Option(
+        _card_option(
             metavar="FILE",
             help="write a report on whether judges can replace people, as .json or .html; may be repeated",
-            rich_help_panel=_CARD,
         ),
     ] = None,
     expires: Annotated[
         datetime | None,
-        typer.Option(
-            formats=["%Y-%m-%d"], help="last day on which the card is valid; default: in 90 days", rich_help_panel=_CARD
-        ),
+        _card_option(formats=["%Y-%m-%d"], help="last day on which the card is valid; default: in 90 days"),
     ] = None,
     tournament: Tournament = None,
     method_samples: Annotated[

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final, Literal, TypeAlias
 
@@ -25,46 +26,27 @@ from retrieval_eval.data.trec import is_qrels, read_qrels, write_qrels
 from retrieval_eval.exam import scores
 from retrieval_eval.scores.metrics import Labels
 
-_GRADER, _LABELS = "Which grades", "Labels"
+_grader_option = partial(typer.Option, rich_help_panel="Which grades")
+_label_option = partial(typer.Option, rich_help_panel="Labels")
 _By: TypeAlias = Literal["highest", "count"]
 
-Bank = Annotated[
-    Path | None,
-    typer.Option("--bank", help="file of the test bank; default: the items in GRADES", rich_help_panel=_GRADER),
-]
+Bank = Annotated[Path | None, _grader_option("--bank", help="file of the test bank; default: the items in GRADES")]
 Items = Annotated[
-    str | None,
-    typer.Option(
-        "--items", metavar="PATTERN", help="use only items whose ids match, such as '*-Q*'", rich_help_panel=_GRADER
-    ),
+    str | None, _grader_option("--items", metavar="PATTERN", help="use only items whose ids match, such as '*-Q*'")
 ]
-OneQuery = Annotated[str | None, typer.Option("--query", help="show only this query", rich_help_panel=_GRADER)]
+OneQuery = Annotated[str | None, _grader_option("--query", help="show only this query")]
 PeoplesLabels = Annotated[
-    Path | None,
-    typer.Option(
-        "--qrels", help="file of people's relevance labels; default: the judgments in GRADES", rich_help_panel=_LABELS
-    ),
+    Path | None, _label_option("--qrels", help="file of people's relevance labels; default: the judgments in GRADES")
 ]
-MinLabel = Annotated[
-    int,
-    typer.Option("--min-label", help="lowest of people's labels that counts as relevant", rich_help_panel=_LABELS),
-]
+MinLabel = Annotated[int, _label_option("--min-label", help="lowest of people's labels that counts as relevant")]
 By = Annotated[
     _By,
-    typer.Option(
-        "--by",
-        help="make labels from the highest grade, or from the number of items that reach --min-grade",
-        rich_help_panel=_LABELS,
+    _label_option(
+        "--by", help="make labels from the highest grade, or from the number of items that reach --min-grade"
     ),
 ]
 GradeMap = Annotated[
-    str | None,
-    typer.Option(
-        "--map",
-        metavar="MAP",
-        help="label for each grade or count, such as 0:0,1-3:1,4:2,5:3",
-        rich_help_panel=_LABELS,
-    ),
+    str | None, _label_option("--map", metavar="MAP", help="label for each grade or count, such as 0:0,1-3:1,4:2,5:3")
 ]
 OutTable = Annotated[
     Path | None, typer.Option("--out", metavar="FILE", help="write the rows to this table instead of showing them")

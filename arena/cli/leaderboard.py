@@ -35,8 +35,7 @@ def leaderboard(
         str | None, typer.Option(metavar="COLUMN=VALUE", help="rate only by queries with this value in this column")
     ] = None,
     plot: Annotated[
-        Path | None,
-        typer.Option(help="plot ratings, win matrix and all other scores to this .svg, .png or .html file"),
+        Path | None, typer.Option(help="plot ratings, win matrix and all other scores to this .svg, .png or .html file")
     ] = None,
 ) -> None:
     """Print the leaderboard of a tournament.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
@@ -30,23 +31,17 @@ JsonForm = Annotated[
 Details = Annotated[
     bool, typer.Option("--details", help="print every table: neighbours, judges, grades, documents, costs, coverage")
 ]
+reading_option = partial(typer.Option, rich_help_panel="How tables are read")
 Values = Annotated[
     list[str] | None,
-    typer.Option(
+    reading_option(
         "--value",
         metavar="WORD=VERDICT",
         help="verdict that a word, number or range means: 'A ist besser'=A, 0=TIE, -3..-1=A",
-        rich_help_panel="How tables are read",
     ),
 ]
 Columns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--column",
-        metavar="NAME=COLUMN",
-        help="read NAME from the column COLUMN",
-        rich_help_panel="How tables are read",
-    ),
+    list[str] | None, reading_option("--column", metavar="NAME=COLUMN", help="read NAME from the column COLUMN")
 ]
 OutTable = Annotated[
     Path, typer.Argument(metavar="OUT", help="file to write: .csv, .tsv, .jsonl or .parquet, or one of them .gz")

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from arena.boards.rated_tables import TableOptions, rate_table, rate_win_matrix
 from arena.boards.ratings import RatedBoard
-from arena.cli.options import Columns, Form, Samples, Set, Values, read_set
+from arena.cli.options import Columns, Form, Samples, Set, Values, read_set, reading_option
 from arena.cli.show import show
 from arena.config.ratings import RatingOptions
 from arena.data.verdict_words import meanings
@@ -18,7 +18,6 @@ from arena.data.win_matrix import is_win_matrix
 from arena.ratings.results import Ratings
 from judges.errors import InputError
 
-_READING = "How tables are read"
 RatingMethod: TypeAlias = Literal["elo", "bt"]
 """The rating by which the agents in the table are ordered."""
 
@@ -38,23 +37,20 @@ def rate(
     value: Values = None,
     skip_faulty: Annotated[
         bool,
-        typer.Option(
+        reading_option(
             "--skip-faulty",
             help="skip rows without a verdict and games of an agent against itself, and report how many",
-            rich_help_panel=_READING,
         ),
     ] = False,
     as_games: Annotated[
         bool | None,
-        typer.Option(
+        reading_option(
             "--as-games/--reconcile",
             help="count every row as one game, or reconcile both orders; default: depends on the columns",
-            rich_help_panel=_READING,
         ),
     ] = None,
     queries: Annotated[
-        int | None,
-        typer.Option(min=1, help="number of games behind each cell of a win matrix", rich_help_panel=_READING),
+        int | None, reading_option(min=1, help="number of games behind each cell of a win matrix")
     ] = None,
     cluster: Annotated[
         str,

@@ -178,8 +178,7 @@ def votes(source: Source, tournament: Tournament = None, form: Form = "table") -
 
 def import_votes(
     file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="file of people's labels: a table, TREC qrels, or nugget assignments"),
+        Path, typer.Argument(metavar="FILE", help="file of people's labels: a table, TREC qrels, or nugget assignments")
     ],
     store: Annotated[
         str, typer.Option(metavar="CONFIG|STORE", help="store with the tournament, or the tournament's YAML file")
