@@ -143,10 +143,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "nuggets": _NUGGETS,
         "bank": _BANK,
     },
-    "Service": {
-        "doctor": Command("doctor", "Check what is installed and set."),
-        "store": _STORE,
-    },
+    "Service": {"doctor": Command("doctor", "Check what is installed and set."), "store": _STORE},
 }
 COMMANDS: Final = {name: entry for commands in SECTIONS.values() for name, entry in commands.items()}
 """Commands and groups by name, in the order of ``--help``."""

@@ -113,13 +113,5 @@ def _judge_and_compare(
     loaded = load_config(config)
     with traced_to(log_json) as trace:
         return decide(
-            loaded,
-            new,
-            old,
-            watching,
-            print_part,
-            on=on,
-            margin=margin,
-            retry_failed=retry_failed,
-            trace=trace,
+            loaded, new, old, watching, print_part, on=on, margin=margin, retry_failed=retry_failed, trace=trace
         )
