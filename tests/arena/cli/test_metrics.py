@@ -13,6 +13,7 @@ from arena.data.dataset import Dataset
 from arena.present.table import ORDERS
 from arena.store import Store, Wanted
 from judges.types import JudgeFailure, Judgment, Query, Task
+from tests.support.llm_server import LLMServer, Reply
 
 HUMAN = "q1 0 d1 2\nq1 0 d2 0\nq2 0 d1 1\nq3 0 d9 1\n"
 LLM = "q1 0 d1 1\nq1 0 d2 1\nq2 0 d1 1.\nq2 0 d7 2\n"
@@ -164,3 +165,51 @@ def test_an_export_that_cannot_be_is_one_line(cli: Any, tmp_path: Path, wants: A
     assert ended.status == 2
     assert said in ended.err
     assert not (tmp_path / "out.qrels").exists()
+
+
+CORPUS = "did\tdocument\na\tElo ratings of games\nb\tkappa of judges\nc\t \n"
+QUERIES = "q1\tratings of a game\nq2\tkappa\nq3\tzebra\n"
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> list[object]:
+    (tmp_path / "corpus.tsv").write_text(CORPUS)
+    (tmp_path / "queries.tsv").write_text(QUERIES)
+    return ["--corpus", tmp_path / "corpus.tsv", "--queries", tmp_path / "queries.tsv", "--out", tmp_path / "x.run"]
+
+
+@pytest.mark.parametrize(
+    ("extra", "said"),
+    [
+        (["--embeddings", "openai"], "error: --set: provider 'openai' needs a 'model'"),
+        (
+            ["--embeddings", "hashed", "--set", "model=m"],
+            "error: --set: provider 'hashed' has no use for 'model'",
+        ),
+        (["--embeddings", "openai", "--set", "model=m"], "error: no key for model 'm'"),
+        (["--embeddings", "transformers", "--set", "path=gone"], "error: gone: is not a folder"),
+    ],
+)
+def test_embeddings_that_cannot_be_made_are_one_line(
+    cli: Any, options: list[object], extra: list[str], said: str
+) -> None:
+    ended = cli("retrieve", *options, "--retriever", "dense", *extra)
+    assert ended.status == 2
+    assert ended.err.splitlines()[-1].startswith(said)
+
+
+def test_a_server_that_fails_is_one_line_and_leaves_no_run(cli: Any, options: list[object], tmp_path: Path) -> None:
+    with LLMServer(lambda call: Reply(status=401, text="no")) as server:
+        hosted = [
+            "--retriever",
+            "dense",
+            "--embeddings",
+            "openai",
+            "--set",
+            "model=v",
+            "--set",
+            f"base_url={server.openai_url}",
+        ]
+        ended = cli("retrieve", *options, *hosted)
+    assert (ended.status, ended.err.splitlines()[-1]) == (1, f"error: v at {server.openai_url}: HTTP 401: no")
+    assert not (tmp_path / "x.run").exists()
