@@ -20,7 +20,6 @@ from ragleague import testing
 
 
 def public() -> Iterator[tuple[str, Any]]:
-    """Public names, and those of their methods, with what they name."""
     yield "ragleague", ragleague
     yield "ragleague.testing.assert_not_worse", testing.assert_not_worse
     for name in ragleague.__all__:
@@ -38,7 +37,6 @@ PUBLIC = dict(public())
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The demo, played, with its verdicts."""
     folder = tmp_path_factory.mktemp("examples")
     config = copy_demo(folder / "demo")
     ragleague.run(config, progress=False).games().to_csv(folder / "demo-verdicts.csv", index=False)
@@ -73,7 +71,6 @@ SIX_LINES = (
 
 
 def run_notebook(cells: Sequence[str], folder: Path) -> list[Any]:
-    """The cells with what they gave, after a kernel ran them in a folder."""
     notebook = new_notebook(cells=[new_code_cell(source) for source in cells])
     settings = {"timeout": 300, "kernel_name": "python3", "allow_errors": True}
     NotebookClient(notebook, resources={"metadata": {"path": str(folder)}}, **settings).execute()
@@ -82,7 +79,6 @@ def run_notebook(cells: Sequence[str], folder: Path) -> list[Any]:
 
 
 def streamed(cell: Any) -> str:
-    """What a cell printed."""
     return "".join(output["text"] for output in cell.outputs if output.output_type == "stream")
 
 

@@ -45,7 +45,7 @@ DOWN = "http://127.0.0.1:9/v1"
 
 
 def writes(call: Call) -> Reply:
-    """Ten queries about a passage that share no words but these; else a steady judge."""
+    """Write ten queries about each passage; for other prompts, judge steadily."""
     texts = texts_of(call)
     if set(texts) & {"passage"} and "query" not in texts:
         subject = texts["passage"].split()[-1]
@@ -280,7 +280,6 @@ def test_a_column_with_many_values_makes_groups_where_it_is_named(tmp_path: Path
 
 
 def test_counts_of_checks_add_up(played_demo: Path, cli: CLI) -> None:
-    """The check that is the headline is named too."""
     out = " ".join(cli("leaderboard", played_demo / "tournament.yaml").out.split())
     passed, whole = map(int, re.search(r"(\d+) of (\d+) trust checks passed", out).groups())  # type: ignore[union-attr]
     unknown = re.search(r"Not known: (.*?)\.", out)

@@ -21,13 +21,11 @@ from tests.support.children import command
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The demo's files, not played yet."""
     copy_demo(tmp_path)
     return tmp_path
 
 
 def refused(cli: Any, *arguments: object) -> str:
-    """The one line on standard error of a command that must refuse."""
     ended = cli(*arguments)
     assert ended.status == 2, ended
     assert ended.out == ""
@@ -209,11 +207,10 @@ for words in sys.argv[2:]:
         main()
     print("status", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), file=sys.stderr)
 """
-"""One process that has imported the command line, and a copy of it for each command."""
+"""Forks a process that has imported the command line once, for each command."""
 
 
 def each(stdout: int, *commands: str) -> str:
-    """What the commands say on standard error, in order, and how each ends."""
     done = subprocess.run(
         [sys.executable, "-c", EACH, "-", *commands],
         cwd=ROOT,

@@ -18,8 +18,6 @@ CLI = Callable[..., Any]
 
 @pytest.fixture
 def case(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
-    """Copies a case and works in it."""
-
     def copied(name: str) -> Path:
         folder = shared / "data" / "field_cases" / name
         shutil.copytree(folder, tmp_path / name)

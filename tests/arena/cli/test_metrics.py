@@ -79,7 +79,6 @@ def test_labels_outside_the_scale_are_named_and_counted(cli: Any) -> None:
 
 
 def _with_key(found: Any, key: str) -> Iterator[Any]:
-    """Every mapping inside of a JSON value that has a key."""
     for inner in found.values() if isinstance(found, dict) else found if isinstance(found, list) else ():
         yield from _with_key(inner, key)
     if isinstance(found, dict) and key in found:
@@ -87,7 +86,6 @@ def _with_key(found: Any, key: str) -> Iterator[Any]:
 
 
 def test_the_interval_of_two_orders_says_what_it_is_for(cli: Any, tmp_path: Path) -> None:
-    """Enough queries for an interval, on which the judge's labels differ a little."""
     lines: dict[str, list[str]] = {name: [] for name in ("human", "judge", "one", "two", "three")}
     for query in range(12):
         for rank in range(4):
@@ -107,7 +105,7 @@ def test_the_interval_of_two_orders_says_what_it_is_for(cli: Any, tmp_path: Path
 
 
 def store_with(path: Path, wants: list[tuple[str, str, str, int | str | None]]) -> Path:
-    """A store whose tournament wants labels: judge, query, document, and the label, failure's cause, or nothing yet."""
+    """A store that wants labels: judge, query, document, and the label, a cause of failure, or ``None``."""
     store = Store.create(str(path))
     entries = [Wanted(Task.RELEVANCE, judge, query_id, doc_id) for judge, query_id, doc_id, _ in wants]
     queries = {query_id: Query(query_id, query_id) for _, query_id, _, _ in wants}

@@ -33,7 +33,6 @@ LABELLED = (("q01", "q01-d0"), ("q02", "q02-d1"))
 
 
 def said_by(annotator: str, kind: str, value: Any, most: int = 6) -> list[Annotation]:
-    """Let somebody say the same of the first things that they are asked."""
     with closing(Store.open("s.db")) as store:
         data = store.dataset("sample")
         if kind == "verdict":
@@ -186,7 +185,6 @@ BANK = [
 
 @pytest.fixture
 def config(tmp_path: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A tournament of two queries and three agents whose nuggets the offline baseline has assigned."""
     monkeypatch.chdir(tmp_path)
     write_data(tmp_path)
     Path("bank.jsonl").write_text("".join(json.dumps(line) + "\n" for line in BANK))
@@ -196,7 +194,6 @@ def config(tmp_path: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def assess(annotator: str, *labels: Support, answers: int = 6) -> None:
-    """Say the same of the first answers that an assessor is given."""
     with closing(Store.open("store.db")) as store:
         results = nugget_results(store, "small")
         assert results is not None

@@ -96,7 +96,7 @@ def store(tmp_path: Path) -> Store:
 async def test_claims_are_lost_after_a_silence_by_either_clock(
     store: Store, clock: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While a machine sleeps one clock stands still; the other may be set back."""
+    """While a machine sleeps, one clock stands still; the other may be set back."""
     held = Claims(store, Runner(), lambda: ["claimed"])
     await held.begin()
     assert await held.still_holds("claimed")
@@ -110,7 +110,6 @@ async def test_claims_are_lost_after_a_silence_by_either_clock(
 
 
 async def test_claims_are_lost_where_others_took_the_process_for_dead(store: Store) -> None:
-    """By no clock of its own has it slept, such as in a virtual machine that was suspended."""
     runner = Runner()
     held = Claims(store, runner, lambda: ["claimed"])
     await held.begin()
