@@ -164,7 +164,7 @@ def print_summary(summary: RunSummary, option: str = "") -> None:
     for line in [*summary.stopped, *summary.waiting]:
         say(line, errors)
     if summary.waiting or not summary.complete:
-        errors.print(f"incomplete: {summary.next_step_with(option)}")
+        errors.print(f"incomplete: {summary.next_step(option)}")
 
 
 def _print_agents(run: AgentsRun) -> None:

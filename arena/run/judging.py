@@ -150,7 +150,7 @@ def run(
             stopped = threading.Event()
             stop.tell(stopped.set)
             summary = run_to_end(_judge(engine, begun, lookup, stop))
-            recorder.finish_judging(summary, stopped=stopped.is_set())
+            recorder.finish_stages(summary.stages, complete=summary.complete, stopped=stopped.is_set())
             if only is None and not any(stage.left for stage in summary.stages.values()):
                 assigned.keep(recorder.run_id)
         if not (summary.stopped or stopped.is_set()):

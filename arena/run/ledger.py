@@ -114,13 +114,8 @@ class RunSummary(Struct):
     def complete(self) -> bool:
         return all(stage.failed + stage.left == 0 for stage in self.stages.values())
 
-    @property
-    def next_step(self) -> str:
-        """Advice on how to complete an incomplete run."""
-        return self.next_step_with("")
-
-    def next_step_with(self, option: str) -> str:
-        """``next_step`` for commands that must repeat an option, such as one that overwrites their output."""
+    def next_step(self, option: str = "") -> str:
+        """Advice on how to complete an incomplete run; ``option`` is one that the command must repeat."""
         again = f"run again with {option}" if option else "run again"
         if self.on_server:
             return f"the server goes on with the batches; {again} to fetch their replies"

@@ -224,7 +224,8 @@ def queries_to_come(number: int) -> dict[str, Query]:
 def with_all_answers(config: Config, data: Dataset, opened: OpenedAgents | None) -> Dataset:
     """Add placeholders for all missing answers: each has maximum length and separate retrieved documents."""
     corpus = () if opened is None or opened.corpus is None else opened.corpus.documents
-    longest = sorted((document.text for document in corpus), key=len, reverse=True)[: _most_documents(config)]
+    most = max((_documents_of(config, spec) for spec in config.agents.values()), default=0)
+    longest = sorted((document.text for document in corpus), key=len, reverse=True)[:most]
     answers, documents = dict(data.answers), dict(data.documents)
     retrieved = {query_id: list(entries) for query_id, entries in data.retrieved.items()}
     for query_id in data.queries:
@@ -242,10 +243,6 @@ def with_all_answers(config: Config, data: Dataset, opened: OpenedAgents | None)
         for query_id, entries in retrieved.items()
     }
     return replace(data, answers=answers, documents=documents, retrieved=ordered)
-
-
-def _most_documents(config: Config) -> int:
-    return max((_documents_of(config, spec) for spec in config.agents.values()), default=0)
 
 
 def _documents_of(config: Config, spec: AgentSpec) -> int:
@@ -314,12 +311,12 @@ def plan_agents(
     documents = () if opened.corpus is None else opened.corpus.documents
     texts = [text for query in queries for text in (query.text, *(each.text for each in query.messages))]
     length = sum(map(estimated_tokens, texts)) / len(queries) if queries else 0.0
+    passages = [estimated_tokens(document.text) for document in documents] or [0]
+    passage = max(passages) if longest else sum(passages) / len(passages)
     rows = []
     for name, asked in wanted.items():
         todo = len({query for query in asked if needs_call(outcomes.get(query), retry_failed=False)})
-        rows.append(
-            _planned(name, config, len(asked), todo, passage=_passage_length(documents, longest=longest), query=length)
-        )
+        rows.append(_planned(name, config, len(asked), todo, passage=passage, query=length))
     return rows, opened
 
 
@@ -329,8 +326,9 @@ def agent_notes(config: Config, rows: Sequence[PlannedAgent]) -> list[str]:
     notes = []
     if unknown := [row.agent for row in asked if row.cost_usd is None]:
         notes.append(f"what agents ask behind their own address or code is not known: {', '.join(unknown)}")
+    specs = {row.agent: config.agents[row.agent] for row in rows if row.wanted > row.known}
     if embedded := [
-        row.agent for row in rows if row.wanted > row.known and _embeds_elsewhere(config.agents[row.agent])
+        name for name, spec in specs.items() if spec.retriever != "bm25" and spec.embeddings.provider == "openai"
     ]:
         notes.append(f"requests to a server of embeddings are not counted: {', '.join(embedded)}")
     if any(row.calls and config.agents[row.agent].generator for row in asked):
@@ -341,11 +339,6 @@ def agent_notes(config: Config, rows: Sequence[PlannedAgent]) -> list[str]:
 def _outcomes(config: Config, asked: Sequence[AgentQuery]) -> dict[AgentQuery, str]:
     with _stored(config.store) as store:
         return {} if store is None else AgentReplies(store).outcomes(asked)
-
-
-def _passage_length(documents: Sequence[Document], *, longest: bool) -> float:
-    lengths = [estimated_tokens(document.text) for document in documents] or [0]
-    return max(lengths) if longest else sum(lengths) / len(lengths)
 
 
 def _planned(name: str, config: Config, wanted: int, todo: int, *, passage: float, query: float) -> PlannedAgent:
@@ -366,10 +359,6 @@ def _planned(name: str, config: Config, wanted: int, todo: int, *, passage: floa
     price, most = price_of(judge), calls * judge.max_tokens
     cost = None if price is None else (sent * price.input + most * price.output) / 1e6
     return PlannedAgent(name, wanted, known, calls, sent, most, cost, calls * SECONDS_PER_CALL / judge.concurrency)
-
-
-def _embeds_elsewhere(spec: AgentSpec) -> bool:
-    return spec.retriever != "bm25" and spec.embeddings.provider == "openai"
 
 
 def _calls_each(spec: AgentSpec) -> int | None:

@@ -197,7 +197,7 @@ def _ask(
         stop.tell(stopped.set)
         summary = run_to_end(_Rounds(stage, lookup, progress).run(wants, stop))
         if part_of is not None:
-            part_of.finish_judging(summary, stopped=stopped.is_set())
+            part_of.finish_stages(summary.stages, complete=summary.complete, stopped=stopped.is_set())
         return summary
     finally:
         store.close()

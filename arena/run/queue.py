@@ -21,7 +21,7 @@ from arena.store.runners import Runner
 from judges.errors import ReplyError, to_be_asked
 from judges.identity import judgment_id
 from judges.judge import Judge, Request, Respondent, judge_all, read_again
-from judges.types import JudgeFailure, Judgment, Prompt, Task
+from judges.types import JudgeFailure, Judgment, Task
 
 _FEWEST, _USUAL = 16, 64
 """Minimum lookup size, in wanted judgments: the judge's concurrency, but between ``_FEWEST`` and ``_USUAL``."""
@@ -45,10 +45,6 @@ _LEAST_OPEN = 16
 """Minimum number of unsaved results, even at low concurrency: local judges are fast."""
 
 _Judged: TypeAlias = tuple[Any, Any]
-
-
-def prompt_label(prompt: Prompt) -> str:
-    return f"{prompt.name}@{prompt.version}"
 
 
 class KeyedWant(Struct, frozen=True):
@@ -210,7 +206,7 @@ def _with_failure(entry: KeyedWant, known: Result | None) -> KeyedWant:
 
 def _labelled(request: Request, result: Result) -> tuple[Task, str, Result]:
     """A result as stored: with its task and its prompt's label."""
-    return request.prompt.task, prompt_label(request.prompt), result
+    return request.prompt.task, f"{request.prompt.name}@{request.prompt.version}", result
 
 
 class _JudgeQueue:

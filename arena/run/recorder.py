@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from arena.config.settings import StoredSettings
     from arena.data.dataset import Dataset
     from arena.results.ratings import Leaderboard
-    from arena.run.ledger import RunSummary, StageSummary
+    from arena.run.ledger import StageSummary
     from retrieval_eval.stats.estimate import Drawn
 
 
@@ -67,15 +67,11 @@ class Recorder:
         self.stages |= {name: asdict(stage) for name, stage in stages.items()}
         Runs(store, self._tournament).update_stages(self.run_id, self.stages)
 
-    def finish_judging(self, summary: RunSummary, *, stopped: bool) -> None:
-        stages = {task.value: stage for task, stage in summary.stages.items()}
-        self.finish_stages(stages, complete=summary.complete, stopped=stopped)
-
-    def finish_stages(self, stages: Mapping[str, StageSummary], *, complete: bool, stopped: bool) -> None:
-        """Record the outcomes of some stages; the run is complete if all stages are."""
+    def finish_stages(self, stages: Mapping[Any, StageSummary], *, complete: bool, stopped: bool) -> None:
+        """Record the outcomes of some stages, by name or task; the run is complete if all stages are."""
         if self.ending == "complete":
             self.ending = "complete" if complete else "stopped" if stopped else "incomplete"
-        self.stages |= {name: asdict(stage) for name, stage in stages.items()}
+        self.stages |= {str(name): asdict(stage) for name, stage in stages.items()}
 
     def end(self, ending: Ending) -> None:
         """Record how the run ended, if it began."""

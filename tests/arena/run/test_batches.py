@@ -557,7 +557,7 @@ def test_a_reply_beyond_all_bounds_is_paid_once(
     first, again = run(config), run(config)
     assert (first.stages[Task.RELEVANCE].judged, first.stages[Task.RELEVANCE].failed) == (6, 2)
     assert again.stages[Task.RELEVANCE].calls == 0
-    assert "--retry-failed" in again.next_step
+    assert "--retry-failed" in again.next_step()
     failed = [result for result in results(config).values() if isinstance(result, JudgeFailure)]
     assert [failure.cause for failure in failed] == ["too_long"] * 2
     assert under_way(config) == []
