@@ -44,10 +44,10 @@ _SENTENCE: Final = 200
 _ASSUMED = (
     "tokens are estimated at 4 characters of English each, 2 of Russian, 1 of Chinese; "
     f"time at {SECONDS_PER_CALL:g} s per call",
-    "replies outside their contract are asked again, and attempts repeated, on top of this",
+    "unusable replies and failed attempts are requested again; these calls come on top",
 )
 _BOUND = (
-    "then plan again for closer figures: at most counts them with answers as long as max_tokens allows, or of "
+    "then plan again for closer figures: 'at most' counts them with answers as long as max_tokens allows, or of "
     f"{ANSWER:,} characters, each with documents of its own and a citation in each sentence"
 )
 _QUERIES_FIRST = (
@@ -209,7 +209,7 @@ def _spread(config: Config) -> list[str]:
     calls = [f"{name} {spec.concurrency}" for name, spec in _specs(config).items() if runs_on_workers(executor, spec)]
     if not calls:
         return []
-    return [f"on Ray each judge has {executor.workers} workers; calls at once of all together: {', '.join(calls)}"]
+    return [f"on Ray each judge has {executor.workers} workers; concurrent calls of all workers: {', '.join(calls)}"]
 
 
 def _specs(config: Config) -> dict[str, JudgeSpec]:
@@ -325,7 +325,9 @@ def agent_notes(config: Config, rows: Sequence[PlannedAgent]) -> list[str]:
     asked = [row for row in rows if row.calls != 0]
     notes = []
     if unknown := [row.agent for row in asked if row.cost_usd is None]:
-        notes.append(f"what agents ask behind their own address or code is not known: {', '.join(unknown)}")
+        notes.append(
+            f"the calls that these agents make in their own code or server are not known: {', '.join(unknown)}"
+        )
     specs = {row.agent: config.agents[row.agent] for row in rows if row.wanted > row.known}
     if embedded := [
         name for name, spec in specs.items() if spec.retriever != "bm25" and spec.embeddings.provider == "openai"
@@ -390,7 +392,7 @@ def plan_synth(config: SynthConfig) -> PlannedQueries:
     section = config.synth
     if section.reviewed is not None:
         number = len(read_reviewed(section.reviewed).queries)
-        return PlannedQueries([], [f"queries are drawn from {section.reviewed}: nobody is asked"], number)
+        return PlannedQueries([], [f"queries are drawn from {section.reviewed}: no model is called"], number)
     reading = CorpusReading()
     stage = QueriesStage(config, reading)
     with _stored(config.store) as store:
@@ -444,6 +446,6 @@ def _notes(stage: QueriesStage, reading: CorpusReading, rows: Sequence[PlannedCa
             )
     if any(row.calls for row in rows):
         yield (
-            "synth: queries that are not written yet count as many as a model may write and as usable; each that is "
-            "dropped, or that its passage does not answer, makes one more check"
+            "synth: all queries that a model may write are counted, and all as usable; each one that is dropped, or "
+            "that its passage does not answer, needs one more check"
         )

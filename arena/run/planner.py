@@ -157,7 +157,9 @@ class Planner:
     def _price(self, row: PlannedCalls) -> None:
         spec = self._judges[row.judge]
         if row.waiting:
-            self._note(f"{row.waiting:,} {row.task.value} requests of judge {row.judge!r} wait in batches, paid for")
+            self._note(
+                f"{row.waiting:,} {row.task.value} requests of judge {row.judge!r} wait in batches that are paid for"
+            )
         if spec.ignored_setting:
             self._note(f"judge {row.judge!r}: {spec.ignored_setting}")
         if spec.in_batches:
