@@ -32,7 +32,7 @@ from judges.spec import JudgeSpec
 from judges.types import NUGGET_TASKS
 from retrieval_eval.agents.embeddings import HostedEmbedder
 from retrieval_eval.agents.remote import RemoteAgent
-from retrieval_eval.agents.spec import AgentSpec, judges_of_agents
+from retrieval_eval.agents.spec import AgentSpec
 from retrieval_eval.data.collections import irds_name as dataset_name
 from retrieval_eval.data.recordings import read_recordings
 from retrieval_eval.data.runs import read_runs
@@ -114,8 +114,7 @@ def _extra(extra: str) -> DoctorLine:
 
 def _needed(config: Config) -> Iterator[str]:
     """The extras that a configuration needs, in the order of ``_EXTRAS``."""
-    judge_names = [*config.judges_in_use(), *judges_of_agents(config.agents.values()), *_writers(config)]
-    provider_names = {config.judges[name].provider for name in judge_names}
+    provider_names = {config.judges[name].provider for name in config.judges_asked()}
     embedding_providers = {agent.embeddings.provider for agent in config.agents.values() if agent.retriever != "bm25"}
     sources = [*config.data.queries, *config.data.documents, *config.data.corpus, *config.data.qrels]
     if _folders(config):
@@ -130,10 +129,6 @@ def _needed(config: Config) -> Iterator[str]:
         yield "dense"
     if any(dataset_name(source) is not None for source in sources):
         yield "ir-datasets"
-
-
-def _writers(config: Config) -> list[str]:
-    return [] if config.synth is None else config.synth.judges()
 
 
 def _folders(config: Config) -> dict[Path, Limits]:
@@ -167,7 +162,7 @@ def _examine_config(path: Path, *, reach: bool) -> list[DoctorLine]:
     if isinstance(config, SynthConfig):
         return _examine_synth(config, reach=reach)
     checked = preflight(config)
-    judge_names = dict.fromkeys([*config.judges_in_use(), *_writers(config), *judges_of_agents(config.agents.values())])
+    judge_names = config.judges_asked()
     judges = [_judge_line(config, name, checked.faults.pop(f"judge {name}", None)) for name in judge_names]
     faults = [(_NAMES.get(name, f"config {name}"), False, str(fault)) for name, fault in checked.faults.items()]
     findings = [

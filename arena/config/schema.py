@@ -364,6 +364,10 @@ class Config(TournamentSettings):
         """Names of the judges that stages ask, without repetitions, in the order of the stages."""
         return list(dict.fromkeys(name for stage in listed_stages() for name in self.judges_of(stage.key)))
 
+    def judges_asked(self) -> list[str]:
+        """Names of the judges that stages, ``synth`` and agents ask, without repetitions."""
+        return list(dict.fromkeys(name for names in self._asked().values() for name in names))
+
     def _asked(self) -> dict[str, list[str]]:
         names_by_section = {stage.key: self.judges_of(stage.key) for stage in listed_stages()}
         if self.synth is not None:

@@ -22,7 +22,6 @@ from judges.judge import Judge
 from judges.prompts import load_prompt
 from judges.sections import nearest
 from judges.types import Task
-from retrieval_eval.agents.spec import judges_of_agents
 from retrieval_eval.data.recordings import read_recordings
 
 
@@ -83,9 +82,8 @@ def preflight(config: Config, data: Dataset | None = None) -> Preflight:
     """
     report = Preflight(data=data)
     report.check("store", lambda: _check_store(config))
-    asked = dict.fromkeys([*config.judges_in_use(), *judges_of_agents(config.agents.values())])
+    asked = config.judges_asked()
     if config.synth is not None:
-        asked |= dict.fromkeys(config.synth.judges())
         report.check("synth", lambda: _check_synth(config))
     for name in asked:
         report.check(f"judge {name}", lambda name=name: _check_judge(config, name))  # type: ignore[misc]
