@@ -24,6 +24,7 @@ BankFile = Annotated[
         metavar="BANK", help="file of a test bank: the workbench's .jsonl.gz, .yaml, a table qid, question, or nuggets"
     ),
 ]
+Secret = Annotated[bool, typer.Option("--secret", help="also write secret items and their grades")]
 
 
 def bank_show(
@@ -65,9 +66,6 @@ def bank_diff(
         level = min_grade or study.usual_level
         effect = edit_effect(old, new, study.grades, study.rankings, level=level, k=k)
     show(BankEditBoard(old, new, effect, secret), form)
-
-
-Secret = Annotated[bool, typer.Option("--secret", help="also write secret items and their grades")]
 
 
 def convert_bank(

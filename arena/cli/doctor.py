@@ -59,6 +59,8 @@ _NAMES: Final = {"data": "config"}
 _DOCUMENTS: Final = "documents"
 _FAILED_WORDS: Final = {_DOCUMENTS: "unread"}
 _KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+_NO_ACCESS: Final = frozenset({401, 403})
+_NAMED: Final = 5
 
 
 def doctor(
@@ -237,10 +239,6 @@ def _judge_line(config: Config | SynthConfig, name: str, fault: RagleagueError |
     spec = config.judges[name]
     where = f" at {shown(spec.address)}" if fault is None and spec.address else ""
     return (f"config judge {name}", fault is None, str(fault) if fault is not None else spec.provider + where)
-
-
-_NO_ACCESS: Final = frozenset({401, 403})
-_NAMED: Final = 5
 
 
 class _Place(Struct, frozen=True):

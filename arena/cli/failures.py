@@ -26,6 +26,12 @@ from judges.errors import InputError
 from judges.sections import nearest
 from retrieval_eval.agents.types import AGENT_CAUSES
 
+_UNKNOWN: Final = "not answered"
+_UNKNOWN_NOTE: Final = (
+    f"{_UNKNOWN}: it is not known whether the server has the batch; 'ragleague run CONFIG' searches for it. On "
+    "OpenAI's page of batches its metadata has the ID; on Anthropic's, look for a batch with as many requests then"
+)
+
 
 def failures(
     source: Source,
@@ -65,13 +71,6 @@ def _require(option: str, values: Iterable[str], known: Iterable[str]) -> None:
     for name in values:
         if name not in names:
             raise InputError(f"{option} {name}: no such {option.strip('-')}{nearest(name, names)}")
-
-
-_UNKNOWN: Final = "not answered"
-_UNKNOWN_NOTE: Final = (
-    f"{_UNKNOWN}: it is not known whether the server has the batch; 'ragleague run CONFIG' searches for it. On "
-    "OpenAI's page of batches its metadata has the ID; on Anthropic's, look for a batch with as many requests then"
-)
 
 
 def batches(

@@ -69,37 +69,11 @@ LogJson = Annotated[
         "--log-json", metavar="FILE", help="append a line of JSON per call to FILE, without prompts or replies"
     ),
 ]
-
-
-def require_free(out: Path, force: bool) -> None:
-    """Refuse to overwrite a file, which a person may have edited, without ``--force``."""
-    if out.exists() and not force:
-        raise InputError(f"{out}: exists already; name another file, or add --force")
-
-
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="value of a rarely needed setting; may be repeated"),
 ]
 _Section = TypeVar("_Section", bound="Section")
-
-
-def read_set(section: type[_Section], given: Sequence[str] | None, **others: object) -> _Section:
-    """Read the entries ``KEY=VALUE`` of ``--set`` as a section; ``others`` are values from other options."""
-    values: dict[str, object] = {}
-    for entry in given or ():
-        key, separator, value = entry.partition("=")
-        if not (key and separator and value):
-            raise InputError(f"--set {entry}: write KEY=VALUE")
-        if key not in section.model_fields or key in others:
-            raise InputError(f"--set {key}: no such setting{nearest(key, section.model_fields.keys() - others)}")
-        values[key] = value
-    try:
-        return section.model_validate({**others, **values})
-    except ValidationError as error:
-        raise InputError(f"--set: {describe(error)}") from error
-
-
 GradesFile = Annotated[
     Path,
     typer.Argument(
@@ -126,3 +100,25 @@ MinGrade = Annotated[
     ),
 ]
 K = Annotated[int, typer.Option("--k", min=1, help="score only the first K passages of a response")]
+
+
+def require_free(out: Path, force: bool) -> None:
+    """Refuse to overwrite a file, which a person may have edited, without ``--force``."""
+    if out.exists() and not force:
+        raise InputError(f"{out}: exists already; name another file, or add --force")
+
+
+def read_set(section: type[_Section], given: Sequence[str] | None, **others: object) -> _Section:
+    """Read the entries ``KEY=VALUE`` of ``--set`` as a section; ``others`` are values from other options."""
+    values: dict[str, object] = {}
+    for entry in given or ():
+        key, separator, value = entry.partition("=")
+        if not (key and separator and value):
+            raise InputError(f"--set {entry}: write KEY=VALUE")
+        if key not in section.model_fields or key in others:
+            raise InputError(f"--set {key}: no such setting{nearest(key, section.model_fields.keys() - others)}")
+        values[key] = value
+    try:
+        return section.model_validate({**others, **values})
+    except ValidationError as error:
+        raise InputError(f"--set: {describe(error)}") from error

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 
 Trace = Callable[[CallTrace], None]
+_LISTED_FILES: Final = 3
+"""Maximum number of unreadable files that are listed."""
+_DRAWN_S = 0.05
+"""Minimum seconds between two redraws: a hundred thousand cached judgments are counted in less than a second."""
 
 
 class _Lines(logging.Handler):
@@ -124,10 +128,6 @@ def _line(call: CallTrace) -> dict[str, Any]:
     }
 
 
-_LISTED_FILES: Final = 3
-"""Maximum number of unreadable files that are listed."""
-
-
 def print_part(part: RunPart) -> None:
     if isinstance(part, RunSummary):
         print_summary(part)
@@ -217,10 +217,6 @@ def quota_lines(report: SynthReport) -> list[str]:
         f"{model}: {drawn} queries of the {quota} of its quota{remedy}"
         for model, (drawn, quota) in report.short.items()
     ]
-
-
-_DRAWN_S = 0.05
-"""Minimum seconds between two redraws: a hundred thousand cached judgments are counted in less than a second."""
 
 
 class _Rate(rich_progress.ProgressColumn):

@@ -35,8 +35,34 @@ from retrieval_eval.data.rows import known_format
 if TYPE_CHECKING:
     from arena.data.dataset import Dataset
 
-
 _STAGES = "|".join(("synth", "agents", *(stage.name or stage.key for stage in STAGES)))
+_YAML: Final = (".yaml", ".yml")
+_AGENTS_IN_GAME: Final = 2
+Sources = Annotated[
+    list[str],
+    typer.Argument(metavar="CONFIG|ANSWERS...", help="YAML file of a tournament, or files of answers with --judge"),
+]
+JudgeNamed = Annotated[
+    str | None,
+    typer.Option(
+        "--judge",
+        metavar="PROVIDER/MODEL",
+        help="for files of answers: the judge, such as openai/gpt-4.1-mini or lexical",
+    ),
+]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="use only the first N queries")]
+ColumnsNamed = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        metavar="NAME=COLUMN",
+        help="for files of answers: read NAME from the column COLUMN, as in answer=text",
+    ),
+]
+Save = Annotated[
+    Path | None,
+    typer.Option("--save", metavar="FILE", help="for files of answers: write the assumed configuration as a YAML file"),
+]
 
 
 def run(
@@ -103,35 +129,6 @@ def _with_executor(config: Config, executor: str | None, address: str | None) ->
         return config.model_copy(update={"executor": ExecutorSection()})
     executor_fields = {"kind": kind} if address is None else {"kind": kind, "address": address}
     return config.model_copy(update={"executor": config.executor.model_copy(update=executor_fields)})
-
-
-_YAML: Final = (".yaml", ".yml")
-_AGENTS_IN_GAME: Final = 2
-Sources = Annotated[
-    list[str],
-    typer.Argument(metavar="CONFIG|ANSWERS...", help="YAML file of a tournament, or files of answers with --judge"),
-]
-JudgeNamed = Annotated[
-    str | None,
-    typer.Option(
-        "--judge",
-        metavar="PROVIDER/MODEL",
-        help="for files of answers: the judge, such as openai/gpt-4.1-mini or lexical",
-    ),
-]
-Limit = Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="use only the first N queries")]
-ColumnsNamed = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--column",
-        metavar="NAME=COLUMN",
-        help="for files of answers: read NAME from the column COLUMN, as in answer=text",
-    ),
-]
-Save = Annotated[
-    Path | None,
-    typer.Option("--save", metavar="FILE", help="for files of answers: write the assumed configuration as a YAML file"),
-]
 
 
 class TournamentInput(Struct, frozen=True):

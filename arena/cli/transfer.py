@@ -38,6 +38,10 @@ from judges.sections import nearest
 from retrieval_eval.data.trec import is_qrels
 from retrieval_eval.nuggets.files import read_assignments, write_assignments
 
+_DATA: Final = ("queries.csv", "documents.csv", "answers.csv")
+_LISTED_PEOPLE: Final = 3
+"""Maximum number of people whose names a line lists."""
+
 
 def import_verdicts(
     file: Annotated[
@@ -80,9 +84,6 @@ def import_verdicts(
         replaced = f"{counted(imported.replaced, 'verdict')} of the earlier import as {name!r}"
         output.print(f"no longer shown: {replaced}; to keep both, name one of them otherwise with --tournament")
     output.print(f"next:  ragleague leaderboard {shlex.quote(shown(store))} --tournament {shlex.quote(name)}")
-
-
-_DATA: Final = ("queries.csv", "documents.csv", "answers.csv")
 
 
 def export_verdicts(
@@ -164,10 +165,6 @@ def export_qrels(
 def _export(write: Callable[[Store, str, Path], int], source: str, tournament: str | None, out: Path) -> None:
     with open_tournament(source, tournament) as (store, name):
         output.print(f"{counted(write(store, name, out), 'row')} written to {out}")
-
-
-_LISTED_PEOPLE: Final = 3
-"""Maximum number of people whose names a line lists."""
 
 
 def votes(source: Source, tournament: Tournament = None, form: Form = "table") -> None:

@@ -36,8 +36,6 @@ _JUDGED_AT_ONCE = 1024
 """Number of wanted judgments that are checked together, as long as all were in the store."""
 _POLL_S = 0.5
 """Interval in seconds at which judgments that other processes ask for are looked up again."""
-
-
 _LOOKED_UP_AT_ONCE = 256
 _AHEAD = 1024
 """Maximum number of requests rendered in advance, even if a judge's concurrency is larger, as with batches."""

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 _STANDING_COLUMNS = ("agent", "rank", "rank_low", "rank_high", "group", "bt", "bt_low", "bt_high", "games")
-
-
 _DRAWS: Final = 200
 """Number of resampled ratings stored for a run."""
+_NAMED = 5
+"""Maximum number of agents named in a message."""
 
 
 class Recorder:
@@ -156,10 +156,6 @@ def standings_of(board: Leaderboard, drawn: Drawn | None = None) -> list[dict[st
 def _rounded(rating: float) -> float | None:
     """A rating rounded to 0.1 points; ``None`` if some agent had no game in this draw."""
     return None if math.isnan(rating) else round(rating, 1)
-
-
-_NAMED = 5
-"""Maximum number of agents named in a message."""
 
 
 def compared_with_stored(store: Store, config: Config) -> str:
