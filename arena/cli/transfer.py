@@ -26,7 +26,7 @@ from arena.people.votes import (
     vote_counts,
     write_table,
 )
-from arena.present.numbers import counted
+from arena.present.numbers import counted, listed
 from arena.results.nuggets import NuggetResults, nugget_results
 from arena.results.opinion_tables import TableReading
 from arena.results.opinions import current_annotations
@@ -217,7 +217,7 @@ def import_votes(
     people = sorted({annotation.annotator for annotation in imported.annotations})
     record: dict[str, Any] = {"annotators": people, "votes": count, "new": new}
     record["left_out"] = sum(imported.left_out.values())
-    line = f"{counted(count, 'label')} by {_people_line(people)}, {new:,} of them new"
+    line = f"{counted(count, 'label')} by {listed(people, _LISTED_PEOPLE)}, {new:,} of them new"
     if is_nuggets:
         answers = len({(annotation.query_id, annotation.item) for annotation in imported.annotations})
         record = {"annotator": person, "labels": count, "answers": answers, "new": new, "left_out": imported.left_out}
@@ -264,7 +264,7 @@ def _export_table(
         votes = [vote for vote in votes if vote.annotator == person]
     write_table(out, KINDS[kind], votes)
     people = sorted({vote.annotator for vote in votes})
-    lines = [f"wrote {out}: {counted(len(votes), 'label')} by {_people_line(people)}"]
+    lines = [f"wrote {out}: {counted(len(votes), 'label')} by {listed(people, _LISTED_PEOPLE)}"]
     lines += [f"- of texts that have changed since, left out: {outdated}"] if outdated else []
     return {"file": str(out), "annotators": people, "votes": len(votes), "outdated": outdated}, lines
 
@@ -297,11 +297,6 @@ def _export_nuggets(
     return record | {"not_assessed": left_out}, lines
 
 
-def _people_line(people: Sequence[str]) -> str:
-    first = ", ".join(people[:_LISTED_PEOPLE])
-    return first if len(people) <= _LISTED_PEOPLE else f"{len(people)} people ({first}, ...)"
-
-
 def _single_annotator(annotations: Sequence[Annotation], named: str | None, tournament: str) -> str:
     """The annotator with the name ``named``; without a name, the only annotator."""
     names = sorted({annotation.annotator for annotation in annotations})
@@ -312,7 +307,9 @@ def _single_annotator(annotations: Sequence[Annotation], named: str | None, tour
     if named is None and len(names) == 1:
         return names[0]
     unknown = "" if named is None else f"there is no {named!r}; "
-    raise InputError(f"{tournament}: {unknown}name one of the annotators with --annotator: {_people_line(names)}")
+    raise InputError(
+        f"{tournament}: {unknown}name one of the annotators with --annotator: {listed(names, _LISTED_PEOPLE)}"
+    )
 
 
 def _nuggets(store: Store, name: str) -> NuggetResults:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct
 
+from arena.present.numbers import counted
 from arena.store import Store
 from arena.store.batches import OpenBatch, StoredBook, open_batches
 from judges.batches import Batch
@@ -125,19 +126,18 @@ def waiting(batches: Iterable[OpenBatch]) -> list[BatchesWaiting]:
 
 def waiting_lines(waits: Iterable[BatchesWaiting]) -> list[str]:
     """A line of text for each judge with open batches."""
-    return [
-        f"judge {each.judge!r} waits for {each.requests} replies in {_batches(each.batches)} since {moment(each.since)}"
-        if each.handed_in
-        else f"judge {each.judge!r}: it is not known whether the server has {_batches(each.batches)} of "
-        f"{each.requests} requests, handed in without an answer since {moment(each.since)}"
-        for each in waits
-    ]
+    lines = []
+    for each in waits:
+        batches, since = counted(each.batches, "batch", "batches"), moment(each.since)
+        lines.append(
+            f"judge {each.judge!r} waits for {each.requests} replies in {batches} since {since}"
+            if each.handed_in
+            else f"judge {each.judge!r}: it is not known whether the server has {batches} of {each.requests} requests, "
+            f"handed in without an answer since {since}"
+        )
+    return lines
 
 
 def moment(seconds: float) -> str:
     """A time in seconds since 1970 as text, to the minute, in UTC."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def _batches(number: int) -> str:
-    return f"{number} batch{'' if number == 1 else 'es'}"
