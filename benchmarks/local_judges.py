@@ -45,7 +45,6 @@ def shape(parameters: float) -> tuple[int, int]:
 
 
 def games(queries: int, each: int) -> list[Conversation]:
-    """Games in the order of a schedule that draws queries and agents at random."""
     draw = random.Random(0)
 
     def text(length: int) -> str:
@@ -58,7 +57,6 @@ def games(queries: int, each: int) -> list[Conversation]:
 
 
 def as_they_come(prompts: Sequence[list[int]], size: int) -> list[list[int]]:
-    """Batches without any arrangement."""
     return [list(range(start, min(start + size, len(prompts)))) for start in range(0, len(prompts), size)]
 
 
@@ -108,7 +106,6 @@ def through_provider(folder: str, asked: Sequence[Conversation], **declared: Any
 
 
 def compared(model: LocalModel, folder: str, asked: Sequence[Conversation], given: argparse.Namespace) -> None:
-    """Print the whole provider beside plain ``generate``."""
     declared = {"batch_size": given.size, "max_tokens": given.written, "device": given.device}
     plainly(model, asked[: given.size], given.size, 1)
     seconds = {
@@ -121,7 +118,6 @@ def compared(model: LocalModel, folder: str, asked: Sequence[Conversation], give
 
 
 def dissected(model: LocalModel, asked: Sequence[Conversation], size: int) -> None:
-    """Print scoring and writing alone, with and without what makes them fast."""
     replies = [allowed_replies(VERDICT)] * len(asked)
 
     def score() -> dict[int, ReplyScores]:
@@ -155,7 +151,6 @@ def dissected(model: LocalModel, asked: Sequence[Conversation], size: int) -> No
 
 
 def main() -> None:
-    """Print the ratios."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--queries", type=int, default=6)
     parser.add_argument("--games", type=int, default=8, help="of each query")

@@ -19,7 +19,6 @@ from retrieval_eval.nuggets.types import Importance, Support
 
 
 def write_assignments(path: Path, topics: int, runs: int, nuggets: int) -> None:
-    """A line for each topic and run."""
     rng = random.Random(0)
     words = [f"word{number}" for number in range(2000)]
     labels = list(Support)
@@ -34,7 +33,6 @@ def write_assignments(path: Path, topics: int, runs: int, nuggets: int) -> None:
 
 
 def main() -> None:
-    """Write, parse, score, and print seconds of processor time."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--topics", type=int, default=1000)
     parser.add_argument("--runs", type=int, default=100)

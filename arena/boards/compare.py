@@ -14,8 +14,16 @@ from msgspec.structs import replace
 
 from arena.boards.games import Wins, by_points
 from arena.boards.methods import lacking, method_chart, method_pairs, tau_matrix, way_of
-from arena.calibration.methods import Method, MethodComparison, compare_drawn, draw, uneven_shares
-from arena.calibration.reversals import Departure, Departures, departures
+from arena.calibration.methods import (
+    Departure,
+    Departures,
+    Method,
+    MethodComparison,
+    compare_drawn,
+    departures,
+    draw,
+    uneven_shares,
+)
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import Number, capital, counted, deserved, listed
 from arena.present.picture import FLAG, Aligned, CellPanel, Chart, Line, Look, Mark, Matrix, Strip, Whiskers, nowhere
@@ -344,7 +352,7 @@ def _computed(store: Store, tournament: str, group: Group | None, board_cache: C
     wins, played = None, games.rated(settings)
     if played is not None:
         pairs = pair_results(played)
-        order = [agent for agent in ratings or by_points(pairs.wins) if agent in pairs.wins.agents]
+        order = [agent for agent in ratings or by_points(pairs) if agent in pairs.agents]
         wins, board = Wins(pairs, order), replace(board, order=tuple(dict.fromkeys([*order, *board.order])))
     return replace(board, wins=wins)
 

@@ -15,7 +15,7 @@ from arena.calibration.votes import Opinions
 from arena.config.settings import StoredSettings
 from arena.data.dataset import Dataset
 from arena.ratings.bradley_terry import BradleyTerrySettings
-from arena.ratings.games import Games, counted
+from arena.ratings.games import Games, without_preferences
 from arena.ratings.rate import games_to_rate
 from arena.results.criteria import criteria_scores
 from arena.results.documents import retrieval_board
@@ -94,8 +94,8 @@ def played_methods(wanted: GameTable, settings: StoredSettings) -> Iterator[Play
         return
     options, queries = rating_settings(settings), table.queries or ()
     games: Games = games_to_rate(table.clustered({}), options)
-    yield Played("elo", games, queries, options.elo)
-    yield Played(RATING, counted(games, by_query=True).games, queries, options.bradley_terry)
+    yield Played("elo", games, queries, options)
+    yield Played(RATING, without_preferences(games, by_query=True)[0], queries, options.bradley_terry)
 
 
 def _retrieval(

@@ -15,7 +15,7 @@ All intervals are built from this capital, each end separately. Ties and equal d
 - *Any number of looks*, with queries judged one by one in a random order fixed in advance: the mean capital over a
   fixed set of stakes. The probability that it ever reaches 2 / (1 - level) is at most (1 - level) / 2, for any
   distribution of the figures (Ville's inequality; Waudby-Smith and Ramdas 2024, JRSS B 86).
-  ``arena.ratings.evidence`` is the case m = 1/2.
+  ``arena.ratings.adaptive`` is the case m = 1/2.
 
 ``benchmarks/gate.py`` measures the coverage of the intervals and the cost of repeated looks.
 """

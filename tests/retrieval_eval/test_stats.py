@@ -354,7 +354,7 @@ def test_queries_that_never_differ_leave_open_what_they_may_miss() -> None:
 
 
 def test_any_look_is_the_evidence_of_games_at_one_half() -> None:
-    from arena.ratings.evidence import log_evidence
+    from arena.ratings.adaptive import log_evidence
     from arena.ratings.games import Games
 
     x = np.array([1.0] * 14 + [0.5] * 4 + [0.0] * 2)

@@ -18,7 +18,7 @@ from arena.boards.gate.board import LEVEL, MARGIN, PAIRWISE, SHARE, Compared, Ga
 from arena.config.settings import StoredSettings
 from arena.data.kinds import KINDS
 from arena.present.numbers import P_VALUE, counted, listed
-from arena.ratings.evidence import outcomes_of
+from arena.ratings.adaptive import outcomes_of
 from arena.ratings.games import Unit
 from arena.ratings.results import UNITS
 from arena.results.cache import cached_games
