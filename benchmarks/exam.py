@@ -115,7 +115,7 @@ def of_file(name: str) -> Callable[[Path], None]:
 
 
 def tables(study: object, folder: Path) -> None:
-    from arena.boards.exam_oversight import of_labels
+    from arena.boards.exam import of_labels
     from arena.results.exam_evaluation import Study
     from retrieval_eval.data.trec import read_qrels
     from retrieval_eval.exam.oversight import graded_answers, grid_rows, influences, spurious_items, uncovered_passages
