@@ -14,10 +14,10 @@ from contextlib import closing
 from pathlib import Path
 
 import numpy as np
-from arena.cli.progress import watching
 from msgspec import Struct
 from msgspec.structs import replace
 
+from arena.cli.progress import watching
 from arena.config.schema import Config, load_config
 from arena.ratings.bradley_terry import bradley_terry
 from arena.ratings.games import Games, GameVerdict, reconcile, tabulate
