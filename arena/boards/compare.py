@@ -28,11 +28,9 @@ from arena.results.ratings import Group, of_group, rating_settings
 from arena.results.scores import RATING, people_methods, stored_methods
 from arena.store import Store
 from arena.store.annotations import Annotations
-from retrieval_eval.stats.bootstrap import ALONE, Clusters, estimates, units_of, units_with
+from retrieval_eval.stats.bootstrap import ALONE, Clusters, estimates, mean_estimates, units_of, units_with
 from retrieval_eval.stats.estimate import Drawn, Estimate
-from retrieval_eval.stats.means import mean_estimates
-from retrieval_eval.stats.missing import MissingShare
-from retrieval_eval.stats.scores import Scores
+from retrieval_eval.stats.scores import MissingShare, Scores
 
 Link: TypeAlias = Callable[..., str]
 """Function that returns the address of the queries page with the given fields set."""

@@ -17,9 +17,8 @@ from arena.data.kinds import SUPPORT, SUPPORT_WORDS
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, MISSING, PERCENT, POINTS, WORDS, counted, listed
 from arena.present.table import Column, Exact, Table, TableRow
-from retrieval_eval.nuggets.editing import Change, EditKind, changes, is_reordered
 from retrieval_eval.nuggets.scores import NUGGETIZER, RunScores, ScoreTable
-from retrieval_eval.nuggets.types import NuggetBank, Support
+from retrieval_eval.nuggets.types import Change, EditKind, NuggetBank, Support, changes, is_reordered
 
 if TYPE_CHECKING:
     from arena.results.nuggets import NuggetBoard, Scored

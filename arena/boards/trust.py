@@ -33,7 +33,7 @@ from arena.ratings.pairs import circles
 from arena.ratings.results import fewest_queries
 from retrieval_eval.stats.bootstrap import wilson
 from retrieval_eval.stats.estimate import Estimate
-from retrieval_eval.stats.missing import LEVEL as MISSING_LEVEL
+from retrieval_eval.stats.scores import LEVEL as MISSING_LEVEL
 
 if TYPE_CHECKING:
     from arena.calibration.votes import Level
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from arena.results.ratings import Leaderboard
     from arena.store.outcomes import Consistency
     from judges.types import Task
-    from retrieval_eval.stats.missing import MissingShare
+    from retrieval_eval.stats.scores import MissingShare
 
 
 PEOPLE: Final = "Agreement of people with the judge"

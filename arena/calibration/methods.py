@@ -30,9 +30,8 @@ from arena.ratings.ranks import competition_ranks
 from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, unit_weights, units_of
 from retrieval_eval.stats.estimate import Coefficient, Drawn
-from retrieval_eval.stats.missing import MissingShare, shares
 from retrieval_eval.stats.rank import rank_correlations
-from retrieval_eval.stats.scores import Scores
+from retrieval_eval.stats.scores import MissingShare, Scores, shares
 
 _DECIMALS = 9
 _DECIMALS_OF_SAMPLE = 4

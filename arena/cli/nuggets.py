@@ -19,10 +19,9 @@ from arena.results.nugget_comparison import compare_conditions, read_condition
 from arena.results.nuggets import scored
 from arena.stages.nuggets.judging import read_cited
 from judges.errors import DataError, InputError
-from retrieval_eval.nuggets.editing import Change, changes, edited
 from retrieval_eval.nuggets.files import read_assignments, read_banks, write_banks
 from retrieval_eval.nuggets.scores import score_table
-from retrieval_eval.nuggets.types import NuggetBank
+from retrieval_eval.nuggets.types import Change, NuggetBank, changes, edited
 from retrieval_eval.scores.citations import citation_scores
 
 Topics = Annotated[

@@ -300,7 +300,7 @@ def labels_of_documents(data: Dataset) -> dict[str, Mapping[str, int]]:
 
 
 def _is_of_an_answer(data: Dataset, doc_id: str) -> bool:
-    from retrieval_eval.exam.passages import origin_of
+    from retrieval_eval.exam.grades import origin_of
 
     origin = origin_of(doc_id)
     return origin is not None and origin[:2] in data.answers and doc_id not in data.documents

@@ -16,9 +16,8 @@ from judges.errors import DataError, InputError
 from retrieval_eval.data.files import read_json
 from retrieval_eval.data.rows import finite
 from retrieval_eval.data.table_spec import TableSpec
-from retrieval_eval.exam.grades import Grade, Graded, Grader, Grids, Rankings, make_grids
+from retrieval_eval.exam.grades import Grade, Graded, Grader, Grids, Rankings, by_document, make_grids, origin_of
 from retrieval_eval.exam.items import Bank
-from retrieval_eval.exam.passages import by_document, origin_of
 from retrieval_eval.exam.scores import (
     DEFAULT_ALPHA,
     DEFAULT_K,

@@ -21,8 +21,7 @@ from judges.errors import InputError
 from judges.sections import shortened
 from judges.types import JudgeFailure, Judgment, Task, conversations
 from judges.writing import count_words
-from retrieval_eval.stats.missing import Gaps, MissingShare, shares
-from retrieval_eval.stats.scores import Scores
+from retrieval_eval.stats.scores import Gaps, MissingShare, Scores, shares
 
 if TYPE_CHECKING:
     from arena.data.dataset import Causes, Dataset

@@ -15,9 +15,8 @@ from judges.errors import InputError
 from retrieval_eval.exam.grades import UNGRADED, Grid, Grids, Rankings
 from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, units_of
-from retrieval_eval.stats.missing import Gaps, over_the_known
 from retrieval_eval.stats.rank import kendall_taus, mean_ranks, spearmans
-from retrieval_eval.stats.scores import Scores
+from retrieval_eval.stats.scores import Gaps, Scores, over_the_known
 
 
 class Correlation(Struct, frozen=True):

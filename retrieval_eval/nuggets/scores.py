@@ -27,8 +27,7 @@ from retrieval_eval.nuggets.types import Assignment, Importance, Support
 from retrieval_eval.stats.arrays import Floats, Ints
 from retrieval_eval.stats.bootstrap import ALONE, Clusters
 from retrieval_eval.stats.estimate import Estimate
-from retrieval_eval.stats.missing import Gaps
-from retrieval_eval.stats.scores import Scores
+from retrieval_eval.stats.scores import Gaps, Scores
 
 COLUMNS: Final = ("v_strict", "v", "w_strict", "w", "a_strict", "a")
 """Names of the scores in the order of the report's tables, the primary score first."""

@@ -41,8 +41,7 @@ from retrieval_eval.stats.bootstrap import (
     weighted_means,
 )
 from retrieval_eval.stats.estimate import Estimate
-from retrieval_eval.stats.missing import Gaps
-from retrieval_eval.stats.scores import Scores
+from retrieval_eval.stats.scores import Gaps, Scores
 
 Labels: TypeAlias = Mapping[str, Mapping[str, int]]
 """Relevance labels by query_id and doc_id."""

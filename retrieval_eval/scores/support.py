@@ -17,8 +17,7 @@ from msgspec import Struct
 
 from retrieval_eval.scores.citations import CitedSentence
 from retrieval_eval.stats.bootstrap import ALONE, Clusters
-from retrieval_eval.stats.missing import Gaps, over_the_known
-from retrieval_eval.stats.scores import Scores
+from retrieval_eval.stats.scores import Gaps, Scores, over_the_known
 
 CitationsChecked: TypeAlias = Literal["first", "all"]
 """Whether to score only the first citation of each sentence, as TREC did, or all of them."""

@@ -8,14 +8,25 @@ against the hypothesis that their mean is at most m stakes a share s of the capi
 
 All intervals are built from this capital, each end separately. Ties and equal differences need no special case.
 
-- *One look* after all queries are judged: the empirical likelihood, as for every mean (``means.mean_interval``). It is
-  the capital of the best stake in hindsight, for the queries and a fraction of one more query with the worst figure.
+- *One look* after all queries are judged: the empirical likelihood, as for every mean (``mean_interval``). It is the
+  capital of the best stake in hindsight, for the queries and a fraction of one more query with the worst figure.
 - *Several looks* at a number of queries that is known in advance: the same interval at the level that alpha spending
-  assigns to this look (``looks``).
+  assigns to this look (``level_of_look``).
 - *Any number of looks*, with queries judged one by one in a random order fixed in advance: the mean capital over a
   fixed set of stakes. The probability that it ever reaches 2 / (1 - level) is at most (1 - level) / 2, for any
   distribution of the figures (Ville's inequality; Waudby-Smith and Ramdas 2024, JRSS B 86).
   ``arena.ratings.evidence`` is the case m = 1/2.
+
+Alpha spending: repeated looks at fixed 95 % intervals are wrong far more often than a single look, so the error
+probability is divided among the looks (Lan and DeMets 1983, Biometrika 70; Jennison and Turnbull 2000, *Group
+Sequential Methods*, chapters 7 and 19). Let t be the share of all queries that are judged so far. By then the
+looks have spent
+
+    a(t) = 2 - 2 Phi(z / sqrt(t))   on each side, where z is the quantile of a single look,
+
+as O'Brien and Fleming propose. Early looks spend hardly any of it, so the last look is nearly as powerful as a single
+one. Only the total number of queries must be known in advance, not the number or times of looks. Each look uses the
+single-look interval at its own level.
 
 ``benchmarks/gate.py`` measures the coverage of the intervals and the cost of repeated looks.
 """
@@ -33,9 +44,8 @@ from numpy.typing import ArrayLike
 
 from judges.errors import InputError
 from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats.bootstrap import LIKELIHOOD, mean_interval
 from retrieval_eval.stats.estimate import Estimate
-from retrieval_eval.stats.looks import level_of_look
-from retrieval_eval.stats.means import METHOD, mean_interval
 
 GateVerdict: TypeAlias = Literal["better", "not worse", "worse", "undecided"]
 
@@ -47,6 +57,11 @@ MOST: Final = 1_000_000
 """Largest number of additional queries that ``Paired.more`` considers."""
 _POWER: Final = 0.8
 _SMALLEST: Final = 1e-9
+_POINTS: Final = 401
+"""Number of grid points for the density of the test statistic among undecided comparisons."""
+_FARTHEST: Final = 8.0
+"""Largest distance from 0 of the grid, in standard errors."""
+_LEAST: Final = 1e-15
 
 
 class Paired(Struct, frozen=True):
@@ -135,7 +150,7 @@ def paired(
     shown_ends: tuple[float, float] | tuple[None, None] = (None, None)
     if d.size > 1:
         shown_ends = reach * (2 * low - 1), reach * (2 * high - 1)
-    method = ANY_LOOK if any_look else SEVERAL_LOOKS if looks else METHOD
+    method = ANY_LOOK if any_look else SEVERAL_LOOKS if looks else LIKELIHOOD
     estimate = Estimate(float(d.mean()), shown_ends[0], shown_ends[1], d.size, method)
     return Paired(estimate, verdict, margin, *signs, missing, interval_verdict != verdict == "undecided", more, ends)
 
@@ -190,3 +205,55 @@ def _more(x: Floats, null: float, level: float, *, any_look: bool) -> int | None
         middle = (few + enough) // 2
         few, enough = (few, middle) if decides(middle) else (middle, enough)
     return enough - x.size
+
+
+def level_of_look(times: Sequence[float], level: float) -> float:
+    """Confidence level of the last of several looks, so that all looks together have the coverage ``level``.
+
+    Args:
+        times: the share of all queries that was judged at each look so far, ascending, in (0, 1].
+        level: confidence level of a single look.
+
+    Raises:
+        ValueError: times are not ascending or outside their range.
+    """
+    if (
+        not times
+        or any(later <= earlier for earlier, later in zip([0.0, *times], times, strict=False))
+        or times[-1] > 1 + 1e-9
+    ):
+        raise ValueError("times of looks must be ascending, above 0 and at most 1")
+    alpha = (1 - level) / 2
+    grid = density = np.zeros(0)
+    previous = spent = boundary = 0.0
+    for time in times:
+        spent_now = float(2 * scipy.special.ndtr(scipy.special.ndtri(alpha / 2) / math.sqrt(min(time, 1.0))))
+        increment, spent = spent_now - spent, spent_now
+        boundary = _boundary(grid, density, time - previous, math.sqrt(time), increment)
+        grid, density = _undecided(grid, density, time - previous, math.sqrt(time), boundary)
+        previous = time
+    return 1 - 2 * float(scipy.special.ndtr(-boundary / math.sqrt(previous)))
+
+
+def _boundary(grid: Floats, density: Floats, step: float, sd: float, spent: float) -> float:
+    """The boundary that the test statistic (a random walk) crosses at this look with probability ``spent``."""
+    if spent < _LEAST:
+        return _FARTHEST * sd
+    if not grid.size:
+        return float(-scipy.special.ndtri(spent)) * sd
+
+    def excess(at: float) -> float:
+        beyond = scipy.special.ndtr((grid - at) / math.sqrt(step))
+        return float(np.trapezoid(density * beyond, grid)) - spent
+
+    return float(scipy.optimize.brentq(excess, -_FARTHEST * sd, _FARTHEST * sd))
+
+
+def _undecided(grid: Floats, density: Floats, step: float, sd: float, boundary: float) -> tuple[Floats, Floats]:
+    """Density of the test statistic below the boundary after this look: grid points and values."""
+    places = np.linspace(-_FARTHEST * sd, boundary, _POINTS)
+    spread = math.sqrt(2 * math.pi * step)
+    if not grid.size:
+        return places, np.exp(-(places**2) / (2 * step)) / spread
+    kernel = np.exp(-((places[:, np.newaxis] - grid) ** 2) / (2 * step)) / spread
+    return places, np.asarray(np.trapezoid(kernel * density, grid, axis=1), np.float64)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from retrieval_eval.stats.looks import level_of_look
+from retrieval_eval.stats.paired import level_of_look
 
 
 def quantiles(times: list[float], level: float = 0.95) -> list[float]:

@@ -13,8 +13,7 @@ from hypothesis.extra import numpy as arrays
 from scipy import stats
 
 from judges.errors import InputError
-from retrieval_eval.stats.bootstrap import estimates, query_weights
-from retrieval_eval.stats.means import UNSEEN
+from retrieval_eval.stats.bootstrap import UNSEEN, estimates, query_weights
 from retrieval_eval.stats.paired import interval, paired
 from retrieval_eval.stats.rank import correlate_runs, correlate_topics, kendall_taus, pair_sums, spearmans
 from retrieval_eval.stats.significance import compare, holm, paired_t, sign_flip

@@ -11,17 +11,20 @@ from hypothesis import strategies as st
 from judges.errors import ReplyError
 from judges.self_rating import UNANSWERABLE, is_answer, is_ill_formed, is_unanswerable, self_rating
 from judges.types import Answer, Document
-from retrieval_eval.exam.grades import Grade, checked_grade, normalised, same_words
-from retrieval_eval.exam.items import Item
-from retrieval_eval.exam.passages import (
+from retrieval_eval.exam.grades import (
+    Grade,
+    checked_grade,
     document_grades,
     document_of,
+    normalised,
     origin_of,
     passage_id_of,
     passages_of,
     passages_of_document,
     piece_id_of,
+    same_words,
 )
+from retrieval_eval.exam.items import Item
 
 
 @pytest.mark.parametrize(("reply", "grade"), [("4", 4), (" 0\n", 0), ("(5).", 5), ("**3**", 3), ('"2"', 2)])
