@@ -53,7 +53,7 @@ class Retrieval(Board, frozen=True):
         by_value = {agent: scores_of_agent[self.board.measures[0]].value for agent, scores_of_agent in by_agent.items()}
         scored = {agent: value for agent, value in by_value.items() if value is not None}
         best = [*sorted(scored, key=lambda agent: (-scored[agent], agent)), *sorted(by_value.keys() - scored.keys())]
-        return list(dict.fromkeys([*self.order, *best, *sorted(self.board.mean_labels), *self.board.without_documents]))
+        return list(dict.fromkeys([*self.order, *best, *self.board.distributions, *self.board.without_documents]))
 
     def scored(self) -> list[str]:
         """All agents that retrieved documents, if any agent has a score."""
@@ -103,10 +103,7 @@ class Retrieval(Board, frozen=True):
                 }
                 for source, scores in board.scores.items()
             },
-            "labels": {
-                agent: {**plain(board.distributions[agent]), **plain(mean), "coverage": mean.coverage}
-                for agent, mean in board.mean_labels.items()
-            },
+            "labels": {agent: {**plain(labels), **labels.json()} for agent, labels in board.distributions.items()},
             "without_documents": board.without_documents,
             "judges": {
                 judge: {
@@ -156,20 +153,20 @@ class Retrieval(Board, frozen=True):
         ]
 
     def _row(self, agent: str, source: LabelSource, scores: LabelScores) -> TableRow:
-        mean, row = self.board.mean_labels.get(agent), TableRow()
+        labels, row = self.board.distributions.get(agent), TableRow()
         if agent in scores.measures:
             coverage = scores.metrics.coverage[agent]
             row |= {**scores.measures[agent], "missing": len(coverage.missing), "unanswered": len(coverage.unasked)}
             row |= {"unknown": max(map(len, coverage.unknown.values()), default=0)}
-        if source == "judge" and mean is not None:
-            row |= {"mean_label": mean.mean}
-            if mean.judged < mean.of:
-                row |= {"labelled": f"{mean.judged:,} of {mean.of:,}"}
+        if source == "judge" and labels is not None:
+            row |= {"mean_label": labels.mean}
+            if labels.judged < labels.wanted:
+                row |= {"labelled": f"{labels.judged:,} of {labels.wanted:,}"}
         return row
 
     def _labels(self) -> Table:
         board = self.board
-        distributions = {agent: board.distributions[agent] for agent in self.agents() if agent in board.mean_labels}
+        distributions = {agent: board.distributions[agent] for agent in self.agents() if agent in board.distributions}
         distributions |= {
             f"all documents, judge {judge}": judge_labels.distribution for judge, judge_labels in board.judges.items()
         }
@@ -187,7 +184,7 @@ class Retrieval(Board, frozen=True):
                 **{f"label {label}": distribution.counts.get(label, 0) for label in labels},
                 "failed": distribution.failed or None,
                 "left": distribution.left or None,
-                "mean_label": board.mean_labels[name].mean if name in board.mean_labels else None,
+                "mean_label": distribution.mean if name in board.distributions else None,
             }
             for name, distribution in distributions.items()
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -24,14 +25,6 @@ from retrieval_eval.scores.metrics import (
     judged_at,
     parse_measures,
 )
-from retrieval_eval.scores.relevance import (
-    LabelDistribution,
-    MeanLabel,
-    label_distribution,
-    mean_label,
-    results_by_agent,
-    results_by_query,
-)
 from retrieval_eval.stats.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -45,6 +38,46 @@ LabelSource: TypeAlias = Literal["judge", "people"]
 
 Results: TypeAlias = Mapping[tuple[str, str], Result | None]
 """Relevance results by (query_id, doc_id): a judgment, a failure, or ``None`` if not judged yet."""
+
+
+class LabelDistribution(Struct, frozen=True):
+    """Number of documents per relevance label. A failed judgment has no label: it is left out of the mean and counted.
+
+    Attributes:
+        counts: number of documents by label, ascending; labels without documents are absent.
+        failed: number of documents whose judgment failed.
+        left: number of documents that have not been judged yet.
+    """
+
+    counts: Mapping[int, int]
+    failed: int
+    left: int
+
+    @property
+    def mean(self) -> float | None:
+        """The mean label (seed 003, section 3); the published code counts a failed document as -1."""
+        total = sum(label * number for label, number in self.counts.items())
+        return total / self.judged if self.judged else None
+
+    @property
+    def judged(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def wanted(self) -> int:
+        return self.judged + self.failed + self.left
+
+    def json(self) -> dict[str, float | None]:
+        coverage = self.judged / self.wanted if self.wanted else 1.0
+        return {"mean": self.mean, "judged": self.judged, "of": self.wanted, "coverage": coverage}
+
+
+def label_distribution(results: Iterable[Result | None]) -> LabelDistribution:
+    """Count the documents with each label, and the documents without a label."""
+    results = list(results)
+    counts = Counter(label_of(result.outcome) for result in results if isinstance(result, Judgment))
+    left = sum(result is None for result in results)
+    return LabelDistribution(dict(sorted(counts.items())), len(results) - left - counts.total(), left)
 
 
 class LabelScores(Struct, frozen=True):
@@ -75,8 +108,6 @@ class RetrievalBoard(Struct, frozen=True):
         measures: measures by ir_measures' names, among them at least one Judged@k.
         queries: number of queries in the tournament.
         scores: scores by source of labels; empty without labels, or if no agent retrieved documents.
-        mean_labels: mean of the judges' labels of each agent's documents. Documents whose judgment failed are counted
-            and left out.
         distributions: distribution of the judges' labels of each agent's documents.
         without_documents: agents that only have answers.
         judges: labels of each relevance judge.
@@ -88,7 +119,6 @@ class RetrievalBoard(Struct, frozen=True):
     measures: tuple[str, ...]
     queries: int
     scores: Mapping[LabelSource, LabelScores]
-    mean_labels: Mapping[str, MeanLabel]
     distributions: Mapping[str, LabelDistribution]
     without_documents: tuple[str, ...]
     judges: Mapping[str, JudgeLabels]
@@ -150,7 +180,9 @@ def retrieval_board(
     resampling = _resampling(settings, data)
     clusters = resampling["clusters"]
     people = labels.get("people", {})
-    by_agent = results_by_agent(results, entries) if relevance_outcomes else {}
+    by_agent: dict[str, list[Result | None]] = {}
+    for entry in entries if relevance_outcomes else ():
+        by_agent.setdefault(entry.agent, []).append(results.get((entry.query_id, entry.doc_id)))
     if people or len(by_judge) > 1:  # otherwise there is nothing to compare
         from retrieval_eval.stats.agreement import label_agreement, rater_agreement
     return RetrievalBoard(
@@ -162,7 +194,6 @@ def retrieval_board(
             )
             for source, source_metrics in metrics.items()
         },
-        mean_labels={agent: mean_label(agent_results) for agent, agent_results in sorted(by_agent.items())},
         distributions={agent: label_distribution(agent_results) for agent, agent_results in sorted(by_agent.items())},
         without_documents=tuple(agent for agent in data.agents if agent not in runs),
         judges={
@@ -310,11 +341,11 @@ class QueryLabels(Struct, frozen=True):
     """Relevance labels of one query's documents.
 
     Attributes:
-        label: mean label and number of labelled documents, without documents whose judgment failed.
+        label: labels of the query's documents, and their mean.
         parts: means of the other numbers in the judges' replies, such as the match score of ``search_quality``.
     """
 
-    label: MeanLabel
+    label: LabelDistribution
     parts: Mapping[str, float]
 
 
@@ -324,7 +355,9 @@ def query_labels(store: Store, tournament: str) -> dict[str, QueryLabels]:
     Raises:
         InputError: there is no such tournament.
     """
-    by_query = results_by_query(samples.labels_of(store, tournament))
+    by_query: dict[str, list[Result | None]] = {}
+    for (query_id, _), result in samples.labels_of(store, tournament).items():
+        by_query.setdefault(query_id, []).append(result)
     labels_by_query = {}
     for query_id in store.queries(tournament):
         if query_id in by_query:
@@ -336,5 +369,5 @@ def query_labels(store: Store, tournament: str) -> dict[str, QueryLabels]:
                     if not isinstance(value, str):
                         numbers.setdefault(name, []).append(value)
             parts = {name: fmean(values) for name, values in numbers.items()}
-            labels_by_query[query_id] = QueryLabels(mean_label(results), parts)
+            labels_by_query[query_id] = QueryLabels(label_distribution(results), parts)
     return labels_by_query

@@ -100,9 +100,9 @@ def test_a_failed_judgment_is_unjudged_and_not_irrelevant() -> None:
     """Were it a label 0, all would be judged and the mean of ``bad`` would be taken over four."""
     found = board(*LABELS[:3], said("contract", query="q2", doc="d2"), measures=["Judged@5"])
     assert per_query(found, "judge", "bad", "Judged@5") == (1.0, 0.5)
-    mean = found.mean_labels["bad"]
-    assert (mean.mean, mean.judged, mean.of) == (1.0, 3, 4)
-    assert (found.distributions["bad"].counts, found.distributions["bad"].failed) == ({0: 1, 1: 1, 2: 1}, 1)
+    labels = found.distributions["bad"]
+    assert (labels.mean, labels.judged, labels.wanted) == (1.0, 3, 4)
+    assert (labels.counts, labels.failed, labels.left) == ({0: 1, 1: 1, 2: 1}, 1, 0)
     assert found.judges["j"].distribution.failed == 1
 
 
@@ -138,7 +138,7 @@ def test_people_s_labels_alone_score_agents_too() -> None:
     found = board(qrels={"q1": {"d1": 3}})
     assert list(found.scores) == ["people"]
     assert found.measures == ("nDCG@10", "RR(rel=1)@5", "RR(rel=2)@5", "Judged@10")
-    assert (found.judges, found.mean_labels, found.agreement) == ({}, {}, None)
+    assert (found.judges, found.distributions, found.agreement) == ({}, {}, None)
 
 
 def test_people_s_labels_of_passages_of_answers_are_no_documents_that_somebody_missed() -> None:
