@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -25,7 +25,6 @@ from retrieval_eval.scores.metrics import (
     judged_at,
     parse_measures,
 )
-from retrieval_eval.stats.estimate import Estimate
 
 if TYPE_CHECKING:
     from retrieval_eval.scores.citations import CitationScores
@@ -80,20 +79,6 @@ def label_distribution(results: Iterable[Result | None]) -> LabelDistribution:
     return LabelDistribution(dict(sorted(counts.items())), len(results) - left - counts.total(), left)
 
 
-class LabelScores(Struct, frozen=True):
-    """Scores of all agents that retrieved documents, by one set of labels.
-
-    Attributes:
-        metrics: the measures of each query with labels; the agents are its runs.
-        labels: number of labels.
-        measures: mean over queries with its interval, by agent and measure.
-    """
-
-    metrics: Metrics
-    labels: int
-    measures: Mapping[str, Mapping[str, Estimate]]
-
-
 class JudgeLabels(Struct, frozen=True):
     """Distribution of one relevance judge's labels, and their agreement with people's labels if there are any."""
 
@@ -118,7 +103,7 @@ class RetrievalBoard(Struct, frozen=True):
 
     measures: tuple[str, ...]
     queries: int
-    scores: Mapping[LabelSource, LabelScores]
+    scores: Mapping[LabelSource, Metrics]
     distributions: Mapping[str, LabelDistribution]
     without_documents: tuple[str, ...]
     judges: Mapping[str, JudgeLabels]
@@ -129,12 +114,12 @@ class RetrievalBoard(Struct, frozen=True):
     @property
     def lacking(self) -> bool:
         """Whether some query has no score because its documents lack labels."""
-        return any(coverage.unknown for scores in self.scores.values() for coverage in scores.metrics.coverage.values())
+        return any(coverage.unknown for scores in self.scores.values() for coverage in scores.coverage.values())
 
     @property
     def failing(self) -> bool:
         """Whether an agent did not answer a query on which other agents are scored."""
-        return any(coverage.unasked for scores in self.scores.values() for coverage in scores.metrics.coverage.values())
+        return any(coverage.unasked for scores in self.scores.values() for coverage in scores.coverage.values())
 
 
 def retrieval_board(
@@ -173,12 +158,14 @@ def retrieval_board(
     runs = {run.name: run.scores() for run in runs_of(entries)}
     names = _measures(settings, labels.values())
     failed = _unanswered(data, settings) if settings.agents else {}
+    draws = {"samples": settings.ratings.bootstrap.samples, "seed": settings.ratings.seed}
+    clusters = conversations(data.queries.values())
     metrics = {
-        source: evaluate(source_labels, runs, names, failed, missing if source == "judge" else None)
+        source: evaluate(
+            source_labels, runs, names, failed, missing if source == "judge" else None, **draws, clusters=clusters
+        )
         for source, source_labels in (labels.items() if runs else ())
     }
-    resampling = _resampling(settings, data)
-    clusters = resampling["clusters"]
     people = labels.get("people", {})
     by_agent: dict[str, list[Result | None]] = {}
     for entry in entries if relevance_outcomes else ():
@@ -188,12 +175,7 @@ def retrieval_board(
     return RetrievalBoard(
         measures=tuple(names),
         queries=len(data.queries),
-        scores={
-            source: LabelScores(
-                source_metrics, sum(map(len, labels[source].values())), source_metrics.intervals(**resampling)
-            )
-            for source, source_metrics in metrics.items()
-        },
+        scores=metrics,
         distributions={agent: label_distribution(agent_results) for agent, agent_results in sorted(by_agent.items())},
         without_documents=tuple(agent for agent in data.agents if agent not in runs),
         judges={
@@ -207,7 +189,7 @@ def retrieval_board(
         agreement=label_agreement(people, labels["judge"], clusters=clusters)
         if len(labels) > 1 and labels["judge"]
         else None,
-        rankings=_rankings(metrics, resampling),
+        rankings=_rankings(metrics, draws),
     )
 
 
@@ -261,18 +243,13 @@ def _measures(settings: StoredSettings, labels: Iterable[Labels]) -> list[str]:
     return list(parsed)
 
 
-def _resampling(settings: StoredSettings, data: Dataset) -> dict[str, Any]:
-    clusters = conversations(data.queries.values())
-    return {"samples": settings.ratings.bootstrap.samples, "seed": settings.ratings.seed, "clusters": clusters}
-
-
-def _rankings(metrics: Mapping[LabelSource, Metrics], resampling: Mapping[str, Any]) -> dict[str, RankingAgreement]:
+def _rankings(metrics: Mapping[LabelSource, Metrics], draws: Mapping[str, int]) -> dict[str, RankingAgreement]:
     if len(metrics) < 2 or len(metrics["people"].runs) < 2:
         return {}
     from retrieval_eval.scores.run_comparison import ranking_agreement
 
     return {
-        name: ranking_agreement(metrics["people"], metrics["judge"], name, **resampling)
+        name: ranking_agreement(metrics["people"], metrics["judge"], name, **draws)
         for name, measure in parse_measures(metrics["people"].measures).items()
         if not is_judged(measure)
     }

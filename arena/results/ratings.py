@@ -202,7 +202,7 @@ def leaderboard_of(
     if nuggets is not None:
         gaps |= _gaps("nuggets", nuggets.answers.scores) | _gaps("nuggets_documents", nuggets.documents.scores)
     if retrieval is not None and "judge" in retrieval.scores:
-        gaps["retrieval"] = retrieval.scores["judge"].metrics.gaps
+        gaps |= _gaps("retrieval", [*retrieval.scores["judge"].scores.values()])
     for key, stage_results in further.items():
         gaps |= _gaps(key, stage_results.scores)
     return replace(

@@ -106,7 +106,7 @@ def _retrieval(
         return []
     methods = []
     for measure in board.measures if every else board.measures[:1]:
-        for source, label_scores in board.scores.items():
-            name, metrics = measure if source == "judge" else f"{measure}, {PEOPLE}", label_scores.metrics
-            methods.append(replace(metrics.scores(measure), name=name))
+        for source, metrics in board.scores.items():
+            name = measure if source == "judge" else f"{measure}, {PEOPLE}"
+            methods.append(replace(metrics.scores[measure], name=name))
     return methods

@@ -8,7 +8,7 @@ pairs, so each query stores its ids and one array of ranks.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import permutations
+from itertools import compress, permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,37 +50,37 @@ class RankingAgreement(Struct, frozen=True):
 
 
 def ranking_agreement(
-    first: Metrics, second: Metrics, measure: str, *, samples: int = 1000, seed: int = 0, clusters: Clusters = ALONE
+    first: Metrics, second: Metrics, measure: str, *, samples: int = 1000, seed: int = 0
 ) -> RankingAgreement:
     """Compare how two sets of labels rank the same runs, on the queries labelled in both.
 
-    The bootstrap draws queries in ``clusters`` and recomputes both rankings on the same sample, so the interval shows
-    how the agreement varies with the choice of queries.
+    The bootstrap draws queries (or conversations) and recomputes both rankings on the same sample, so the interval
+    shows how the agreement varies with the choice of queries.
 
     Raises:
         ValueError: ``first`` and ``second`` score different runs.
     """
     if first.runs != second.runs:
         raise ValueError("the two sets of scores have different runs")
-    scored_queries = [
-        {scores.topics[place] for place in np.flatnonzero(~np.isnan(scores.of_measure(measure)).all(axis=0)).tolist()}
-        for scores in (first, second)
+    sides = [each.scores[measure] for each in (first, second)]
+    columns = [dict(zip(scores.queries, scores.values.T, strict=True)) for scores in sides]
+    queries = [
+        query_id
+        for query_id in columns[0]
+        if query_id in columns[1] and not any(np.isnan(side[query_id]).all() for side in columns)
     ]
-    places = {query_id: place for place, query_id in enumerate(second.topics) if query_id in scored_queries[1]}
-    first_places = [
-        place for place, query_id in enumerate(first.topics) if query_id in places and query_id in scored_queries[0]
-    ]
-    second_places = [places[first.topics[place]] for place in first_places]
-    topics = len(first_places)
-    unit = units_of((first.topics[place] for place in first_places), clusters)
+    topics = len(queries)
+    unit = units_of(queries, sides[0].clusters)
     weights = np.vstack([np.ones(topics), unit_weights(unit, samples, seed)])
-    first_means = weighted_means(first.of_measure(measure)[:, first_places], weights)
-    second_means = weighted_means(second.of_measure(measure)[:, second_places], weights)
+    first_means, second_means = (
+        weighted_means(np.array([side[query_id] for query_id in queries]).reshape(topics, -1).T, weights)
+        for side in columns
+    )
     ranked = np.flatnonzero(whole(first_means[:1].T, second_means[:1].T))
     tau, rho = Estimate(None), Estimate(None)
     if ranked.size > 1:
-        sides = first_means[:, ranked], second_means[:, ranked]
-        defined = [side[whole(*sides)] for side in sides]
+        means = first_means[:, ranked], second_means[:, ranked]
+        defined = [side[whole(*means)] for side in means]
         coefficients = np.stack([kendall_taus(*defined), spearmans(*defined)], axis=1)
         tau, rho = estimates(coefficients[0], coefficients[1:], np.unique(unit).size, centred=True)
     swapped = tuple(
@@ -100,13 +100,11 @@ class QrelsScores(Struct, frozen=True):
 
     Attributes:
         metrics: values per query and over the topic set.
-        intervals: each run's value with its interval, by run and measure.
         comparisons: comparisons of pairs of runs, by measure.
         rankings: agreement with the reference's ranking of the runs, by measure; empty for the reference.
     """
 
     metrics: Metrics
-    intervals: Mapping[str, Mapping[str, Estimate]]
     comparisons: Mapping[str, tuple[RunComparison, ...]]
     rankings: Mapping[str, RankingAgreement]
 
@@ -143,25 +141,27 @@ def score_runs(
     names = list(measures)
     bootstrap: dict[str, Any] = {"samples": samples, "seed": seed}
     missing_docs = missing or {}
-    metrics = {name: evaluate(labels, runs, names, missing=missing_docs.get(name)) for name, labels in qrels.items()}
+    metrics = {
+        name: evaluate(labels, runs, names, missing=missing_docs.get(name), clusters=clusters, **bootstrap)
+        for name, labels in qrels.items()
+    }
     reference = next(iter(metrics.values()))
     return {
         name: QrelsScores(
             run_metrics,
-            run_metrics.intervals(samples, seed, clusters),
             {
                 measure: compare(
-                    run_metrics.of_measure(measure)[:, places],
-                    run_metrics.runs,
+                    scores.values[:, everywhere],
+                    scores.agents,
                     baseline=baseline,
-                    unit=units_of((run_metrics.topics[place] for place in places), clusters),
+                    unit=units_of(compress(scores.queries, everywhere), clusters),
                     seed=seed,
                 )
-                for measure in run_metrics.measures
-                for places in [np.flatnonzero(~np.isnan(run_metrics.of_measure(measure)).any(axis=0))]
+                for measure, scores in run_metrics.scores.items()
+                for everywhere in [np.asarray(scores.seen().all(axis=0))]
             },
             {
-                measure: ranking_agreement(reference, run_metrics, measure, clusters=clusters, **bootstrap)
+                measure: ranking_agreement(reference, run_metrics, measure, **bootstrap)
                 for measure in run_metrics.measures
                 if run_metrics is not reference and len(run_metrics.runs) > 1
             },

@@ -68,8 +68,8 @@ def board(*labels: tuple[Wanted, Result | None], qrels: Any = None, **settings: 
 
 
 def per_query(found: RetrievalBoard, source: LabelSource, agent: str, measure: str) -> tuple[float | None, ...]:
-    metrics = found.scores[source].metrics
-    values = metrics.of_measure(measure)[metrics.runs.index(agent)].tolist()
+    scores = found.scores[source].scores[measure]
+    values = scores.values[scores.agents.index(agent)].tolist()
     return tuple(None if math.isnan(value) else value for value in values)
 
 
@@ -87,11 +87,11 @@ def test_a_query_on_which_an_agent_failed_is_in_none_of_its_scores() -> None:
     found = retrieval_board(failed, LABELS, settings)
     assert found is not None
     scores = found.scores["judge"]
-    assert {agent: own["RR@5"].value for agent, own in scores.measures.items()} == {"bad": 0.5, "good": 0.5}
+    assert {agent: own["RR@5"].value for agent, own in scores.estimates.items()} == {"bad": 0.5, "good": 0.5}
     assert [per_query(found, "judge", agent, "RR@5") for agent in ("bad", "good")] == [(0.5, None), (1.0, 0.0)]
-    bad, good = (scores.metrics.coverage[agent] for agent in ("bad", "good"))
+    bad, good = (scores.coverage[agent] for agent in ("bad", "good"))
     assert [(own.unasked, own.missing) for own in (bad, good)] == [(("q2",), ()), ((), ("q2",))]
-    assert scores.measures["bad"]["RR@5"].low is None, "one query shows nothing of how scores vary"
+    assert scores.estimates["bad"]["RR@5"].low is None, "one query shows nothing of how scores vary"
     assert found.rankings["RR@5"].swapped == ()
     assert found.failing
 
@@ -110,8 +110,8 @@ def test_without_any_label_there_are_no_scores_and_no_error() -> None:
     found = board(said(None), said("contract", doc="d2"))
     assert (found.rankings, found.agreement) == ({}, None)
     own = found.scores["judge"]
-    assert [own.measures[agent]["nDCG@10"].value for agent in ("good", "bad")] == [None, None]
-    assert own.metrics.gaps.of("good") == (2, 2)
+    assert [own.estimates[agent]["nDCG@10"].value for agent in ("good", "bad")] == [None, None]
+    assert own.scores["nDCG@10"].missing("good") == (2, 2)
     assert (found.judges["j"].distribution.left, found.judges["j"].distribution.failed) == (1, 1)
     assert retrieval_board(data(), [], StoredSettings.model_validate(SETTINGS)) is None
 

@@ -62,7 +62,7 @@ def citations(names: Mapping[str, str], clusters: Clusters) -> Estimate:
 def measure(names: Mapping[str, str], clusters: Clusters) -> Estimate:
     labels = {name: {"d0": own, "d1": 2 - own} for name, own in values(names, 0).items()}
     runs = {"a": {name: {"d0": 2.0, "d1": 1.0} for name in names}}
-    return evaluate(labels, runs, ["nDCG@2"]).intervals(1000, 0, clusters)["a"]["nDCG@2"]
+    return evaluate(labels, runs, ["nDCG@2"], clusters=clusters).estimates["a"]["nDCG@2"]
 
 
 def cover(names: Mapping[str, str], clusters: Clusters) -> Estimate:
