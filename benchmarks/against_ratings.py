@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from arena.ratings.bradley_terry import bradley_terry
 from arena.ratings.games import Games, GameVerdict, reconcile, tabulate
 from judges.errors import InputError
-from retrieval_eval.nuggets.scores import COLUMNS, ScoreTable
+from retrieval_eval.nuggets.scores import ScoreTable
 from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import weighted_means
 from retrieval_eval.stats.rank import RankCorrelation, rank_correlations
@@ -57,7 +57,7 @@ def against_ratings(
     games = reconcile(verdict_table)
     if games.cluster is None or verdict_table.queries is None:
         raise InputError("verdicts without queries cannot be held against scores of queries")
-    values = table.values[..., COLUMNS.index(column)]
+    values = table.score(column).values
     queries = [table.topics.index(name) if name in table.topics else -1 for name in verdict_table.queries]
     both = [at for at, name in enumerate(games.agents) if name in table.runs]
     rows = [table.runs.index(games.agents[at]) for at in both]

@@ -53,7 +53,7 @@ def answer_scores(store: Store, tournament: str, *, every: bool = False) -> Iter
     if (exam := stored_scores(store, tournament)) is not None:
         yield from exam.scores
     if (results := nugget_results(store, tournament)) is not None and results.banks:
-        yield score_table(results.assignments, list(results.banks)).scores(results.clusters)[0]
+        yield score_table(results.assignments, list(results.banks), results.clusters).scores[0]
 
 
 def means_of(store: Store, tournament: str, data: Callable[[], Dataset], *, every: bool = False) -> list[Scores]:

@@ -171,7 +171,7 @@ def _nugget_effect(draft: NuggetDraft, results: NuggetResults) -> list[Block]:
     query_id = draft.after.query_id
     blocks: list[Block] = [edits_table(draft.before, draft.after)] if draft.is_changed else []
     if query_id in results.banks and results.assignments:
-        blocks.append(preview_table(preview(results.assignments, {query_id: draft.after})))
+        blocks.append(preview_table(*preview(results.assignments, {query_id: draft.after})))
     return blocks
 
 

@@ -14,7 +14,7 @@ from arena.calibration.methods import compare_methods, draw
 from arena.calibration.votes import Opinion
 from retrieval_eval.exam.grades import Grid, Grids
 from retrieval_eval.exam.scores import cover_means, cover_scores
-from retrieval_eval.nuggets.scores import score_runs, score_table
+from retrieval_eval.nuggets.scores import score_table
 from retrieval_eval.nuggets.types import Assignment, Importance, Support, make_nuggets
 from retrieval_eval.scores.citations import Cited, citation_scores
 from retrieval_eval.scores.metrics import evaluate
@@ -50,7 +50,7 @@ def nuggets(names: Mapping[str, str], clusters: Clusters) -> Estimate:
         Assignment(name, "a", make_nuggets(name, ["fact"], [Importance.VITAL]), (said[own],), 9, "", "")
         for name, own in values(names, 0).items()
     ]
-    return score_runs(score_table(given), clusters=clusters)[0].means["v"]
+    return score_table(given, clusters=clusters).score("v").means["a"]
 
 
 def citations(names: Mapping[str, str], clusters: Clusters) -> Estimate:
@@ -173,10 +173,6 @@ def test_what_is_listed_of_a_conversation_names_its_turn() -> None:
     assert [(one.query_id, one.item) for one in judged.disagreements] == [("q2", ("a", "good"))]
     assert judged.estimates is not None
     assert judged.estimates.next == (("q3", ("a", "good")),)
-
-
-def test_nugget_scores_count_topics_whatever_is_drawn() -> None:
-    assert nuggets({name: name for name in NAMES}, {name: name[:2] for name in NAMES}).n == QUERIES
 
 
 def test_a_mean_over_one_conversation_has_no_interval() -> None:
