@@ -11,10 +11,10 @@ from arena.boards.scores import ScoreBoard
 from arena.present.blocks import Section
 from arena.present.numbers import COUNT, FIGURE, PERCENT, counted, listed
 from arena.present.table import Column, Table, for_programs, plain
-from retrieval_eval.exam.scores import Correlation, correlate, standard_error
+from retrieval_eval.exam.scores import Correlation, ExamMeasure, correlate, standard_error
 
 if TYPE_CHECKING:
-    from arena.results.exam_evaluation import ExamMeasure, ExamScores, GradedUnit
+    from arena.results.exam_evaluation import ExamScores, GradedUnit
 
 UNITS: Final[dict[GradedUnit, str]] = {"answers": "passages of an answer", "documents": "documents of an agent"}
 """Name of the graded texts, by the kind of unit that an exam grades."""
@@ -42,7 +42,7 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
 
     def sections(self) -> list[Section]:
         blocks = [self._scores()]
-        if len(self.exam.cover.levels) > 1:
+        if len(self.exam.by_level) > 1:
             blocks.append(self._levels())
         if self.exam.official is not None:
             blocks.append(self._official())
@@ -73,7 +73,7 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
 
     def _notes(self) -> Iterator[str]:
         exam, cover, study = self.exam, self.exam.cover, self.exam.study
-        mean = "the queries it responded to" if exam.workbench else counted(len(cover.queries), "query", "queries")
+        mean = "the queries it responded to" if exam.workbench else counted(len(cover.gaps.queries), "query", "queries")
         yield (
             f"Share of the test bank's items that the first {cover.k} {UNITS[study.unit]} cover with a grade of "
             f"{self.level} or more, mean over {mean}{'' if exam.workbench else '; no response counts 0'}."
@@ -85,18 +85,18 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
         else:
             yield f"Bank version {study.version}: {counted(sum(map(len, study.bank.active.values())), 'item')}."
         pairs, graded = int(cover.pairs.sum()), int(cover.graded.sum())
-        if missing := int(cover.missing.sum()):
+        if missing := int(cover.gaps.missing.sum()):
             yield (
                 f"{missing:,} of {pairs:,} grades are missing. Scores are over the items that lack none. At least, at "
                 "most: the cover if no missing grade was enough, and if all were."
             )
             if unknown := [
-                agent for agent in cover.agents if exam.by_level[self.level]["cover"].means[agent].value is None
+                agent for agent, mean in exam.by_level[self.level]["cover"].means.items() if mean.value is None
             ]:
                 yield f"Too little is graded for a score of {listed(unknown, _NAMED)}."
         if ungraded := pairs - graded - missing:
             yield f"{ungraded:,} of {pairs:,} pairs are of passages without any grade, which cover nothing."
-        if uncovered := int(cover.uncovered_queries[cover.levels.index(self.level)]):
+        if uncovered := cover.uncovered_queries[self.level]:
             yield f"{counted(uncovered, 'query has', 'queries have')} no passage that covers an item."
         if empty := cover.empty_queries:
             yield f"{counted(len(empty), 'query', 'queries')} without items left out: {listed(empty, _NAMED)}."
@@ -137,7 +137,7 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
         exam, official = self.exam, self.exam.official
         return {
             level: {name: correlate(exam.places(level, name), official) for name in _COMPARED}
-            for level in exam.cover.levels
+            for level in exam.by_level
             if official is not None
         }
 
@@ -146,23 +146,24 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
         cover = self.exam.cover
         scores = ("cover", "cover_possible", "normalised")
         names = ("agent", "qid", "min_grade", *scores, "responded", "pairs", "graded", "missing", "cover_least")
-        counts = (cover.present.astype(int), cover.pairs, cover.graded, cover.missing)
+        counts = (cover.present.astype(int), cover.pairs, cover.graded, cover.gaps.missing)
+        shown: Sequence[ExamMeasure] = ("cover", "possible", "normalised")
         rows = (
             [
                 *(agent, query_id, level),
-                *(values[row, column, layer].item() for values in (cover.cover, cover.possible, cover.normalised)),
+                *(measures[name].values[row, column].item() for name in shown),
                 *(values[row, column].item() for values in counts),
-                cover.least[row, column, layer].item(),
+                measures["least"].values[row, column].item(),
             ]
-            for row, agent in enumerate(cover.agents)
-            for column, query_id in enumerate(cover.queries)
-            for layer, level in enumerate(cover.levels)
+            for row, agent in enumerate(cover.gaps.agents)
+            for column, query_id in enumerate(cover.gaps.queries)
+            for level, measures in cover.by_level.items()
         )
         return for_programs("exam-queries", names, rows)
 
     def json(self) -> Any:
         exam, cover, study = self.exam, self.exam.cover, self.exam.study
-        levels = {level: exam.agents(level) for level in cover.levels}
+        levels = {level: exam.agents(level) for level in exam.by_level}
         shape: dict[str, Any] = {
             "agents": [
                 {
@@ -174,19 +175,19 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
             ],
             "official": self._correlations(),
             "coverage": {
-                "queries": len(cover.queries),
+                "queries": len(cover.gaps.queries),
                 "queries_without_items": cover.empty_queries,
                 "queries_outside_the_bank": study.strange_queries,
-                "queries_that_nobody_covers": dict(zip(cover.levels, cover.uncovered_queries.tolist(), strict=True)),
+                "queries_that_nobody_covers": cover.uncovered_queries,
                 "pairs": cover.pairs.sum(),
                 "graded": cover.graded.sum(),
-                "missing": cover.missing.sum(),
+                "missing": cover.gaps.missing.sum(),
                 "grades_outside_the_bank": study.grids.unknown,
             },
             "settings": {
                 "texts": study.unit,
                 "k": cover.k,
-                "levels": cover.levels,
+                "levels": tuple(exam.by_level),
                 "bank": None if exam.workbench else study.version,
                 "compat": "workbench" if exam.workbench else None,
                 "llm": study.grader.llm,

@@ -18,8 +18,8 @@ from arena.present.table import Column, Table, crossed, first, flat, for_program
 from arena.ratings.results import UNITS
 from arena.results.exam_evaluation import Study
 from judges.errors import InputError
+from retrieval_eval.exam.grades import Grade
 from retrieval_eval.exam.oversight import (
-    GradedAnswer,
     Influence,
     Spurious,
     Uncovered,
@@ -102,9 +102,9 @@ class OversightBoard(Board, frozen=True):
         return {name: self.view(name) for name in names}
 
 
-def _rows(study: Study, entries: Iterable[GradedAnswer | Uncovered | Spurious | Influence]) -> list[dict[str, Any]]:
+def _rows(study: Study, entries: Iterable[Grade | Uncovered | Spurious | Influence]) -> list[dict[str, Any]]:
     """Rows of the records, with the text of each item and passage unless it is secret."""
-    rows = [asdict(record) for record in entries]
+    rows = [record._asdict() if isinstance(record, Grade) else asdict(record) for record in entries]
     for row in rows:
         row["qid"], row["did"] = row["query_id"], row.get("passage_id", "")
         row["item"], row["text"] = study.text_of(row.get("item_id", "")), study.text_of_passage(row["qid"], row["did"])

@@ -10,19 +10,9 @@ from msgspec.structs import replace
 
 from retrieval_eval.exam.grades import UNGRADED, Grade, Grids, Rankings, make_grids
 from retrieval_eval.exam.items import Bank, diff
-from retrieval_eval.exam.scores import DEFAULT_K, correlate, cover_means, cover_scores, exam_labels, places
+from retrieval_eval.exam.scores import DEFAULT_K, correlate, cover_scores, exam_labels, places
 from retrieval_eval.scores.metrics import Labels
 from retrieval_eval.stats.arrays import Floats
-
-
-class GradedAnswer(Struct, frozen=True):
-    """A grade and the extracted answer; ``grade`` is ``None`` if there is only an answer."""
-
-    query_id: str
-    item_id: str
-    passage_id: str
-    grade: int | None
-    answer: str
 
 
 class Uncovered(Struct, frozen=True):
@@ -59,7 +49,7 @@ class Spurious(Struct, frozen=True):
     of_relevant: int
 
 
-def graded_answers(grids: Grids, answers: Mapping[tuple[str, str, str], str]) -> Iterator[GradedAnswer]:
+def graded_answers(grids: Grids, answers: Mapping[tuple[str, str, str], str]) -> Iterator[Grade]:
     """Yield all grades and extracted answers by item, highest grade first, ties in the order of the passages.
 
     Args:
@@ -73,7 +63,7 @@ def graded_answers(grids: Grids, answers: Mapping[tuple[str, str, str], str]) ->
                 grade, passage = int(grid.grades[row, column]), grid.passages[row]
                 answer = answers.get((query_id, passage, item_id), "")
                 if grade != UNGRADED or answer:
-                    yield GradedAnswer(query_id, item_id, passage, None if grade == UNGRADED else grade, answer)
+                    yield Grade(query_id, passage, item_id, None if grade == UNGRADED else grade, answer)
 
 
 def uncovered_passages(grids: Grids, labels: Labels, *, level: int, relevant: int) -> list[Uncovered]:
@@ -273,8 +263,8 @@ def edit_effect(
 
 
 def _means(grids: Grids, rankings: Rankings, level: int, k: int) -> dict[str, float | None]:
-    scores = cover_scores(grids, rankings, levels=(level,), k=k)
-    return {agent: value.value for agent, value in cover_means(scores, scores.cover, level).means.items()}
+    means = cover_scores(grids, rankings, levels=(level,), k=k).by_level[level]["cover"].means
+    return {agent: mean.value for agent, mean in means.items()}
 
 
 def _label_changes(old: Grids, new: Grids) -> Iterable[LabelChange]:

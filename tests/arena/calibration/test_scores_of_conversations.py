@@ -13,7 +13,7 @@ from arena.calibration.comparison import Settings, compare
 from arena.calibration.methods import compare_methods, draw
 from arena.calibration.votes import Opinion
 from retrieval_eval.exam.grades import Grid, Grids
-from retrieval_eval.exam.scores import cover_means, cover_scores
+from retrieval_eval.exam.scores import cover_scores
 from retrieval_eval.nuggets.scores import score_table
 from retrieval_eval.nuggets.types import Assignment, Importance, Support, make_nuggets
 from retrieval_eval.scores.citations import Cited, citation_scores
@@ -71,7 +71,7 @@ def cover(names: Mapping[str, str], clusters: Clusters) -> Estimate:
         for name, own in values(names, 0).items()
     }
     scores = cover_scores(Grids(grids), {(name, "a"): ("p",) for name in names}, levels=[1], clusters=clusters)
-    return cover_means(scores, scores.cover, 1).means["a"]
+    return scores.by_level[1]["cover"].means["a"]
 
 
 def agreement(names: Mapping[str, str], clusters: Clusters) -> Estimate:
