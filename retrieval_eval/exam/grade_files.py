@@ -32,9 +32,7 @@ class GradedQuery(Struct, frozen=True):
     """One query of a workbench file.
 
     Attributes:
-        path: the file.
         line: line number, from 1.
-        query_id: id of the query.
         paragraphs: the query's passages, each with ``paragraph_id``, ``text`` and the file's other fields.
         raw: the JSON text of the record.
     """
@@ -84,11 +82,7 @@ def read_workbench(path: Path | str) -> Iterator[GradedQuery]:
 
 
 def write_workbench(path: Path | str, queries: Iterable[GradedQuery]) -> int:
-    """Write one query per line and return the number of queries; the workbench reads only files that end in ``.gz``.
-
-    Raises:
-        DataError: the file cannot be written.
-    """
+    """Write one query per line and return the number of queries; the workbench reads only files that end in ``.gz``."""
     count = 0
     with open_replacing(path) as file:
         for count, query in enumerate(queries, start=1):  # noqa: B007 - the last number is returned
@@ -179,13 +173,9 @@ def read_workbench_grades(path: Path) -> Graded:
 def workbench_entries(
     graded: Graded, grader: Grader, grades: Iterable[Grade], *, tau: int
 ) -> dict[str, dict[str, Any]]:
-    """Grades of one query as entries of ``exam_grades``, by passage_id.
+    """Grades of one query by one grader as entries of ``exam_grades``, by passage_id.
 
-    Args:
-        graded: content of the grader's file: which graders rate on a scale, and which items are nuggets.
-        grader: the grader that gave these grades.
-        grades: the grades of one query.
-        tau: the lowest rating that counts as a correct answer.
+    ``graded`` tells which graders rate on a scale and which items are nuggets; ratings from ``tau`` count as correct.
     """
     by_passage: dict[str, list[Grade]] = {}
     for entry in grades:
@@ -194,7 +184,6 @@ def workbench_entries(
 
 
 def to_workbench(graded: Graded, *, tau: int) -> Iterator[GradedQuery]:
-    """Yield the passages, rankings, labels and grades as the workbench's queries."""
     ranked: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for (query_id, agent), passages in graded.rankings.items():
         for rank, passage in enumerate(passages, start=1):
@@ -255,8 +244,6 @@ def _entry(graded: Graded, grader: Grader, entries: Sequence[Grade], tau: int) -
 
 
 class _Reader:
-    """Collects grades, passages, rankings and labels from the queries of a workbench file."""
-
     def __init__(self) -> None:
         self.grades: dict[Grader, dict[tuple[str, str, str], Grade]] = {}
         self.rated: set[Grader] = set()
@@ -354,11 +341,7 @@ GRADES: Final = TableSpec(
 
 
 def read_graded(path: Path | str) -> Graded:
-    """Read grades from a table or a workbench file; an empty cell of a table is a missing grade and not a 0.
-
-    Raises:
-        DataError: the file cannot be read, or a grade is invalid or repeated; names the file, line and value.
-    """
+    """Read grades from a table or a workbench file; an empty cell of a table is a missing grade and not a 0."""
     path = Path(path)
     if path.name.removesuffix(".gz").endswith((".jsonl", ".json")) and is_workbench(path):
         return read_workbench_grades(path)
@@ -366,11 +349,7 @@ def read_graded(path: Path | str) -> Graded:
 
 
 def write_grades(path: Path | str, graded: Graded) -> int:
-    """Write a table of grades and return its number of rows.
-
-    Raises:
-        DataError: the file cannot be written.
-    """
+    """Write a table of grades and return its number of rows."""
     rows = [
         {
             "qid": entry.query_id,

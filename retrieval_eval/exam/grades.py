@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from judges.errors import InputError
 from judges.self_rating import Compat, is_answer, similar
 from judges.types import Answer, Document
-from judges.writing import Span, word_spans
+from judges.writing import word_spans
 from retrieval_eval.documents.passages import cut
 from retrieval_eval.exam.items import FALSE_WORDS, TRUE_WORDS, Bank, Item
 from retrieval_eval.scores.metrics import Labels
@@ -65,7 +65,6 @@ class Graded(Struct, frozen=True):
         grades: grades by grader, in the order of the file; each (query, passage, item) at most once per grader.
         rated: graders that rate on a scale; all other graders check or extract answers.
         passages: texts of the passages by query_id and passage_id; empty if the file has none.
-        rankings: ids of the passages of each agent's response, in order.
         labels: human relevance labels by query_id and passage_id.
         direct: relevance labels that a model gave without using items, by grader.
         nuggets: ids of the items that are known to be nuggets and not questions.
@@ -133,10 +132,9 @@ class Grid(Struct, frozen=True, dict=True):
     """One query's grades.
 
     Attributes:
-        query_id: id of the query.
         passages: passage ids, one per row.
         items: item ids, one per column.
-        grades: grades, shape (passages, items); ``UNGRADED`` without a grade.
+        grades: shape (passages, items); ``UNGRADED`` without a grade.
         weights: weights of the items, shape (items,).
         asked: whether any grade of the passage was requested, shape (passages,). If so, its items without a grade are
             missing grades. All other passages only occur in a ranking; they cover nothing, like unjudged documents.
@@ -156,15 +154,9 @@ class Grid(Struct, frozen=True, dict=True):
 
     @property
     def ungraded(self) -> int:
-        """Number of pairs without a grade."""
         return int((self.grades == UNGRADED).sum())
 
     def rows(self, passages: Iterable[str]) -> NDArray[np.intp]:
-        """Row numbers of these passages.
-
-        Raises:
-            KeyError: a passage is not in the grid.
-        """
         return np.array([self._places[passage] for passage in passages], np.intp)
 
     @cached_property
@@ -173,11 +165,9 @@ class Grid(Struct, frozen=True, dict=True):
 
 
 class Grids(Struct, frozen=True):
-    """The grids of a topic set.
+    """Each query's grid, for all queries of the topic set, even without items or passages.
 
-    Attributes:
-        grids: each query's grid by query_id, for all queries of the topic set, even without items or passages.
-        unknown: number of dropped grades whose item is retired or not in the bank.
+    ``unknown`` is the number of dropped grades whose item is retired or not in the bank.
     """
 
     grids: Mapping[str, Grid]
@@ -185,12 +175,10 @@ class Grids(Struct, frozen=True):
 
     @property
     def pairs(self) -> int:
-        """Number of pairs of passage and item."""
         return sum(grid.grades.size for grid in self.grids.values())
 
     @property
     def ungraded(self) -> int:
-        """Number of pairs without a grade."""
         return sum(grid.ungraded for grid in self.grids.values())
 
 
@@ -256,12 +244,7 @@ def checked_grade(answer: str, item: Item, *, compat: Compat | None = None) -> i
 
     A true/false item accepts one of the words true, yes, correct, or false, no, incorrect, wrong. Multiple choice
     accepts the letter of a right choice, with or without brackets, or its text; the text of another choice is wrong
-    even if it is similar.
-
-    Args:
-        answer: the answer that the grader extracted from a passage.
-        item: an item with at least one gold answer.
-        compat: with ``workbench``, answers are compared by ``same_words(compat="workbench")``.
+    even if it is similar. ``compat`` is explained in ``same_words``.
 
     Raises:
         ValueError: the item has no gold answer.
@@ -284,11 +267,8 @@ def same_words(answer: str, gold: str, *, compat: Compat | None = None) -> bool:
     stopwords, because "rise" does not confirm "does not rise". Answers that have only stopwords must be equal word by
     word.
 
-    Args:
-        answer: the extracted answer.
-        gold: the gold answer.
-        compat: with ``workbench``, negations are dropped too, and answers of at least four characters match if their
-            similarity ratio is over 80.
+    With ``compat="workbench"``, negations are dropped too, and answers of at least four characters match if their
+    similarity ratio is over 80.
     """
     normal, right = normalised(answer, compat=compat), normalised(gold, compat=compat)
     if not normal or not right:
@@ -357,25 +337,17 @@ def passages_of(answer: Answer, *, most_words: int = MOST_WORDS) -> tuple[Passag
     Short paragraphs share a passage, so that a list of short lines does not use up the first k passages. A paragraph
     that is too long is cut after a sentence, and a sentence that is too long between words. An empty response has no
     passages.
-
-    Raises:
-        ValueError: ``most_words`` is less than 1.
     """
-    spans = _spans(answer.text, most_words)
-    first_id = passage_id_of(answer.query_id, answer.agent, 1)
+    spans = cut(answer.text, word_spans(answer.text), most_words)
     return tuple(
-        Passage(f"{first_id[:-1]}{number}", answer.text[start:end], start, end)
+        Passage(passage_id_of(answer.query_id, answer.agent, number), answer.text[start:end], start, end)
         for number, (start, end) in enumerate(spans, start=1)
     )
 
 
 def passages_of_document(document: Document, *, most_words: int = MOST_WORDS) -> tuple[Passage, ...]:
-    """Cut a document like ``passages_of``; a document that fits into one passage keeps its id.
-
-    Raises:
-        ValueError: ``most_words`` is less than 1.
-    """
-    spans = _spans(document.text, most_words)
+    """Cut a document like ``passages_of``; a document that fits into one passage keeps its id."""
+    spans = list(cut(document.text, word_spans(document.text), most_words))
     return tuple(
         Passage(piece_id_of(document.doc_id, number, len(spans)), document.text[start:end], start, end)
         for number, (start, end) in enumerate(spans, start=1)
@@ -408,10 +380,6 @@ def origin_of(passage_id: str) -> tuple[str, str, int] | None:
     return origin if passage_id_of(*origin) == passage_id else None
 
 
-def _spans(text: str, most_words: int) -> list[Span]:
-    return list(cut(text, word_spans(text), most_words))
-
-
 _CHECKED, _RATED = 1, 5
 """Highest grade of a checked answer, and highest rating."""
 
@@ -441,8 +409,8 @@ def by_document(graded: Graded) -> Graded:
 def document_grades(entries: Iterable[Grade], cut: Mapping[str, tuple[str, int]], *, highest: int) -> list[Grade]:
     """For each document and item, the grade and answer of the document's best passage.
 
-    A document with an ungraded passage is ungraded, because the missing grade may be the highest, unless
-    another passage has the highest possible grade.
+    A document with an ungraded passage is ungraded, because the missing grade may be the highest, unless another
+    passage has the highest possible grade.
 
     Args:
         entries: grades of one grader.

@@ -18,10 +18,8 @@ from retrieval_eval.stats.arrays import Floats
 class Uncovered(Struct, frozen=True):
     """A relevant passage that covers no item, which suggests that the bank lacks one.
 
-    Attributes:
-        label: the human relevance label.
-        best_grade: highest grade; ``None`` without grades.
-        ungraded: number of items without a grade for this passage; it may cover any of them.
+    ``best_grade`` is ``None`` without grades; ``ungraded`` is the number of items without a grade for this passage,
+    which may cover any of them.
     """
 
     query_id: str
@@ -32,14 +30,7 @@ class Uncovered(Struct, frozen=True):
 
 
 class Spurious(Struct, frozen=True):
-    """How often non-relevant and relevant passages (by human labels) cover an item.
-
-    Attributes:
-        not_relevant: number of non-relevant passages that cover the item.
-        of: number of non-relevant passages with a grade for the item.
-        relevant: number of relevant passages that cover the item.
-        of_relevant: number of relevant passages with a grade for the item.
-    """
+    """How many non-relevant and relevant passages (by human labels) cover an item, ``of`` those with a grade for it."""
 
     query_id: str
     item_id: str
@@ -52,9 +43,7 @@ class Spurious(Struct, frozen=True):
 def graded_answers(grids: Grids, answers: Mapping[tuple[str, str, str], str]) -> Iterator[Grade]:
     """Yield all grades and extracted answers by item, highest grade first, ties in the order of the passages.
 
-    Args:
-        grids: the grades of all queries.
-        answers: extracted answers by query, passage and item.
+    The grade is ``None`` if there is only an answer. ``answers`` are by query, passage and item.
     """
     for query_id, grid in grids.grids.items():
         for column, item_id in enumerate(grid.items):
@@ -163,10 +152,7 @@ class EditEffect(Struct, frozen=True):
 class Covers(Struct, frozen=True):
     """Which items of one query each agent covers.
 
-    Attributes:
-        items: item ids.
-        weights: weights of the items, shape (items,).
-        by_agent: 1 if an agent covers an item, 0 if not, NaN if unknown; shape (agents, items).
+    ``by_agent`` is 1 if an agent covers an item, 0 if not, NaN if unknown; shape (agents, items).
     """
 
     items: tuple[str, ...]
@@ -278,7 +264,6 @@ def _label_changes(old: Grids, new: Grids) -> Iterable[LabelChange]:
 
 
 def _places(agents: tuple[str, ...], total: Floats) -> dict[str, float]:
-    """Each agent's place by mean share, from sums and numbers of shares; leaves out agents without shares."""
     return places({agent: part / n for agent, part, n in zip(agents, *total.tolist(), strict=True) if n})
 
 

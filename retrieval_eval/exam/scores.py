@@ -21,14 +21,10 @@ from retrieval_eval.stats.scores import Gaps, Scores, over_the_known
 
 
 class Correlation(Struct, frozen=True):
-    """Rank correlation of two leaderboards, over the agents that are on both.
+    """Rank correlation of two leaderboards, over the ``n`` agents that are on both.
 
-    Attributes:
-        n: number of agents on both leaderboards.
-        spearman: correlation of the average ranks; ``None`` for fewer than two agents, or if all are tied.
-        kendall: tau-b; ``None`` in the same cases.
-        only_first: agents missing from the second leaderboard.
-        only_second: agents missing from the first leaderboard.
+    The coefficients are ``None`` for fewer than two agents, or if all are tied. ``only_first`` and ``only_second`` are
+    the agents that are missing from the other leaderboard.
     """
 
     n: int
@@ -47,18 +43,14 @@ def correlate(first: Mapping[str, float], second: Mapping[str, float]) -> Correl
     """Correlate two leaderboards given as places, where 1 is best; ``places`` converts scores."""
     agents = [agent for agent in first if agent in second]
     first_places, second_places = (np.array([side[agent] for agent in agents], np.float64) for side in (first, second))
+    rho, tau = (float(coefficient(first_places, second_places)[0]) for coefficient in (spearmans, kendall_taus))
     return Correlation(
         len(agents),
-        _defined(spearmans(first_places, second_places)),
-        _defined(kendall_taus(first_places, second_places)),
+        None if math.isnan(rho) else rho,
+        None if math.isnan(tau) else tau,
         tuple(sorted(first.keys() - second.keys())),
         tuple(sorted(second.keys() - first.keys())),
     )
-
-
-def _defined(coefficients: Floats) -> float | None:
-    (value,) = coefficients.tolist()
-    return None if math.isnan(value) else value
 
 
 DEFAULT_K = 20
@@ -313,14 +305,8 @@ def alpha_ndcg(
 ) -> list[float]:
     """The alpha-nDCG of responses to one query, from 0 to 1; 0 if no passage of the query covers an item.
 
-    For a response with missing grades the score uses only items without missing grades; NaN if there are none.
-
-    Args:
-        grid: the query's grades.
-        rankings: the passages of each response in order; all must be in the grid.
-        level: the lowest grade that counts as covered.
-        k: number of passages that count.
-        alpha: penalty for covering an item again, from 0 to 1.
+    For a response with missing grades the score uses only items without missing grades; NaN if there are none. Grades
+    from ``level`` count as covered; ``alpha`` is the penalty for covering an item again, from 0 to 1.
     """
     covers = grid.grades >= level
     full_ideal = _discounted(_ideal(covers, k, alpha))

@@ -50,12 +50,7 @@ class Nugget(Struct, frozen=True):
 
 
 class NuggetBank(Struct, frozen=True):
-    """The nuggets of one query, most important first.
-
-    Attributes:
-        query: the query's text.
-        details: other fields of the bank in its file.
-    """
+    """The nuggets of one query, most important first; ``details`` are other fields of the bank in its file."""
 
     query_id: str
     query: str
@@ -70,7 +65,6 @@ class Assignment(Struct, frozen=True):
         labels: one per nugget, in the same order; ``None`` if the judge failed, which differs from ``Support.NONE``.
         words: number of words of the answer, separated by white space.
         answer: the answer's text; ``None`` if the file has none.
-        query: the query's text.
         details: other fields of the answer in its file.
         label_details: other fields of each label in the file, one per nugget; empty if there are none.
     """
@@ -96,14 +90,7 @@ def make_nuggets(
     importances: Sequence[Importance | None],
     details: Sequence[Mapping[str, Any]] = (),
 ) -> tuple[Nugget, ...]:
-    """Make the nuggets of one query, with ids.
-
-    Args:
-        query_id: id of the query.
-        texts: the text of each nugget.
-        importances: the importance of each nugget; ``None`` if unknown.
-        details: other fields of each nugget; may be empty.
-    """
+    """Make the nuggets of one query, with ids."""
     seen: Counter[str] = Counter()
     nuggets = []
     for text, importance, nugget_details in zip(texts, importances, details or [{}] * len(texts), strict=True):
@@ -137,11 +124,8 @@ def windows(
 ) -> list[tuple[str, ...]]:
     """The relevant documents in reading order, divided into windows; the last window may be shorter.
 
-    Args:
-        ranked: document ids, best first; repeated ids are ignored.
-        labels: relevance labels; documents without a label are left out.
-        from_label: the lowest label that counts as relevant.
-        size: number of documents in a window.
+    ``ranked`` has document ids, best first, and may repeat them. Documents without a label, or with one below
+    ``from_label``, are left out.
     """
     relevant = [doc_id for doc_id in dict.fromkeys(ranked) if doc_id in labels and labels[doc_id] >= from_label]
     return batches(relevant, size)
@@ -163,21 +147,12 @@ def updated_list(reply: Iterable[str], *, most: int = MOST) -> tuple[str, ...]:
 def kept_nuggets(
     texts: Sequence[str], importances: Sequence[Importance], *, keep: int = KEPT
 ) -> list[tuple[str, Importance]]:
-    """The first ``keep`` nuggets, vital before okay, each group in the judge's order.
-
-    Raises:
-        ValueError: the numbers of texts and importances differ.
-    """
+    """The first ``keep`` nuggets, vital before okay, each group in the judge's order."""
     labelled = list(zip(texts, importances, strict=True))
     return sorted(labelled, key=lambda entry: entry[1] is not Importance.VITAL)[:keep]
 
 
 def batches(items: Sequence[Item], size: int = BATCH) -> list[tuple[Item, ...]]:
-    """Divide the items into batches of ``size``, in order; the last batch may be smaller.
-
-    Raises:
-        ValueError: ``size`` is less than 1.
-    """
     if size < 1:
         raise ValueError(f"a batch holds at least one item, not {size}")
     return [tuple(items[start : start + size]) for start in range(0, len(items), size)]
@@ -190,8 +165,6 @@ HISTORY = "history"
 
 
 class EditKind(StrEnum):
-    """The kind of change of a nugget."""
-
     KEPT = "kept"
     IMPORTANCE = "importance"
     REWORDED = "reworded"
@@ -229,50 +202,45 @@ def changes(before: NuggetBank, after: NuggetBank) -> list[Change]:
     origins = [_origin(nugget, old) for nugget in after.nuggets]
     parts = Counter(origin[0] for origin in origins if len(origin) == 1)
     parts.subtract(Counter(nugget.text.strip() for nugget in before.nuggets))  # a list may contain a text twice
-    nugget_changes = [
-        _change(nugget, [old[text] for text in origin], parts)
-        for nugget, origin in zip(after.nuggets, origins, strict=True)
-    ]
+    nugget_changes = []
+    for nugget, origin in zip(after.nuggets, origins, strict=True):
+        sources = [old[text] for text in origin]
+        texts, importance = tuple(each.text for each in sources), sources[0].importance if sources else None
+        nugget_changes.append(Change(_kind(nugget, sources, parts), texts, nugget.text, importance, nugget.importance))
     used = {text for origin in origins for text in origin}
-    removed = [nugget for text, nugget in old.items() if text not in used]
-    return [
-        *nugget_changes,
-        *(Change(EditKind.REMOVED, (nugget.text,), None, nugget.importance, None) for nugget in removed),
+    return nugget_changes + [
+        Change(EditKind.REMOVED, (nugget.text,), None, nugget.importance, None)
+        for text, nugget in old.items()
+        if text not in used
     ]
 
 
 def edited(before: NuggetBank, after: NuggetBank, *, by: str, at: str) -> NuggetBank:
-    """The new list with the old list's history; appends this edit to it if anything changed.
-
-    Args:
-        before: the old list.
-        after: the new list.
-        by: name of the editor.
-        at: time of the edit.
+    """The new list with the old list's history; appends this edit, ``by`` an editor ``at`` a time, if anything changed.
 
     Raises:
         ValueError: see ``changes``; or the old list's history is not a list.
     """
     edits = [change for change in changes(before, after) if change.kind is not EditKind.KEPT]
     moved = is_reordered(before, after)
-    nuggets = tuple(replace(nugget, details=_without_origin(nugget.details)) for nugget in after.nuggets)
+    nuggets = tuple(
+        replace(nugget, details={name: value for name, value in nugget.details.items() if name != FROM})
+        for nugget in after.nuggets
+    )
     past_edits = before.details.get(HISTORY, [])
     if not isinstance(past_edits, list):
         raise ValueError(f"'{HISTORY}' must be a list of edits")
     history = [*past_edits]
     if edits or moved:
-        edit = {"by": by, "at": at, "changes": [_record(change) for change in edits]}
+        records = [{**asdict(change), "kind": change.kind.value, "before": list(change.before)} for change in edits]
+        edit = {"by": by, "at": at, "changes": records}
         history.append({**edit, "reordered": True} if moved else edit)
     details = {**before.details, **after.details, **({HISTORY: history} if history else {})}
     return NuggetBank(before.query_id, after.query or before.query, nuggets, details)
 
 
 def is_reordered(before: NuggetBank, after: NuggetBank) -> bool:
-    """Whether the edit changed the order of the nuggets that come from old ones.
-
-    Raises:
-        ValueError: see ``changes``.
-    """
+    """Whether the edit changed the order of the nuggets that come from old ones."""
     old = {nugget.text.strip(): nugget for nugget in before.nuggets}
     texts = list(old)
     places = [texts.index(origin[0]) for nugget in after.nuggets if (origin := _origin(nugget, old))]
@@ -280,7 +248,6 @@ def is_reordered(before: NuggetBank, after: NuggetBank) -> bool:
 
 
 def _origin(nugget: Nugget, old: Mapping[str, Nugget]) -> tuple[str, ...]:
-    """The old texts that a nugget comes from."""
     origin = nugget.details.get(FROM)
     if origin is None:
         return (nugget.text.strip(),) if nugget.text.strip() in old else ()
@@ -291,18 +258,6 @@ def _origin(nugget: Nugget, old: Mapping[str, Nugget]) -> tuple[str, ...]:
     if unknown := [text for text in texts if text not in old]:
         raise ValueError(f"'{FROM}' of {nugget.text!r} names {unknown[0]!r}, which is not in the old list")
     return texts
-
-
-def _change(nugget: Nugget, old_nuggets: Sequence[Nugget], parts: Mapping[str, int]) -> Change:
-    first = old_nuggets[0] if old_nuggets else None
-    importance = None if first is None else first.importance
-    return Change(
-        _kind(nugget, old_nuggets, parts),
-        tuple(each.text for each in old_nuggets),
-        nugget.text,
-        importance,
-        nugget.importance,
-    )
 
 
 def _kind(nugget: Nugget, old_nuggets: Sequence[Nugget], parts: Mapping[str, int]) -> EditKind:
@@ -317,14 +272,6 @@ def _kind(nugget: Nugget, old_nuggets: Sequence[Nugget], parts: Mapping[str, int
     return EditKind.KEPT if old_nuggets[0].importance is nugget.importance else EditKind.IMPORTANCE
 
 
-def _without_origin(details: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in details.items() if name != FROM}
-
-
-def _record(change: Change) -> dict[str, Any]:
-    return {**asdict(change), "kind": change.kind.value, "before": list(change.before)}
-
-
 def draft_of(bank: NuggetBank) -> NuggetBank:
     """A copy of the bank for editing, in which the ``from`` of each nugget is its own text.
 
@@ -337,12 +284,10 @@ def draft_of(bank: NuggetBank) -> NuggetBank:
 
 
 def added(draft: NuggetBank, text: str, importance: Importance | None) -> NuggetBank:
-    """The draft with a new nugget at the end."""
     return _checked(draft, [*draft.nuggets, _new(draft, text, importance, ())])
 
 
 def removed(draft: NuggetBank, places: Sequence[int]) -> NuggetBank:
-    """The draft without the nuggets at these positions."""
     return _checked(draft, [nugget for place, nugget in enumerate(draft.nuggets) if place not in places])
 
 
@@ -371,7 +316,6 @@ def worded(draft: NuggetBank, place: int, texts: Sequence[str]) -> NuggetBank:
 
 
 def weighed(draft: NuggetBank, places: Sequence[int], importance: Importance | None) -> NuggetBank:
-    """The draft with this importance for the nuggets at these positions."""
     return _checked(
         draft,
         [

@@ -51,15 +51,15 @@ RetrievedScores: TypeAlias = Mapping[str, Mapping[str, float]]
 
 
 class RunCoverage(Struct, frozen=True):
-    """Coverage of a run: which of its queries have a score.
+    """Which queries a run has a score on.
 
     Attributes:
         missing: queries of the topic set for which the run has no documents; they score 0.
-        unasked: queries on which the run's agent failed; they are left out of its scores.
         unlabelled: queries of the run without labels; they are left out of its scores.
+        judged: Judged@k by name, mean over the scored topics.
+        unasked: queries on which the run's agent failed; they are left out of its scores.
         unknown: queries without a value because labels are missing, by measure.
         missing_labels: number of missing labels of the run's documents.
-        judged: Judged@k by name, mean over the scored topics.
     """
 
     missing: tuple[str, ...]
@@ -116,16 +116,15 @@ def evaluate(
     """Score runs by qrels.
 
     The topic set is all queries with labels. A run scores 0 on topics for which it has no documents; its queries
-    outside the topic set are left out. The coverage counts both. A document without a label counts as not relevant,
-    which Judged@k shows.
+    outside the topic set are left out. A document without a label counts as not relevant. On equal scores the measures
+    of trec_eval rank the higher doc_id first, as trec_eval does; measures that ir_measures computes itself (reciprocal
+    rank with a cutoff, Judged@k) rank the lower doc_id first.
 
     Args:
-        labels: relevance labels; a query without labels is not in the topic set.
-        runs: scores by run name. On equal scores the measures of trec_eval rank the higher doc_id first, as trec_eval
-            does; measures that ir_measures computes itself (reciprocal rank with a cutoff, Judged@k) rank the lower
-            doc_id first.
-        names: names of the measures. The coverage always includes Judged@k, for each k in ``names`` and for the
-            largest cutoff.
+        labels: relevance labels.
+        runs: scores by run name.
+        names: names of the measures. The coverage always has Judged@k, for each k in ``names`` and for the largest
+            cutoff.
         unasked: queries on which the run's agent failed, by run; they are left out of its scores.
         missing: documents with a missing label, by query; see the module's docstring.
         samples: number of bootstrap samples for the intervals of sums.

@@ -56,12 +56,7 @@ def ranking_agreement(
 
     The bootstrap draws queries (or conversations) and recomputes both rankings on the same sample, so the interval
     shows how the agreement varies with the choice of queries.
-
-    Raises:
-        ValueError: ``first`` and ``second`` score different runs.
     """
-    if first.runs != second.runs:
-        raise ValueError("the two sets of scores have different runs")
     sides = [each.scores[measure] for each in (first, second)]
     columns = [dict(zip(scores.queries, scores.values.T, strict=True)) for scores in sides]
     queries = [
@@ -96,12 +91,9 @@ def _above(scores: Floats, better: int, worse: int) -> bool:
 
 
 class QrelsScores(Struct, frozen=True):
-    """Scores of the runs by one set of labels.
+    """Scores of the runs by one set of labels, with comparisons of pairs of runs, by measure.
 
-    Attributes:
-        metrics: values per query and over the topic set.
-        comparisons: comparisons of pairs of runs, by measure.
-        rankings: agreement with the reference's ranking of the runs, by measure; empty for the reference.
+    ``rankings`` is the agreement with the reference's ranking of the runs, by measure; empty for the reference.
     """
 
     metrics: Metrics
@@ -130,8 +122,8 @@ def score_runs(
         samples: number of bootstrap samples for the intervals.
         seed: seed of the bootstrap and of the permutation test.
         clusters: groups of queries that are resampled and tested together.
-        missing: documents with a missing label by name of the labels, see ``evaluate``. Runs are compared only on
-            queries where every run has a value.
+        missing: documents with a missing label by name of the labels. Runs are compared only on queries where every run
+            has a value.
 
     Raises:
         InputError: no run is called ``baseline``, or ``evaluate`` raises it.
@@ -170,10 +162,6 @@ def score_runs(
     }
 
 
-Pair = tuple[str, str]
-"""A query and a document: (query_id, doc_id)."""
-
-
 class PooledQuery(Struct, frozen=True):
     """The pooled documents of one query.
 
@@ -187,13 +175,13 @@ class PooledQuery(Struct, frozen=True):
 
 
 class PoolShare(Struct, frozen=True):
-    """One run's contribution to the pool.
+    """One run's contribution to the pool; documents are (query, document) pairs.
 
     Attributes:
         queries: number of queries for which the run retrieved documents.
-        documents: number of (query, document) pairs that the run contributed.
-        alone: number of pairs that only this run contributed.
-        labelled: number of contributed pairs with a label; ``None`` without qrels.
+        documents: number of documents that the run contributed.
+        alone: number of documents that only this run contributed.
+        labelled: number of contributed documents with a label; ``None`` without qrels.
     """
 
     queries: int
@@ -203,12 +191,9 @@ class PoolShare(Struct, frozen=True):
 
 
 class Pool(Struct, frozen=True):
-    """The first documents of several runs, with the runs that contributed each document.
+    """The first ``depth`` documents of several runs, by query, with the runs that contributed each document.
 
-    Attributes:
-        depth: number of documents taken from each run for each query.
-        runs: names, in the order of the columns of ``PooledQuery.ranks``.
-        queries: by query_id, in the order of their first appearance in the runs.
+    ``runs`` is in the order of the columns of ``PooledQuery.ranks``.
     """
 
     depth: int
@@ -216,7 +201,6 @@ class Pool(Struct, frozen=True):
     queries: Mapping[str, PooledQuery]
 
     def __len__(self) -> int:
-        """Number of (query, document) pairs."""
         return sum(len(query.doc_ids) for query in self.queries.values())
 
     def contributors(self, query_id: str) -> Iterator[tuple[str, dict[str, int]]]:
@@ -225,14 +209,13 @@ class Pool(Struct, frozen=True):
         for doc_id, ranks in zip(query.doc_ids, query.ranks.tolist(), strict=True):
             yield doc_id, {run: rank for run, rank in zip(self.runs, ranks, strict=True) if rank}
 
-    def unlabelled(self, qrels: Qrels) -> Iterator[Pair]:
-        """Yield the pairs without a label, which remain to be judged."""
+    def unlabelled(self, qrels: Qrels) -> Iterator[tuple[str, str]]:
+        """Yield (query_id, doc_id) of the documents without a label, which remain to be judged."""
         for query_id, query in self.queries.items():
             labelled = qrels.labels.get(query_id, {})
             yield from ((query_id, doc_id) for doc_id in query.doc_ids if doc_id not in labelled)
 
     def shares(self, qrels: Qrels | None = None) -> dict[str, PoolShare]:
-        """Each run's contribution, by the run's name."""
         queries, documents, alone, labelled = np.zeros((4, len(self.runs)), dtype=np.int64)
         for query_id, query in self.queries.items():
             has = query.ranks > 0
@@ -251,10 +234,6 @@ class Pool(Struct, frozen=True):
 
 def pool_runs(runs: Sequence[Run], depth: int) -> Pool:
     """Pool the first documents of several runs.
-
-    Args:
-        runs: runs with distinct names, from retrieval files (``read_runs``) or agents (``runs_of``).
-        depth: number of documents to take from each run for each query, at least 1.
 
     Raises:
         InputError: two runs have the same name, or the depth is less than 1.

@@ -121,7 +121,8 @@ def estimates(
 
     The variance of a resample of n queries is too small by the factor (n - 1) / n, and percentiles correspond to
     quantiles of a normal distribution instead of Student's t. More extreme percentiles correct both (Hesterberg 2015,
-    The American Statistician 69, "What teachers should know about the bootstrap", section 4.1).
+    The American Statistician 69, "What teachers should know about the bootstrap", section 4.1). A figure has no
+    interval if there are fewer than two queries or samples, or if all samples are equal.
 
     Args:
         values: the figures, shape (figures,); NaN if undefined.
@@ -130,10 +131,6 @@ def estimates(
         level: confidence level of the intervals.
         centred: shift the samples so that their mean is the figure, and clip the ends to -1 and 1. Rank correlations
             need this, because a resample is noisier than the queries and noise lowers a correlation.
-
-    Returns:
-        One estimate per figure, without an interval if there are fewer than two queries or samples, or if all samples
-        are equal.
     """
     figures = np.asarray(values, np.float64)
     units = np.broadcast_to(np.asarray(queries, np.int64), figures.shape)
@@ -147,15 +144,10 @@ def estimates(
         tail = float(scipy.special.ndtr(far))  # the share of samples beyond each end
         ends = np.quantile(sampled, [tail, 1 - tail])
         bounds[:, place] = np.clip(ends + (figure - sampled.mean()), -1, 1) if centred else ends
+    points = [[None if math.isnan(point) else point for point in row.tolist()] for row in (figures, *bounds)]
     return tuple(
-        Estimate(
-            None if math.isnan(value) else value,
-            None if math.isnan(low) else low,
-            None if math.isnan(high) else high,
-            unit,
-            "" if math.isnan(value) else "bootstrap",
-        )
-        for value, low, high, unit in zip(figures.tolist(), *bounds.tolist(), units.tolist(), strict=True)
+        Estimate(value, low, high, unit, "" if value is None else "bootstrap")
+        for value, low, high, unit in zip(*points, units.tolist(), strict=True)
     )
 
 
@@ -176,11 +168,8 @@ def share_interval(parts: Floats, wholes: Floats, level: float = 0.95, *, means:
     Wilson's interval with the effective number of observations: the number of independent observations that would have
     the variance between clusters (Korn and Graubard 1998, Survey Methodology 24; with Wilson's formula, Dean and Pagano
     2015, Journal of Survey Statistics and Methodology 3). If all clusters agree, each counts as one observation, so
-    forty verdicts on one query never count as forty queries. With ``means``, parts are sums of shares and not counts,
-    see ``wilson``.
-
-    Returns:
-        ``None`` if fewer than two clusters have counts.
+    forty verdicts on one query never count as forty queries. ``None`` if fewer than two clusters have counts. With
+    ``means``, parts are sums of shares and not counts, see ``wilson``.
     """
     (interval,) = share_intervals(parts, wholes, np.zeros(wholes.size, np.int64), 1, level, means=means)
     return interval
@@ -309,15 +298,13 @@ def mean_interval(figures: Floats, level: float = 0.95, *, times: float = 1.0) -
 def ratio_estimate(parts: ArrayLike, wholes: ArrayLike, ends: Interval = (0.0, 1.0)) -> Estimate:
     """``sum(parts) / sum(wholes)`` over clusters, such as the mean over all turns of conversations, with its interval.
 
-    The interval is that of the mean of the clusters' contributions, ``m + (part - m * whole) / mean(wholes)``.
+    The interval is that of the mean of the clusters' contributions, ``m + (part - m * whole) / mean(wholes)``; there is
+    none for fewer than two clusters.
 
     Args:
         parts: sum of the figures of each cluster, shape (clusters,).
         wholes: number of figures of each cluster; clusters without figures are left out.
         ends: ends of a figure's scale.
-
-    Returns:
-        An estimate; without an interval for fewer than two clusters.
     """
     part, whole = np.asarray(parts, np.float64), np.asarray(wholes, np.float64)
     part, whole = part[whole > 0], whole[whole > 0]

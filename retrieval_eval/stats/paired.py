@@ -40,6 +40,7 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 import scipy
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import ArrayLike
 
 from judges.errors import InputError
@@ -51,8 +52,6 @@ GateVerdict: TypeAlias = Literal["better", "not worse", "worse", "undecided"]
 
 STAKES: Final[Floats] = np.geomspace(0.05, 1.8, 8) / 2
 """Stakes, as shares of the largest stake. The best stake on a win share p against one half is about 2p - 1."""
-SEVERAL_LOOKS: Final = "alpha spending"
-ANY_LOOK: Final = "confidence sequence"
 MOST: Final = 1_000_000
 """Largest number of additional queries that ``Paired.more`` considers."""
 _POWER: Final = 0.8
@@ -70,16 +69,16 @@ class Paired(Struct, frozen=True):
     Attributes:
         difference: mean of new minus old over ``n`` queries; no value without queries, no interval below two.
         verdict: by the interval: ``better`` if it is above 0, else ``not worse`` if it is above -margin, else ``worse``
-            if it is below 0, else ``undecided``. Each of the first three is wrong with a probability of at most
-            (1 - level) / 2. The verdict must also hold if all missing queries were lost, and if all were won; otherwise
-            it is ``undecided``.
+            if it is below 0, else ``undecided``. Each of the first three is wrong with a probability of at most (1 -
+            level) / 2. The verdict must also hold if all missing queries were lost, and if all were won; otherwise it
+            is ``undecided``.
         margin: how much worse the new system may be and still pass, in units of the differences.
         wins, ties, losses: number of queries where the new system is better than, equal to, worse than the old one.
         missing: number of queries without a difference.
-        ends: lowest and highest possible mean over all queries, given the missing ones; ``None`` without queries.
         unsure: whether the verdict is undecided only because of missing queries.
         more: number of additional queries for a decision with 80 % probability, if they are like the present ones;
             ``None`` if the interval already decides, no number would suffice, or there are fewer than two queries.
+        ends: lowest and highest possible mean over all queries, given the missing ones; ``None`` without queries.
     """
 
     difference: Estimate
@@ -147,11 +146,10 @@ def paired(
     interval_verdict = _verdict(low, high, null)
     verdict = _verdict(min(low, lowest), max(high, highest), null)
     more = _more(x, null, level, any_look=any_look) if interval_verdict == "undecided" and d.size > 1 else None
-    shown_ends: tuple[float, float] | tuple[None, None] = (None, None)
-    if d.size > 1:
-        shown_ends = reach * (2 * low - 1), reach * (2 * high - 1)
-    method = ANY_LOOK if any_look else SEVERAL_LOOKS if looks else LIKELIHOOD
-    estimate = Estimate(float(d.mean()), shown_ends[0], shown_ends[1], d.size, method)
+    method = "confidence sequence" if any_look else "alpha spending" if looks else LIKELIHOOD
+    estimate = Estimate(float(d.mean()), reach * (2 * low - 1), reach * (2 * high - 1), d.size, method)
+    if d.size < 2:
+        estimate = replace(estimate, low=None, high=None)
     return Paired(estimate, verdict, margin, *signs, missing, interval_verdict != verdict == "undecided", more, ends)
 
 
@@ -210,12 +208,7 @@ def _more(x: Floats, null: float, level: float, *, any_look: bool) -> int | None
 def level_of_look(times: Sequence[float], level: float) -> float:
     """Confidence level of the last of several looks, so that all looks together have the coverage ``level``.
 
-    Args:
-        times: the share of all queries that was judged at each look so far, ascending, in (0, 1].
-        level: confidence level of a single look.
-
-    Raises:
-        ValueError: times are not ascending or outside their range.
+    ``times`` has the share of all queries that was judged at each look so far, ascending, in (0, 1].
     """
     if (
         not times

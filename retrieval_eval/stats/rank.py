@@ -27,7 +27,15 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from retrieval_eval.stats.arrays import Floats
-from retrieval_eval.stats.bootstrap import estimates, sums_by_unit, unit_weights, units_with, weighted_means, whole
+from retrieval_eval.stats.bootstrap import (
+    estimates,
+    numbered,
+    sums_by_unit,
+    unit_weights,
+    units_with,
+    weighted_means,
+    whole,
+)
 from retrieval_eval.stats.estimate import NO_COEFFICIENT, Coefficient, Estimate
 
 _DECIMALS = 12
@@ -96,11 +104,7 @@ def rank_correlations(
 
 
 def correlate_runs(a: Floats, b: Floats, samples: int = 1000, seed: int = 0) -> RankCorrelation:
-    """Correlate two scores of each run, shape (runs,), without scores by topic.
-
-    Raises:
-        ValueError: there are fewer than two runs.
-    """
+    """Correlate two scores of at least two runs, shape (runs,), without scores by topic."""
     drawn = np.random.default_rng(seed).integers(a.size, size=(samples, a.size))
     return RankCorrelation(a.size, *rank_correlations(a, b, a[drawn], b[drawn], a.size), "run")
 
@@ -124,9 +128,6 @@ def correlate_topics(
         samples: number of bootstrap samples.
         seed: seed of the bootstrap.
         unit: the cluster of each topic, see ``units_of``; by default each topic is its own cluster.
-
-    Raises:
-        ValueError: there are fewer than two runs.
     """
     topics = a.shape[1]
     unit = np.arange(topics) if unit is None else unit
@@ -141,6 +142,8 @@ def correlate_topics(
     weights = np.vstack([ones, weights])
     figures = np.column_stack([weighted_taus(sums, weights), weighted_means(taus[np.newaxis], weights)[:, 0]])
     units = units_with(np.array([paired.any(axis=0), defined]), unit)
+    # Topics of one cluster are not independent, so the test is of the clusters' sums.
+    sums_by_cluster = sums_by_unit(taus[np.newaxis, defined], numbered(unit[defined].tolist()))[0]
     pairs_estimate, topics_estimate = estimates(figures[0], figures[1:], units, centred=True)
     return RankCorrelation(
         len(a),
@@ -150,7 +153,7 @@ def correlate_topics(
         int(paired.sum()),
         _tested(pairs_estimate, np.nan),
         int(defined.sum()),
-        _tested(topics_estimate, _mean_p(_by_unit(taus[defined], unit[defined]))),
+        _tested(topics_estimate, _mean_p(sums_by_cluster)),
         tuple(taus.tolist()),
     )
 
@@ -189,11 +192,9 @@ def _signs(x: Floats, y: Floats) -> Iterator[tuple[Floats, Floats]]:
 def pair_sums(x: Floats, y: Floats, unit: NDArray[np.int64], units: int) -> tuple[Floats, Floats, Floats]:
     """Count concordant and untied pairs of observations, for every two units.
 
-    Tau-b of resampled units is a ratio of quadratic forms in these matrices. ``x`` and ``y`` are the two scores of each
+    Tau-b of resampled units is a ratio of quadratic forms in these matrices: concordant minus discordant pairs, pairs
+    not tied in ``x``, and pairs not tied in ``y``, each (units, units). ``x`` and ``y`` are the two scores of each
     observation, and ``unit`` is the number of the unit that the observation belongs to.
-
-    Returns:
-        Concordant minus discordant pairs, pairs not tied in ``x``, and pairs not tied in ``y``, each (units, units).
     """
     (x_all, x_at), (y_all, y_at) = (np.unique(np.round(part, _DECIMALS), return_inverse=True) for part in (x, y))
     if x_all.size * y_all.size <= _FEW_CELLS:
@@ -274,12 +275,6 @@ def _spearman_p(x: Floats, y: Floats) -> float:
     least = np.abs(spearmans(x, y)) - 10.0**-_DECIMALS
     orders = np.array(list(permutations(range(y.size))))
     return float((np.abs(spearmans(np.tile(x, (len(orders), 1)), y[orders])) >= least).mean())
-
-
-def _by_unit(taus: Floats, unit: NDArray[np.int64]) -> Floats:
-    """Sums of the topics' taus by cluster: clusters are independent, but topics of one cluster are not."""
-    sums: Floats = sums_by_unit(taus[np.newaxis], np.unique(unit, return_inverse=True)[1])[0]
-    return sums
 
 
 def _mean_p(taus: Floats) -> float:

@@ -54,7 +54,6 @@ class Gaps(Struct, frozen=True, eq=False):
         return int(self.missing[row].sum()), int(self.wanted[row].sum())
 
     def among(self, agents: Sequence[str]) -> Gaps:
-        """The numbers of only these agents."""
         rows = [self.agents.index(agent) for agent in agents if agent in self.agents]
         names = tuple(self.agents[row] for row in rows)
         return Gaps(names, self.queries, self.wanted[rows], self.missing[rows])
@@ -95,15 +94,15 @@ class Scores(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def bounds(self) -> Floats:
-        """Lower and upper bounds of the values, equal to the values if none is missing, shape (2, agents, queries)."""
+        """Shape (2, agents, queries); equal to the values if no judgment is missing."""
         return np.array([self.values, self.values]) if self.ends is None else self.ends
 
     def lowest(self, agent: str) -> float:
-        """Lower bound of the agent's mean over all possible outcomes of the missing judgments."""
+        """The agent's mean if every missing judgment had the worst possible outcome."""
         return self._mean_bound(0, agent)
 
     def highest(self, agent: str) -> float:
-        """Upper bound of the agent's mean over all possible outcomes of the missing judgments."""
+        """The agent's mean if every missing judgment had the best possible outcome."""
         return self._mean_bound(1, agent)
 
     def _mean_bound(self, end: int, agent: str) -> float:
@@ -111,15 +110,12 @@ class Scores(Struct, frozen=True, eq=False, dict=True):
         return float(weighted_means(row[np.newaxis], np.ones((1, row.size)))[0, 0])
 
     def missing(self, agent: str) -> tuple[int, int]:
-        """Number of the agent's missing judgments, and the number that its score needs."""
         return (0, 0) if self.gaps is None else self.gaps.of(agent)
 
     def count(self, agent: str) -> int:
-        """Number of queries on which the agent has a value."""
         return int(self.seen()[self.agents.index(agent)].sum()) if agent in self.agents else 0
 
     def points(self) -> Floats:
-        """Each agent's mean, shape (agents,)."""
         means: Floats = self.drawn(np.ones((1, len(self.queries))))[0]
         return means
 
@@ -128,7 +124,6 @@ class Scores(Struct, frozen=True, eq=False, dict=True):
         return weighted_means(self.values, weights)
 
     def seen(self) -> NDArray[np.bool_]:
-        """Whether the agent has a value on the query, shape (agents, queries)."""
         return ~np.isnan(self.values)
 
     def cells(self) -> dict[tuple[str, str], float]:
@@ -139,7 +134,6 @@ class Scores(Struct, frozen=True, eq=False, dict=True):
         }
 
     def among(self, queries: Collection[str]) -> Scores:
-        """The scores on only these queries."""
         columns = [index for index, name in enumerate(self.queries) if name in queries]
         names, gaps = tuple(self.queries[index] for index in columns), self.gaps
         if gaps is not None:
@@ -178,14 +172,11 @@ def scores_of(
 
 
 class MissingShare(Struct, frozen=True):
-    """One agent's share of missing judgments for one score, compared with all other agents.
+    """One agent's share of missing judgments for one score, compared with all other agents together.
 
     Attributes:
-        score: name of the score.
-        missing: number of the agent's missing judgments.
-        wanted: number of judgments that the agent's score needs.
-        others_missing: number of missing judgments of all other agents together.
-        others_wanted: number of judgments that the scores of all other agents need.
+        missing, wanted: number of the agent's missing judgments, and of those that its score needs.
+        others_missing, others_wanted: the same of all other agents together.
         p: p-value of equal shares, with judgments clustered by query, corrected for all agents and scores.
         p_alone: p-value of equal shares if all judgments are independent, corrected in the same way.
     """
@@ -201,12 +192,11 @@ class MissingShare(Struct, frozen=True):
 
     @property
     def more(self) -> bool:
-        """Whether the agent's share of missing judgments is larger than that of the other agents."""
         return self.missing * self.others_wanted > self.others_missing * self.wanted
 
     @property
     def uneven(self) -> bool:
-        """Whether the agent's share of missing judgments is significantly larger than that of the other agents."""
+        """Whether the agent's share is significantly larger than that of the other agents."""
         return self.more and self.p < LEVEL
 
     @property

@@ -60,7 +60,6 @@ class RunComparison(Struct, frozen=True):
     p_permutation_holm: float
 
     def turned(self) -> RunComparison:
-        """The same comparison with ``first`` and ``second`` exchanged."""
         return replace(
             self,
             first=self.second,
