@@ -73,7 +73,7 @@ def read_bank(path: Path | str) -> Bank:
         reading.add(row)
         for item, entry in _items(row, queries):
             if item.item_id in items:
-                raise entry.error("another item earlier in the bank has this id", item.item_id)
+                raise entry.error("an earlier item of the bank has the same id", item.item_id)
             items[item.item_id] = item
     reading.say(f"items: {len(items):,}, queries: {len({query_id for query_id, _ in queries}):,}")
     return Bank(tuple(items.values()), queries)
@@ -136,11 +136,11 @@ def _yaml_rows(path: Path) -> Iterator[Row]:
         loader = _TextDates(text)
         node = loader.get_single_node()
         if not isinstance(node, yaml.SequenceNode) or not node.value:
-            raise DataError(path, "is not a YAML list of items or queries")
+            raise DataError(path, "is not a list; write a YAML list of items, each with qid and question or nugget")
         for entry in node.value:
             line = entry.start_mark.line + 1
             if not isinstance(entry, yaml.MappingNode):
-                raise DataError(path, "the entry is not a mapping with keys such as qid and question", line=line)
+                raise DataError(path, "the entry has no keys; write it with keys such as qid and question", line=line)
             yield Row(path, line, loader.construct_document(entry))
     except yaml.MarkedYAMLError as problem:
         line = problem.problem_mark.line + 1 if problem.problem_mark else None
@@ -148,7 +148,7 @@ def _yaml_rows(path: Path) -> Iterator[Row]:
     except (yaml.YAMLError, ValueError) as problem:
         raise DataError(path, " ".join(str(problem).split())) from problem
     except RecursionError as problem:
-        raise DataError(path, "nested too deeply") from problem
+        raise DataError(path, "the YAML is nested too deeply to be read") from problem
 
 
 def _text(row: Row, name: str) -> str:
@@ -158,21 +158,23 @@ def _text(row: Row, name: str) -> str:
 def _items(row: Row, queries: Queries) -> Iterator[tuple[Item, Row]]:
     query_id, facet, text = _text(row, "qid"), _text(row, "facet") or None, _text(row, "query")
     if not query_id:
-        raise row.error("the query's id (qid) is missing")
+        raise row.error("the item names no query; give it the query's id as 'qid'")
     nested: Any = row.values.get("items")
     if nested is None:
         _add_query(queries, (query_id, facet), text)
         yield _item(row, query_id, facet), row
         return
     if not isinstance(nested, list):
-        raise row.error("'items' is not a list", cell_text(nested))
+        raise row.error("'items' must be a list of questions or nuggets", cell_text(nested))
     _add_query(queries, (query_id, facet), text, _metadata(row, _OF_QUERY))
     for entry in nested:
         fields = entry if isinstance(entry, Mapping) else {"text": entry}
         inner = next(BANK.renamed([replace(row, values=fields)]))
         inner = replace(inner, values={"type": _text(row, "type"), **inner.values})
         if (other := _text(inner, "qid") or query_id) != query_id:
-            raise row.error(f"an item listed under query {query_id!r} names another query", other)
+            raise row.error(
+                f"an item listed under query {query_id!r} names another query; move it to that query", other
+            )
         item = _item(inner, query_id, _text(inner, "facet") or facet)
         _add_query(queries, (query_id, item.facet_id), text)
         yield item, inner
@@ -272,7 +274,7 @@ def _mapping(row: Row, name: str) -> Mapping[str, Any]:
     if isinstance(value, str):
         mapping = (row.listed(name) or [None])[0] if value.lstrip().startswith("{") else None
     if not isinstance(mapping, Mapping):
-        raise row.error(f"{name!r} is not a JSON object", cell_text(value))
+        raise row.error(f"{name!r} must be a JSON object", cell_text(value))
     return mapping
 
 

@@ -78,7 +78,7 @@ def read_workbench(path: Path | str) -> Iterator[GradedQuery]:
             count += 1
             yield _query(path, number, value, raw)
     if not count:
-        raise DataError(path, "the file is empty")
+        raise DataError(path, "the file has no queries; write one line [query_id, [paragraph, ...]] for each query")
 
 
 def write_workbench(path: Path | str, queries: Iterable[GradedQuery]) -> int:
@@ -113,13 +113,13 @@ def _query(path: Path, line: int, value: Any, raw: str) -> GradedQuery:
         case [str(query_id), list(paragraphs)]:
             query = GradedQuery(path, line, query_id, paragraphs, raw)
         case _:
-            raise DataError(path, "the line is not [query_id, [paragraph, ...]]", line=line, value=raw)
+            raise DataError(path, "the line must have the form [query_id, [paragraph, ...]]", line=line, value=raw)
     for paragraph in paragraphs:
         if not isinstance(paragraph, dict):
-            raise query.error("a paragraph is not a JSON object", paragraph)
+            raise query.error("a paragraph must be a JSON object", paragraph)
         for name in ("paragraph_id", "text"):
             if not isinstance(paragraph.get(name), str):
-                raise query.error(f"a paragraph's {name!r} is not a text", paragraph.get(name))
+                raise query.error(f"{name!r} of a paragraph must be a text", paragraph.get(name))
     return query
 
 
@@ -164,7 +164,7 @@ def read_workbench_grades(path: Path) -> Graded:
         try:
             reader.add(query)
         except (AttributeError, TypeError, KeyError, ValueError) as error:
-            raise query.error("a paragraph's data or grades do not have the workbench's shape") from error
+            raise query.error("the data or grades of a paragraph do not have the workbench's form") from error
     graded = reader.result()
     say_count([path], grades=sum(map(len, graded.grades.values())), graders=len(graded.grades))
     return graded
@@ -293,7 +293,7 @@ class _Reader:
         for item_id in dict.fromkeys([*item_grades, *answers]):
             grade = Grade(query.query_id, passage_id, item_id, item_grades.get(item_id), answers.get(item_id) or "")
             if grader_grades.setdefault(grade[:3], grade).grade != grade.grade:
-                raise query.error(f"{grader} graded paragraph {passage_id!r} twice", item_id)
+                raise query.error(f"{grader} gave paragraph {passage_id!r} two different grades for one item", item_id)
 
     def result(self) -> Graded:
         return Graded(
@@ -315,14 +315,14 @@ def _grader(entry: Mapping[str, Any]) -> Grader:
 def _text(query: GradedQuery, record: Mapping[str, Any], name: str) -> str:
     value = record.get(name)
     if not isinstance(value, str) or not value:
-        raise query.error(f"{name!r} is not a text", value)
+        raise query.error(f"{name!r} must be a text", value)
     return value
 
 
 def _number(query: GradedQuery, record: Mapping[str, Any], name: str) -> int:
     value = record.get(name)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise query.error(f"{name!r} is not a whole number", value)
+        raise query.error(f"{name!r} must be a whole number", value)
     return value
 
 

@@ -90,10 +90,12 @@ class Graded(Struct, frozen=True):
             return (rating or fitting)[0]
         named = _options(self.labelling(llm, prompt))
         if not fitting and named:
-            raise InputError(f"this grader gave labels without items; use 'exam labels' or 'exam agreement': {named}")
+            raise InputError(
+                f"this grader labelled whole passages and no items; use 'exam labels' or 'exam agreement': {named}"
+            )
         if not self.grades:
-            raise InputError("there are no grades to choose from; has this file been graded?")
-        which = "several graders graded this; name one" if fitting else "no grader fits; there are"
+            raise InputError("the file has no grades; have a judge grade its passages with 'make grades'")
+        which = "several graders match; choose one" if fitting else "no grader has this model and prompt; choose one"
         raise InputError(f"{which}: {_options(fitting or self.grades)}")
 
     def labelling(self, llm: str | None = None, prompt: str | None = None) -> list[Grader]:

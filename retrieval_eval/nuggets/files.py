@@ -160,7 +160,7 @@ def _rows(path: Path | str, spec: TableSpec) -> Iterator[Row]:
 def _nugget_records(row: Row) -> list[dict[str, Any]]:
     records = row.values["nuggets"]
     if not isinstance(records, list):
-        raise row.error("'nuggets' must be a list", row.text("nuggets"))
+        raise row.error("'nuggets' must be a list of objects, each with a text", row.text("nuggets"))
     for number, record in enumerate(records, start=1):
         if not isinstance(record, dict):
             raise row.error(f"nugget {number} must be an object with a text", str(record))

@@ -129,7 +129,7 @@ def score_runs(
         InputError: no run is called ``baseline``, or ``evaluate`` raises it.
     """
     if baseline is not None and baseline not in runs:
-        raise InputError(f"no run is called {baseline!r}, only {', '.join(runs)}")
+        raise InputError(f"no run is called {baseline!r}; the runs are {', '.join(runs)}")
     names = list(measures)
     bootstrap: dict[str, Any] = {"samples": samples, "seed": seed}
     missing_docs = missing or {}
@@ -242,7 +242,7 @@ def pool_runs(runs: Sequence[Run], depth: int) -> Pool:
         raise InputError(f"the depth of a pool must be at least 1, not {depth}")
     names = tuple(run.name for run in runs)
     if repeated := [name for name in names if names.count(name) > 1]:
-        raise InputError(f"two runs of the pool are called {repeated[0]!r}")
+        raise InputError(f"two runs of the pool are called {repeated[0]!r}; rename one")
     query_ids = dict.fromkeys(query_id for run in runs for query_id in run.rankings)
     return Pool(depth, names, {query_id: _pooled(query_id, runs, depth) for query_id in query_ids})
 

@@ -126,7 +126,7 @@ def paired(
     if not 0 <= margin < reach:
         raise InputError(f"the margin must be at least 0 and below {reach:g}, not {margin:g}")
     if not 0 < level < 1:
-        raise InputError(f"the level must lie between 0 and 1, not {level:g}")
+        raise InputError(f"the confidence level must lie between 0 and 1, not {level:g}")
     d = np.asarray(differences, np.float64)
     if not (np.abs(d) <= reach * (1 + _SMALLEST)).all():
         raise ValueError(f"differences must lie between {-reach:g} and {reach:g}")

@@ -117,8 +117,8 @@ def test_banks_made_by_hand_say_as_little_as_possible(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("a.csv", "qid,question\nq1,One?\n,Two?\n", r"a\.csv:3: the query's id \(qid\) is missing"),
-        ("a.csv", "qid,question\nq1,One?\nq1, One?\n", r"a\.csv:3: another item earlier in the bank has this id"),
+        ("a.csv", "qid,question\nq1,One?\n,Two?\n", r"a\.csv:3: the item names no query"),
+        ("a.csv", "qid,question\nq1,One?\nq1, One?\n", r"a\.csv:3: an earlier item of the bank has the same id"),
         ("a.csv", "qid,question,weight\nq1,One?,heavy\n", r"a\.csv:2: 'weight' must be a number \('heavy'\)"),
         ("a.csv", "qid,question,weight\nq1,One?,-1\n", r"a\.csv:2: a weight must be a number above 0"),
         (
@@ -137,8 +137,8 @@ def test_banks_made_by_hand_say_as_little_as_possible(tmp_path: Path) -> None:
         ("a.csv", "qid,text\nq1,\n", r"a\.csv:2: the item has no text"),
         ("a.yaml", "- qid: q1\n  question: One?\n- qid: q1\n", r"a\.yaml:3: the item has no text"),
         ("a.yaml", "- qid: q1\n  qid: q2\n", r"a\.yaml:2: key 'qid' stands twice"),
-        ("a.yaml", "- One?\n", r"a\.yaml:1: the entry is not a mapping"),
-        ("a.yaml", "qid: q1\n", r"a\.yaml: is not a YAML list"),
+        ("a.yaml", "- One?\n", r"a\.yaml:1: the entry has no keys"),
+        ("a.yaml", "qid: q1\n", r"a\.yaml: is not a list; write a YAML list"),
         ("a.yaml", "- [\n", r"a\.yaml:2: "),
         (
             "a.jsonl",

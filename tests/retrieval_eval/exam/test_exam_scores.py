@@ -342,7 +342,7 @@ def test_the_only_grader_that_rates_is_chosen_and_otherwise_the_user_must() -> N
     assert Graded({rating: entry, checks: entry}, frozenset({rating})).chosen(prompt="extract") == checks
     several = Graded({rating: entry, other: entry}, frozenset({rating, other}))
     assert several.chosen(llm="gpt") == other
-    with pytest.raises(InputError, match="several graders"):
+    with pytest.raises(InputError, match="several graders match"):
         several.chosen()
-    with pytest.raises(InputError, match="no grader fits"):
+    with pytest.raises(InputError, match="no grader has this model and prompt"):
         several.chosen(llm="llama")
