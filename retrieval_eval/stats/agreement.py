@@ -261,10 +261,7 @@ class RaterAgreement(Struct, frozen=True):
 
 
 def rater_agreement(
-    raters: Sequence[Mapping[str, Mapping[Item, int]]],
-    *,
-    mirrored: bool = False,
-    clusters: Clusters = ALONE,
+    raters: Sequence[Mapping[str, Mapping[Item, int]]], *, mirrored: bool = False, clusters: Clusters = ALONE
 ) -> RaterAgreement:
     """Compare the labels of two or more judges, each by query and document (or another item).
 

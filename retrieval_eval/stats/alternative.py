@@ -27,7 +27,6 @@ from msgspec import Struct
 from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import student
 from retrieval_eval.stats.estimate import Estimate
-from retrieval_eval.stats.significance import benjamini_yekutieli
 
 Item = TypeVar("Item", bound=Hashable)
 Score: TypeAlias = Literal["accuracy", "neg_rmse"]
@@ -156,7 +155,7 @@ def alternative_test(
         difference = Estimate(mean, low, high, len(numbers), "cluster-robust")
         compared.append((rater, len(items), len(numbers), float((gaps <= _SAME).mean()), difference))
     columns = np.array(raw_p_values).reshape(-1, 3).T
-    corrected = [benjamini_yekutieli(column).tolist() for column in columns]
+    corrected = [scipy.stats.false_discovery_control(column, method="by").tolist() for column in columns]
     raters = tuple(LeftOut(*figures, *p) for figures, *p in zip(compared, *corrected, strict=True))
 
     def share(p_values: Sequence[float]) -> float | None:

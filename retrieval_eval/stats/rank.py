@@ -46,8 +46,6 @@ _FEW_CELLS = 144
 _MOST_PERMUTED = 7
 """Largest number of runs for which Spearman's test enumerates all orders; the usual approximation gives p = 0 for the
 full agreement of five runs."""
-_MOST_COUNTED = 33
-"""Largest number of runs for which Kendall's test counts all orders."""
 _SMALLEST = 1e-300
 
 
@@ -242,28 +240,8 @@ def weighted_taus(sums: tuple[Floats, Floats, Floats], weights: Floats) -> Float
 
 
 def _kendall_p(x: Floats, y: Floats) -> float:
-    """Two-sided p-value: exact for few untied runs, else by the normal approximation.
-
-    Kendall 1970, Rank Correlation Methods, chapters 4 and 5. scipy.stats agrees to 1e-9 but is slow to import. For
-    more runs it is exact too if at most one pair differs; such p-values are below 1e-15.
-    """
-    ((a, b),), size = _signs(x, y), x.size
-    excess = float((a * b).sum()) / 2
-    of_x, of_y = (np.unique(np.round(part, _DECIMALS), return_counts=True)[1].astype(np.float64) for part in (x, y))
-    if 1 in (of_x.size, of_y.size):
-        return np.nan
-    pairs = size * (size - 1)
-    if of_x.size == of_y.size == size <= _MOST_COUNTED:
-        least = round(pairs / 2 - abs(excess)) // 2
-        orders = np.ones(1)  # number of orders of the first runs, by number of inverted pairs
-        for runs in range(2, size + 1):
-            orders = np.convolve(orders, np.ones(runs))[: least + 1]
-        return min(1.0, 2 * float(orders.sum()) / math.factorial(size))
-    x_tied, y_tied = (counts * (counts - 1) for counts in (of_x, of_y))  # ordered pairs
-    spread = pairs * (2 * size + 5) - x_tied @ (2 * of_x + 5) - y_tied @ (2 * of_y + 5)
-    triples = (x_tied @ (of_x - 2)) * (y_tied @ (of_y - 2)) / (9 * pairs * (size - 2))
-    variance = spread / 18 + x_tied.sum() * y_tied.sum() / (2 * pairs) + triples
-    return math.erfc(abs(excess) / math.sqrt(2 * variance))
+    """Two-sided p-value: exact for few untied runs, else by the normal approximation."""
+    return float(scipy.stats.kendalltau(np.round(x, _DECIMALS), np.round(y, _DECIMALS)).pvalue)
 
 
 def _spearman_p(x: Floats, y: Floats) -> float:

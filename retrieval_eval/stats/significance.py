@@ -196,20 +196,6 @@ def holm(p: NDArray[np.float64]) -> Floats:
     return corrected
 
 
-def benjamini_yekutieli(p: NDArray[np.float64]) -> Floats:
-    """p-values corrected for the false discovery rate under any dependence, shape (tests,), in the same order.
-
-    Of the tests with a corrected p-value up to q, the expected share of false discoveries is at most q (Benjamini and
-    Yekutieli 2001, Annals of Statistics 29).
-    """
-    order, tests = np.argsort(p, kind="stable")[::-1], p.size
-    harmonic = float((1 / np.arange(1, tests + 1)).sum())
-    corrected = np.empty(tests)
-    scaled = p[order] * tests * harmonic / np.arange(tests, 0, -1)
-    corrected[order] = np.minimum(1.0, np.minimum.accumulate(scaled)) if tests else scaled
-    return corrected
-
-
 def _holm_defined(p: Floats) -> Floats:
     """Holm's correction; an undefined p-value counts as 1 in the correction of the others, and stays NaN."""
     undefined = np.isnan(p)

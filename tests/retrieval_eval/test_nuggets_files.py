@@ -138,10 +138,7 @@ def test_a_repeated_text_is_a_nugget_of_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("record", "said"),
     [
-        (
-            nugget(assignment="no"),
-            "assignment must be one of support, partial_support, not_support, failed ('no')",
-        ),
+        (nugget(assignment="no"), "assignment must be one of support, partial_support, not_support, failed ('no')"),
         (nugget(assignment=["support"]), "nugget 1: assignment must be one of"),
         (nugget(assignment=...), "nugget 1 has no 'assignment'; is this a file of nuggets only?"),
         (nugget(importance="high"), "nugget 1: importance must be vital or okay ('high')"),

@@ -179,12 +179,7 @@ def test_ids_of_documents_passages_lead_back(doc_id: str, pieces: int) -> None:
 
 @pytest.mark.parametrize(
     ("grades", "expected"),
-    [
-        ((0, 4), (4, "second")),
-        ((5, None), (5, "first")),
-        ((4, None), (None, "first")),
-        ((None, None), (None, "")),
-    ],
+    [((0, 4), (4, "second")), ((5, None), (5, "first")), ((4, None), (None, "first")), ((None, None), (None, ""))],
 )
 def test_a_document_has_the_highest_grade_once_nothing_can_be_higher(
     grades: tuple[int | None, int | None], expected: tuple[int | None, str]
