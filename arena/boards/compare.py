@@ -477,7 +477,7 @@ def _robust(candidates: Departures, methods: Sequence[Method]) -> Departures:
 
     def holds(departure: Departure) -> bool:
         scores = means.get(departure.way)
-        return scores is None or scores.lowest(departure.raised) > scores.highest(departure.lowered)
+        return scores is None or scores.mean_bounds(departure.raised)[0] > scores.mean_bounds(departure.lowered)[1]
 
     return replace(candidates, pairs=tuple(filter(holds, candidates.pairs)))
 

@@ -196,7 +196,7 @@ def _score_row(table: ScoreTable, run: str) -> TableRow:
 
 def _bounds(scores: Scores, run: str) -> list[float | None]:
     """The lowest and highest possible mean over all outcomes of the failed labels."""
-    return [None if math.isnan(bound) else bound for bound in (scores.lowest(run), scores.highest(run))]
+    return [None if math.isnan(bound) else bound for bound in scores.mean_bounds(run)]
 
 
 def _scores_json(table: ScoreTable, key: str) -> TableRow:

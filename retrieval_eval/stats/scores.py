@@ -97,17 +97,11 @@ class Scores(Struct, frozen=True, eq=False, dict=True):
         """Shape (2, agents, queries); equal to the values if no judgment is missing."""
         return np.array([self.values, self.values]) if self.ends is None else self.ends
 
-    def lowest(self, agent: str) -> float:
-        """The agent's mean if every missing judgment had the worst possible outcome."""
-        return self._mean_bound(0, agent)
-
-    def highest(self, agent: str) -> float:
-        """The agent's mean if every missing judgment had the best possible outcome."""
-        return self._mean_bound(1, agent)
-
-    def _mean_bound(self, end: int, agent: str) -> float:
-        row = self.bounds[end, self.agents.index(agent)]
-        return float(weighted_means(row[np.newaxis], np.ones((1, row.size)))[0, 0])
+    def mean_bounds(self, agent: str) -> tuple[float, float]:
+        """The agent's mean if every missing judgment had the worst possible outcome, and the best."""
+        rows = self.bounds[:, self.agents.index(agent)]
+        low, high = weighted_means(rows, np.ones((1, len(self.queries))))[0].tolist()
+        return low, high
 
     def missing(self, agent: str) -> tuple[int, int]:
         return (0, 0) if self.gaps is None else self.gaps.of(agent)

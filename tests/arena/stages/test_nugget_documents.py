@@ -198,7 +198,7 @@ def test_a_new_nugget_is_open_but_for_an_empty_answer() -> None:
 def test_scores_after_an_edit_are_bounds_until_all_is_assigned() -> None:
     before, after = (table.score("v_strict") for table in preview(ASSIGNMENTS, edited(("a", V), ("new", V))))
     assert before.means["x"].value == 1.0
-    assert (after.lowest("x"), after.highest("x"), after.missing("x")[0]) == (0.75, 1.0, 1)
+    assert (*after.mean_bounds("x"), after.missing("x")[0]) == (0.75, 1.0, 1)
     assert after.means["y"].value == 0.0
     _, table = preview(ASSIGNMENTS, edited(("a", O), ("b", V)))
     assert table.score("v_strict").means["x"].value == 0.5
