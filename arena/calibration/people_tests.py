@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from arena.calibration.votes import Opinion
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, units_of
-from retrieval_eval.stats.significance import RunComparison, compare, holm
+from retrieval_eval.stats.paired import RunComparison, compare, holm
 
 
 class GradeTest(Struct, frozen=True):

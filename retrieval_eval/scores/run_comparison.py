@@ -20,8 +20,8 @@ from retrieval_eval.scores.metrics import Labels, Metrics, RetrievedScores, eval
 from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, estimates, unit_weights, units_of, weighted_means, whole
 from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.paired import RunComparison, compare
 from retrieval_eval.stats.rank import kendall_taus, spearmans
-from retrieval_eval.stats.significance import RunComparison, compare
 
 if TYPE_CHECKING:
     from retrieval_eval.data.runs import Run

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from retrieval_eval.stats.arrays import Floats, Ints
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, mean_estimates, units_of, weighted_means
 from retrieval_eval.stats.estimate import Estimate
-from retrieval_eval.stats.significance import holm
+from retrieval_eval.stats.paired import holm
 
 LEVEL: Final = 0.05
 """Significance level for p-values after Holm's correction."""

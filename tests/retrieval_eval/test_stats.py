@@ -14,9 +14,8 @@ from scipy import stats
 
 from judges.errors import InputError
 from retrieval_eval.stats.bootstrap import UNSEEN, estimates, query_weights
-from retrieval_eval.stats.paired import interval, paired
+from retrieval_eval.stats.paired import compare, holm, interval, paired, paired_t, sign_flip
 from retrieval_eval.stats.rank import correlate_runs, correlate_topics, kendall_taus, pair_sums, spearmans
-from retrieval_eval.stats.significance import compare, holm, paired_t, sign_flip
 
 GRADES = arrays.arrays(np.float64, (6, 4), elements=st.sampled_from([0.0, 0.25, 1 / 3, 0.5, 1.0]))
 ALL = np.ones((6, 4), np.bool_)

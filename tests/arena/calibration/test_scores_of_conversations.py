@@ -22,9 +22,9 @@ from retrieval_eval.scores.support import AnswerSupport, support_scores
 from retrieval_eval.stats.agreement import label_agreement, rater_agreement
 from retrieval_eval.stats.bootstrap import Clusters, units_of
 from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.paired import compare as difference_of
 from retrieval_eval.stats.rank import correlate_topics
 from retrieval_eval.stats.scores import Scores
-from retrieval_eval.stats.significance import compare as difference_of
 
 QUERIES, COPIES = 24, 4
 NAMES = [f"q{at:02}" for at in range(QUERIES)]
