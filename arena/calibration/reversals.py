@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from arena.ratings.ranks import joint_differences
 from arena.ratings.results import fewest_queries
 from retrieval_eval.stats.arrays import Floats
-from retrieval_eval.stats.bootstrap import whole
+from retrieval_eval.stats.bootstrap import without_nan
 from retrieval_eval.stats.estimate import Drawn
 
 LEVEL = 0.95
@@ -103,5 +103,5 @@ def _samples_of(method: Drawn, agents: Sequence[str]) -> Floats:
 
 def _complete(samples: Floats) -> Floats:
     """The samples that score every agent; none if fewer than half do."""
-    complete = samples[whole(samples)]
+    complete = samples[without_nan(samples)]
     return complete if len(complete) >= _LEAST_DRAWN * len(samples) else complete[:0]

@@ -30,7 +30,10 @@ class Uncovered(Struct, frozen=True):
 
 
 class Spurious(Struct, frozen=True):
-    """How many non-relevant and relevant passages (by human labels) cover an item, ``of`` those with a grade for it."""
+    """Numbers of passages that cover an item, among the non-relevant and the relevant ones by human labels.
+
+    ``of`` and ``of_relevant`` are the numbers of passages of each kind that have a grade for the item.
+    """
 
     query_id: str
     item_id: str

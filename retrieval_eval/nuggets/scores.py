@@ -107,7 +107,7 @@ class ScoreTable(Struct, frozen=True, eq=False):
         return sorted(self.runs, key=lambda run: (means[run].value is None, -(means[run].value or 0.0), run))
 
     def coverage(self, run: str) -> dict[str, Any]:
-        """What a run's means are over.
+        """Counts behind a run's means, by name.
 
         - length: mean number of words of an answer over the topic set; a missing answer counts 0.
         - topics: number of topics in the topic set.

@@ -18,7 +18,15 @@ from numpy.typing import NDArray
 from judges.errors import InputError
 from retrieval_eval.scores.metrics import Labels, Metrics, RetrievedScores, evaluate
 from retrieval_eval.stats.arrays import Floats
-from retrieval_eval.stats.bootstrap import ALONE, Clusters, estimates, unit_weights, units_of, weighted_means, whole
+from retrieval_eval.stats.bootstrap import (
+    ALONE,
+    Clusters,
+    estimates,
+    unit_weights,
+    units_of,
+    weighted_means,
+    without_nan,
+)
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.paired import RunComparison, compare
 from retrieval_eval.stats.rank import kendall_taus, spearmans
@@ -71,11 +79,11 @@ def ranking_agreement(
         weighted_means(np.array([side[query_id] for query_id in queries]).reshape(topics, -1).T, weights)
         for side in columns
     )
-    ranked = np.flatnonzero(whole(first_means[:1].T, second_means[:1].T))
+    ranked = np.flatnonzero(without_nan(first_means[:1].T, second_means[:1].T))
     tau, rho = Estimate(None), Estimate(None)
     if ranked.size > 1:
         means = first_means[:, ranked], second_means[:, ranked]
-        defined = [side[whole(*means)] for side in means]
+        defined = [side[without_nan(*means)] for side in means]
         coefficients = np.stack([kendall_taus(*defined), spearmans(*defined)], axis=1)
         tau, rho = estimates(coefficients[0], coefficients[1:], np.unique(unit).size, centred=True)
     swapped = tuple(

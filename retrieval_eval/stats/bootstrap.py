@@ -109,7 +109,7 @@ def weighted_means(values: Floats, weights: Floats) -> Floats:
     return np.where(used > 0, sums / np.where(used > 0, used, 1.0), np.nan)
 
 
-def whole(*samples: Floats) -> NDArray[np.bool_]:
+def without_nan(*samples: Floats) -> NDArray[np.bool_]:
     """Whether each sample has no NaN in any argument, shape (samples,); arguments have shape (samples, figures)."""
     return np.asarray(~np.any([np.isnan(figures).any(axis=1) for figures in samples], axis=0), np.bool_)
 

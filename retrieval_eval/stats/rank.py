@@ -34,7 +34,7 @@ from retrieval_eval.stats.bootstrap import (
     unit_weights,
     units_with,
     weighted_means,
-    whole,
+    without_nan,
 )
 from retrieval_eval.stats.estimate import NO_COEFFICIENT, Coefficient, Estimate
 
@@ -92,7 +92,7 @@ def rank_correlations(
     for scores in (a, b):
         if scores.ndim != 1 or scores.size < 2 or np.isnan(scores).any():
             raise ValueError("a correlation needs at least two runs, each with a score")
-    complete = whole(a_drawn, b_drawn)
+    complete = without_nan(a_drawn, b_drawn)
     values = np.concatenate([kendall_taus(a, b), spearmans(a, b)])
     sampled = np.stack(
         [coefficient(a_drawn[complete], b_drawn[complete]) for coefficient in (kendall_taus, spearmans)], axis=1

@@ -94,7 +94,7 @@ class Scores(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def bounds(self) -> Floats:
-        """Shape (2, agents, queries); equal to the values if no judgment is missing."""
+        """Lowest and highest possible value of each score, shape (2, agents, queries)."""
         return np.array([self.values, self.values]) if self.ends is None else self.ends
 
     def mean_bounds(self, agent: str) -> tuple[float, float]:
@@ -170,7 +170,7 @@ class MissingShare(Struct, frozen=True):
 
     Attributes:
         missing, wanted: number of the agent's missing judgments, and of those that its score needs.
-        others_missing, others_wanted: the same of all other agents together.
+        others_missing, others_wanted: these two numbers for all other agents together.
         p: p-value of equal shares, with judgments clustered by query, corrected for all agents and scores.
         p_alone: p-value of equal shares if all judgments are independent, corrected in the same way.
     """
