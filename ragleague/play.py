@@ -313,7 +313,7 @@ def _may_be_asked(agent: tuple[Any, Any]) -> bool:
 
 
 def _play(config: Config, data: Dataset | None, *, progress: bool, retry_failed: bool) -> None:
-    from arena.boards.kept import keep_boards
+    from arena.boards.leaderboard import keep_boards
     from arena.cli.run_lines import print_part
     from arena.cli.trace import watching
     from arena.run.answers import AgentsRun

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from arena.boards.agreement import QrelsAgreement
+from arena.boards.metrics import QrelsAgreement
 from arena.cli.console import INCOMPLETE
 from arena.cli.metrics import read_label_sets
 from arena.cli.options import Form, OfQueries

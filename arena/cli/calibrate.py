@@ -11,9 +11,9 @@ from typing import Annotated, Literal
 import typer
 from msgspec.structs import replace
 
-from arena.boards.calibration.board import CalibrationBoard
-from arena.boards.calibration.methods import method_charts
-from arena.boards.calibration.people import difference_charts
+from arena.boards.calibration import CalibrationBoard
+from arena.boards.methods import method_charts
+from arena.boards.people import difference_charts
 from arena.boards.rated_tables import column_names
 from arena.calibration.comparison import Settings
 from arena.cli.console import errors, say
@@ -243,7 +243,7 @@ def _check_cards(paths: Sequence[Path], sources: Sequence[str]) -> None:
 
 def _write_cards(paths: Sequence[Path], store: Store, calibration: Calibration, expires: datetime | None) -> None:
     from arena.boards.card import judge_cards
-    from arena.present.report import Report, render
+    from arena.present.files import Report, render
     from arena.results.cache import cached_leaderboard
 
     today = datetime.now(UTC)

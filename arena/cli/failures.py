@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from arena.boards.failures import FailuresBoard, failed_in
+from arena.boards.runs import FailuresBoard, failed_in
 from arena.cli.options import Form, Source
 from arena.cli.show import show
 from arena.cli.sources import configured_in, location_and_name, parts_of

@@ -43,7 +43,7 @@ def leaderboard(
         board = cached_leaderboard(store, name, group_filter, below_coverage=below_coverage)
         pairs = None
         if matrix and board.ratings is not None:
-            from arena.boards.wins import Wins, as_declared, tournament_pairs
+            from arena.boards.games import Wins, as_declared, tournament_pairs
 
             pairs = tournament_pairs(store if group_filter is None else of_group(store, name, group_filter), name)
         if pairs is not None:

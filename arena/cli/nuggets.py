@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from arena.boards.nugget_comparison import NuggetComparison
-from arena.boards.nuggets import NuggetEdits, NuggetScores
+from arena.boards.nuggets import NuggetComparison, NuggetEdits, NuggetScores
 from arena.cli.options import Force, Form, Samples, Seed, require_free
 from arena.cli.show import show
 from arena.cli.sources import clusters_in, queries_in

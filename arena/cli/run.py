@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from arena.boards.kept import keep_boards
+from arena.boards.leaderboard import keep_boards
 from arena.cli.console import INCOMPLETE
 from arena.cli.inputs import ColumnsNamed, JudgeNamed, Limit, Save, Sources, read_inputs
 from arena.cli.options import Details, Form, LogJson, RetryFailed

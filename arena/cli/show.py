@@ -12,8 +12,7 @@ from arena.present import terminal
 from arena.present.blocks import Board
 
 if TYPE_CHECKING:
-    from arena.boards.agreement import QrelsAgreement
-    from arena.boards.metrics import RunMetrics
+    from arena.boards.metrics import QrelsAgreement, RunMetrics
     from arena.present.blocks import Block, Section
     from arena.results.ratings import Leaderboard
     from arena.store import Store
