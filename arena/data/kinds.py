@@ -133,7 +133,7 @@ def number(row: Row, column: str, kind: str = "number") -> float:
 
 
 class JudgedKind(Struct, frozen=True, kw_only=True):
-    """A kind of item that judges and people judge. In this base class, the item is a document and its value a label.
+    """A kind of item that judges and people judge. In this base class, the item is a document or an agent's answer.
 
     Attributes:
         name: name of the kind in the store and for ``--kind``.
@@ -167,6 +167,8 @@ class JudgedKind(Struct, frozen=True, kw_only=True):
 
     def texts(self, annotation: Annotation, data: Dataset) -> list[str | None]:
         """The present texts that an annotator reads for this item, query first; ``None`` for a missing text."""
+        if "agent" in self.columns:
+            return [_thread(annotation, data), _answer(annotation.query_id, annotation.item, data)]
         return [_thread(annotation, data), _document(annotation.item, data)]
 
     def item(self, item: str, other: str) -> ItemKey:
@@ -233,9 +235,6 @@ class _Flags(_Games, frozen=True):
 
 class _Grades(JudgedKind, frozen=True):
     """Grades of an answer; one annotation holds the grades for all criteria."""
-
-    def texts(self, annotation: Annotation, data: Dataset) -> list[str | None]:
-        return [_thread(annotation, data), _answer(annotation.query_id, annotation.item, data)]
 
     def parse(self, row: Row, column: str) -> float:
         return number(row, column)
