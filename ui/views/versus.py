@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 import streamlit as st
-from arena.boards.gate.score import PAIRWISE
 
 from arena.boards.gate.board import PAIRWISE, GateBoard
 from arena.boards.gate.compare import compare

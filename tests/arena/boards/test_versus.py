@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from arena.boards.gate.score import PAIRWISE
 
 from arena.boards.gate.board import PAIRWISE
 from arena.boards.gate.compare import compare
