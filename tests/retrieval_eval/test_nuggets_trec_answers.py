@@ -20,13 +20,7 @@ OF_2024 = {
     "answer": SENTENCES,
 }
 OF_2025 = {
-    "metadata": {
-        "team_id": "t",
-        "run_id": "r1",
-        "type": "automatic",
-        "narrative_id": 14,
-        "narrative": "I wonder",
-    },
+    "metadata": {"team_id": "t", "run_id": "r1", "type": "automatic", "narrative_id": 14, "narrative": "I wonder"},
     "references": ["d1", "d2"],
     "answer": SENTENCES,
 }
