@@ -27,8 +27,8 @@ from judges.providers.http_answers import shown
 from judges.types import NUGGET_TASKS
 from retrieval_eval.agents.spec import judges_of_agents
 from retrieval_eval.data.collections import irds_name as dataset_name
-from retrieval_eval.data.recordings import read_recordings
 from retrieval_eval.data.runs import read_runs
+from retrieval_eval.data.trec import read_recordings
 from retrieval_eval.documents.read import read_documents
 from retrieval_eval.documents.types import FileNote, Limits
 

@@ -29,7 +29,6 @@ from judges.errors import DataError, InputError
 from judges.sections import nearest, shortened
 from judges.types import Answer, Document, Query, Retrieved
 from retrieval_eval.data.collections import TOPICS, fetch_documents, topic_rows
-from retrieval_eval.data.column_report import READ, ColumnsRead
 from retrieval_eval.data.conversations import (
     earlier_turns,
     note_of_left_out,
@@ -50,9 +49,8 @@ from retrieval_eval.data.rows import (
     known_format,
     spelling_problem,
 )
-from retrieval_eval.data.table_spec import TableSpec
+from retrieval_eval.data.table_spec import OF_DATA, READ, Columns, ColumnsRead, TableSpec, folded, how_to_name
 from retrieval_eval.data.tables import write_rows
-from retrieval_eval.data.vocabulary import OF_DATA, Columns, folded, how_to_name
 
 if TYPE_CHECKING:
     from retrieval_eval.data.runs import Run

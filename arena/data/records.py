@@ -25,10 +25,9 @@ from judges.types import Answer, Document
 from retrieval_eval.data.collections import document_of
 from retrieval_eval.data.files import file_stem
 from retrieval_eval.data.rows import Cell, Row, Rows, cell_text, id_of_text, known_format
-from retrieval_eval.data.table_spec import TableSpec
+from retrieval_eval.data.table_spec import Columns, TableSpec, folded, spellings
 from retrieval_eval.data.tables import read_rows
 from retrieval_eval.data.trec import is_trec_answers, trec_answer_rows
-from retrieval_eval.data.vocabulary import Columns, folded, spellings
 
 COLUMNS: Final = ("qid", "query", "agent", "answer", "passages", "reference")
 """The columns of a record; all others are metadata of the answer."""

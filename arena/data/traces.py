@@ -21,10 +21,9 @@ from msgspec import Struct
 
 from judges.errors import DataError
 from retrieval_eval.data.files import read_json, read_lines
-from retrieval_eval.data.list_cells import list_in
-from retrieval_eval.data.rows import Cell, Row, known_format
+from retrieval_eval.data.rows import Cell, Row, known_format, list_in
+from retrieval_eval.data.table_spec import spellings
 from retrieval_eval.data.tables import read_rows
-from retrieval_eval.data.vocabulary import spellings
 
 _Object: TypeAlias = Mapping[str, Any]
 

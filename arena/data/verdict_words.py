@@ -11,8 +11,7 @@ from msgspec import Struct
 
 from judges.errors import InputError
 from judges.types import Verdict
-from retrieval_eval.data.table_spec import TableSpec
-from retrieval_eval.data.vocabulary import folded, spellings
+from retrieval_eval.data.table_spec import TableSpec, folded, spellings
 
 VERDICTS: Final = TableSpec(
     ("qid", "agent_a", "agent_b", "verdict", "judge", "order", "reason", "p_a", "p_b", "p_tie"),

@@ -17,12 +17,11 @@ from arena.present.numbers import counted
 from arena.ratings.games import GameVerdict, VerdictTable
 from judges.errors import DataError
 from judges.types import GAME_OUTCOMES, Verdict
-from retrieval_eval.data.column_report import say_read
 from retrieval_eval.data.columns import Texts, TextSource, TextTable, in_order, joined, read_text_columns, row_at
 from retrieval_eval.data.conversations import require_one_spelling
 from retrieval_eval.data.rows import EMPTY, Cell, name_problem, spelling_problem
+from retrieval_eval.data.table_spec import SHOWN_SWAPPED, say_read
 from retrieval_eval.data.tables import write_rows
-from retrieval_eval.data.vocabulary import SHOWN_SWAPPED
 from retrieval_eval.stats.arrays import Bools, Floats, Int32s
 
 CONVERSATION: Final = "conversation"

@@ -9,7 +9,7 @@ from typing import Final
 
 from arena.data.dataset import Dataset, beginning
 from arena.present.numbers import counted, listed
-from retrieval_eval.data.vocabulary import how_to_name
+from retrieval_eval.data.table_spec import how_to_name
 
 ONE_AGENT: Final = f"add the answers of another; or name the agents' column: {how_to_name('agent')}"
 _NAMED: Final = 5

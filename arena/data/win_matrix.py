@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from arena.data.verdict_words import VERDICTS
 from judges.errors import DataError
-from retrieval_eval.data.column_report import say_read
 from retrieval_eval.data.rows import Row
-from retrieval_eval.data.table_spec import TableSpec
+from retrieval_eval.data.table_spec import TableSpec, say_read
 from retrieval_eval.data.tables import read_columns
 
 if TYPE_CHECKING:

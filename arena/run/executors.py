@@ -11,7 +11,7 @@ from judges.errors import PROGRESS, InputError, MissingExtraError
 from judges.judge import Judge, Stop
 from judges.spec import JudgeSpec
 from judges.types import CallTrace
-from retrieval_eval.data.recordings import read_recordings
+from retrieval_eval.data.trec import read_recordings
 
 
 def open_judges(

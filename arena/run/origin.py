@@ -10,7 +10,7 @@ from arena.data.files import load_files
 from arena.run.recorder import answer_digests, origin_of, query_digests
 from arena.store.runs import Runs
 from judges.errors import InputError
-from retrieval_eval.data.column_report import unsaid
+from retrieval_eval.data.table_spec import unsaid
 
 if TYPE_CHECKING:
     from arena.data.dataset import Dataset

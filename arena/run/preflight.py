@@ -22,7 +22,7 @@ from judges.prompts import load_prompt
 from judges.sections import nearest
 from judges.types import Task
 from retrieval_eval.agents.spec import judges_of_agents
-from retrieval_eval.data.recordings import read_recordings
+from retrieval_eval.data.trec import read_recordings
 
 if TYPE_CHECKING:
     from arena.run.agents import OpenedAgents

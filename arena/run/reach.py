@@ -15,7 +15,7 @@ from judges.judge import Judge
 from judges.providers.endpoint import Endpoint, HostedProvider
 from judges.spec import JudgeSpec
 from retrieval_eval.agents.spec import AgentSpec
-from retrieval_eval.data.recordings import read_recordings
+from retrieval_eval.data.trec import read_recordings
 
 _NO_ACCESS: Final = frozenset({401, 403})
 _NAMED: Final = 5

@@ -36,9 +36,8 @@ from retrieval_eval.agents.retrieval import Library
 from retrieval_eval.agents.spec import EXTRACTIVE, AgentSpec, MappingSpec
 from retrieval_eval.agents.types import Agent, AgentFailure, AgentReply, Meter, ReplyOrFailure, RetrievedText
 from retrieval_eval.data.collections import document_of
-from retrieval_eval.data.column_report import ColumnsRead
 from retrieval_eval.data.rows import Row
-from retrieval_eval.data.table_spec import TableSpec
+from retrieval_eval.data.table_spec import ColumnsRead, TableSpec
 
 _TEXT_PROVIDERS = frozenset({"openai", "anthropic", "transformers", "replay"})
 """Providers whose models can write texts."""

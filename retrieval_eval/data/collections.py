@@ -22,8 +22,7 @@ from judges.types import Document, Query
 from retrieval_eval.data.conversations import earlier_turns, with_messages, with_turns
 from retrieval_eval.data.files import read_lines
 from retrieval_eval.data.rows import Cell, Only, Row, Rows, known_format
-from retrieval_eval.data.table_spec import TableSpec
-from retrieval_eval.data.vocabulary import Columns, spellings
+from retrieval_eval.data.table_spec import Columns, TableSpec, spellings
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from judges.errors import DataError
 from judges.types import Retrieved
-from retrieval_eval.data.column_report import say_count
 from retrieval_eval.data.files import file_stem
 from retrieval_eval.data.rows import are_floats, finite, in_form
+from retrieval_eval.data.table_spec import say_count
 from retrieval_eval.data.trec import Faults, Faulty, FaultyLine, Note, run_fields, write_trec_lines
 
 

@@ -18,12 +18,12 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from judges.errors import DataError
+from judges.providers.replay import VERDICT_WORDS
 from judges.types import Answer
 from retrieval_eval.data.collections import irds_name, irds_rows
-from retrieval_eval.data.column_report import ColumnsRead, say_count
 from retrieval_eval.data.files import file_stem, open_replacing, read_lines
 from retrieval_eval.data.rows import Row, cell_text, finite, known_format, table_format
-from retrieval_eval.data.table_spec import TableSpec
+from retrieval_eval.data.table_spec import SHOWN_SWAPPED, ColumnsRead, TableSpec, say_count
 from retrieval_eval.data.tables import read_columns, read_rows
 
 QRELS: Final = TableSpec(
@@ -417,3 +417,38 @@ def _named(row: Row, fields: Mapping[str, Any], *names: str) -> str:
 
 def _first_of(fields: Mapping[str, Any], *names: str) -> str:
     return next((cell_text(fields[name]) for name in names if fields.get(name) is not None), "")
+
+
+RECORDINGS: Final = TableSpec(("qid", "did", "agent_a", "agent_b", "model", "agent", "verdict", "order"))
+"""``model`` names the judge. A column of labels or grades has the same name as in the judge's reply."""
+
+
+def read_recordings(path: Path) -> Iterator[Row]:
+    """Stream the rows of a file, rearranged so that ``agent_a`` is the agent whose answer was shown first.
+
+    The columns ``agent_a`` and ``agent_b`` are swapped if ``order`` is ``ba``, and the verdict with them, since in
+    the file it always refers to the columns. A file without a table's extension is read as TREC qrels.
+
+    Raises:
+        DataError: the file cannot be read, or an ``order`` is unknown.
+    """
+    return map(_as_shown, _rows(path))
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    if known_format(path) is not None:
+        return RECORDINGS.rows(path)
+    lines = read_trec_lines(path, QRELS_FIELDS)
+    return (Row(path, number, {"qid": query, "did": doc, "label": label}) for number, (query, _, doc, label) in lines)
+
+
+def _as_shown(row: Row) -> Row:
+    order = row.text("order").strip().casefold()
+    if order and order not in SHOWN_SWAPPED:
+        raise row.error(f"{row.theirs('order')!r} must be one of {', '.join(SHOWN_SWAPPED)}", order)
+    if not SHOWN_SWAPPED.get(order) or "agent_a" not in row.values or "agent_b" not in row.values:
+        return row
+    swapped = {"agent_a": row.values["agent_b"], "agent_b": row.values["agent_a"], "order": "ab"}
+    if (verdict := VERDICT_WORDS.get(row.text("verdict").strip().casefold())) is not None:
+        swapped["verdict"] = verdict.swapped()
+    return Row(row.path, row.line, {**row.values, **swapped})

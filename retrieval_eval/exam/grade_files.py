@@ -16,12 +16,10 @@ from typing import Any, Final
 from msgspec import Struct
 
 from judges.errors import DataError
-from retrieval_eval.data.column_report import say_count
 from retrieval_eval.data.files import open_replacing, read_lines
 from retrieval_eval.data.rows import Row
-from retrieval_eval.data.table_spec import TableSpec
+from retrieval_eval.data.table_spec import TableSpec, say_count, spellings
 from retrieval_eval.data.tables import write_rows
-from retrieval_eval.data.vocabulary import spellings
 from retrieval_eval.exam.grades import HIGHEST_GRADE, Grade, Graded, Grader
 
 _SPACE = re.compile(r"\s*")

@@ -14,7 +14,7 @@ import ragleague as rl
 from arena.data.dataset import Dataset
 from arena.data.files import load_dataset
 from judges.errors import DataError
-from retrieval_eval.data.column_report import unsaid
+from retrieval_eval.data.table_spec import unsaid
 from retrieval_eval.data.tables import write_rows
 
 FORMATS = ("jsonl", "json", "csv", "tsv", "parquet", "jsonl.gz", "csv.gz", "parquet.gz")

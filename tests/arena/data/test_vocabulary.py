@@ -19,11 +19,9 @@ from arena.results.nugget_comparison import read_condition
 from arena.results.opinion_tables import read_opinions
 from retrieval_eval.agents.build import read_recorded
 from retrieval_eval.agents.spec import AgentSpec
-from retrieval_eval.data.recordings import read_recordings
 from retrieval_eval.data.runs import read_run
-from retrieval_eval.data.table_spec import TableSpec
-from retrieval_eval.data.trec import read_qrels
-from retrieval_eval.data.vocabulary import VOCABULARY, spellings
+from retrieval_eval.data.table_spec import VOCABULARY, TableSpec, spellings
+from retrieval_eval.data.trec import read_qrels, read_recordings
 from retrieval_eval.exam.grade_files import read_graded
 
 PACKAGES = ("retrieval_eval", "arena")
