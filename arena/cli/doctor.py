@@ -15,7 +15,7 @@ from arena.cli.console import print_json, say, short_paths
 from arena.cli.options import JsonForm
 from arena.config.schema import Config
 from arena.data.corpus import tables_of
-from arena.data.warnings import notes_of
+from arena.data.dataset import notes_of
 from arena.present.numbers import counted, listed
 from arena.run.preflight import Preflight, preflight
 from arena.run.reach import reached

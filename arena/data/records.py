@@ -8,6 +8,7 @@ OpenInference and Langfuse, and runs of the TREC RAG track.
 from __future__ import annotations
 
 import glob
+import json
 import os
 import re
 from collections import Counter
@@ -21,13 +22,12 @@ from msgspec.structs import replace
 
 from arena.data.traces import is_traces, rows_of_traces, trace_rows
 from judges.errors import DataError
-from judges.types import Answer, Document
+from judges.types import Document
 from retrieval_eval.data.collections import document_of
 from retrieval_eval.data.files import file_stem
-from retrieval_eval.data.rows import Cell, Row, Rows, cell_text, id_of_text, known_format
+from retrieval_eval.data.rows import Cell, Row, Rows, cell_text, id_of_text, known_format, table_format
 from retrieval_eval.data.table_spec import Columns, TableSpec, folded, spellings
 from retrieval_eval.data.tables import read_rows
-from retrieval_eval.data.trec import is_trec_answers, trec_answer_rows
 
 COLUMNS: Final = ("qid", "query", "agent", "answer", "passages", "reference")
 """The columns of a record; all others are metadata of the answer."""
@@ -115,8 +115,8 @@ def read_records(sources: Sequence[RowSource], columns: Columns | None = None) -
     """
     names = _names(sources)
     for source in sources:
-        if not isinstance(source, Rows) and is_trec_answers(source):
-            yield from (_of_trec(*entry) for entry in trec_answer_rows(source))
+        if not isinstance(source, Rows) and _is_trec_answers(source):
+            yield from map(_of_trec, _TRACK_ANSWERS.rows(source))
             continue
         name = names[str(_path(source))]
         yield from _by_answer([_record(row, name, form) for row, form in _named(source, columns)])
@@ -269,13 +269,6 @@ def _record(row: Row, name: str, form: str) -> AnswerRecord:
     )
 
 
-def _of_trec(row: Row, answer: Answer) -> AnswerRecord:
-    metadata = dict(answer.metadata)
-    query, form = metadata["query"], "answers of the TREC RAG track"
-    row = replace(row, called={})  # the track fixes the columns, so that none need be reported
-    return AnswerRecord(row, answer.query_id, query, answer.agent, True, answer.text, [], "", metadata, form)
-
-
 def _names(sources: Sequence[RowSource]) -> dict[str, str]:
     """Agent names for tables without an agent column: the file's name, or the folder's name if files share a name."""
     paths = [_path(source) for source in sources]
@@ -385,3 +378,69 @@ def _of_promptfoo(values: Mapping[str, Cell], *, several: bool) -> str:
     raw = cell_text(prompt.get("raw")) if isinstance(prompt, dict) else ""
     short = label and label != raw and "\n" not in label and len(label) <= 40 and "{{" not in label
     return f"{name} {label if short else 'prompt ' + cell_text(values.get('promptIdx'))}"
+
+
+_TRACK_FIELDS: Final = frozenset(
+    {"run_id", "topic_id", "narrative_id", "topic", "narrative", "references", "answer", "metadata"}
+)
+_TRACK_ANSWERS: Final = TableSpec(needed=("references", "answer"))
+_TRACK_FORM: Final = "answers of the TREC RAG track"
+
+
+def _is_trec_answers(path: Path | str) -> bool:
+    """Whether the first record has the form of an answer of the TREC RAG track."""
+    if table_format(path) not in {"jsonl", "json", "parquet"}:  # whose cells can contain lists of objects
+        return False
+    first = next(read_rows(path)).values
+    return "references" in first and isinstance(first.get("answer"), list)
+
+
+def _of_trec(row: Row) -> AnswerRecord:
+    """An answer in a submission to the TREC RAG track (2024 or 2025).
+
+    A record has ``references`` (document ids) and ``answer``, a list of sentences ``{text, citations}``. Further fields
+    are ``run_id, topic_id, topic, response_length`` in 2024, and in 2025 ``metadata`` with ``team_id, run_id,
+    narrative_id, narrative``. The run becomes the agent; the sentences, joined by spaces, become the answer's text. The
+    record's ``metadata`` contains ``query``, ``references`` and ``sentences`` (both as JSON, with citations as in the
+    file), and every other field as text.
+    """
+    nested = row.values.get("metadata", {})
+    if not isinstance(nested, dict):
+        raise row.error("'metadata' must be an object", row.text("metadata"))
+    fields = {**row.values, **nested}
+    sentences = _sentences(row, fields["answer"])
+    if not isinstance(fields["references"], list):
+        raise row.error("'references' must be a list of document ids", row.text("references"))
+    metadata = {
+        name: text for name, value in fields.items() if name not in _TRACK_FIELDS and (text := cell_text(value))
+    }
+    query = _first_of(fields, "topic", "narrative")
+    metadata |= {"query": query, "references": json.dumps(fields["references"], ensure_ascii=False)}
+    metadata["sentences"] = json.dumps(sentences, ensure_ascii=False)
+    names = {}
+    for keys in (("topic_id", "narrative_id"), ("run_id",)):
+        if not (name := _first_of(fields, *keys).strip()):
+            raise row.error(f"{' or '.join(map(repr, keys))} is missing or empty")
+        names[keys[0]] = name
+    text = " ".join(sentence["text"] for sentence in sentences)
+    row = replace(row, called={})  # the track fixes the columns, so that none need be reported
+    return AnswerRecord(row, names["topic_id"], query, names["run_id"], True, text, [], "", metadata, _TRACK_FORM)
+
+
+def _sentences(row: Row, answer: Any) -> list[dict[str, Any]]:
+    if not isinstance(answer, list):
+        raise row.error("'answer' must be a list of sentences", cell_text(answer))
+    sentences = []
+    for number, cell in enumerate(answer, start=1):
+        if not isinstance(cell, dict) or not isinstance(cell.get("text"), str):
+            raise row.error(f"sentence {number} has no text", cell_text(cell))
+        # Parquet adds null fields, since all objects of a column have the same fields.
+        sentence = {name: value for name, value in cell.items() if value is not None}
+        if not isinstance(sentence.get("citations", []), list):
+            raise row.error(f"sentence {number}: 'citations' must be a list", cell_text(sentence["citations"]))
+        sentences.append(sentence)
+    return sentences
+
+
+def _first_of(fields: Mapping[str, Any], *names: str) -> str:
+    return next((cell_text(fields[name]) for name in names if fields.get(name) is not None), "")

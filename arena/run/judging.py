@@ -13,9 +13,8 @@ from msgspec.structs import replace
 
 from arena.config.schema import Config
 from arena.config.settings import StoredAgent, StoredSettings
-from arena.data.dataset import Dataset
+from arena.data.dataset import Dataset, notes_of
 from arena.data.files import load_files, with_qrels, with_references, with_runs
-from arena.data.warnings import notes_of
 from arena.run.assigned import Assigned, made_from
 from arena.run.batches import ask_in_batches, waiting, waiting_lines
 from arena.run.executors import open_judges

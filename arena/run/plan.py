@@ -8,8 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from arena.config.schema import Config
-from arena.data.dataset import Dataset
-from arena.data.warnings import notes_of
+from arena.data.dataset import Dataset, notes_of
 from arena.run.agents import OpenedAgents, open_agents
 from arena.run.answers_plan import PlannedAgent, agent_notes, plan_agents
 from arena.run.assigned import Assigned, made_from

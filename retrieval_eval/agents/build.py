@@ -19,7 +19,6 @@ from judges.prompts import PromptTemplate, load_prompt
 from judges.sections import nearest
 from judges.types import Document, Query, Task
 from retrieval_eval.agents.embeddings import HostedEmbedder
-from retrieval_eval.agents.json_replies import read_reply, read_usage
 from retrieval_eval.agents.rag import (
     ExtractiveGenerator,
     Generator,
@@ -31,7 +30,7 @@ from retrieval_eval.agents.rag import (
     rewritten_offline,
 )
 from retrieval_eval.agents.ranking import Corpus, InverseDocumentFrequency
-from retrieval_eval.agents.remote import RemoteAgent
+from retrieval_eval.agents.remote import RemoteAgent, read_reply, read_usage
 from retrieval_eval.agents.retrieval import Library
 from retrieval_eval.agents.spec import EXTRACTIVE, AgentSpec, MappingSpec
 from retrieval_eval.agents.types import Agent, AgentFailure, AgentReply, Meter, ReplyOrFailure, RetrievedText

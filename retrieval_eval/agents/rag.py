@@ -13,7 +13,6 @@ from judges.identity import judgment_id
 from judges.judge import Judge, Request
 from judges.prompts import PromptTemplate
 from judges.types import AnnotatedDocument, Document, Inputs, Judgment, ListRule, Outcome, Prompt, Query
-from retrieval_eval.agents.json_replies import cited_numbers
 from retrieval_eval.agents.ranking import (
     FUSED_DEPTH,
     RRF_K,
@@ -24,7 +23,7 @@ from retrieval_eval.agents.ranking import (
     terms,
 )
 from retrieval_eval.agents.retrieval import Retriever, searched
-from retrieval_eval.agents.types import Meter, ReplyOrFailure, RetrievedText
+from retrieval_eval.agents.types import Meter, ReplyOrFailure, RetrievedText, cited_numbers
 from retrieval_eval.documents.passages import sentences
 
 

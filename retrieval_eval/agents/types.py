@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -182,3 +183,17 @@ class Meter(Struct):
         """The failure with the figures measured so far."""
         figures = (self.latency_s, self.usage, self.calls, self.cost_usd, self.tried_s)
         return AgentFailure(error.cause, str(error), *figures)
+
+
+_CITED = re.compile(r"\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]")
+
+
+def cited_numbers(text: str, passages: int) -> tuple[int, ...]:
+    """Numbers of the passages that an answer cites as ``[1]`` or ``[1, 3]``, each once, by first mention.
+
+    Args:
+        text: the answer.
+        passages: number of passages; higher numbers are ignored.
+    """
+    numbers = (int(number) for group in _CITED.findall(text) for number in re.split(r"\s*[,;]\s*", group))
+    return tuple(dict.fromkeys(number for number in numbers if 1 <= number <= passages))

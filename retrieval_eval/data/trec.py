@@ -1,4 +1,4 @@
-"""Readers and writers of TREC qrels, a reader of answers of the TREC RAG track, and helpers for reading runs.
+"""Readers and writers of TREC qrels, helpers for reading runs, and the reader of recordings for ``replay``.
 
 Qrels and runs are read from trec_eval's lines or from a table with a header. trec_eval silently accepts some oddities
 that change figures; here each one raises an error or adds a note to the result.
@@ -6,25 +6,22 @@ that change figures; here each one raises an error or adds a note to the result.
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from judges.errors import DataError
-from judges.providers.replay import VERDICT_WORDS
-from judges.types import Answer
 from retrieval_eval.data.collections import irds_name, irds_rows
 from retrieval_eval.data.files import file_stem, open_replacing, read_lines
-from retrieval_eval.data.rows import Row, cell_text, finite, known_format, table_format
+from retrieval_eval.data.rows import Row, finite, known_format
 from retrieval_eval.data.table_spec import SHOWN_SWAPPED, ColumnsRead, TableSpec, say_count
-from retrieval_eval.data.tables import read_columns, read_rows
+from retrieval_eval.data.tables import read_columns
 
 QRELS: Final = TableSpec(
     ("qid", "did", "label"), ("qid", "did", "label"), {"label": ("relevance", "rel", "grade", "score")}
@@ -333,92 +330,6 @@ def write_trec_lines(path: Path | str, lines: Iterable[Sequence[str]]) -> None:
             file.write((" ".join(fields) + "\n").encode())
 
 
-_ANSWER_FIELDS = frozenset(
-    {"run_id", "topic_id", "narrative_id", "topic", "narrative", "references", "answer", "metadata"}
-)
-
-
-def trec_answer_rows(path: Path | str) -> Iterator[tuple[Row, Answer]]:
-    """Stream the answers in a submission to the TREC RAG track (2024 or 2025); yields each answer with its table row.
-
-    The file contains JSON lines with ``references`` (document ids) and ``answer``, a list of sentences ``{text,
-    citations}``. Further fields are ``run_id, topic_id, topic, response_length`` in 2024, and in 2025 ``metadata`` with
-    ``team_id, run_id, narrative_id, narrative``. The run becomes the agent; the sentences, joined by spaces, become the
-    answer's text.
-
-    An answer's ``metadata`` contains ``query`` (the topic's text), ``references`` and ``sentences`` (both as JSON, with
-    citations as in the file), and every other field as text. A run may answer a topic twice.
-
-    Raises:
-        DataError: the file cannot be read, or an answer is malformed; names file, line and value.
-    """
-    if table_format(path) not in _OBJECT_FORMATS:
-        raise DataError(path, "answers of the TREC RAG track are JSON lines: the name must end in .jsonl")
-    for row in TRACK_ANSWERS.rows(path):
-        yield row, _trec_answer(row)
-
-
-_OBJECT_FORMATS = frozenset({"jsonl", "json", "parquet"})
-"""Formats whose cells can contain lists of objects."""
-
-
-TRACK_ANSWERS: Final = TableSpec(needed=("references", "answer"))
-
-
-def is_trec_answers(path: Path | str) -> bool:
-    """Whether the first record has the form of an answer of the TREC RAG track."""
-    if table_format(path) not in _OBJECT_FORMATS:
-        return False
-    first = next(read_rows(path)).values
-    return "references" in first and isinstance(first.get("answer"), list)
-
-
-def _trec_answer(row: Row) -> Answer:
-    nested = row.values.get("metadata", {})
-    if not isinstance(nested, dict):
-        raise row.error("'metadata' must be an object", row.text("metadata"))
-    fields = {**row.values, **nested}
-    sentences = _sentences(row, fields["answer"])
-    if not isinstance(fields["references"], list):
-        raise row.error("'references' must be a list of document ids", row.text("references"))
-    metadata = {
-        name: text for name, value in fields.items() if name not in _ANSWER_FIELDS and (text := cell_text(value))
-    }
-    metadata["query"] = _first_of(fields, "topic", "narrative")
-    metadata["references"] = json.dumps(fields["references"], ensure_ascii=False)
-    metadata["sentences"] = json.dumps(sentences, ensure_ascii=False)
-    text = " ".join(sentence["text"] for sentence in sentences)
-    return Answer(_named(row, fields, "topic_id", "narrative_id"), _named(row, fields, "run_id"), text, metadata)
-
-
-def _without_gaps(cell: Any) -> Any:
-    """An object without its null fields; Parquet adds them, since all objects of a column have the same fields."""
-    return {name: value for name, value in cell.items() if value is not None} if isinstance(cell, dict) else cell
-
-
-def _sentences(row: Row, answer: Any) -> list[dict[str, Any]]:
-    if not isinstance(answer, list):
-        raise row.error("'answer' must be a list of sentences", cell_text(answer))
-    sentences = [_without_gaps(sentence) for sentence in answer]
-    for number, sentence in enumerate(sentences, start=1):
-        if not isinstance(sentence, dict) or not isinstance(sentence.get("text"), str):
-            raise row.error(f"sentence {number} has no text", cell_text(sentence))
-        if not isinstance(sentence.get("citations", []), list):
-            raise row.error(f"sentence {number}: 'citations' must be a list", cell_text(sentence["citations"]))
-    return sentences
-
-
-def _named(row: Row, fields: Mapping[str, Any], *names: str) -> str:
-    name = _first_of(fields, *names).strip()
-    if not name:
-        raise row.error(f"{' or '.join(map(repr, names))} is missing or empty")
-    return name
-
-
-def _first_of(fields: Mapping[str, Any], *names: str) -> str:
-    return next((cell_text(fields[name]) for name in names if fields.get(name) is not None), "")
-
-
 RECORDINGS: Final = TableSpec(("qid", "did", "agent_a", "agent_b", "model", "agent", "verdict", "order"))
 """``model`` names the judge. A column of labels or grades has the same name as in the judge's reply."""
 
@@ -448,6 +359,8 @@ def _as_shown(row: Row) -> Row:
         raise row.error(f"{row.theirs('order')!r} must be one of {', '.join(SHOWN_SWAPPED)}", order)
     if not SHOWN_SWAPPED.get(order) or "agent_a" not in row.values or "agent_b" not in row.values:
         return row
+    from judges.providers.replay import VERDICT_WORDS
+
     swapped = {"agent_a": row.values["agent_b"], "agent_b": row.values["agent_a"], "order": "ab"}
     if (verdict := VERDICT_WORDS.get(row.text("verdict").strip().casefold())) is not None:
         swapped["verdict"] = verdict.swapped()

@@ -300,7 +300,7 @@ def read_file(path: Path, kind: str, limits: Limits) -> dict[str, Any]:
 
 def _read(path: Path, kind: str, limits: Limits) -> Extract:
     if kind == "pdf":
-        from retrieval_eval.documents.pdf import read_pdf
+        from retrieval_eval.documents.text import read_pdf
 
         return read_pdf(path, limits)
     if kind == "docx":

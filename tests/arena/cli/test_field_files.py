@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from arena.data.dataset import notes_of
 from arena.data.files import load_dataset
-from arena.data.warnings import notes_of
 from tests.conftest import CLI
 
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from arena.data.dataset import Dataset
+from arena.data.dataset import Dataset, notes_of
 from arena.data.files import load_dataset, with_runs
-from arena.data.warnings import notes_of
 from judges.errors import DataError, InputError
 from retrieval_eval.data.rows import Rows
 from retrieval_eval.data.tables import write_rows

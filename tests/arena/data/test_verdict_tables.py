@@ -6,8 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from arena.data.verdicts import read_verdicts, write_verdicts
-from arena.data.win_matrix import is_win_matrix, read_win_matrix
+from arena.data.verdicts import is_win_matrix, read_verdicts, read_win_matrix, write_verdicts
 from arena.ratings.games import GameVerdict
 from judges.errors import DataError
 from judges.types import Verdict
