@@ -25,10 +25,10 @@ from arena.data.records import (
     sources_of,
 )
 from arena.present.numbers import clipped, counted
-from judges.errors import DataError, InputError
+from judges.errors import InputError
 from judges.sections import nearest, shortened
 from judges.types import Answer, Document, Query, Retrieved
-from retrieval_eval.data.collections import TOPICS, fetch_documents, topic_rows
+from retrieval_eval.data.collections import TOPICS, topic_rows
 from retrieval_eval.data.conversations import (
     earlier_turns,
     note_of_left_out,
@@ -53,7 +53,7 @@ from retrieval_eval.data.table_spec import OF_DATA, READ, Columns, ColumnsRead, 
 from retrieval_eval.data.tables import write_rows
 
 if TYPE_CHECKING:
-    from retrieval_eval.data.runs import Run
+    pass
 
 
 def load_dataset(
@@ -278,7 +278,7 @@ class _DocumentReader:
     def require_answers(self, answering: set[str]) -> None:
         for agent, row in self._agents.items():
             if agent != SHARED and agent not in answering:
-                advice = _did_you_mean(agent, answering) or "; add its answers, or remove the row"
+                advice = similar_name(agent, answering) or "; add its answers, or remove the row"
                 raise row.error(f"this agent retrieved documents but answered no query{advice}", agent)
 
     def retrieved(self) -> dict[str, tuple[Retrieved, ...]]:
@@ -341,7 +341,7 @@ class _Asked:
         self._forms.setdefault((row.path, is_float), query_id)
         mixed = known != query_id and (row.path, not is_float) in self._forms
         if known not in self.queries or mixed:
-            raise row.error(f"no query has this id{_did_you_mean(query_id, self.queries) or _ADD_QUERY}", query_id)
+            raise row.error(f"no query has this id{similar_name(query_id, self.queries) or _ADD_QUERY}", query_id)
         return known
 
 
@@ -370,7 +370,7 @@ _ID: Final = 40
 """Characters of an id in a message."""
 
 
-def _did_you_mean(name: str, known: Iterable[str]) -> str:
+def similar_name(name: str, known: Iterable[str]) -> str:
     """``; did you mean '1'?`` for ``001``, ``1.0`` or a typing error; ``""`` if no known name is similar."""
     names = list(known)
     same = [other for other in names if _value(other) == _value(name)]
@@ -605,139 +605,3 @@ def _document_row(entry: Retrieved, document: Document) -> dict[str, Cell]:
     row: dict[str, Cell] = {**document.metadata, "qid": entry.query_id, "did": entry.doc_id, "document": document.text}
     agent: dict[str, Cell] = {} if entry.agent == SHARED else {"agent": entry.agent}
     return row | agent | {"rank": entry.rank, "score": entry.score}
-
-
-def with_qrels(data: Dataset, sources: Sequence[Path]) -> Dataset:
-    """The dataset with people's relevance labels; labels for other queries are left out.
-
-    Args:
-        data: the dataset.
-        sources: files of qrels, see ``retrieval_eval.data.trec.read_qrels``; their labels are merged.
-
-    Raises:
-        DataError: a file cannot be read or has labels for none of the queries, or two files contradict each other.
-    """
-    from retrieval_eval.data.trec import read_qrels
-
-    labels: dict[str, dict[str, int]] = {}
-    for source in sources:
-        read = read_qrels(source).labels
-        if read.keys().isdisjoint(data.queries):
-            raise DataError(
-                source, "none of its query ids are in the data; check that both belong together", value=next(iter(read))
-            )
-        for query_id in read.keys() & data.queries.keys():
-            known = labels.setdefault(query_id, {})
-            for doc_id, label in read[query_id].items():
-                if known.setdefault(doc_id, label) != label:
-                    problem = f"query {query_id!r}, document {doc_id!r} has the label {known[doc_id]} in another file"
-                    raise DataError(source, problem, value=str(label))
-    return replace(data, qrels={query_id: labels[query_id] for query_id in data.queries if query_id in labels})
-
-
-def with_runs(data: Dataset, paths: Sequence[Path], corpora: Sequence[Path], depth: int | None) -> Dataset:
-    """The dataset with the retrieved documents of TREC runs added; each run's tag is the name of its agent.
-
-    Args:
-        data: the dataset from the tables; queries that only a run has are ignored.
-        paths: TREC runs, see ``retrieval_eval.data.runs.read_runs``; a single run may apply to all agents.
-        corpora: collections with the texts of documents that ``data`` lacks, see ``retrieval_eval.data.collections``.
-        depth: number of documents to take per run and query; all if ``None``.
-
-    Raises:
-        DataError: a file cannot be read, a run has none of the queries, its agent answered nothing or already has
-            retrieved documents in ``data``, or a document is in no corpus.
-    """
-    from retrieval_eval.data.runs import read_runs
-
-    runs = dict(zip(paths, read_runs(paths), strict=True))
-    agents = {path: _agent_of(data, path, run, alone=len(runs) == 1) for path, run in runs.items()}
-    new = [entry for path, run in runs.items() for entry in _entries(data, run, agents[path], depth)]
-    notes = [
-        f"{path}: no agent is called {runs[path].name!r}, so every agent was given its documents"
-        for path, agent in agents.items()
-        if agent == SHARED
-    ]
-    wanted = {entry.doc_id for entry in new} - data.documents.keys()
-    documents = {**data.documents, **fetch_documents(corpora, wanted)}
-    _require_found(new, documents, corpora or paths)
-    by_query: dict[str, list[Retrieved]] = {
-        query_id: list(data.retrieved.get(query_id, ())) for query_id in data.queries
-    }
-    for entry in new:
-        by_query[entry.query_id].append(entry)
-    retrieved = {
-        query_id: tuple(sorted(entries, key=lambda entry: (entry.agent, entry.rank)))
-        for query_id, entries in by_query.items()
-        if entries
-    }
-    return replace(data, documents=documents, retrieved=retrieved, notes=(*data.notes, *notes))
-
-
-def with_references(data: Dataset, corpora: Sequence[Path], *, taken: bool) -> Dataset:
-    """The dataset with documents that answers of the TREC RAG track reference, if a corpus has them.
-
-    Args:
-        data: the dataset.
-        corpora: collections, as for ``with_runs``.
-        taken: whether runs or agents use the corpora.
-
-    Raises:
-        DataError: neither runs, agents nor answers use the corpora.
-    """
-    from retrieval_eval.scores.citations import references
-
-    wanted = {doc_id for answer in data.answers.values() for doc_id in references(answer)} - data.documents.keys()
-    documents = fetch_documents(corpora, wanted) if wanted else {}
-    if not (taken or documents):
-        raise DataError(
-            ", ".join(map(str, corpora)),
-            "no run, agent or reference of an answer uses a document of it; remove 'corpus'",
-        )
-    return replace(data, documents={**data.documents, **documents})
-
-
-def _agent_of(data: Dataset, path: Path, run: Run, *, alone: bool) -> str:
-    """The agent a run belongs to: its tag; all agents if it is the only run and its tag resembles no agent's name."""
-    retrieving = {entry.agent for entries in data.retrieved.values() for entry in entries}
-    answering = {agent for _, agent in data.answers}
-    if run.rankings.keys().isdisjoint(data.queries):
-        raise DataError(
-            path,
-            "none of the run's query ids are in the data; check that both belong together",
-            value=next(iter(run.rankings)),
-        )
-    if SHARED in retrieving:
-        raise DataError(path, "runs need an agent column in the table of documents, which has none")
-    if run.name in retrieving:
-        raise DataError(
-            path, "the table of documents already has this agent's documents; remove them or the run", value=run.name
-        )
-    if not answering or run.name in answering:
-        return run.name
-    near = _did_you_mean(run.name, answering)
-    if alone and not near and not retrieving:
-        return SHARED
-    raise DataError(path, f"no agent with answers has the name of this run's tag{near}", value=run.name)
-
-
-def _entries(data: Dataset, run: Run, agent: str, depth: int | None) -> list[Retrieved]:
-    return [
-        Retrieved(query_id, doc_id, agent, rank, score)
-        for query_id, ranking in run.rankings.items()
-        if query_id in data.queries
-        for rank, (doc_id, score) in enumerate(
-            zip(ranking.doc_ids[:depth], ranking.scores[:depth], strict=True), start=1
-        )
-    ]
-
-
-def _require_found(entries: Sequence[Retrieved], documents: Mapping[str, Document], searched: Sequence[Path]) -> None:
-    missing = {entry.doc_id: entry for entry in entries if entry.doc_id not in documents}
-    if missing:
-        entry = next(iter(missing.values()))
-        problem = (
-            f"documents of the runs that no corpus has: {len(missing)}, such as the one that {entry.agent!r} retrieved"
-            f" for query {entry.query_id!r}"
-        )
-        raise DataError(", ".join(map(str, searched)), problem, value=entry.doc_id)

@@ -13,8 +13,9 @@ from msgspec.structs import replace
 
 from arena.config.schema import Config
 from arena.config.settings import StoredAgent, StoredSettings
+from arena.data.corpus import tables_of, with_qrels, with_references, with_runs
 from arena.data.dataset import Dataset, notes_of
-from arena.data.files import load_files, with_qrels, with_references, with_runs
+from arena.data.files import load_files
 from arena.run.assigned import Assigned, made_from
 from arena.run.batches import ask_in_batches, waiting, waiting_lines
 from arena.run.executors import open_judges
@@ -51,8 +52,6 @@ def load_data(config: Config, agents: Sequence[StoredAgent] | None = None, files
         data = with_replies(data, declared_agents(config) if agents is None else agents, config.store)
     tables: list[Path] = []
     if section.corpus:
-        from arena.data.corpus import tables_of
-
         tables = tables_of(section.corpus)
     if section.runs:
         data = with_runs(data, section.runs, tables, _run_depth(config))

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from arena.data.corpus import with_runs
 from arena.data.dataset import Dataset, notes_of
-from arena.data.files import load_dataset, with_runs
+from arena.data.files import load_dataset
 from judges.errors import DataError, InputError
 from retrieval_eval.data.rows import Rows
 from retrieval_eval.data.tables import write_rows

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from arena.config.schema import load_config
+from arena.data.corpus import with_runs
 from arena.data.dataset import Dataset
-from arena.data.files import load_dataset, with_runs
+from arena.data.files import load_dataset
 from arena.run.judging import load_data
 from arena.store import Store
 from judges.errors import ConfigError, DataError
