@@ -29,11 +29,9 @@ class CorpusReading(Struct):
     """Counts and notes of reading documents, filled in while ``read_passages`` yields.
 
     Attributes:
-        documents: number of documents read.
         skipped: files and folders that could not be read completely.
         notes: remarks on files and folders: hidden ones, and how a damaged file was read.
         other_files: number of files in unsupported formats, by suffix.
-        passages: number of passages yielded.
         twins: passages left out as near-duplicates.
     """
 
@@ -48,11 +46,7 @@ class CorpusReading(Struct):
 def read_passages(
     paths: Sequence[Path], how: PassagesSection, limits: Limits, reading: CorpusReading
 ) -> Iterator[Document]:
-    """Yield the passages of all documents, reading one document at a time; counts them in ``reading``.
-
-    Raises:
-        InputError: a path cannot be used (``read_documents``).
-    """
+    """Yield the passages of all documents, reading one document at a time; counts them in ``reading``."""
     others = Counter(
         file.path.suffix.lower() or "none" for file in files_of(paths) if file.kind is None and file.unread is None
     )
@@ -72,13 +66,7 @@ def read_passages(
 
 
 class ReadCorpus(Struct, frozen=True):
-    """The documents that agents search.
-
-    Attributes:
-        documents: the documents in the order of the sources, without near-duplicates.
-        skipped: files and folders that could not be read completely.
-        twins: number of passages left out as near-duplicates.
-    """
+    """The documents that agents search, in the order of the sources; ``skipped`` could not be read completely."""
 
     documents: tuple[Document, ...]
     skipped: Sequence[FileNote] = ()
@@ -86,11 +74,6 @@ class ReadCorpus(Struct, frozen=True):
 
 
 def corpus_of(section: DataSection) -> ReadCorpus:
-    """Read the documents that ``data.corpus`` names.
-
-    Raises:
-        InputError: a source cannot be read, or none has any text.
-    """
     tables = tables_of(section.corpus)
     documents = list(read_corpus(tables))
     reading = CorpusReading()
@@ -110,15 +93,7 @@ def tables_of(corpus: Sequence[Path]) -> list[Path]:
 
 
 def with_qrels(data: Dataset, sources: Sequence[Path]) -> Dataset:
-    """The dataset with people's relevance labels; labels for other queries are left out.
-
-    Args:
-        data: the dataset.
-        sources: files of qrels, see ``retrieval_eval.data.trec.read_qrels``; their labels are merged.
-
-    Raises:
-        DataError: a file cannot be read or has labels for none of the queries, or two files contradict each other.
-    """
+    """The dataset with the labels of one or more files of qrels; labels for other queries are left out."""
     labels: dict[str, dict[str, int]] = {}
     for source in sources:
         read = read_qrels(source).labels
@@ -136,17 +111,10 @@ def with_qrels(data: Dataset, sources: Sequence[Path]) -> Dataset:
 
 
 def with_runs(data: Dataset, paths: Sequence[Path], corpora: Sequence[Path], depth: int | None) -> Dataset:
-    """The dataset with the retrieved documents of TREC runs added; each run's tag is the name of its agent.
+    """The dataset with the first ``depth`` documents of TREC runs added; each run's tag is the name of its agent.
 
-    Args:
-        data: the dataset from the tables; queries that only a run has are ignored.
-        paths: TREC runs, see ``retrieval_eval.data.runs.read_runs``; a single run may apply to all agents.
-        corpora: collections with the texts of documents that ``data`` lacks, see ``retrieval_eval.data.collections``.
-        depth: number of documents to take per run and query; all if ``None``.
-
-    Raises:
-        DataError: a file cannot be read, a run has none of the queries, its agent answered nothing or already has
-            retrieved documents in ``data``, or a document is in no corpus.
+    A single run may apply to all agents. Queries that only a run has are ignored. ``corpora`` have the texts of
+    documents that ``data`` lacks.
     """
     from retrieval_eval.data.runs import read_runs  # late, because it imports numpy
 
@@ -177,13 +145,7 @@ def with_runs(data: Dataset, paths: Sequence[Path], corpora: Sequence[Path], dep
 def with_references(data: Dataset, corpora: Sequence[Path], *, taken: bool) -> Dataset:
     """The dataset with documents that answers of the TREC RAG track reference, if a corpus has them.
 
-    Args:
-        data: the dataset.
-        corpora: collections, as for ``with_runs``.
-        taken: whether runs or agents use the corpora.
-
-    Raises:
-        DataError: neither runs, agents nor answers use the corpora.
+    An unused corpus is an error, unless runs or agents use it (``taken``).
     """
     from retrieval_eval.scores.citations import references
 

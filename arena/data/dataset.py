@@ -34,7 +34,6 @@ LATENCY, COST, TOKENS_IN, TOKENS_OUT = "latency_s", "cost_usd", "input_tokens", 
 TRIED = "tried_s"
 """Time of all attempts in seconds. This and the four names above are columns of answers, and keys of their metadata."""
 _SHOWN: Final = 40
-"""Characters of a query's text in a message."""
 
 Causes: TypeAlias = Mapping[str, int]
 """Number of queries that an agent failed to answer, by cause."""
@@ -64,7 +63,6 @@ class Dataset(Struct, frozen=True, dict=True):
 
     @cached_property
     def agents(self) -> tuple[str, ...]:
-        """Names of all agents, sorted."""
         answering = {agent for _, agent in self.answers}
         retrieving = {entry.agent for entries in self.retrieved.values() for entry in entries}
         return tuple(sorted(answering | retrieving - {SHARED}))
@@ -130,12 +128,9 @@ class Dataset(Struct, frozen=True, dict=True):
         return habits_of(self.answers.values(), self.given, self.documents)
 
     def renumbered(self, answer: Answer, shown: Sequence[str], agent: str = "") -> Answer:
-        """The answer with its citations renumbered to match the documents shown beside it.
+        """The answer with its citations renumbered to match the documents ``shown`` beside it, by id.
 
-        Args:
-            answer: the original answer.
-            shown: ids of the documents, in the order shown.
-            agent: the agent whose documents the answer cites; empty if the answer cites its own agent's documents.
+        ``agent`` is the agent whose documents the answer cites; by default its own agent.
         """
         from retrieval_eval.scores.citations import Habit, renumbered  # late, as above
 
@@ -202,9 +197,7 @@ _NAMED: Final = 5
 def notes_of(data: Dataset, to_come: Collection[str] = ()) -> list[str]:
     """One line for each property of the data that may surprise a reader of the results.
 
-    Args:
-        data: the data to judge.
-        to_come: agents that the run has yet to ask; their missing answers are not noted.
+    The agents ``to_come`` have yet to be asked: their missing answers are not noted.
     """
     return [*data.notes, *_of_queries(data), *_of_answers(data, to_come), *_of_agents(data, to_come)]
 
@@ -254,9 +247,7 @@ def _of_answers(data: Dataset, to_come: Collection[str]) -> Iterator[str]:
 
 
 _ODD_SHOWN: Final = 3
-"""Number of odd answers that a note quotes."""
 _TEXT: Final = 40
-"""Characters of each quoted answer."""
 _MISSING = (
     "nan",
     "none",
@@ -325,7 +316,6 @@ def _of_agents(data: Dataset, to_come: Collection[str]) -> Iterator[str]:
 
 
 def queries_by_agent(data: Dataset) -> dict[str, set[str]]:
-    """The queries that each agent answered."""
     answered: dict[str, set[str]] = {}
     for query_id, agent in data.answers:
         answered.setdefault(agent, set()).add(query_id)

@@ -1,4 +1,4 @@
-"""Reads and writes the tables of a tournament (queries, documents, answers), and adds TREC runs and qrels to them."""
+"""Reads and writes the tables of a tournament: queries, documents, answers."""
 
 from __future__ import annotations
 
@@ -77,19 +77,10 @@ def load_dataset(
     ``passages`` of the answers; without a ``rank`` column, documents are ranked in the order of the file.
 
     Args:
-        queries: files, patterns such as ``*.csv``, or rows in memory.
-        documents: files, patterns or rows.
-        answers: files, patterns or rows.
+        queries, documents, answers: files, patterns such as ``*.csv``, or rows in memory.
         columns: the tables' column for each column name of ragleague; ``None`` if no column has that role.
         limit: keep only the first queries.
         passages: whether the passages of answers may serve as documents.
-
-    Raises:
-        DataError: a file cannot be read (see ``retrieval_eval.data.tables``), an id is empty or repeated, a document's
-            rows differ, a rank or score is malformed, an answer or document belongs to no query, two agents' names look
-            the same, or an agent retrieved documents but answered nothing. Names the file and the line, and the other
-            line if two conflict.
-        InputError: ``columns`` has an unknown name, or names a column that no table has.
     """
     asking, retrieving, answering = map(sources_of, (queries, documents, answers))
     columns = columns or {}
@@ -134,9 +125,7 @@ def load_dataset(
 DOCUMENTS: Final = TableSpec(("did", "document", "qid", "query", "agent", "rank", "score"), ("document",), kept=True)
 """``did`` comes before ``qid``, so that a column ``id`` in a table of documents is the document's id."""
 _FURTHER: Final = ("conversation", "turn", "trace_id", LATENCY, TRIED, COST, TOKENS_IN, TOKENS_OUT)
-"""Further columns of answers that are read, besides the columns of a record."""
 _SHOWN_METADATA: Final = {"title"}
-"""Metadata of a document that judges see beside its text."""
 
 
 def _unread_gold(rows: Iterable[Row]) -> list[str]:
@@ -185,11 +174,6 @@ def _log_columns(
 
 
 def load_files(config: Config) -> Dataset:
-    """Load the queries, documents and answers that a configuration names.
-
-    Raises:
-        InputError: see ``load_dataset``; or the queries have not been generated yet.
-    """
     section = config.data
     return load_dataset(
         config.queries(),
@@ -204,12 +188,8 @@ def load_files(config: Config) -> Dataset:
 def save_dataset(dataset: Dataset, folder: Path | str) -> list[Path]:
     """Write a dataset as ``queries.csv``, ``documents.csv`` and ``answers.csv``; ``load_dataset`` reads it back equal.
 
-    Returns:
-        The files written; tables without rows are skipped.
-
-    Raises:
-        DataError: a file cannot be written.
-        ValueError: a document was retrieved for no query, so that the table of documents cannot hold it.
+    Tables without rows are skipped; returns the files written. Raises ``ValueError`` for a document that was retrieved
+    for no query, since the table of documents cannot hold it.
     """
     retrieved = [entry for entries in dataset.retrieved.values() for entry in entries]
     if unused := dataset.documents.keys() - {entry.doc_id for entry in retrieved}:
@@ -316,11 +296,7 @@ class _Asked:
             self._by_text.setdefault(alike(query.text), []).append(query.query_id)
 
     def id_of(self, row: Row, query_id: str, text: str) -> str:
-        """The id of a row's query, looked up by the row's id, or by the text if it has no id.
-
-        Raises:
-            DataError: no query matches, or several have this text.
-        """
+        """The id of a row's query, looked up by the row's id, or by the text if it has no id."""
         if query_id:
             return self._known(row, query_id)
         if not text:
@@ -361,13 +337,11 @@ def _with_one_form(records: Sequence[AnswerRecord]) -> list[AnswerRecord]:
 
 
 _Queries: TypeAlias = tuple[dict[str, Query], dict[str, Row]]
-"""Queries by id, and the first row of each."""
 
 _ADD_QUERY: Final = "; add the query, or remove the row"
 
 
 _ID: Final = 40
-"""Characters of an id in a message."""
 
 
 def similar_name(name: str, known: Iterable[str]) -> str:
@@ -510,7 +484,6 @@ def _notes_of_failures(
 
 
 _FAILURE: Final = 60
-"""Characters of an error that a note shows."""
 
 
 def _duplicate_advice(record: AnswerRecord, first: Row, records: Sequence[AnswerRecord]) -> str:
@@ -569,7 +542,6 @@ def _with_references(asked: _Asked, records: Sequence[AnswerRecord]) -> dict[str
 
 
 def _limited(data: Dataset, limit: int) -> Dataset:
-    """The first ``limit`` queries, with their documents and answers."""
     queries = dict(list(data.queries.items())[:limit])
     retrieved = {query_id: entries for query_id, entries in data.retrieved.items() if query_id in queries}
     wanted = {entry.doc_id for entries in retrieved.values() for entry in entries}
@@ -584,11 +556,7 @@ def _limited(data: Dataset, limit: int) -> Dataset:
 
 
 def read_answers(source: Path) -> Iterator[tuple[Row, Answer]]:
-    """Yield the answers of a table or of a run of the TREC RAG track, each with its row.
-
-    Raises:
-        DataError: the file cannot be read, or an answer is malformed; names file, line and value.
-    """
+    """Yield the answers of a table or of a run of the TREC RAG track, each with its row."""
     for record in read_records([source]):
         query_id = record.query_id or (record.query and id_of_text("q", record.query))
         if not query_id:

@@ -34,9 +34,7 @@ COLUMNS: Final = ("qid", "query", "agent", "answer", "passages", "reference")
 ANSWERS: Final = TableSpec((*COLUMNS, "messages", "error"), ("answer",), kept=True)
 _PASSAGE_SPEC: Final = TableSpec(("did", "document"))
 _NESTED: Final = 200
-"""Characters of a value in an error message."""
 _HEADER_ROWS: Final = 100
-"""Rows that ``columns_of`` reads."""
 
 
 RowSource: TypeAlias = "Path | str | Rows"
@@ -48,9 +46,7 @@ class AnswerRecord(Struct, frozen=True):
     """One answer read from a table.
 
     Attributes:
-        row: the row that it was read from.
-        query_id: the query's id, ``""`` if the table has none.
-        query: the query's text, ``""`` if the table has none.
+        query_id, query: id and text of the query, ``""`` if the table has none.
         agent: the agent's name from its column, else from the file name.
         named: whether a column names the agent.
         answer: the answer's text; may be empty.
@@ -75,11 +71,7 @@ class AnswerRecord(Struct, frozen=True):
 
 
 def sources_of(sources: Sources) -> list[RowSource]:
-    """List the tables, with patterns replaced by the matching files, sorted by name.
-
-    Raises:
-        DataError: a pattern matches no file, or a file is named twice.
-    """
+    """List the tables, with patterns replaced by the matching files, sorted by name."""
     several = [sources] if isinstance(sources, str | Path | Rows) else sources
     tables = [table for source in several for table in _matching(source)]
     seen = set()
@@ -108,11 +100,6 @@ def _matching(source: RowSource) -> Iterable[RowSource]:
 
 
 def read_records(sources: Sequence[RowSource], columns: Columns | None = None) -> Iterator[AnswerRecord]:
-    """Yield the answer records of all tables.
-
-    Raises:
-        DataError: a table cannot be read or has no answers, or a row is malformed; names file, line and value.
-    """
     names = _names(sources)
     for source in sources:
         if not isinstance(source, Rows) and _is_trec_answers(source):
@@ -334,7 +321,6 @@ def references_in(row: Row, column: str = "reference") -> list[str]:
 
 
 def _is_promptfoo(path: Path | str) -> bool:
-    """Whether a file holds results of promptfoo, judging by its first row."""
     if known_format(path) not in {"json", "jsonl", "parquet"}:
         return False
     first = next(read_rows(path)).values
@@ -388,7 +374,6 @@ _TRACK_FORM: Final = "answers of the TREC RAG track"
 
 
 def _is_trec_answers(path: Path | str) -> bool:
-    """Whether the first record has the form of an answer of the TREC RAG track."""
     if table_format(path) not in {"jsonl", "json", "parquet"}:  # whose cells can contain lists of objects
         return False
     first = next(read_rows(path)).values

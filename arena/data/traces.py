@@ -67,9 +67,7 @@ _OPERATIONS: Final[Mapping[str, str]] = {
 }
 """The span kind of OpenInference for each operation of OpenTelemetry; any other operation is a ``CHAIN``."""
 _UNFLATTENED: Final = ("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.retrieval.documents")
-"""Attributes that are not flattened: they stay lists of objects."""
 _LIST_SUFFIXES: Final = (".documents", "_documents", "_messages", ".messages", ".metadata")
-"""Suffixes of the names of attributes that are lists or objects."""
 _NUMBERED: Final = re.compile(r"(.+?)\.(\d+)\.(?:document|message)\.(.+)")
 
 
@@ -90,7 +88,6 @@ class _Span(Struct, frozen=True):
         return str(self.attributes.get("openinference.span.kind", "")).upper()
 
     def documents(self, prefix: str) -> list[Cell]:
-        """The documents under an attribute, in order."""
         documents: defaultdict[int, dict[str, Any]] = defaultdict(dict)
         for name, value in self.attributes.items():
             if (match := _NUMBERED.fullmatch(name)) is not None and match[1] == prefix:
@@ -127,15 +124,11 @@ def trace_rows(path: Path | str) -> Iterator[Row]:
     Columns: ``query, answer, passages, trace_id``; if known, ``latency_s, input_tokens, output_tokens, cost_usd``; and
     ``agent``, the query's id and the reference from the trace's metadata. The passages are those of the last reranker,
     or of all retrievers if there is none. If a file has several projects or services, they are the agents.
-
-    Raises:
-        DataError: the file cannot be read, or no trace has both an input and an output; names file, line and value.
     """
     yield from _rows(Path(path), list(_objects(Path(path))))
 
 
 def rows_of_traces(rows: Iterable[Row]) -> Iterator[Row]:
-    """Like ``trace_rows``, for traces in memory."""
     records = list(rows)
     yield from _rows(records[0].path, [(row.line, row.values) for row in records])
 
@@ -231,7 +224,6 @@ def _of_spans(path: Path, objects: Iterable[tuple[int, _Object]]) -> Iterator[Ro
 
 
 def _spans(line: int, each: _Object) -> Iterator[_Span]:
-    """The spans of an object: many for an OTLP export, otherwise one."""
     groups = _named(each, "resourceSpans", "resource_spans")
     if groups is None:
         yield _span(line, each, _flat(_of(_of(each, "resource"), "attributes")))
@@ -292,7 +284,6 @@ def _of_gen_ai(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _last_message(messages: Any, role: str) -> str:
-    """The text of the last message of a role."""
     of_role = [each for each in _objects_in(_read(messages)) if each.get("role") == role]
     parts = _objects_in(of_role[-1].get("parts")) if of_role else []
     return "\n".join(str(part["content"]) for part in parts if part.get("type") == "text" and part.get("content"))
@@ -397,7 +388,6 @@ def _of_langfuse(path: Path, objects: Iterable[tuple[int, _Object]]) -> Iterator
 
 
 def _retrieved(observation: _Object) -> list[Cell]:
-    """The passages of an observation that is a retriever by its type or name."""
     kind, name = str(observation.get("type", "")).upper(), str(observation.get("name", "")).lower()
     if kind != "RETRIEVER" and not (kind == "SPAN" and "retriev" in name):
         return []
@@ -439,7 +429,6 @@ def _passage(document: _Object) -> dict[str, Any]:
 
 
 def _metadata_cells(metadata: Any) -> dict[str, Cell]:
-    """The ``_METADATA_COLUMNS`` that have a value."""
     cells = _read(metadata)
     cells = cells if isinstance(cells, Mapping) else {}
     return {
@@ -501,7 +490,6 @@ def _is_missing(value: Any) -> bool:
 
 
 def _flat(nested: Any, prefix: str = "") -> dict[str, Any]:
-    """Flatten nested attributes to dotted names."""
     if not isinstance(nested, Mapping | list) or prefix[:-1] in _UNFLATTENED:
         return {prefix[:-1]: nested}
     entries = nested.items() if isinstance(nested, Mapping) else enumerate(nested)
@@ -543,7 +531,6 @@ def _of(value: Any, name: str) -> Mapping[str, Any]:
 
 
 def _objects_in(value: Any) -> list[_Object]:
-    """The objects in a list; empty if the value is no list."""
     return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
 
 

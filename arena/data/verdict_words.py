@@ -50,23 +50,14 @@ _OPTION: Final = "--value"
 
 
 class Coding(Struct, frozen=True):
-    """The verdicts that the user assigns to words and numbers, from ``--value`` or ``values``.
-
-    Attributes:
-        words: the meaning of each word, in lower case.
-        numbers: ranges of numbers: lowest, highest, and the meaning.
-    """
+    """The verdicts that the user gives to words (in lower case) and to ranges of numbers (lowest, highest, verdict)."""
 
     words: Mapping[str, str] = {}
     numbers: Sequence[tuple[float, float, str]] = ()
 
     @staticmethod
     def of(meanings: Mapping[str, str]) -> Coding:
-        """Build a coding from the meanings of words, numbers or ranges of numbers (``-3..-1``).
-
-        Raises:
-            InputError: a range is malformed.
-        """
+        """Build a coding from the meanings of words, numbers or ranges of numbers (``-3..-1``)."""
         words, numbers = {}, []
         for word, meaning in meanings.items():
             ends = match.groups() if (match := _RANGE.fullmatch(word.strip())) is not None else (word, word)
@@ -94,11 +85,7 @@ class Coding(Struct, frozen=True):
 
 
 def meanings(entries: Iterable[str]) -> dict[str, str]:
-    """Parse entries ``WORD=VERDICT`` of a command line; an empty verdict means that the word is no verdict.
-
-    Raises:
-        InputError: an entry is malformed, or two entries contradict each other.
-    """
+    """Parse entries ``WORD=VERDICT`` of a command line; an empty verdict means that the word is no verdict."""
     by_word: dict[str, str] = {}
     for entry in entries:
         word, separator, meaning = entry.rpartition("=")
@@ -110,7 +97,6 @@ def meanings(entries: Iterable[str]) -> dict[str, str]:
 
 
 def number_in(text: str) -> float:
-    """The text as a number, or NaN."""
     try:
         return float(text)
     except ValueError:
@@ -149,7 +135,6 @@ def _preferred(text: str) -> Verdict | None:
 
 
 def are_numbers(texts: Iterable[str]) -> bool:
-    """Whether all texts are numbers."""
     return not any(math.isnan(number_in(text)) for text in texts)
 
 

@@ -35,7 +35,6 @@ VERDICT_CELLS: Final = ("agent_a", "agent_b", "verdict", "judge", "order")
 
 _LETTER_VERDICTS: Final = frozenset(Verdict)
 _NONE: Final = 9
-"""Code of a cell without a verdict."""
 _ROUNDING: Final = 0.01
 """Tolerance for the sum of rounded probabilities."""
 _NO_VERDICT: Final = {"", "error", "nan"}
@@ -45,20 +44,18 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
     """The verdicts of a file, with counts of what was skipped, repeated or assumed.
 
     Attributes:
-        source: the file, or the table in memory.
         table: one verdict per game, with the agents in the order shown, in the order of the file.
         further: extra columns (including ``reason``) as text, aligned with the verdicts; ``""`` for empty cells.
         rows: number of rows in the file.
         places: for each verdict, the index of its row in the file, from 0.
-        swapped: whether the file's agent_b was shown first, for each verdict.
+        swapped: for each verdict, whether the file's agent_b was shown first.
         order_known: for each verdict, whether its ``order`` is not empty, or the file has no such column.
         skipped: number of games skipped because they have no verdict.
         self_play: number of games skipped because an agent plays itself.
         duplicates: number of verdicts that repeat an earlier one in every column except ``reason``.
         conflicts: number of games with different verdicts, where all columns but verdict and reason are equal.
         order_assumed: number of verdicts without a column ``order``; agent_a is assumed to have been shown first.
-        both_bad: number of ties that rate both answers bad.
-        both_good: number of ties that rate both answers good.
+        both_bad, both_good: number of ties that rate both answers bad or good.
         called: ragleague's name for each column of the file.
     """
 
@@ -88,7 +85,6 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def path(self) -> Path:
-        """The file, or the table's name."""
         return Path(str(self.source))
 
     @property
@@ -98,20 +94,14 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def verdicts(self) -> list[GameVerdict]:
-        """The verdicts as objects."""
         return list(self.table.each())
 
     @cached_property
     def extras(self) -> Mapping[str, list[str]]:
-        """The extra columns, one text per verdict."""
         return {name: column.each() for name, column in self.further.items()}
 
     def of_queries(self, column: str) -> dict[str, str]:
-        """The value of an extra column for each query, such as its conversation; empty values are left out.
-
-        Raises:
-            DataError: the file has no query ids, or a query has two values.
-        """
+        """The value of an extra column for each query, such as its conversation; empty values are left out."""
         queries, query, texts = self.table.queries, self.table.query, self.further[column]
         if queries is None or query is None:
             raise DataError(
@@ -132,7 +122,7 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
         return {query_id: value for query_id, value in zip(queries, named, strict=True) if value}
 
     def error(self, verdict: int, problem: str, value: str | None = None) -> DataError:
-        """Make the error for a problem in a verdict's row; it names file, line and value. The caller raises it."""
+        """The error for a problem in a verdict's row, for the caller to raise."""
         return row_at(self.source, int(self.places[verdict])).error(problem, value)
 
 
@@ -177,10 +167,6 @@ def read_verdicts(
         skip_self_play: skip and count games of an agent against itself instead of raising an error; AlpacaEval has
             games of its baseline against the baseline's answers.
         preferences: also read probabilities.
-
-    Raises:
-        DataError: the file cannot be read, a column is missing, an agent has no name or plays itself, or a verdict or
-            order is unknown.
     """
     path = Path(str(source))
     if unknown := (columns or {}).keys() - set(VERDICTS.columns):
@@ -244,13 +230,8 @@ def verdict_cells(game: GameVerdict) -> dict[str, Cell]:
 def write_verdicts(path: Path | str, verdicts: Sequence[GameVerdict]) -> None:
     """Write a table of verdicts; ``read_verdicts`` reads the same verdicts back.
 
-    Args:
-        path: the file; its extension determines the format.
-        verdicts: the games with agents in the order shown, so that ``order`` is always ``ab``.
-
-    Raises:
-        DataError: the file cannot be written.
-        ValueError: some games have a query and others do not.
+    The agents of each game are in the order shown, so that ``order`` is always ``ab``. Raises ``ValueError`` if some
+    games have a query and others do not.
     """
     queries = [game.query_id for game in verdicts if game.query_id is not None]
     if queries and len(queries) < len(verdicts):
@@ -261,14 +242,12 @@ def write_verdicts(path: Path | str, verdicts: Sequence[GameVerdict]) -> None:
 
 
 class _Layout(Struct, frozen=True):
-    """The columns of the file and their roles."""
+    """The columns of the file and their roles; ``ours`` and ``extras`` have the file's columns by ragleague's names."""
 
     ours: Mapping[str, str]
-    """The file's column for each column name of ragleague that the file has."""
     verdicts: Sequence[str]
     order: str | None
     extras: Mapping[str, str]
-    """The file's column for each extra column, by ragleague's name."""
     shares: Sequence[str | None]
     """The columns of the probabilities p_a, p_b and p_tie; empty if they are not read."""
     called: Mapping[str, str]
@@ -309,7 +288,6 @@ class _Faults:
             self._faults.append((int(places[row]), len(self._faults), problem, value))
 
     def names(self, column: str, texts: Texts, places: NDArray[np.int64]) -> None:
-        """Add the problems in a column of names, such as empty cells."""
         problems = [name_problem(str(name)) for name in texts.names]
         for problem in {each for each in problems if each is not None}:
             faulty = np.array([each == problem for each in problems], np.bool_)[texts.codes]
@@ -547,7 +525,6 @@ class _Cells(Struct, frozen=True, eq=False):
 
 
 def _distinct(column: Texts, filled: Bools) -> list[str]:
-    """The distinct texts of a column's filled cells."""
     return [str(column.names[code]) for code in np.unique(column.codes[filled])]
 
 
@@ -570,15 +547,10 @@ def _likely(text: str, column: str) -> float:
 
 MATRIX: Final = TableSpec(("agent",), ("agent",))
 SUMMARIES: Final = frozenset({"average", "mean"})
-"""Summary columns, which are ignored."""
 
 
 def is_win_matrix(path: Path | str) -> bool:
-    """Whether a table's header has one agent column; a table of games has two.
-
-    Raises:
-        DataError: the file cannot be read.
-    """
+    """Whether a table's header has one agent column; a table of games has two."""
     header = read_columns(path)
     return MATRIX.has_all(header) and not VERDICTS.has_all(header)
 
@@ -588,12 +560,7 @@ def read_win_matrix(path: Path | str) -> tuple[list[str], NDArray[np.float64]]:
 
     A cell is the percentage, 0 to 100, of games that the row's agent won against the column's agent. The rest of a
     pair's games, up to 100, are ties. Both cells of a pair are empty if its agents never met. The diagonal is ignored.
-
-    Returns:
-        The K agents in the order of the rows, and the percentages, shape (K, K), NaN for empty cells.
-
-    Raises:
-        DataError: the file cannot be read, rows and columns name different agents, or a cell is not a percentage.
+    Returns the K agents in the order of the rows, and the percentages, shape (K, K), NaN for empty cells.
     """
     rows = list(MATRIX.rows(path))
     agents = _agents(Path(path), rows)

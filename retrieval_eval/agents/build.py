@@ -39,7 +39,6 @@ from retrieval_eval.data.rows import Row
 from retrieval_eval.data.table_spec import ColumnsRead, TableSpec
 
 _TEXT_PROVIDERS = frozenset({"openai", "anthropic", "transformers", "replay"})
-"""Providers whose models can write texts."""
 _NOT_IN_IDENTITY = {"timeout_s", "max_attempts", "concurrency", "headers_env", "api_key_env", "price"}
 """Keys of an agent's declaration that are not part of its identity."""
 _BY_CONTENT = {"embeddings", "answers", "documents", "run", "function", "prompt", "queries_prompt", "generator"}
@@ -65,10 +64,6 @@ def build_agents(
         corpus: documents to search or to look up by id; required if ``needs_corpus`` is true.
         cache: a folder that stores embeddings for later runs; by default they stay in memory.
         stop: signal to send no further requests.
-
-    Raises:
-        InputError: a generator is not a judge, or a corpus, key, extra, file or function is missing; the message is one
-            line that names the agent.
     """
     workshop = _AgentBuilder(judges, corpus, cache, stop or Stop())
     agents = []
@@ -178,11 +173,7 @@ def _answering(spec: AgentSpec) -> PromptTemplate:
 
 
 def require_messages(specs: Mapping[str, AgentSpec]) -> None:
-    """Check that every agent receives a query's earlier messages; call it if queries belong to conversations.
-
-    Raises:
-        InputError: an agent's prompt or request has no placeholder for the messages.
-    """
+    """Check that every agent receives a query's earlier messages; call it if queries belong to conversations."""
     for name, spec in specs.items():
         if spec.generator not in (None, EXTRACTIVE):
             _answering(spec).require_messages()
@@ -230,9 +221,6 @@ class CallableAgent:
     The function returns a text, or a mapping with ``answer`` and optionally ``documents`` (``id``, ``text``,
     ``score``), ``citations``, ``input_tokens``, ``output_tokens`` and ``cost_usd``. A function that is not a coroutine
     runs in a thread; after the timeout it continues there, since Python cannot end a thread.
-
-    Attributes:
-        lacking: see ``UserFunction``.
     """
 
     notes: tuple[str, ...] = ()
@@ -293,8 +281,7 @@ class RecordedAgent(Struct, frozen=True):
             return AgentFailure("empty", f"the file's answer to query {query.query_id!r} is empty")
         return AgentReply(answer, self.documents.get(query.query_id, ()), latency_s=None)
 
-    async def close(self) -> None:
-        """Does nothing: no resources are open."""
+    async def close(self) -> None: ...
 
 
 RECORDED: Final = TableSpec(("qid", "agent", "answer"), ("qid", "answer"))
@@ -302,12 +289,6 @@ RETRIEVED: Final = TableSpec(("did", "document", "qid", "agent", "rank", "score"
 
 
 def read_recorded(name: str, spec: AgentSpec, corpus: Mapping[str, Document], identity: str) -> RecordedAgent:
-    """Read the recorded answers and documents of a declaration.
-
-    Raises:
-        InputError: a file cannot be read, has no row of this agent, has two answers to one query, or names a document
-            that the corpus lacks.
-    """
     assert spec.answers is not None  # AgentSpec requires it
     agent = spec.agent or name
     answers: dict[str, str] = {}

@@ -45,11 +45,8 @@ class RagAgent(Struct, frozen=True):
 
     RAG-Fusion retrieves for the question and for each further query, and merges the rankings (section 3). Without a
     retriever it is a baseline: a model writes an article, a page or an answer, like the generated systems of the
-    Rubric-Grading Workbench (Farzi and Dietz 2024, section 5).
-
-    Attributes:
-        depth: number of documents to retrieve.
-        passages: number of the retrieved documents that the generator receives.
+    Rubric-Grading Workbench (Farzi and Dietz 2024, section 5). The first ``passages`` of ``depth`` retrieved documents
+    reach the generator.
     """
 
     name: str
@@ -103,7 +100,6 @@ def by_model(judge: Judge, template: PromptTemplate) -> Generator:
 
 
 def offline(pick: Callable[[str, Sequence[Document]], WrittenAnswer]) -> Generator:
-    """A generator that calls a function of question and passages instead of a model."""
 
     async def generate(query: Query, passages: Sequence[Document], meter: Meter) -> WrittenAnswer:
         with meter.timed():
@@ -137,11 +133,6 @@ def rewritten_offline(index: Bm25Index, number: int) -> Rewriter:
 
 
 async def _ask(judge: Judge, prompt: Prompt, meter: Meter) -> Outcome:
-    """Ask the judge's model and return its reply; adds the costs to the meter.
-
-    Raises:
-        ProviderError: the call failed, or the judge has stopped.
-    """
     request = Request(judgment_id(prompt, judge.provider.identity, by_name=judge.provider.judges_names), prompt)
     result = await judge.judge(request)
     if result is None:
@@ -160,8 +151,6 @@ async def _ask(judge: Judge, prompt: Prompt, meter: Meter) -> Outcome:
 
 
 class _Candidate(Struct, frozen=True):
-    """A sentence with its position, its terms and its relevance to the question."""
-
     place: tuple[int, int]
     text: str
     terms: frozenset[str]

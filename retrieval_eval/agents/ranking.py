@@ -30,23 +30,13 @@ _SCORE_DIGITS = 6
 
 
 class Corpus(Struct, frozen=True, dict=True):
-    """Documents with unique ids; documents without any text cannot be retrieved and are dropped.
-
-    Attributes:
-        documents: the documents with a text, in the given order.
-        blank: number of dropped documents.
-    """
+    """Documents with unique ids; those without any text cannot be retrieved and are dropped (``blank`` counts them)."""
 
     documents: tuple[Document, ...]
     blank: int = 0
 
     @staticmethod
     def of(documents: Iterable[Document]) -> Corpus:
-        """Check the documents and drop blank ones.
-
-        Raises:
-            InputError: no document has a text, or two documents have the same id.
-        """
         all_documents = tuple(documents)
         counts = Counter(document.doc_id for document in all_documents)
         if repeated := [doc_id for doc_id, count in counts.items() if count > 1]:
@@ -103,7 +93,6 @@ class InverseDocumentFrequency:
         self._holding = Counter(term for vocabulary in vocabularies for term in vocabulary)
 
     def __call__(self, term: str) -> float:
-        """The weight of a term; terms that occur in no document have the highest weight."""
         frequency = self._holding[term]
         return math.log(1 + (self._size - frequency + 0.5) / (frequency + 0.5))
 
@@ -113,8 +102,6 @@ class InverseDocumentFrequency:
 
 
 class Hit(Struct, frozen=True):
-    """A retrieved document and its score; higher is better."""
-
     document: Document
     score: float
 
@@ -127,10 +114,7 @@ def best_first(hits: Iterable[Hit], depth: int | None = None) -> list[Hit]:
 def top(documents: Sequence[Document], scores: NDArray[np.floating], depth: int) -> list[Hit]:
     """The ``depth`` best of many documents without a full sort; documents with score 0 are left out.
 
-    Args:
-        documents: n documents.
-        scores: the documents' scores, of shape (n,); rounded to six decimals before comparison.
-        depth: most hits to return.
+    ``scores`` has shape (documents,); scores are rounded to six decimals before comparison.
     """
     import numpy as np
 
@@ -145,12 +129,7 @@ def top(documents: Sequence[Document], scores: NDArray[np.floating], depth: int)
 def reciprocal_rank_fusion(rankings: Iterable[Sequence[Hit]], k: int = RRF_K) -> list[Hit]:
     """Merge rankings: a document's score is the sum of 1 / (k + rank) over its rankings (Cormack et al. 2009).
 
-    Args:
-        rankings: the rankings, each best first and without repeated documents.
-        k: constant of the fusion; a larger k gives the first ranks less weight.
-
-    Returns:
-        Every document once, best first; ties by doc_id.
+    A larger k gives the first ranks less weight. Each ranking has no repeated documents; ties are ordered by doc_id.
     """
     shares: defaultdict[str, list[float]] = defaultdict(list)
     documents: dict[str, Document] = {}
@@ -165,13 +144,7 @@ def reciprocal_rank_fusion(rankings: Iterable[Sequence[Hit]], k: int = RRF_K) ->
 class Bm25Index:
     """An index of titles and texts with BM25 as in Lucene (Kamphuis et al. 2020).
 
-    Args:
-        documents: the documents to index.
-        k1: saturation of the term frequency; a smaller k1 gives repeated terms less weight.
-        b: discount of long documents, from 0 to 1.
-
-    Raises:
-        InputError: no document has a term.
+    A smaller ``k1`` gives repeated terms less weight; ``b`` (0 to 1) is the discount of long documents.
     """
 
     def __init__(self, documents: Sequence[Document], *, k1: float = 1.2, b: float = 0.75) -> None:
@@ -185,12 +158,7 @@ class Bm25Index:
         self._bm25.index(texts, show_progress=False)
 
     def search(self, weights: Mapping[str, float], depth: int) -> list[Hit]:
-        """Rank documents by the weighted sum of BM25 term scores.
-
-        Args:
-            weights: weight of each query term, from ``query_weights`` or ``rm3``.
-            depth: most documents to return; documents without any query term are left out.
-        """
+        """Rank documents by the weighted sum of the terms' BM25 scores; those without any of the terms are left out."""
         import numpy as np
 
         scores = np.zeros(len(self.documents))
@@ -200,7 +168,6 @@ class Bm25Index:
         return top(self.documents, scores, depth)
 
     def find(self, question: str, depth: int) -> list[Hit]:
-        """The ``depth`` best documents for the question, without expansion."""
         return self.search(query_weights(question), depth)
 
     def expanded(self, question: str, number: int) -> list[str]:
@@ -211,7 +178,6 @@ class Bm25Index:
 
 
 def query_weights(question: str) -> dict[str, float]:
-    """The number of occurrences of each term in a question."""
     return {term: float(count) for term, count in Counter(terms(question)).items()}
 
 

@@ -55,25 +55,14 @@ _MESSAGES = "{messages}"
 
 
 class RemoteAgent:
-    """Posts a request with the query, and reads the reply by the mapping.
+    """Posts a request with the query, and reads the reply by the mapping; ``corpus`` has the texts of documents by id.
 
     The agent follows no redirects, reads keys from environment variables, and shows them in no message.
-
-    Args:
-        name: the agent's name.
-        spec: the agent's declaration, of kind ``endpoint`` or ``http``.
-        corpus: documents by id, for replies that give documents by id only.
-        identity: hash of everything that affects the replies, see ``Agent``.
     """
 
     notes: tuple[str, ...] = ()
 
     def __init__(self, name: str, spec: AgentSpec, corpus: Mapping[str, Document], identity: str) -> None:
-        """Prepare the requests; sends none.
-
-        Raises:
-            InputError: the variable of a header is not set, or its value is not allowed in a header.
-        """
         self.name, self.identity = name, identity
         self._spec, self._corpus = spec, corpus
         headers = headers_of(spec.headers_env)
@@ -95,7 +84,6 @@ class RemoteAgent:
         return self._requests.endpoint
 
     async def reply(self, query: Query) -> ReplyOrFailure:
-        """Send the query to the agent; retries transient errors."""
         meter = Meter()
         try:
             usage, reported_usd, extracted = await self._requests.post(filled(self._request, query), self._read, meter)
@@ -127,7 +115,6 @@ class RemoteAgent:
             return usage, reported_usd, error
 
     def halt(self) -> None:
-        """Stop sending requests; pending retries are dropped."""
         self._requests.halt()
 
     async def close(self) -> None:
@@ -135,11 +122,7 @@ class RemoteAgent:
 
 
 def _require_completion(body: Mapping[str, Any], name: str) -> None:
-    """Check for an error that a server or gateway returned with status 200.
-
-    Raises:
-        ProviderError: the server failed, or a filter withheld the answer.
-    """
+    """Raise the error that a server or gateway returned with status 200."""
     if body.get("error"):
         raise error_in_body(body, name)
     choices = body.get("choices")
@@ -177,14 +160,10 @@ def _request(spec: AgentSpec) -> dict[str, Any]:
 
 
 class Requests:
-    """Posts to one address, with a limit on concurrent requests.
+    """Posts to one address, with at most ``target.concurrency`` requests at a time and ``most`` attempts per request.
 
     The time of an attempt runs from sending the request to the last byte of the answer. It is measured in a separate
     thread with its own event loop, so it excludes this program's other work and the parsing of the answer.
-
-    Args:
-        target: address, concurrency, and the timeout of each attempt.
-        most: most attempts per request.
     """
 
     def __init__(self, target: Target, most: int) -> None:
@@ -266,14 +245,11 @@ class _Stepwise(json.JSONDecoder):
 
 
 class _Network:
-    """A thread with an event loop; it starts at the first request."""
-
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._work, daemon=True)
 
     async def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
-        """Run the coroutine in the thread."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             self._thread.start()
@@ -285,7 +261,6 @@ class _Network:
         self._loop.close()
 
     async def close(self, endpoint: Endpoint) -> None:
-        """Close the endpoint in the thread, then end the thread."""
         if self._loop is not None and self._thread.is_alive():
             await self.run(endpoint.close())
             self._loop.call_soon_threadsafe(self._loop.stop)
@@ -312,20 +287,13 @@ _SCORE = "\0score"
 
 
 class Mapped(Struct, frozen=True):
-    """The answer, documents and citations that an agent's reply contains."""
-
     answer: str
     documents: tuple[RetrievedText, ...]
     citations: tuple[str, ...]
 
 
 def read_reply(body: Any, spec: MappingSpec, corpus: Mapping[str, Document]) -> Mapped:
-    """Extract the answer, documents and citations from a reply.
-
-    Args:
-        body: the decoded JSON.
-        spec: the JMESPath expressions for the answer, documents and citations.
-        corpus: documents by id, for the texts of documents that the reply gives by id only.
+    """Extract the answer, documents and citations from a reply; documents that it gives by id only are in ``corpus``.
 
     Raises:
         ProviderError: ``empty`` if there is no answer, ``contract`` if a part has the wrong type.
@@ -344,11 +312,7 @@ def read_reply(body: Any, spec: MappingSpec, corpus: Mapping[str, Document]) -> 
 
 
 def read_usage(body: Any, spec: MappingSpec) -> tuple[Usage, float | None]:
-    """The numbers of tokens and the dollars that a reply reports; ``None`` if it lacks them or they are invalid.
-
-    Raises:
-        ProviderError: ``contract``, for the same reasons as in ``read_reply``.
-    """
+    """The numbers of tokens and the dollars that a reply reports; ``None`` if it lacks them or they are invalid."""
     dollars = None if spec.cost_usd is None else _number(_at(body, spec.cost_usd))
     usage = Usage(_tokens(body, spec.input_tokens), None, _tokens(body, spec.output_tokens))
     return usage, dollars if dollars is None or dollars >= 0 else None

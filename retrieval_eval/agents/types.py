@@ -79,12 +79,7 @@ class AgentReply(Struct, frozen=True):
 
 
 class AgentFailure(Struct, frozen=True):
-    """An agent's failure to reply. It is stored, counted and shown, and never used as an answer.
-
-    Attributes:
-        cause: one of ``AGENT_CAUSES``.
-        message: one line that tells the user what went wrong.
-    """
+    """An agent's failure to reply, by ``AGENT_CAUSES``; it is never used as an answer, but counted and shown."""
 
     cause: str
     message: str
@@ -123,9 +118,7 @@ class Agent(Protocol):
         """Answer one query. Every failure is an ``AgentFailure``; only bugs of this program raise."""
         ...
 
-    async def close(self) -> None:
-        """Release the agent's connections and memory."""
-        ...
+    async def close(self) -> None: ...
 
 
 class Meter(Struct):
@@ -180,7 +173,6 @@ class Meter(Struct):
         )
 
     def failure(self, error: ProviderError) -> AgentFailure:
-        """The failure with the figures measured so far."""
         figures = (self.latency_s, self.usage, self.calls, self.cost_usd, self.tried_s)
         return AgentFailure(error.cause, str(error), *figures)
 
@@ -191,9 +183,7 @@ _CITED = re.compile(r"\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]")
 def cited_numbers(text: str, passages: int) -> tuple[int, ...]:
     """Numbers of the passages that an answer cites as ``[1]`` or ``[1, 3]``, each once, by first mention.
 
-    Args:
-        text: the answer.
-        passages: number of passages; higher numbers are ignored.
+    Numbers above that of the ``passages`` are ignored.
     """
     numbers = (int(number) for group in _CITED.findall(text) for number in re.split(r"\s*[,;]\s*", group))
     return tuple(dict.fromkeys(number for number in numbers if 1 <= number <= passages))

@@ -50,18 +50,7 @@ def irds_rows(
     spec: TableSpec,
     wanted: Set[str] | None = None,
 ) -> Iterator[Row]:
-    """Stream queries, labels or documents of a data set as rows.
-
-    Args:
-        name: name of the data set, without ``irds:``.
-        part: the part of the data set to read.
-        spec: the columns of the rows.
-        wanted: document ids to look up in the data set's index; by default all documents are read.
-
-    Raises:
-        MissingExtraError: ir_datasets is not installed.
-        InputError: the data set does not exist, lacks the part, or cannot be downloaded.
-    """
+    """Stream queries, labels or documents of an ir_datasets data set; ``wanted`` limits the documents by id."""
     try:
         import ir_datasets
     except ImportError as error:
@@ -98,11 +87,6 @@ def read_topics(source: Path | str) -> dict[str, Query]:
     begin with ``<``, else lines ``qid<TAB>query``, like a ``.tsv`` without a header. ``irds:NAME`` is a data set of
     ir_datasets. JSONL with one record per run and topic may repeat a query; then only columns with the same value in
     all of its records are used.
-
-    Raises:
-        DataError: the file cannot be read or has no topic, an id or text is empty, or an id has two texts. Names file,
-            line and value.
-        MissingExtraError: ir_datasets is not installed, but ``source`` needs it.
     """
     topics: dict[str, Query] = {}
     rows: dict[str, Row] = {}
@@ -122,16 +106,7 @@ def read_topics(source: Path | str) -> dict[str, Query]:
 
 
 def topic_rows(source: Path | str | Rows, columns: Columns | None = None, *, ids: bool = True) -> Iterator[Row]:
-    """Stream the records of topics with ``qid`` and ``query``; see ``read_topics``. Only messages are converted.
-
-    Args:
-        source: a file, a data set, or rows in memory.
-        columns: the user's choice of columns.
-        ids: whether a table must have the column ``qid``.
-
-    Raises:
-        DataError: see ``read_topics``; also if there is no record.
-    """
+    """Stream the records of topics, see ``read_topics``; unless ``ids``, a table may lack the column ``qid``."""
     rows = _topic_rows(source, columns, ids=ids)
     first = next(rows, None)
     if first is None:
@@ -169,11 +144,7 @@ _XML_HEAD = re.compile(r"\A\s*<\?xml[^>]*\?>|<!DOCTYPE[^>\[]*>", re.IGNORECASE)
 
 
 def _read_markup(path: Path) -> Iterator[Row]:
-    """Yields every topic of an SGML or XML file as a row with ``qid``, ``query`` and the topic's other fields.
-
-    Raises:
-        DataError: the file is neither SGML nor XML topics, or declares entities.
-    """
+    """Yields every topic of an SGML or XML file as a row with ``qid``, ``query`` and the topic's other fields."""
     text = "".join(line for _, line in read_lines(path, whole=True)).replace("\r\n", "\n")
     if "<!ENTITY" in text.upper():
         raise DataError(path, "topics may not declare entities; remove the declarations")
@@ -240,16 +211,7 @@ def fetch_documents(sources: Iterable[Path | str], wanted: Set[str]) -> dict[str
     Corpora are CSV, TSV, JSONL and Parquet, plain or gzip, with columns for id and text, spelt as in ``VOCABULARY``; a
     ``.tsv`` without a header and files with other extensions contain ``id<TAB>text``; ``irds:NAME`` is a data set of
     ir_datasets. Every other non-empty column becomes metadata; ``website`` is the host of ``url`` unless the corpus has
-    that column.
-
-    Returns:
-        The documents found, by doc_id, in the order of the corpora. If an id is repeated, the first document is
-        returned.
-
-    Raises:
-        DataError: a file cannot be read, lacks the columns, or has a broken line before the last wanted document.
-            Lines of other documents are not fully checked.
-        MissingExtraError: ir_datasets is not installed, but a source needs it.
+    that column. The result is in the order of the corpora; of a repeated id, the first document counts.
     """
     documents: dict[str, Document] = {}
     reading = CORPUS.report("title")
@@ -269,12 +231,6 @@ def fetch_documents(sources: Iterable[Path | str], wanted: Set[str]) -> dict[str
 
 
 def read_corpus(sources: Iterable[Path | str]) -> Iterator[Document]:
-    """Stream all documents of corpora, in the formats of ``fetch_documents``.
-
-    Raises:
-        DataError: a file cannot be read, lacks the columns, or has a broken line.
-        MissingExtraError: ir_datasets is not installed, but a source needs it.
-    """
     reading, number = CORPUS.report("title"), 0
     for source in sources:
         for row in reading.through(_rows(source, "docs", CORPUS)):
@@ -323,7 +279,6 @@ def _rows(
 
 
 def _has_header(path: Path, spec: TableSpec) -> bool:
-    """Whether the first line of a tab-separated file contains a column name in any spelling."""
     names = {name for column in spec.columns for name in (column, *spec.spellings(column))}
     first = next((line for _, line in read_lines(path)), "")
     return any(field.strip() in names for field in first.split("\t"))

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _BLOCK = 1 << 20
-"""Bytes per read when searching a file for quotes and NUL."""
 
 
 class Texts(NamedTuple):
@@ -37,7 +36,6 @@ class Texts(NamedTuple):
     codes: NDArray[np.int32]
 
     def of(self, rows: NDArray[Any]) -> Texts:
-        """The column restricted to the given rows."""
         return Texts(self.names, self.codes[rows])
 
     def each(self) -> list[str]:
@@ -58,7 +56,6 @@ def in_order(*columns: Texts) -> tuple[tuple[str, ...], tuple[NDArray[np.int32],
 
 
 def joined(columns: Sequence[Texts]) -> Texts:
-    """Concatenate the rows of several columns."""
     if len(columns) == 1:
         return columns[0]
     index: dict[str | None, int] = {}
@@ -91,11 +88,6 @@ class Frame(Struct, frozen=True, eq=False):
 
     @staticmethod
     def of(name: str, frame: pd.DataFrame) -> Frame:
-        """Read a data frame.
-
-        Raises:
-            DataError: a column has no name, or contains cells that cannot be stored in a table.
-        """
         import pyarrow as pa
 
         if not all(isinstance(column, str) for column in frame):
@@ -125,11 +117,7 @@ def _alike(column: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def read_text_columns(source: TextSource) -> list[TextTable]:
-    """Read the cells of a table as texts: one table, or for JSON and dictionaries one per distinct set of keys.
-
-    Raises:
-        DataError: see ``read_rows``.
-    """
+    """Read the cells of a table as texts: one table, or for JSON and dictionaries one per distinct set of keys."""
     columns: Mapping[str, Texts] | None = None
     if isinstance(source, Frame):
         columns = source.columns
@@ -192,7 +180,6 @@ def _delimited_columns(path: Path) -> dict[str, Texts] | None:
 
 
 def _has_blank_row(columns: Iterable[Texts]) -> bool:
-    """Whether some row is blank in every column; spreadsheets write such rows."""
     blank_rows: NDArray[np.bool_] | None = None
     for column in columns:
         blank_names = np.array([not (name or "").strip() for name in column.names], np.bool_)
@@ -243,7 +230,6 @@ def _texts(path: Path, column: pa.ChunkedArray) -> Texts:
 
 
 def _distinct(names: list[str], codes: NDArray[np.int32]) -> Texts:
-    """The column without repeated and unused texts."""
     used = np.bincount(codes, minlength=len(names)) > 0
     if used.all() and len(set(names)) == len(names):
         return Texts(names, codes)
@@ -261,7 +247,7 @@ def _coded(cells: Iterable[Cell]) -> Texts:
 
 
 def _tables_of_rows(rows: Iterator[Row]) -> list[TextTable]:
-    """Tables from rows that come one by one, one table per distinct set of columns."""
+    """One table per distinct set of columns."""
     tables: dict[tuple[str, ...], tuple[int, array[int], dict[str, tuple[dict[str, int], array[int]]]]] = {}
     for place, row in enumerate(rows):
         header = tuple(row.values)

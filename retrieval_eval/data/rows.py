@@ -30,7 +30,6 @@ FORMATS = {
 }
 _MISSING_NAMES = frozenset({"nan", "<na>"})
 _MOST_SHOWN: Final = 200
-"""Most characters of a cell in an error message."""
 EMPTY = "is empty; fill it in, or remove the row"
 
 
@@ -38,7 +37,6 @@ class Row(Struct, frozen=True):
     """One record of a table.
 
     Attributes:
-        path: the file.
         line: number of the record's first line, from 1; in Parquet the row number, from 1.
         values: cells by column name.
         left_out: number of system and tool messages that ``with_messages`` removed.
@@ -61,11 +59,6 @@ class Row(Struct, frozen=True):
         return cell_text(self.values.get(column))
 
     def identifier(self, column: str) -> str:
-        """The name or id in a cell.
-
-        Raises:
-            DataError: the cell is empty, only white space, a list, an object, or the word for a missing value (nan).
-        """
         name, cell = self.text(column), self.values.get(column)
         if isinstance(cell, list | dict):
             raise self.error(f"{self.theirs(column)!r} must be a name, and no list or object", name)
@@ -76,11 +69,7 @@ class Row(Struct, frozen=True):
         return name
 
     def listed(self, column: str) -> list[Any] | None:
-        """The list in a cell, or the list that its text spells (see ``list_in``); ``None`` if it is neither.
-
-        Raises:
-            DataError: the text begins like a list but cannot be parsed.
-        """
+        """The list in a cell, or the list that its text spells (see ``list_in``); ``None`` if it is neither."""
         cell = self.values.get(column)
         if not isinstance(cell, str):
             return cell if isinstance(cell, list) else None
@@ -93,18 +82,14 @@ class Row(Struct, frozen=True):
         return entries
 
     def number(self, column: str) -> float | None:
-        """The finite number in a cell; ``None`` if the cell is empty.
-
-        Raises:
-            DataError: the cell is not a finite number.
-        """
+        """The finite number in a cell; ``None`` if the cell is empty."""
         text = self.text(column).strip()
         if text and finite(text) is None:
             raise self.error(f"{self.theirs(column)!r} must be a number", text)
         return finite(text)
 
     def rank(self, lowest: int = 1) -> int:
-        """The whole number in the column ``rank``; raises ``DataError`` if it is not whole, or below ``lowest``."""
+        """The whole number in the column ``rank``, at least ``lowest``."""
         number = self.number("rank")
         if number is None or number < lowest or number != int(number):
             raise self.error(f"{self.theirs('rank')!r} must be a whole number from {lowest}", self.text("rank"))
@@ -120,7 +105,6 @@ class Row(Struct, frozen=True):
         return known_format(self.path) == "parquet"
 
     def error(self, problem: str, value: str | None = None) -> DataError:
-        """An error about this row, for the caller to raise."""
         if self._counts_rows:
             return DataError(self.path, f"row {self.line}: {problem}", value=value)
         return DataError(self.path, problem, line=self.line, value=value)
@@ -137,7 +121,6 @@ class Rows(Struct, frozen=True):
 
 
 def finite(text: str) -> float | None:
-    """The number in a text; ``None`` if it is not a finite number."""
     try:
         number = float(text)
     except ValueError:
@@ -146,21 +129,16 @@ def finite(text: str) -> float | None:
 
 
 def name_problem(text: str) -> str | None:
-    """Why a text cannot be a name; ``None`` if it can."""
     if not text or text.isspace():
         return EMPTY
     return "is a missing value, not a name; name it, or remove the row" if text.casefold() in _MISSING_NAMES else None
 
 
 def spelling_problem(kind: str, name: str, spelt: dict[str, str]) -> str | None:
-    """Why a name may be confused with an earlier name; ``None`` if it cannot.
+    """Why a name may be confused with an earlier one: they differ only in case, spaces or invisible characters.
 
-    Two names may be confused if they differ only in case, spaces or invisible characters.
-
-    Args:
-        kind: the plural noun for the named things, such as ``agents``.
-        name: the new name.
-        spelt: the earlier names by their normalized spelling; the function adds ``name``.
+    ``spelt`` has the earlier names by their normalized spelling; the function adds ``name``. ``kind`` is the plural
+    noun for the named things, such as ``agents``.
     """
     visible = "".join(
         character for character in unicodedata.normalize("NFKC", name) if unicodedata.category(character) != "Cf"
@@ -193,7 +171,6 @@ def alike(text: str) -> str:
 
 
 _INVISIBLE: Final = dict.fromkeys((0xAD, 0x200B, 0xFEFF))
-"""Soft hyphen, zero-width space and byte order mark."""
 
 
 def are_floats(ids: Iterable[str]) -> bool:
@@ -218,11 +195,7 @@ def id_of_text(kind: str, text: str) -> str:
 
 
 def table_format(path: Path | str) -> str:
-    """A table's format by its extension: ``csv``, ``tsv``, ``jsonl``, ``json`` or ``parquet``.
-
-    Raises:
-        DataError: the extension is not that of a table format.
-    """
+    """A table's format by its extension: ``csv``, ``tsv``, ``jsonl``, ``json`` or ``parquet``."""
     if (kind := known_format(path)) is None:
         if Path(path).is_dir():
             raise DataError(path, f"a folder; name the files in it, such as '{path}/*.csv'")
@@ -236,7 +209,7 @@ def table_format(path: Path | str) -> str:
 
 @lru_cache(maxsize=64)  # called for every row
 def known_format(path: Path | str) -> str | None:
-    """A table's format by its extension, see ``table_format``; ``None`` if the file is not a table."""
+    """A table's format by its extension; ``None`` if the file is not a table."""
     return FORMATS.get(Path(Path(path).name.lower().removesuffix(".gz")).suffix)
 
 
@@ -293,7 +266,6 @@ class LineFilter:
         self._key: re.Pattern[str] | None = None
 
     def learn(self, keys: Iterable[str]) -> None:
-        """Set the JSON keys under which records store the filtered column."""
         names = "|".join(re.escape(json.dumps(key)) for key in keys)
         self._key = re.compile(rf'(?:{names})\s*:\s*(?:"([^"\\]*)"|(-?[0-9]+)[\s,}}])')
 
@@ -336,7 +308,6 @@ _ESCAPE = re.compile(
 _ESCAPED: Final = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "\n": ""}
 _MOST_NESTING: Final = 30
 _MOST_TOKENS: Final = 200_000
-"""Most tokens (names, texts, numbers, brackets) of a cell."""
 _CUT: Final = "is cut off; export the whole list, best as JSON"
 _UNREADABLE: Final = "cannot be read as one; write it as JSON, or without the bracket"
 
@@ -386,7 +357,6 @@ class _Parser:
         self._next()
 
     def whole(self) -> list[Any]:
-        """The list that the whole text represents."""
         parsed = self._value(0)
         if self._kind:
             raise _NoListError("goes on after its end; write one list, best as JSON")
@@ -453,7 +423,6 @@ class _Parser:
         return f"{name}({self._text[start : self._at]}".rstrip(", ]")
 
     def _items(self, closing: str, depth: int) -> tuple[list[Any], dict[str, Any]]:
-        """The entries and named fields up to a closing bracket."""
         entries: list[Any] = []
         fields: dict[str, Any] = {}
         commas = blanks = 0

@@ -154,25 +154,17 @@ READ: Final = logging.getLogger("ragleague.read")
 KEPT: Final = "kept as metadata"
 """How the log describes the use of further columns of queries, documents and answers."""
 _FILES: Final = 3
-"""Most files that a log line names; it gives only the number of the others."""
 _LAYOUTS: Final = 4
 """Most distinct sets of columns that get a log line each."""
 _COLUMNS: Final = 12
-"""Most unused columns that a log line names."""
 _NAME: Final = 40
-"""Most characters of a column's name in a log line."""
 
 
 class ColumnsRead:
     """Collects how the columns of tables were read, row by row, then logs it."""
 
     def __init__(self, used: Collection[str], *, kept: str = "") -> None:
-        """Start a report without tables.
-
-        Args:
-            used: the canonical columns that are read.
-            kept: how other columns are used, as a phrase; empty if they are ignored.
-        """
+        """``used`` are the canonical columns that are read; ``kept`` says how others are used, if they are."""
         self._used, self._kept = used, kept
         self._called: dict[tuple[str, str], dict[str, str]] = {}
         self._last: Mapping[str, str] | None = None
@@ -184,7 +176,6 @@ class ColumnsRead:
             self._called.setdefault((str(row.path), form), {}).update(row.called)
 
     def through(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """Yield the rows and record the columns of each."""
         for row in rows:
             self.add(row)
             yield row
@@ -193,7 +184,7 @@ class ColumnsRead:
         """Log the columns; tables with the same columns share a line.
 
         Args:
-            count: a summary of the numbers of items read, shown in the log.
+            count: the numbers of items read, to add to the log.
             plain: whether to include tables whose column names are all canonical already.
         """
         paths_by_columns: dict[tuple[str, str], list[str]] = {}
@@ -301,11 +292,7 @@ class TableSpec(Struct, frozen=True):
     def rows(
         self, source: Path | str | Rows, columns: Columns | None = None, only: Only | None = None
     ) -> Iterator[Row]:
-        """Stream the rows of a table, its columns renamed to canonical names; ``columns`` are the user's choices.
-
-        Raises:
-            DataError: the table cannot be read, see ``read_rows``; it lacks a column, or a column is ambiguous.
-        """
+        """Stream the rows of a table, its columns renamed to canonical names; ``columns`` are the user's choices."""
         if isinstance(source, Rows):
             return self.renamed(memory_rows(source), columns)
 
@@ -315,7 +302,7 @@ class TableSpec(Struct, frozen=True):
         return read_rows(source, named, only)
 
     def renamed(self, rows: Iterable[Row], columns: Columns | None = None) -> Iterator[Row]:
-        """The rows, their columns renamed to canonical names; raises ``DataError`` for the same reasons as ``rows``."""
+        """The rows, their columns renamed to canonical names."""
         by_header: dict[tuple[str, ...], dict[str, str]] = {}  # most rows have the same
         for row in rows:
             header = tuple(row.values)
@@ -325,11 +312,10 @@ class TableSpec(Struct, frozen=True):
             yield replace(row, values=values, called=called)
 
     def report(self, *further: str) -> ColumnsRead:
-        """An empty report on how columns are read: the columns of this specification and the ``further`` ones."""
+        """An empty report on the columns of this specification and the ``further`` ones."""
         return ColumnsRead({*self.columns, *self.needed, *further}, kept=KEPT if self.kept else "")
 
     def has_all(self, header: Iterable[str], columns: Columns | None = None) -> bool:
-        """Whether a table with this header has all needed columns."""
         return set(self.needed) <= set(self.named(header, columns).values())
 
     def named(
@@ -337,11 +323,8 @@ class TableSpec(Struct, frozen=True):
     ) -> dict[str, str]:
         """The canonical name for each column of a table, ``""`` if the column is ignored.
 
-        Args:
-            header: the table's columns.
-            columns: the user's choice of columns; the vocabulary decides about canonical names without a choice, and
-                about names whose chosen column the table lacks.
-            objects: columns whose cells are objects; one of them becomes the answer only if no other column can.
+        The user's ``columns`` come first; the vocabulary decides about the others, and where the table lacks a chosen
+        column. A column of ``objects`` becomes the answer only if no other column can.
         """
         names = {name: name if name.strip() else "" for name in header}
         chosen = {ours: theirs for ours, theirs in (columns or {}).items() if theirs is None or theirs in names}
@@ -371,17 +354,14 @@ class TableSpec(Struct, frozen=True):
         line: int | None = None,
         cells: Mapping[str, Any] | None = None,
     ) -> dict[str, str]:
-        """The canonical name for each column, see ``named``.
+        """The canonical name for each column, see ``named``; refuses a table with a missing or ambiguous column.
 
         Args:
             path: the table.
-            header: the table's columns.
+            header: its columns.
             columns: the user's choice of columns; ``None`` if the user has no way to choose.
             line: line number of the header or of the row.
             cells: the row's cells, if rows may differ in their columns; a row with an ``error`` may lack ``answer``.
-
-        Raises:
-            DataError: a column is missing or ambiguous.
         """
         objects = {name for name, cell in (cells or {}).items() if isinstance(cell, dict)}
         names = self.named(header, columns, objects)
@@ -403,15 +383,7 @@ class TableSpec(Struct, frozen=True):
     def missing(
         self, path: Path, column: str, header: Iterable[str], line: int | None = None, *, chosen: bool = False
     ) -> DataError:
-        """An error that names the missing column and the likely one, for the caller to raise.
-
-        Args:
-            path: the table.
-            column: the missing column.
-            header: the table's columns.
-            line: line number of the header, if known.
-            chosen: whether the user can choose the column.
-        """
+        """An error that names the missing column and the likely one; ``chosen`` if the user can choose the column."""
         from judges.sections import shortened
 
         names, also = [name for name in header if name], self.spellings(column)
@@ -455,6 +427,5 @@ class TableSpec(Struct, frozen=True):
         return None
 
     def _spelt(self, names: Iterable[str], column: str) -> list[str]:
-        """The columns of a table that are spellings of a canonical column."""
         looks = {folded(spelling) for spelling in (column, *self.spellings(column))}
         return [name for name in names if folded(name) in looks]

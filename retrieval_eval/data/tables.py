@@ -59,10 +59,6 @@ def read_rows(
         only: filter for the rows to yield; by default all. Excluded rows are not fully checked: an excluded line of
             JSON only has to end like a record.
         empty: whether a table without rows is accepted.
-
-    Raises:
-        DataError: the file is missing, unreadable, empty, damaged or malformed, or has no row. Raised while iterating,
-            except for an unknown extension.
     """
     if isinstance(source, Rows):
         return memory_rows(source)
@@ -76,11 +72,6 @@ def _unnamed(_line: int | None, header: Sequence[str], _cells: Mapping[str, Any]
 
 
 def memory_rows(source: Rows) -> Iterator[Row]:
-    """The rows of a table in memory, numbered from 1.
-
-    Raises:
-        DataError: there is no row, two columns have the same name, or a text cannot be stored.
-    """
     if not source.records:
         raise DataError(source.name, "the table has no rows; add at least one")
     for number, record in enumerate(source.records, start=1):
@@ -112,13 +103,7 @@ def has_rows(path: Path) -> bool:
 
 
 def write_rows(path: Path | str, columns: Sequence[str], rows: Iterable[Mapping[str, Cell]]) -> None:
-    """Write a table in the format of the extension; a cell that a row lacks is written empty.
-
-    Raises:
-        DataError: the file cannot be written, or its format cannot store a cell (NUL, a lone surrogate, mixed types in
-            one Parquet column).
-        ValueError: a row has a column that is not in ``columns``.
-    """
+    """Write a table in the format of the extension; a cell that a row lacks is written empty."""
     path = Path(path)
     kind = table_format(path)
     if faulty_names := [name for name in columns if not name or name != name.strip()] or _repeated(columns):
@@ -194,7 +179,6 @@ _SEPARATOR = re.compile(r'"?sep=([,;\t|])"?\s*\Z', re.IGNORECASE)
 
 
 def _without_separator(path: Path) -> Iterator[str]:
-    """The lines of a CSV file; a ``sep=`` line is replaced by a blank line."""
     lines = (line for _, line in read_lines(path))
     for first in lines:
         yield "\n" if _SEPARATOR.match(first) else first
@@ -207,11 +191,6 @@ def _allow_long_fields() -> None:
 
 
 def csv_header(path: Path, delimiter: str) -> tuple[int, list[str]]:
-    """The line number of a CSV file's header, and its column names.
-
-    Raises:
-        DataError: the file cannot be read or is empty, or two columns have the same name.
-    """
     for start, fields in csv_records(path, delimiter):
         return start, _header(path, start, fields)
     raise DataError(path, "the file is empty; write a header and rows into it")
@@ -266,18 +245,12 @@ def _read_jsonl(path: Path, naming: Naming, only: Only | None) -> Iterator[Row]:
 
 
 class _Records:
-    """Turns JSON objects into rows."""
-
     def __init__(self, path: Path, naming: Naming, only: Only | None, lines: LineFilter | None = None) -> None:
         self._path, self._naming, self._only, self._lines = path, naming, only, lines
         self._renamings: dict[tuple[str, ...], dict[str, str]] = {}  # most records have the same keys
 
     def row(self, number: int, record: dict[str, Any], *, escaped: bool) -> Row | None:
-        """The table row for a JSON object; ``None`` if the filter ``only`` excludes it.
-
-        Raises:
-            DataError: a required column is missing, or a text cannot be stored.
-        """
+        """The table row for a JSON object; ``None`` if the filter ``only`` excludes it."""
         if escaped and (problem := unstorable(record)) is not None:
             raise DataError(self._path, problem, line=number)
         keys = tuple(record)
@@ -322,9 +295,6 @@ def json_records(path: Path, decoder: json.JSONDecoder) -> Iterator[tuple[int, A
     The records are the whole file, or the only list of objects within its object, which may be nested like promptfoo's
     ``results.results``. An object of columns is read as a table, and a single object with texts as one record. A
     ``.json`` file may also contain JSON lines.
-
-    Raises:
-        DataError: the file cannot be read, is not JSON, or contains no list of objects or several.
     """
     text = "".join(line for _, line in read_lines(path, whole=True))
     reader = _JsonReader(path, text, decoder)
@@ -384,7 +354,6 @@ def _is_record(value: dict[str, Any]) -> bool:
 
 
 def why_not_json(error: Exception) -> str:
-    """A JSON error in plain words with a remedy. It omits the position, since callers count positions differently."""
     if isinstance(error, RecursionError):
         return "nested too deeply; flatten it"
     message = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
@@ -423,12 +392,11 @@ class _JsonReader:
         return self._lines
 
     def next_place(self, place: int) -> int:
-        """Position of the next character that is not white space."""
         match = _SPACE.match(self._text, place)
         return match.end() if match is not None else place
 
     def value(self, place: int) -> tuple[Any, int]:
-        """The value at a position, and the position after it; raises ``DataError`` if it is not JSON."""
+        """The value at a position, and the position after it."""
         try:
             return self._decoder.raw_decode(self._text, place)
         except json.JSONDecodeError as error:
@@ -454,7 +422,6 @@ class _JsonReader:
             raise DataError(self._path, "text after the end of the list; remove it", line=self.line(place), value=rest)
 
     def lines(self, place: int) -> Iterator[tuple[int, Any]]:
-        """Yields line number and value of consecutive values, as in JSON lines."""
         while place < len(self._text):
             line = self.line(place)
             entry, end = self.value(place)
@@ -475,7 +442,7 @@ class _JsonReader:
             place = self._after(end, "}")
 
     def _after(self, end: int, closing: str) -> int:
-        """Position of the next entry or of the closing bracket, for the end of the previous entry."""
+        """Position of the next entry or of the closing bracket."""
         place = self.next_place(end)
         if self._text[place : place + 1] == ",":
             return self.next_place(place + 1)
@@ -508,11 +475,7 @@ def _read_parquet(path: Path, naming: Naming, only: Only | None) -> Iterator[Row
 
 @contextmanager
 def open_parquet(path: Path) -> Iterator[Any]:
-    """Open a Parquet file with its text columns dictionary-encoded, so that repeated texts take no extra memory.
-
-    Raises:
-        DataError: the file cannot be read, is not Parquet, or would fill memory; also raised while reading.
-    """
+    """Open a Parquet file with its text columns dictionary-encoded, so that repeated texts take no extra memory."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -547,11 +510,7 @@ def _require_room(path: Path, content: Any) -> None:
 
 
 def cells(path: Path, column: Any, *, nested: bool = False) -> list[Any]:
-    """The cells of an Arrow column as Python values; cells with the same text share one object.
-
-    Raises:
-        DataError: the texts within lists and objects would fill memory once they are no longer dictionary-encoded.
-    """
+    """The cells of an Arrow column as Python values; cells with the same text share one object."""
     from pyarrow import types
 
     arrow_type = column.type

@@ -37,7 +37,6 @@ RANKED_FIELDS = ("query", "document", "rank")
 
 
 def refuse(error: DataError) -> None:
-    """Raise the error; this is the default ``on_fault``, so that the first faulty line stops the reading."""
     raise error
 
 
@@ -47,16 +46,8 @@ def read_trec_lines(
     """Stream the lines of qrels or of a run, plain or ``.gz``, as (line number from 1, fields); skips blank lines.
 
     Fields are separated by ASCII white space, as in C, so an id may contain any other character. If splitting a line at
-    tabs alone gives the expected number of fields, only tabs separate its fields, so an id may contain spaces.
-
-    Args:
-        path: the file.
-        form: names of the fields, such as ``QRELS_FIELDS``.
-        on_fault: function that is called with the error when a line has too few or too many fields; if it returns, the
-            line is skipped.
-
-    Raises:
-        DataError: the file cannot be read as text, see ``retrieval_eval.data.files.read_lines``.
+    tabs alone gives the expected number of fields, only tabs separate its fields, so an id may contain spaces. A line
+    with too few or too many fields is passed to ``on_fault`` as an error, and skipped if that returns.
     """
     for number, line in read_lines(path):
         fields = _fields(line, len(form))
@@ -81,13 +72,7 @@ Faulty: TypeAlias = Literal["refuse", "skip"]
 
 
 class FaultyLine(Struct, frozen=True):
-    """A line that was skipped.
-
-    Attributes:
-        line: line number from 1; in Parquet the row number.
-        problem: one line that says what is wrong.
-        value: the faulty text in the line, if the problem concerns only a part of it.
-    """
+    """A line that was skipped (in Parquet a row); ``value`` is its faulty part, if the problem concerns only a part."""
 
     line: int
     problem: str
@@ -105,7 +90,6 @@ class Note(Struct, frozen=True):
             whose rank column contradicts the scores; ``rank_gaps``: queries whose ranks are not consecutive; ``tags``:
             run tags in one file; ``repeated``: lines of qrels that repeat an earlier line.
         count: how many documents, queries, tags or lines.
-        text: the remark as a sentence.
     """
 
     kind: Literal["ties", "rank_order", "rank_gaps", "tags", "repeated"]
@@ -135,8 +119,6 @@ class Qrels(Struct, frozen=True):
 
 
 class Faults:
-    """Handles the faulty lines of a file: raises the first one, or collects them."""
-
     def __init__(self, path: Path, faulty: Faulty) -> None:
         self._path, self._refuse = path, faulty == "refuse"
         self._lines: list[FaultyLine] = []
@@ -224,7 +206,6 @@ def _is_ranked(path: Path) -> bool:
 
 
 def _first(path: Path, number: int) -> list[str]:
-    """The fields of the first line that is not blank."""
     return _fields(next((line for _, line in read_lines(path) if not line.isspace()), ""), number)
 
 
@@ -240,16 +221,9 @@ def is_qrels(path: Path | str) -> bool:
 def read_qrels(path: Path | str, *, faulty: Faulty = "refuse") -> Qrels:
     """Read relevance labels: ``query 0 document label``, a table ``qid, did, label``, or ``irds:NAME``.
 
-    A line that repeats an earlier one with the same label changes nothing; a note gives the number of such lines. An
-    empty label in a table means that the label is missing, not that it is 0.
-
-    Args:
-        path: the file.
-        faulty: what to do about faulty lines, see ``read_run``; of two different labels of a pair, the first is used.
-
-    Raises:
-        DataError: the file cannot be read or has no usable line; with ``refuse`` also a line with the wrong number of
-            fields, a label that is not a whole number, or a second, different label of a pair.
+    A line that repeats an earlier one with the same label changes nothing; a note gives the number of such lines. Of
+    two different labels of a pair, the first is used if faulty lines are skipped. An empty label in a table is missing,
+    not 0.
     """
     path, faults = Path(path), Faults(Path(path), faulty)
     labels: dict[str, dict[str, int]] = {}
@@ -283,11 +257,6 @@ def read_qrels(path: Path | str, *, faulty: Faulty = "refuse") -> Qrels:
 
 
 def write_qrels(path: Path | str, labels: Mapping[str, Mapping[str, int]]) -> None:
-    """Write relevance labels, given by query_id and doc_id, as trec_eval's lines.
-
-    Raises:
-        DataError: as for ``write_run``.
-    """
     write_trec_lines(
         path,
         (
@@ -339,9 +308,6 @@ def read_recordings(path: Path) -> Iterator[Row]:
 
     The columns ``agent_a`` and ``agent_b`` are swapped if ``order`` is ``ba``, and the verdict with them, since in
     the file it always refers to the columns. A file without a table's extension is read as TREC qrels.
-
-    Raises:
-        DataError: the file cannot be read, or an ``order`` is unknown.
     """
     return map(_as_shown, _rows(path))
 

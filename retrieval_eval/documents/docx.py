@@ -211,11 +211,7 @@ def read_docx(path: Path, limits: Limits) -> Extract:
     """The document's text, and remarks on omitted content. DOCX files contain no page numbers, so parts have none.
 
     Headers and footers come last. Each of their paragraphs appears once; paragraphs without a letter, such as page
-    numbers, are skipped.
-
-    Raises:
-        UnreadableError: the file is not a DOCX, or unpacks to far more than its size, like a zip bomb.
-        Exception: python-docx may raise any other exception for a broken file.
+    numbers, are skipped. For a broken file, python-docx may raise any exception.
     """
     from docx import Document
     from docx.enum.style import WD_STYLE_TYPE

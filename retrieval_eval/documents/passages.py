@@ -51,11 +51,7 @@ _SENTENCE_END = re.compile(f"[.!?{SENTENCE_STOPS}][\"'\u201d\u2019\u300d\u300f\u
 
 
 def cut(text: str, units: Sequence[Span], most: int, overlap: int = 0) -> Iterator[Span]:
-    """Spans of at most ``most`` units; neighbouring spans share ``overlap`` units.
-
-    Raises:
-        ValueError: ``most`` is below 1, or ``overlap`` is not between 0 and ``most`` - 1.
-    """
+    """Spans of at most ``most`` units; neighbouring spans share ``overlap`` units."""
     if most < 1 or not 0 <= overlap < most:
         raise ValueError(f"the size must be at least 1 and the overlap from 0 to size - 1, not {most} and {overlap}")
     first = 0
@@ -115,7 +111,6 @@ class PassagesSection(Section):
 
     @property
     def most(self) -> int:
-        """The greatest size: ``size`` or its default."""
         return self.size or SIZES[self.by]
 
     @property
@@ -135,11 +130,9 @@ def passages_of(document: SourceDocument, how: PassagesSection) -> Iterator[Docu
     file:
 
     - by paragraph ``FILE#section-2``, or ``FILE#p7-2`` on page 7: numbered within the section or page, so that an edit
-    in
-      one leaves the ids of the others unchanged;
+      in one leaves the ids of the others unchanged;
     - ``FILE#t2`` by tokens, ``FILE#s6-15`` by sentences (the sixth to the fifteenth), ``FILE#l2`` by pages: numbered
-    from
-      the beginning of the file.
+      from the beginning of the file.
     """
     if how.by == "paragraph":
         return _by_paragraph(document, how.most)

@@ -57,7 +57,6 @@ class File(Struct, frozen=True):
     """A file, or a folder whose files are not read.
 
     Attributes:
-        path: path of the file or folder.
         source: name of the file's document, see ``SourceDocument``.
         folder: the top folder that contains it; ``None`` if the user named the file itself.
         unread: the reason if the file is not read whatever its format; always set for a folder.
@@ -80,10 +79,6 @@ def read_documents(paths: Sequence[Path], limits: Limits | None = None) -> Itera
     In folders, files of unknown formats are skipped (``files_of`` lists them). Hidden files and folders, and links to
     folders, are reported but not read. Notes on a file follow its document. A separate process reads the files; it is
     killed if a file takes too long.
-
-    Raises:
-        InputError: a path does not exist, a single file has an unknown format, or two documents have the same name.
-        MissingExtraError: the libraries are not installed.
     """
     limits = limits or Limits()
     files = [file for file in files_of(paths) if file.kind is not None or file.unread is not None]
@@ -96,11 +91,7 @@ def read_documents(paths: Sequence[Path], limits: Limits | None = None) -> Itera
 
 
 def files_of(paths: Sequence[Path]) -> list[File]:
-    """All files in folders and all single files, then hidden or unreadable files and folders.
-
-    Raises:
-        InputError: see ``read_documents``.
-    """
+    """All files in folders and all single files, then hidden or unreadable files and folders."""
     files_by_source: dict[str, File] = {}
     unread: list[File] = []
     for path in paths:
@@ -182,7 +173,6 @@ class _Reader:
         self._process: subprocess.Popen[bytes] | None = None
 
     def read(self, file: File) -> Iterator[SourceDocument | FileNote]:
-        """Yields the file's document, then its problems and notes."""
         problem = self._problem(file)
         answer: dict[str, Any] = {"problems": [problem]} if problem is not None else self._reply(file)
         if parts := tuple(
@@ -268,7 +258,6 @@ def _started() -> subprocess.Popen[bytes]:
 
 
 _REPLACEMENT = "\ufffd"
-"""Character that a decoder writes for bytes that it cannot decode."""
 
 
 def read_file(path: Path, kind: str, limits: Limits) -> dict[str, Any]:

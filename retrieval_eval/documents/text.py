@@ -31,11 +31,7 @@ _BLANK_LINE = re.compile(r"\n\s*\n|\f")
 
 
 def decoded(content: bytes) -> str:
-    """The text of UTF-8 bytes, or of UTF-16 with a byte order mark; line breaks become LF.
-
-    Raises:
-        UnreadableError: the bytes have neither encoding, or contain NUL, so the file is not text.
-    """
+    """The text of UTF-8 bytes, or of UTF-16 with a byte order mark; line breaks become LF."""
     wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
         text = content.decode("utf-16" if wide else "utf-8-sig")
@@ -45,11 +41,6 @@ def decoded(content: bytes) -> str:
 
 
 def without_nul(text: str) -> str:
-    """Return the text unchanged if it contains no NUL.
-
-    Raises:
-        UnreadableError: the text contains NUL.
-    """
     if "\0" in text:
         raise UnreadableError("holds NUL bytes; is it a text file?")
     return text
@@ -75,7 +66,6 @@ _UNSEEN = frozenset(
 _NOT_READ = {"math": "MathML formula", "svg": "SVG text"}
 _LEFT_OUT = {"noscript": "<noscript> element", "template": "<template> element"}
 _GROUPS = frozenset({"ul", "ol", "dl", "table", "pre"})
-"""Elements whose content becomes a single block, with a line for each block within."""
 _INLINE = frozenset(
     """a abbr b bdi bdo big cite code data del dfn em font i img ins kbd label mark q s samp small span strike strong
     sub sup time tt u var wbr""".split()  # noqa: SIM905 - easier to read than a list
@@ -85,12 +75,6 @@ _CELLS = frozenset({"td", "th"})
 
 
 def read_html(content: bytes) -> Extract:
-    """The title and the parts of a page, without its menus and scripts.
-
-    Raises:
-        UnreadableError: the bytes do not match the declared encoding (default UTF-8), or the elements are nested too
-            deeply for the parser.
-    """
     root = _parsed(_decoded_html(content))
     if root is None:
         return Extract("", ())
@@ -102,17 +86,11 @@ def read_html(content: bytes) -> Extract:
 
 
 def html_blocks(text: str, unseen: Counter[str]) -> list[TextBlock]:
-    """The blocks of a piece of HTML; ``unseen`` counts skipped elements, for ``unseen_text``.
-
-    Raises:
-        UnreadableError: see ``read_html``.
-    """
     root = _parsed(text)
     return [] if root is None else list(_html_blocks(root, unseen))
 
 
 def unseen_text(unseen: Counter[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The problems and notes for an extract, made from the number of skipped elements per tag."""
     problems, notes = (amounts({noun: unseen[tag] for tag, noun in nouns.items()}) for nouns in (_NOT_READ, _LEFT_OUT))
     return (f"{problems} not read",) * bool(problems), (f"{notes} left out",) * bool(notes)
 
@@ -253,7 +231,6 @@ class _InnerHtml:
         return []
 
     def unseen(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The problems and notes on HTML that was not read, for the extract."""
         if self._readable:
             return unseen_text(self._unseen)
         unread = amounts({"HTML block": self._unread})
@@ -297,7 +274,6 @@ def _inline_text(node: SyntaxTreeNode) -> str:
 
 _ENCRYPTED = "is encrypted; save it without a password"
 _PAINTS = frozenset({b"Do", b"INLINE IMAGE", b"sh", b"f", b"F", b"f*", b"B", b"B*", b"b", b"b*"})
-"""PDF operators that paint a picture or a filled area."""
 _OFFSETS = re.compile(r"xref|Object Streams|Object .* found|wrong pointing object|ref repaired", re.IGNORECASE)
 """pypdf's messages about wrong offsets in the cross-reference table."""
 _LOST = re.compile(
@@ -313,11 +289,8 @@ def read_pdf(path: Path, limits: Limits) -> Extract:
     """The pages with text, and problems that name missing text: unreadable or scanned pages, filled forms, attachments.
 
     Encrypted files are opened with the empty password, as viewers do. If the cross-reference table is wrong, pypdf
-    searches the file for the objects; this and other repairs are listed in the notes.
-
-    Raises:
-        UnreadableError: the file is encrypted, or has too many pages or too much text.
-        Exception: pypdf may raise any other exception for a broken file.
+    searches the file for the objects; this and other repairs are listed in the notes. For a broken file, pypdf may
+    raise any exception.
     """
     from pypdf import PdfReader
     from pypdf.errors import DependencyError, FileNotDecryptedError
