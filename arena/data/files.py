@@ -6,7 +6,7 @@ import difflib
 import itertools
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -77,7 +77,9 @@ def load_dataset(
     ``passages`` of the answers; without a ``rank`` column, documents are ranked in the order of the file.
 
     Args:
-        queries, documents, answers: files, patterns such as ``*.csv``, or rows in memory.
+        queries: files, patterns such as ``*.csv``, or rows in memory.
+        documents: as for queries.
+        answers: as for queries.
         columns: the tables' column for each column name of ragleague; ``None`` if no column has that role.
         limit: keep only the first queries.
         passages: whether the passages of answers may serve as documents.
@@ -268,7 +270,7 @@ class _DocumentReader:
         return {query_id: tuple(by_query[query_id]) for query_id in self._asked.queries if query_id in by_query}
 
     def _add_document(self, row: Row, doc_id: str) -> None:
-        text, metadata = row.text("document"), _metadata(row, DOCUMENTS.columns)
+        text, metadata = row.text("document"), row.others(DOCUMENTS.columns)
         place = self._places.setdefault(("document", doc_id), row.place)
         known = self.documents.get(doc_id, Document(doc_id, text, metadata))
         if known.text != text and alike(known.text) != alike(text):
@@ -382,7 +384,7 @@ def _read_queries(sources: Sequence[RowSource], columns: Columns | None, *, ids:
             raise row.error(f"this query id stands in {rows[query_id].place} already; rename or remove one", query_id)
         if not text or text.isspace():
             raise row.error(f"the text of query {query_id!r} {EMPTY}")
-        columns_of_query = _metadata(row, {"qid", "query", "reference"})
+        columns_of_query = row.others({"qid", "query", "reference"})
         columns_of_query |= {"reference": gold[0]} if (gold := references_in(row)) else {}
         queries[query_id], rows[query_id] = Query.of(query_id, text, columns_of_query), row
     return queries, rows
@@ -562,11 +564,6 @@ def read_answers(source: Path) -> Iterator[tuple[Row, Answer]]:
         if not query_id:
             raise ANSWERS.missing(source, "qid", record.row.values, record.row.line)
         yield record.row, Answer(query_id, record.agent, record.answer, record.metadata)
-
-
-def _metadata(row: Row, columns: Collection[str]) -> dict[str, str]:
-    # CSV does not distinguish an empty cell from an absent one, so neither becomes metadata.
-    return {name: text for name in row.values if name not in columns and (text := row.text(name))}
 
 
 def _document_row(entry: Retrieved, document: Document) -> dict[str, Cell]:

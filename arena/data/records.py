@@ -250,7 +250,7 @@ def _record(row: Row, name: str, form: str) -> AnswerRecord:
         row.text("answer"),
         list(_passages(row)),
         next(iter(references_in(row)), ""),
-        {name: text for name in row.values if name not in COLUMNS and (text := row.text(name))},
+        row.others(COLUMNS),
         form,
         failure,
     )

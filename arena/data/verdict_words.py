@@ -37,12 +37,7 @@ _COLUMN_WORDS: Final = {
 }
 """Names of the two agent columns, used as verdicts (``model_a``)."""
 _PLACE_WORDS: Final = {"left": Verdict.A, "right": Verdict.B, "first": Verdict.A, "second": Verdict.B}
-_BOTH: Final = {
-    "bothbad": "both_bad",
-    "tiebothbad": "both_bad",
-    "bothgood": "both_good",
-    "tiebothgood": "both_good",
-}
+_BOTH: Final = {"bothbad": "both_bad", "tiebothbad": "both_bad", "bothgood": "both_good", "tiebothgood": "both_good"}
 """Ties that also rate both answers; keys are in lower case without spaces, brackets, ``_`` and ``-``."""
 _TIES: Final = {"tie", "draw", "c", "n", "tie (inconsistent)", "inconsistent"}
 _RANGE: Final = re.compile(r"(-?[0-9.]+)\.\.(-?[0-9.]+)")

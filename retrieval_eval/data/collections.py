@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from html import unescape
 from itertools import islice
 from pathlib import Path
@@ -20,7 +21,7 @@ from msgspec.structs import replace
 from judges.errors import DataError, InputError, MissingExtraError
 from judges.types import Document, Query
 from retrieval_eval.data.conversations import earlier_turns, with_messages, with_turns
-from retrieval_eval.data.files import read_lines
+from retrieval_eval.data.files import first_line, read_lines
 from retrieval_eval.data.rows import Cell, Only, Row, Rows, known_format
 from retrieval_eval.data.table_spec import Columns, TableSpec, spellings
 
@@ -45,10 +46,7 @@ def irds_name(source: Path | str) -> str | None:
 
 
 def irds_rows(
-    name: str,
-    part: Literal["queries", "qrels", "docs"],
-    spec: TableSpec,
-    wanted: Set[str] | None = None,
+    name: str, part: Literal["queries", "qrels", "docs"], spec: TableSpec, wanted: Set[str] | None = None
 ) -> Iterator[Row]:
     """Stream queries, labels or documents of an ir_datasets data set; ``wanted`` limits the documents by id."""
     try:
@@ -67,8 +65,9 @@ def irds_rows(
             getattr(dataset, f"{part}_iter")() if documents is None else documents, start=1
         ):
             names = spec.named(record._fields)
-            cells = {names[field]: _irds_cell(value) for field, value in record._asdict().items()}
-            yield Row(Path(_IRDS + name), number, cells)
+            yield Row(
+                Path(_IRDS + name), number, {names[key]: _irds_cell(each) for key, each in record._asdict().items()}
+            )
     except (OSError, RuntimeError) as error:  # raised by its downloads
         first = (str(error) or type(error).__name__).splitlines()[0]
         raise InputError(f"{_IRDS}{name}: ir_datasets cannot get it: {first}") from error
@@ -95,7 +94,9 @@ def read_topics(source: Path | str) -> dict[str, Query]:
         query_id, text = row.identifier("qid").strip(), row.text("query").strip()
         if not text:
             raise row.error(f"the text of query {query_id!r} is empty")
-        columns = _columns(row)
+        columns = row.others(
+            {"qid", "query", *(name for name, cell in row.values.items() if isinstance(cell, list | dict))}
+        )
         known, _ = topics.setdefault(query_id, Query.of(query_id, text, columns)), rows.setdefault(query_id, row)
         if known.text != text:
             raise row.error(f"query {query_id!r} has another text further up", text)
@@ -107,12 +108,11 @@ def read_topics(source: Path | str) -> dict[str, Query]:
 
 def topic_rows(source: Path | str | Rows, columns: Columns | None = None, *, ids: bool = True) -> Iterator[Row]:
     """Stream the records of topics, see ``read_topics``; unless ``ids``, a table may lack the column ``qid``."""
-    rows = _topic_rows(source, columns, ids=ids)
-    first = next(rows, None)
-    if first is None:
+    row = None
+    for row in _topic_rows(source, columns, ids=ids):
+        yield with_messages(row)
+    if row is None:
         raise DataError(str(source), "contains no topic")
-    yield with_messages(first)
-    yield from map(with_messages, rows)
 
 
 def _topic_rows(source: Path | str | Rows, columns: Columns | None, *, ids: bool) -> Iterator[Row]:
@@ -121,14 +121,9 @@ def _topic_rows(source: Path | str | Rows, columns: Columns | None, *, ids: bool
         return spec.rows(source, columns)
     path = Path(source)
     is_text_file = irds_name(source) is None and known_format(path) is None
-    if is_text_file and next((line for _, line in read_lines(path) if not line.isspace()), "").lstrip().startswith("<"):
+    if is_text_file and first_line(path).lstrip().startswith("<"):
         return _read_markup(path)
     return _rows(source, "queries", spec, columns)
-
-
-def _columns(row: Row) -> dict[str, str]:
-    scalar_names = (name for name, cell in row.values.items() if not isinstance(cell, list | dict))
-    return {name: text for name in scalar_names if name not in {"qid", "query"} and (text := row.text(name))}
 
 
 _IDS = ("num", "number", "id", "qid")
@@ -242,21 +237,11 @@ def read_corpus(sources: Iterable[Path | str]) -> Iterator[Document]:
 
 def document_of(row: Row) -> Document:
     """The document in a row with the columns ``did`` and ``document``; other columns become metadata."""
-    metadata = {
-        name: text
-        for name, cell in row.values.items()
-        if name not in CORPUS.columns and cell not in ([], {}) and (text := row.text(name))
-    }
-    if (host := _host(metadata.get("url", ""))) and "website" not in metadata:
-        metadata["website"] = host
+    metadata = row.others({*CORPUS.columns, *(name for name, cell in row.values.items() if cell in ([], {}))})
+    with suppress(ValueError):  # not a URL
+        if host := urlsplit(metadata.get("url", "")).hostname:
+            metadata.setdefault("website", host)
     return Document(row.identifier("did"), row.text("document"), metadata)
-
-
-def _host(url: str) -> str:
-    try:
-        return urlsplit(url).hostname or ""
-    except ValueError:  # not a URL
-        return ""
 
 
 def _rows(
@@ -280,8 +265,7 @@ def _rows(
 
 def _has_header(path: Path, spec: TableSpec) -> bool:
     names = {name for column in spec.columns for name in (column, *spec.spellings(column))}
-    first = next((line for _, line in read_lines(path)), "")
-    return any(field.strip() in names for field in first.split("\t"))
+    return any(field.strip() in names for field in first_line(path).split("\t"))
 
 
 def _read_pairs(path: Path, columns: Sequence[str]) -> Iterator[Row]:

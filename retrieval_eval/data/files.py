@@ -116,6 +116,11 @@ def read_lines(path: Path | str, *, whole: bool = False) -> Iterator[tuple[int, 
             yield number, line
 
 
+def first_line(path: Path) -> str:
+    """The first line of a text file that is not blank; ``""`` if there is none."""
+    return next((line for _, line in read_lines(path) if not line.isspace()), "")
+
+
 _OTHER_FORMATS: Final = {
     "PK\x03\x04": "a zip file, as Excel writes its own; save the table as CSV",
     "\udcd0\udccf\x11\udce0": "a file of Excel; save the table as CSV",
@@ -138,8 +143,10 @@ def read_json(path: Path | str) -> Any:
 @contextmanager
 def open_replacing(path: Path | str) -> Iterator[BinaryIO]:
     """Open a temporary binary file (gzip if ``path`` ends in ``.gz``) that replaces ``path`` when the block ends."""
-    target = Path(path).resolve()
-    if _is_database(target):
+    target, is_database = Path(path).resolve(), False
+    with suppress(OSError), target.open("rb") as file:
+        is_database = file.read(16) == b"SQLite format 3\0"
+    if is_database:
         raise DataError(path, "this is a store or another database; name another file")
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
@@ -157,12 +164,6 @@ def open_replacing(path: Path | str) -> Iterator[BinaryIO]:
     finally:
         with suppress(OSError):  # on a read-only file system even deleting a missing file fails
             draft.unlink()
-
-
-def _is_database(path: Path) -> bool:
-    with suppress(OSError), path.open("rb") as file:
-        return file.read(16) == b"SQLite format 3\0"
-    return False
 
 
 def write_json_lines(path: Path | str, records: Iterable[Any]) -> None:

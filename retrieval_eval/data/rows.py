@@ -7,7 +7,7 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -57,6 +57,10 @@ class Row(Struct, frozen=True):
     def text(self, column: str) -> str:
         """A cell as text, see ``cell_text``; ``""`` if the row lacks the column."""
         return cell_text(self.values.get(column))
+
+    def others(self, columns: Collection[str]) -> dict[str, str]:
+        """The texts of all columns but these; CSV does not tell an empty cell from an absent one, so neither counts."""
+        return {name: text for name in self.values if name not in columns and (text := self.text(name))}
 
     def identifier(self, column: str) -> str:
         name, cell = self.text(column), self.values.get(column)

@@ -156,15 +156,13 @@ def _read_delimited(path: Path, naming: Naming, only: Only | None) -> Iterator[R
         values = dict(zip(header, fields, strict=True))
         values.pop("", None)
         yield Row(path, start, values, called=canonical)
-    if not header:
-        raise DataError(path, "the file is empty; write a header and rows into it")
 
 
 def csv_delimiter(path: Path) -> str:
     """The delimiter that a ``sep=`` line declares, else the delimiter that splits the header into the most columns."""
+    csv.field_size_limit(LONGEST_LINE)  # the default of 128 KiB is shorter than some retrieved documents
     if table_format(path) == "tsv":
         return _DELIMITERS["tsv"]
-    _allow_long_fields()
     lines = (line for _, line in read_lines(path) if not line.isspace())
     header = next(lines, "")
     if (separator_line := _SEPARATOR.match(header)) is not None:
@@ -186,14 +184,9 @@ def _without_separator(path: Path) -> Iterator[str]:
     yield from lines
 
 
-def _allow_long_fields() -> None:
-    csv.field_size_limit(LONGEST_LINE)  # the default of 128 KiB is shorter than some retrieved documents
-
-
 def csv_header(path: Path, delimiter: str) -> tuple[int, list[str]]:
-    for start, fields in csv_records(path, delimiter):
-        return start, _header(path, start, fields)
-    raise DataError(path, "the file is empty; write a header and rows into it")
+    start, fields = next(csv_records(path, delimiter))
+    return start, _header(path, start, fields)
 
 
 def _header(path: Path, line: int, fields: Sequence[str]) -> list[str]:
@@ -207,77 +200,82 @@ def _header(path: Path, line: int, fields: Sequence[str]) -> list[str]:
 
 
 def csv_records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yields line number and fields of each CSV record; skips blank lines."""
-    _allow_long_fields()
+    """Yields line number and fields of each CSV record, the header's first; skips blank lines."""
+    is_empty = True
     records = csv.reader(_without_separator(path), delimiter=delimiter, strict=True)
     while True:
         start = records.line_num + 1
         try:
             fields = next(records)
         except StopIteration:
-            return
+            break
         except csv.Error as error:
             raise DataError(
                 path, f"{_CSV_MESSAGES.get(str(error), str(error))}; check the quotes", line=start
             ) from error
         if len(fields) == 1 or any(map(str.strip, fields)):
+            is_empty = False
             yield start, fields
+    if is_empty:
+        raise DataError(path, "the file is empty; write a header and rows into it")
 
 
 def _read_jsonl(path: Path, naming: Naming, only: Only | None) -> Iterator[Row]:
     lines = LineFilter(only) if only is not None else None
-    records = _Records(path, naming, only, lines)
-    for number, line in read_lines(path):
-        if line.isspace() or (lines is not None and lines.passes_over(line)):
-            continue
-        try:
-            record = _DECODER.decode(line.strip())
-        except (ValueError, RecursionError) as error:
-            torn = "" if line.endswith(("\n", "\r")) else "; the file seems to be cut off here"
-            at = f" at character {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
-            why = f"{why_not_json(error)}{torn}"
-            raise DataError(path, f"not JSON{at}: {why}", line=number, value=line.strip()) from error
-        if not isinstance(record, dict):
-            array = "; name the file .json" if isinstance(record, list) and number == 1 else "; write one object a line"
-            raise DataError(path, f"the line is not a JSON object{array}", line=number, value=line.strip())
-        if (row := records.row(number, record, escaped="\\u" in line)) is not None:
-            yield row
+
+    def records() -> Iterator[tuple[int, Any, bool]]:
+        for number, line in read_lines(path):
+            if line.isspace() or (lines is not None and lines.passes_over(line)):
+                continue
+            try:
+                record = _DECODER.decode(line.strip())
+            except (ValueError, RecursionError) as error:
+                torn = "" if line.endswith(("\n", "\r")) else "; the file seems to be cut off here"
+                at = f" at character {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+                problem = f"not JSON{at}: {_why_not_json(error)}{torn}"
+                raise DataError(path, problem, line=number, value=line.strip()) from error
+            if not isinstance(record, dict):
+                whole = isinstance(record, list) and number == 1
+                advice = "name the file .json" if whole else "write one object a line"
+                raise DataError(path, f"the line is not a JSON object; {advice}", line=number, value=line.strip())
+            yield number, record, "\\u" in line
+
+    return _rows_of_objects(path, records(), naming, only, lines)
 
 
-class _Records:
-    def __init__(self, path: Path, naming: Naming, only: Only | None, lines: LineFilter | None = None) -> None:
-        self._path, self._naming, self._only, self._lines = path, naming, only, lines
-        self._renamings: dict[tuple[str, ...], dict[str, str]] = {}  # most records have the same keys
-
-    def row(self, number: int, record: dict[str, Any], *, escaped: bool) -> Row | None:
-        """The table row for a JSON object; ``None`` if the filter ``only`` excludes it."""
-        if escaped and (problem := unstorable(record)) is not None:
-            raise DataError(self._path, problem, line=number)
+def _rows_of_objects(
+    path: Path,
+    records: Iterable[tuple[int, dict[str, Any], bool]],
+    naming: Naming,
+    only: Only | None,
+    lines: LineFilter | None = None,
+) -> Iterator[Row]:
+    """The rows for JSON objects, given with their lines and whether they may contain escaped characters."""
+    renamings: dict[tuple[str, ...], dict[str, str]] = {}  # most records have the same keys
+    for number, record, is_escaped in records:
+        if is_escaped and (problem := unstorable(record)) is not None:
+            raise DataError(path, problem, line=number)
         keys = tuple(record)
-        only, renamings = self._only, self._renamings
         if keys not in renamings:
-            renamings[keys] = self._naming(number, keys, record)
-            if self._lines is not None and only is not None:
-                keys_of_filter = {name for names in renamings.values() for name in names if names[name] == only.column}
-                self._lines.learn(keys_of_filter)
+            renamings[keys] = naming(number, keys, record)
+            if lines is not None and only is not None:
+                lines.learn({name for names in renamings.values() for name in names if names[name] == only.column})
         renamed = renamings[keys]
         values = {name: value for key, value in record.items() if (name := renamed[key])}
-        row = Row(self._path, number, values, called=renamed)
-        return row if only is None or row.text(only.column) in only.values else None
+        row = Row(path, number, values, called=renamed)
+        if only is None or row.text(only.column) in only.values:
+            yield row
 
 
 def _read_json(path: Path, naming: Naming, only: Only | None) -> Iterator[Row]:
-    records = _Records(path, naming, only)
-    for number, record in json_records(path, _DECODER):
-        if not isinstance(record, dict):
-            raise DataError(
-                path,
-                'the list has an entry that is not an object; write {"column": value}',
-                line=number,
-                value=cell_text(record),
-            )
-        if (row := records.row(number, record, escaped=True)) is not None:
-            yield row
+    def records() -> Iterator[tuple[int, Any, bool]]:
+        for number, record in _json_records(path):
+            if not isinstance(record, dict):
+                problem = 'the list has an entry that is not an object; write {"column": value}'
+                raise DataError(path, problem, line=number, value=cell_text(record))
+            yield number, record, True
+
+    return _rows_of_objects(path, records(), naming, only)
 
 
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -289,7 +287,7 @@ _RECORD_KEYS = frozenset(
 """Keys that identify the list of records if the object contains several lists."""
 
 
-def json_records(path: Path, decoder: json.JSONDecoder) -> Iterator[tuple[int, Any]]:
+def _json_records(path: Path) -> Iterator[tuple[int, Any]]:
     """Yields line number and content of each record in a JSON file.
 
     The records are the whole file, or the only list of objects within its object, which may be nested like promptfoo's
@@ -297,7 +295,7 @@ def json_records(path: Path, decoder: json.JSONDecoder) -> Iterator[tuple[int, A
     ``.json`` file may also contain JSON lines.
     """
     text = "".join(line for _, line in read_lines(path, whole=True))
-    reader = _JsonReader(path, text, decoder)
+    reader = _JsonReader(path, text)
     start = reader.next_place(0)
     if start == len(text):
         raise DataError(path, "the file is empty; write the list of objects into it")
@@ -353,7 +351,7 @@ def _is_record(value: dict[str, Any]) -> bool:
     )
 
 
-def why_not_json(error: Exception) -> str:
+def _why_not_json(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "nested too deeply; flatten it"
     message = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
@@ -379,8 +377,8 @@ _JSON_MESSAGES: Final = {
 class _JsonReader:
     """Parses JSON text step by step and computes line numbers."""
 
-    def __init__(self, path: Path, text: str, decoder: json.JSONDecoder) -> None:
-        self._path, self._text, self._decoder = path, text, decoder
+    def __init__(self, path: Path, text: str) -> None:
+        self._path, self._text = path, text
         self._counted, self._lines = 0, 1
 
     def line(self, place: int) -> int:
@@ -398,16 +396,14 @@ class _JsonReader:
     def value(self, place: int) -> tuple[Any, int]:
         """The value at a position, and the position after it."""
         try:
-            return self._decoder.raw_decode(self._text, place)
+            return _DECODER.raw_decode(self._text, place)
         except json.JSONDecodeError as error:
             torn = "; the file seems to be cut off here" if not self._text[error.pos :].strip() else ""
             line = self.line(error.pos)
             rest = self._text[error.pos : error.pos + 40].strip() or None
-            raise DataError(self._path, f"not JSON: {why_not_json(error)}{torn}", line=line, value=rest) from error
-        except RecursionError as error:
-            raise DataError(self._path, f"not JSON: {why_not_json(error)}", line=self.line(place)) from error
-        except ValueError as error:
-            raise DataError(self._path, f"not JSON: {why_not_json(error)}", line=self.line(place)) from error
+            raise DataError(self._path, f"not JSON: {_why_not_json(error)}{torn}", line=line, value=rest) from error
+        except (RecursionError, ValueError) as error:
+            raise DataError(self._path, f"not JSON: {_why_not_json(error)}", line=self.line(place)) from error
 
     def entries(self, place: int, *, whole: bool = False) -> Iterator[tuple[int, Any]]:
         """Yields line number and value of each list entry; with ``whole``, text after the list raises ``DataError``."""
@@ -524,25 +520,16 @@ def cells(path: Path, column: Any, *, nested: bool = False) -> list[Any]:
         return [None if code is None else texts[code] for code in codes]
     if types.is_list(arrow_type) or types.is_large_list(arrow_type):
         values, offsets = cells(path, column.values, nested=True), column.offsets.to_pylist()
-        return [
-            values[start:end] if is_valid else None
-            for start, end, is_valid in zip(offsets[:-1], offsets[1:], _validity(column), strict=True)
-        ]
+        ends = zip(offsets[:-1], offsets[1:], column.is_valid().to_pylist(), strict=True)
+        return [values[start:end] if is_valid else None for start, end, is_valid in ends]
     if types.is_struct(arrow_type):
         fields = [cells(path, column.field(at), nested=True) for at in range(arrow_type.num_fields)]
         names = [arrow_type.field(at).name for at in range(arrow_type.num_fields)]
         rows = zip(*fields, strict=True) if fields else [()] * len(column)
-        return [
-            dict(zip(names, row, strict=True)) if is_valid else None
-            for row, is_valid in zip(rows, _validity(column), strict=True)
-        ]
+        validity = column.is_valid().to_pylist()
+        return [dict(zip(names, row, strict=True)) if ok else None for row, ok in zip(rows, validity, strict=True)]
     scalars: list[Any] = column.to_pylist()
     return scalars
-
-
-def _validity(column: Any) -> list[bool]:
-    validity: list[bool] = column.is_valid().to_pylist()
-    return validity
 
 
 def _wanted_places(path: Path, batch: Any, renamed: Mapping[str, str], only: Only | None) -> list[int]:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from judges.errors import DataError
 from retrieval_eval.data.collections import irds_name, irds_rows
-from retrieval_eval.data.files import file_stem, open_replacing, read_lines
+from retrieval_eval.data.files import file_stem, first_line, open_replacing, read_lines
 from retrieval_eval.data.rows import Row, finite, known_format
 from retrieval_eval.data.table_spec import SHOWN_SWAPPED, ColumnsRead, TableSpec, say_count
 from retrieval_eval.data.tables import read_columns
@@ -191,22 +191,18 @@ def _is_table(path: Path, form: Sequence[str]) -> bool:
     kind = known_format(path)
     if kind != "tsv":
         return kind is not None
-    first = _first(path, len(form))
+    fields = _fields(first_line(path), len(form))
     number = form.index("label" if "label" in form else "score")
-    return len(first) != len(form) or finite(first[number]) is None
+    return len(fields) != len(form) or finite(fields[number]) is None
 
 
 def _is_ranked(path: Path) -> bool:
     """Whether the lines of a run are query, document and rank, separated by tabs, as in MS MARCO."""
     if known_format(path) not in {None, "tsv"}:
         return False
-    line = next((line for _, line in read_lines(path) if not line.isspace()), "")
-    first = _fields(line, len(RANKED_FIELDS))
-    return line.count("\t") == len(RANKED_FIELDS) - 1 == len(first) - 1 and first[-1].isascii() and first[-1].isdigit()
-
-
-def _first(path: Path, number: int) -> list[str]:
-    return _fields(next((line for _, line in read_lines(path) if not line.isspace()), ""), number)
+    line = first_line(path)
+    fields = _fields(line, len(RANKED_FIELDS))
+    return line.count("\t") == 2 and len(fields) == 3 and fields[-1].isascii() and fields[-1].isdigit()
 
 
 _WHOLE = re.compile(r"([+-]?[0-9]{1,9})(?:\.0{1,9})?")
@@ -253,7 +249,8 @@ def read_qrels(path: Path | str, *, faulty: Faulty = "refuse") -> Qrels:
         query_id: frozenset(doc_ids - labels.get(query_id, {}).keys()) for query_id, doc_ids in unlabelled.items()
     }
     missing = {query_id: doc_ids for query_id, doc_ids in missing.items() if doc_ids}
-    return Qrels(file_stem(path), labels, _repeated_note(repeated), faults.lines, missing)
+    note = Note("repeated", repeated, f"lines that repeat an earlier pair with the same label: {repeated}")
+    return Qrels(file_stem(path), labels, (note,) if repeated else (), faults.lines, missing)
 
 
 def write_qrels(path: Path | str, labels: Mapping[str, Mapping[str, int]]) -> None:
@@ -280,11 +277,6 @@ def _why_no_label(text: str) -> str:
         times = 10 ** len(gain[1])
         return f"is not a whole number; write each gain times {times:,}: nDCG stays as it is, and from 1 on is relevant"
     return "is not a whole number"
-
-
-def _repeated_note(count: int) -> tuple[Note, ...]:
-    text = f"lines that repeat an earlier pair with the same label: {count}"
-    return (Note("repeated", count, text),) if count else ()
 
 
 def write_trec_lines(path: Path | str, lines: Iterable[Sequence[str]]) -> None:
