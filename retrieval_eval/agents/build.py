@@ -87,7 +87,7 @@ class _AgentBuilder:
                 return self._rag(name, spec)
             case "baseline":
                 judge, template = self._judge(spec.generator or ""), _answering(spec)
-                identity = _identity(spec, _of_judge(judge), template.digest)
+                identity = _identity(spec, dict(judge.provider.identity), template.digest)
                 return RagAgent(name, None, by_model(judge, template), identity=identity)
             case "endpoint" | "http":
                 agent = RemoteAgent(name, spec, self._texts, _identity(spec))
@@ -131,7 +131,11 @@ class _AgentBuilder:
                 by_model(judge, answer_prompt),
                 rewritten_by_model(judge, rewrite_prompt, spec.queries),
             )
-            contents += [_of_judge(judge), answer_prompt.digest, rewrite_prompt.digest if spec.kind == "fusion" else ""]
+            contents += [
+                dict(judge.provider.identity),
+                answer_prompt.digest,
+                rewrite_prompt.digest if spec.kind == "fusion" else "",
+            ]
         return RagAgent(
             name,
             retriever,
@@ -191,10 +195,6 @@ def _identity(spec: AgentSpec, *decides: Any) -> str:
     settings = spec.model_dump(mode="json", exclude=_NOT_IN_IDENTITY | _BY_CONTENT, exclude_defaults=True)
     content = json.dumps([settings, *decides], sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(content.encode()).hexdigest()[:32]
-
-
-def _of_judge(judge: Judge) -> dict[str, Any]:
-    return dict(judge.provider.identity)
 
 
 def _hashed(path: Path) -> str:
@@ -257,8 +257,7 @@ class CallableAgent:
             raise ProviderError("contract", message)
         body = dict(returned)
         meter.usage, meter.cost_usd = read_usage(body, _MAPPING)
-        extracted = read_reply(body, _MAPPING, self._corpus)
-        return meter.reply(extracted.answer, extracted.documents, extracted.citations)
+        return meter.reply(*read_reply(body, _MAPPING, self._corpus))
 
     async def close(self) -> None:
         self._function.settle()
@@ -329,28 +328,18 @@ def _from_rows(rows: Iterable[Row]) -> dict[str, tuple[RetrievedText, ...]]:
     entries_by_query: dict[str, list[tuple[float, Row]]] = {}
     for row in rows:
         entries = entries_by_query.setdefault(row.identifier("qid"), [])
-        rank = row.text("rank")
-        if rank and not rank.isdecimal():
-            raise row.error("'rank' is not a whole number", rank)
-        entries.append((int(rank) if rank else len(entries) + 1, row))
-    return {query_id: tuple(_ranked(ranked)) for query_id, ranked in entries_by_query.items()}
-
-
-def _ranked(entries: list[tuple[float, Row]]) -> Iterator[RetrievedText]:
-    seen: set[str] = set()
-    for rank, (_, row) in enumerate(sorted(entries, key=lambda entry: entry[0]), start=1):
-        document = document_of(row)
-        if document.doc_id in seen:
-            raise row.error("the document is listed twice for the query", document.doc_id)
-        seen.add(document.doc_id)
-        score = row.text("score")
-        try:
-            score_value = float(score) if score else None
-        except ValueError:
-            raise row.error("'score' is not a number", score) from None
-        columns = {"qid", "agent", "rank", "score"}
-        metadata = {key: value for key, value in document.metadata.items() if key not in columns}
-        yield RetrievedText(document.doc_id, document.text, rank, score_value, metadata)
+        entries.append((row.rank(0) if row.text("rank") else len(entries) + 1, row))
+    documents: dict[str, dict[str, RetrievedText]] = {}
+    for query_id, entries in entries_by_query.items():
+        ranked = documents[query_id] = {}
+        for rank, (_, row) in enumerate(sorted(entries, key=lambda entry: entry[0]), start=1):
+            document = document_of(row)
+            if document.doc_id in ranked:
+                raise row.error("the document is listed twice for the query; remove one", document.doc_id)
+            metadata = {key: value for key, value in document.metadata.items() if key not in RETRIEVED.columns}
+            text = RetrievedText(document.doc_id, document.text, rank, row.number("score"), metadata)
+            ranked[document.doc_id] = text
+    return {query_id: tuple(ranked.values()) for query_id, ranked in documents.items()}
 
 
 def _from_run(path: Path, corpus: Mapping[str, Document]) -> dict[str, tuple[RetrievedText, ...]]:

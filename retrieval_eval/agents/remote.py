@@ -17,9 +17,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
-from typing import Any, TypeVar
-
-from msgspec import Struct
+from typing import Any, TypeAlias, TypeVar
 
 from judges.errors import JudgeStoppedError, ProviderError, RejectedError, TransientError
 from judges.masking import keep_secret, storable
@@ -41,6 +39,8 @@ from retrieval_eval.agents.spec import AgentSpec, MappingSpec
 from retrieval_eval.agents.types import Meter, ReplyOrFailure, RetrievedText, cited_numbers
 
 Result = TypeVar("Result")
+_Extracted: TypeAlias = tuple[str, tuple[RetrievedText, ...], tuple[str, ...]]
+"""Answer, documents and citations."""
 
 _LARGE = 2**20
 """Size in bytes from which a body counts as large: parsing it would distort the latency of other replies."""
@@ -77,7 +77,10 @@ class RemoteAgent:
         target = Target(url, all_headers, name, spec.concurrency, spec.timeout_s, named_by, where)
         self._requests = Requests(target, spec.max_attempts)
         self._mapping = spec.mapping or CHAT_MAPPING
-        self._request = _request(spec)
+        request = dict(spec.request or {})
+        self._request = (
+            request if spec.kind == "http" else with_extras({"model": spec.model, "messages": _MESSAGES}, request)
+        )
 
     @property
     def endpoint(self) -> Endpoint:
@@ -92,9 +95,9 @@ class RemoteAgent:
         meter.count(usage, 1, cost_usd(usage, self._spec.price) if reported_usd is None else reported_usd)
         if isinstance(extracted, ProviderError):
             return meter.failure(extracted)
-        return meter.reply(extracted.answer, extracted.documents, extracted.citations)
+        return meter.reply(*extracted)
 
-    def _read(self, received: Received) -> tuple[Usage, float | None, Mapped | ProviderError]:
+    def _read(self, received: Received) -> tuple[Usage, float | None, _Extracted | ProviderError]:
         """Tokens and dollars of a reply, with the parsed reply, or with the error if the reply is unusable."""
         try:
             body = decoded(self._requests.endpoint, received).body
@@ -150,13 +153,6 @@ def filled(request: Any, query: Query) -> Any:
     if isinstance(request, dict):
         return {name: filled(value, query) for name, value in request.items()}
     return [filled(value, query) for value in request] if isinstance(request, list) else request
-
-
-def _request(spec: AgentSpec) -> dict[str, Any]:
-    if spec.kind == "http":
-        return dict(spec.request or {})
-    chat = {"model": spec.model, "messages": _MESSAGES}
-    return with_extras(chat, spec.request or {})
 
 
 class Requests:
@@ -286,13 +282,7 @@ _MOST_DOCUMENTS = 1000
 _SCORE = "\0score"
 
 
-class Mapped(Struct, frozen=True):
-    answer: str
-    documents: tuple[RetrievedText, ...]
-    citations: tuple[str, ...]
-
-
-def read_reply(body: Any, spec: MappingSpec, corpus: Mapping[str, Document]) -> Mapped:
+def read_reply(body: Any, spec: MappingSpec, corpus: Mapping[str, Document]) -> _Extracted:
     """Extract the answer, documents and citations from a reply; documents that it gives by id only are in ``corpus``.
 
     Raises:
@@ -308,13 +298,17 @@ def read_reply(body: Any, spec: MappingSpec, corpus: Mapping[str, Document]) -> 
     without_text = [document.doc_id for document in documents if not document.text.strip()]
     if 0 < len(without_text) < len(documents):
         raise ProviderError("contract", f"document {without_text[0]!r} has no text, neither here nor in 'data.corpus'")
-    return Mapped(answer, documents, _citations(cited, ids))
+    return answer, documents, _citations(cited, ids)
 
 
 def read_usage(body: Any, spec: MappingSpec) -> tuple[Usage, float | None]:
     """The numbers of tokens and the dollars that a reply reports; ``None`` if it lacks them or they are invalid."""
     dollars = None if spec.cost_usd is None else _number(_at(body, spec.cost_usd))
-    usage = Usage(_tokens(body, spec.input_tokens), None, _tokens(body, spec.output_tokens))
+    read, written = (
+        None if expression is None else token_count({"count": _at(body, expression)}, "count")
+        for expression in (spec.input_tokens, spec.output_tokens)
+    )
+    usage = Usage(read, None, written)
     return usage, dollars if dollars is None or dollars >= 0 else None
 
 
@@ -404,7 +398,3 @@ def _number(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if abs(value) <= 1e300 and math.isfinite(value) else None
-
-
-def _tokens(body: Any, expression: str | None) -> int | None:
-    return None if expression is None else token_count({"count": _at(body, expression)}, "count")
