@@ -162,7 +162,8 @@ class JudgedKind(Struct, frozen=True, kw_only=True):
 
     def texts(self, annotation: Annotation, data: Dataset) -> list[str | None]:
         """The present texts that an annotator reads for this item, query first; ``None`` for a missing text."""
-        return [_thread(annotation, data), _document(annotation.item, data)]
+        document = data.documents.get(annotation.item)
+        return [_thread(annotation, data), None if document is None else document.text]
 
     def item(self, item: str, other: str) -> ItemKey:
         """Convert the fields ``item`` and ``other`` of an annotation to the item of an opinion."""
@@ -265,10 +266,6 @@ class _Nuggets(JudgedKind, frozen=True):
 def _thread(annotation: Annotation, data: Dataset) -> str | None:
     query = data.queries.get(annotation.query_id)
     return None if query is None else query.thread
-
-
-def _document(doc_id: str, data: Dataset) -> str | None:
-    return data.documents[doc_id].text if doc_id in data.documents else None
 
 
 def _answer(query_id: str, agent: str, data: Dataset) -> str | None:

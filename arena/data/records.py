@@ -25,7 +25,7 @@ from judges.errors import DataError
 from judges.types import Document
 from retrieval_eval.data.collections import document_of
 from retrieval_eval.data.files import file_stem
-from retrieval_eval.data.rows import Cell, Row, Rows, cell_text, id_of_text, known_format, table_format
+from retrieval_eval.data.rows import Cell, Row, Rows, cell_text, id_of_text, table_format
 from retrieval_eval.data.table_spec import Columns, TableSpec, folded, spellings
 from retrieval_eval.data.tables import read_rows
 
@@ -102,11 +102,17 @@ def _matching(source: RowSource) -> Iterable[RowSource]:
 def read_records(sources: Sequence[RowSource], columns: Columns | None = None) -> Iterator[AnswerRecord]:
     names = _names(sources)
     for source in sources:
-        if not isinstance(source, Rows) and _is_trec_answers(source):
+        first = {} if isinstance(source, Rows) else _first_record(source)
+        if "references" in first and isinstance(first.get("answer"), list):
             yield from map(_of_trec, _TRACK_ANSWERS.rows(source))
             continue
         name = names[str(_path(source))]
-        yield from _by_answer([_record(row, name, form) for row, form in _named(source, columns)])
+        yield from _by_answer([_record(row, name, form) for row, form in _named(source, first, columns)])
+
+
+def _first_record(path: Path | str) -> Mapping[str, Cell]:
+    """The first record of a table whose cells can hold lists of objects, from which its format is known."""
+    return {} if table_format(path) in {"csv", "tsv"} else next(read_rows(path)).values
 
 
 _PASSAGE: Final = ("document", *spellings("document"), "context")
@@ -128,15 +134,17 @@ def _by_answer(records: Sequence[AnswerRecord]) -> Iterable[AnswerRecord]:
             return records
         passages[key][text] = Document(id_of_text("d", text), text)
     return [
-        _with_passages(record, column, [each for each in passages[key].values() if each.text.strip()])
+        replace(
+            record,
+            row=replace(
+                record.row,
+                called={name: "passages" if ours == column else ours for name, ours in record.row.called.items()},
+            ),
+            passages=[each for each in passages[key].values() if each.text.strip()],
+            metadata={name: text for name, text in record.metadata.items() if name != column},
+        )
         for key, record in first_records.items()
     ]
-
-
-def _with_passages(record: AnswerRecord, column: str, passages: Sequence[Document]) -> AnswerRecord:
-    called = {theirs: "passages" if ours == column else ours for theirs, ours in record.row.called.items()}
-    metadata = {name: text for name, text in record.metadata.items() if name != column}
-    return replace(record, row=replace(record.row, called=called), passages=passages, metadata=metadata)
 
 
 def columns_of(source: RowSource) -> Iterator[str]:
@@ -146,12 +154,12 @@ def columns_of(source: RowSource) -> Iterator[str]:
         yield from variables if isinstance(variables := row.values.get("vars"), dict) else ()
 
 
-def _named(source: RowSource, columns: Columns | None) -> Iterator[tuple[Row, str]]:
+def _named(source: RowSource, first: Mapping[str, Cell], columns: Columns | None) -> Iterator[tuple[Row, str]]:
     """The renamed rows of a table, each with the format of the file, ``""`` for a plain table."""
     if is_traces(next(iter(source.records), {}) if isinstance(source, Rows) else source):
         rows = trace_rows(source) if not isinstance(source, Rows) else rows_of_traces(read_rows(source))
         yield from ((row, "traces") for row in ANSWERS.renamed(rows, columns))
-    elif isinstance(source, Rows) or not _is_promptfoo(source):
+    elif not (isinstance(first.get("vars"), dict) and "promptIdx" in first):
         deepeval: bool | None = None
         for row in ANSWERS.rows(source, columns):
             deepeval = _is_deepeval(source, columns) if deepeval is None else deepeval
@@ -320,13 +328,6 @@ def references_in(row: Row, column: str = "reference") -> list[str]:
     return [text] if (text := row.text(column)).strip() else []
 
 
-def _is_promptfoo(path: Path | str) -> bool:
-    if known_format(path) not in {"json", "jsonl", "parquet"}:
-        return False
-    first = next(read_rows(path)).values
-    return isinstance(first.get("vars"), dict) and "promptIdx" in first
-
-
 _ASSERTED: Final = 1
 """Value of promptfoo's ``failureReason`` for an answer that failed an assertion."""
 
@@ -371,13 +372,6 @@ _TRACK_FIELDS: Final = frozenset(
 )
 _TRACK_ANSWERS: Final = TableSpec(needed=("references", "answer"))
 _TRACK_FORM: Final = "answers of the TREC RAG track"
-
-
-def _is_trec_answers(path: Path | str) -> bool:
-    if table_format(path) not in {"jsonl", "json", "parquet"}:  # whose cells can contain lists of objects
-        return False
-    first = next(read_rows(path)).values
-    return "references" in first and isinstance(first.get("answer"), list)
 
 
 def _of_trec(row: Row) -> AnswerRecord:

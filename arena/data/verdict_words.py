@@ -105,18 +105,15 @@ def both(text: str) -> str | None:
 
 def side_of(text: str, column: str, *, swapped: bool) -> Verdict | None:
     """The verdict that a word means for the columns agent_a and agent_b; ``swapped`` if agent_b was shown first."""
-    preferred = _preferred(text) if column == "preference" else None
+    if column == "preference" and (preferred := _preferred(text)) is not None:
+        return preferred
     word = text.casefold()
     if (number := number_in(word)) in {1, 2}:  # pandas writes 1 as 1.0 in a column with gaps
         word = f"{number:.0f}"
-    return preferred or _side_of_word(word, letters_are_places=column in BOTH_ORDERS, swapped=swapped)
-
-
-def _side_of_word(word: str, *, letters_are_places: bool, swapped: bool) -> Verdict | None:
     if word in _TIES or both(word) is not None:
         return Verdict.TIE
     side = _PLACE_WORDS.get(word) or _LETTERS.get(word) or _COLUMN_WORDS.get(folded(word))
-    is_place = word in _PLACE_WORDS or (word in _LETTERS and letters_are_places)
+    is_place = word in _PLACE_WORDS or (word in _LETTERS and column in BOTH_ORDERS)
     return side.swapped() if side is not None and is_place and swapped else side
 
 
@@ -138,15 +135,13 @@ def problem_of(column: str, others: Collection[str]) -> str:
     numbers = sorted({number_in(each) for each in others}) if are_numbers(others) else []
     if 0 in numbers or len(numbers) > 1:
         which = "0 means" if 0 in numbers else "numbers mean"
+        ends = f"{numbers[0]:g} to {numbers[-1]:g}"
+        shown = ", ".join(f"{each:g}" for each in numbers) if len(numbers) <= 4 else ends
         how = f"say it, as in {_coded(column, numbers)}"
-        return f"{column!r} holds {_shown(numbers)}; what {which} differs from study to study: {how}"
+        return f"{column!r} holds {shown}; what {which} differs from study to study: {how}"
     words = {each.casefold() for each in others}
     how = f"{_OPTION} True=A {_OPTION} False=B" if words <= {"true", "false"} else f"{_OPTION} WORD=A"
     return f"{column!r} must be A, B, TIE, or the name of one of the two agents; or say what it means: {how}"
-
-
-def _shown(numbers: Sequence[float]) -> str:
-    return ", ".join(f"{each:g}" for each in numbers) if len(numbers) <= 4 else f"{numbers[0]:g} to {numbers[-1]:g}"
 
 
 def _coded(column: str, numbers: Sequence[float]) -> str:

@@ -567,10 +567,17 @@ def read_win_matrix(path: Path | str) -> tuple[list[str], NDArray[np.float64]]:
     percentages = np.full((len(agents), len(agents)), np.nan)
     for i, row in enumerate(rows):
         for j, opponent in enumerate(agents):
-            if i != j:
-                percentages[i, j] = _percentage(row, opponent)
+            text = row.text(opponent).strip()
+            percentages[i, j] = math.nan if i == j else number_in(text)
+            if i != j and text.casefold() not in {"", "nan"} and not 0 <= percentages[i, j] <= 100:
+                raise row.error(f"the percentage against {opponent!r} must be a number from 0 to 100", text)
     for i, j in itertools.combinations(range(len(agents)), 2):
-        _check_pair(rows[j], agents[i], float(percentages[i, j]), float(percentages[j, i]))
+        won, lost = float(percentages[j, i]), float(percentages[i, j])
+        if math.isnan(won) != math.isnan(lost):
+            problem = f"only one of the two percentages of this agent and {agents[i]!r} is given; give both"
+            raise rows[j].error(problem)
+        if won + lost > 100 + ROUNDING:
+            raise rows[j].error(f"this agent and {agents[i]!r} together won more than all games", f"{won:g} + {lost:g}")
     if not np.nanmax(percentages, initial=0) > 1:
         raise DataError(path, "no value is above 1: if these are fractions, multiply them by 100")
     say_read(path, rows[0].called, {"agent", *agents}, f"a matrix of {len(agents)} agents")
@@ -592,22 +599,3 @@ def _agents(path: Path, rows: Sequence[Row]) -> list[str]:
             path, "no agent with a row has the name of this column; add its row or remove the column", value=extra[0]
         )
     return agents
-
-
-def _percentage(row: Row, opponent: str) -> float:
-    text = row.text(opponent).strip()
-    try:
-        percentage = float(text) if text else math.nan
-    except ValueError:
-        percentage = math.inf
-    if not (math.isnan(percentage) or 0 <= percentage <= 100):
-        raise row.error(f"the percentage against {opponent!r} must be a number from 0 to 100", text)
-    return percentage
-
-
-def _check_pair(row: Row, opponent: str, opponent_won: float, row_won: float) -> None:
-    if math.isnan(opponent_won) != math.isnan(row_won):
-        raise row.error(f"only one of the two percentages of this agent and {opponent!r} is given; give both")
-    if opponent_won + row_won > 100 + ROUNDING:
-        won = f"{row_won:g} + {opponent_won:g}"
-        raise row.error(f"this agent and {opponent!r} together won more than all games", won)

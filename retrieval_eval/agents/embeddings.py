@@ -189,14 +189,10 @@ class HostedEmbedder:
             return vectors, token_count(usage, "prompt_tokens") if isinstance(usage, Mapping) else None
 
         vectors, tokens = await self._requests.post(body, read, meter)
-        meter.count(Usage(input_tokens=tokens), 1, self._cost_usd(tokens))
-        return of_length_one(vectors)
-
-    def _cost_usd(self, tokens: int | None) -> float | None:
         price = self._spec.usd_per_million_tokens
-        if price == 0:
-            return 0.0
-        return None if price is None or tokens is None else tokens * price * 1e-6
+        known = 0.0 if price == 0 else None
+        meter.count(Usage(input_tokens=tokens), 1, known if not price or tokens is None else tokens * price * 1e-6)
+        return of_length_one(vectors)
 
     def halt(self) -> None:
         self._requests.halt()
@@ -242,7 +238,8 @@ class LocalEmbedder:
         self._thread = self._thread or ThreadPoolExecutor(max_workers=1)
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(self._thread, self._load)
-        return await loop.run_in_executor(self._thread, self._timed, list(texts), meter)
+        timed = meter.timed()(self._pooled)  # in the thread, so that the time excludes waiting for it
+        return await loop.run_in_executor(self._thread, timed, list(texts))
 
     def _load(self) -> None:
         if self._loaded is not None:
@@ -259,11 +256,6 @@ class LocalEmbedder:
             ) from error
         known = (tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None), _MOST_TOKENS)
         self._loaded = tokenizer, model, min(length for length in known if length)
-
-    def _timed(self, texts: list[str], meter: Meter) -> Vectors:
-        """Embed and measure the time within the thread, so that the time excludes waiting for the thread."""
-        with meter.timed():
-            return self._pooled(texts)
 
     def _pooled(self, texts: list[str]) -> Vectors:
         import torch

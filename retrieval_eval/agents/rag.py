@@ -185,7 +185,8 @@ class ExtractiveGenerator(Struct, frozen=True):
         remaining = [candidate for candidate in remaining if candidate.relevance >= threshold]
         picked: list[_Candidate] = []
         while remaining and len(picked) < self.max_sentences:
-            best = max(remaining, key=lambda candidate: (self._marginal(candidate, picked), _earliest(candidate)))
+            # of equally good sentences the earlier one
+            best = max(remaining, key=lambda each: (self._marginal(each, picked), -each.place[0], -each.place[1]))
             remaining.remove(best)
             picked.append(best)
         picked.sort(key=lambda candidate: candidate.place)
@@ -226,8 +227,3 @@ class ExtractiveGenerator(Struct, frozen=True):
 def _rounded(value: float) -> float:
     """The value without its last bits, which differ between machines and must not break ties between sentences."""
     return round(value, 9)
-
-
-def _earliest(candidate: _Candidate) -> tuple[int, int]:
-    """Key for ``max`` that makes it choose the earlier of two equally good sentences."""
-    return (-candidate.place[0], -candidate.place[1])

@@ -108,10 +108,7 @@ class DenseRetriever:
         cached = await asyncio.gather(*(self._question(question) for question in questions))
         self._count([vector.took for vector in cached if vector.took is not None], meter)
         with meter.timed():
-            return [self._ranked(matrix, vector.vector, depth) for vector in cached]
-
-    def _ranked(self, matrix: NDArray[np.float32], vector: NDArray[np.float32], depth: int) -> list[Hit]:
-        return top(self._corpus.documents, matrix @ vector, depth)
+            return [top(self._corpus.documents, matrix @ vector.vector, depth) for vector in cached]
 
     def _count(self, calls: Sequence[Mapping[str, Any]], meter: Meter) -> None:
         """Add to the meter the costs of questions that are embedded concurrently."""

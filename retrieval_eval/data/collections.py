@@ -13,7 +13,7 @@ from contextlib import suppress
 from html import unescape
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
@@ -24,10 +24,6 @@ from retrieval_eval.data.conversations import earlier_turns, with_messages, with
 from retrieval_eval.data.files import first_line, read_lines
 from retrieval_eval.data.rows import Cell, Only, Row, Rows, known_format
 from retrieval_eval.data.table_spec import Columns, TableSpec, spellings
-
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
-
 
 TOPICS: Final = TableSpec(
     ("qid", "query", "reference", "messages", "conversation", "turn"),
@@ -170,15 +166,11 @@ def _xml(path: Path, text: str) -> Iterator[dict[str, str]]:
         raise DataError(path, problem, line=error.position[0] + removed_lines) from error
     for topic in root.iter():
         if topic.tag.lower() in {"top", "topic"}:
-            yield _xml_fields(topic)
-
-
-def _xml_fields(topic: Element) -> dict[str, str]:
-    fields = dict(topic.attrib)
-    _add_field(fields, "", topic.text or "")
-    for field in topic:
-        _add_field(fields, field.tag, "".join(field.itertext()))
-    return fields
+            fields = dict(topic.attrib)
+            _add_field(fields, "", topic.text or "")
+            for field in topic:
+                _add_field(fields, field.tag, "".join(field.itertext()))
+            yield fields
 
 
 def _add_field(fields: dict[str, str], tag: str, text: str) -> None:
@@ -256,16 +248,12 @@ def _rows(
         return irds_rows(name, part, spec, wanted)
     path, pair = Path(source), spec.columns[:2]
     kind = known_format(path)
-    has_header = kind in {None, "tsv"} and _has_header(path, spec)
+    spelt = {name for column in spec.columns for name in (column, *spec.spellings(column))}
+    has_header = kind in {None, "tsv"} and any(field.strip() in spelt for field in first_line(path).split("\t"))
     if kind is None or (kind == "tsv" and not has_header):
         pairs = islice(_read_pairs(path, pair), int(has_header), None)
         return pairs if wanted is None else (row for row in pairs if row.values[pair[0]] in wanted)
     return spec.rows(path, columns, None if wanted is None else Only(pair[0], wanted))
-
-
-def _has_header(path: Path, spec: TableSpec) -> bool:
-    names = {name for column in spec.columns for name in (column, *spec.spellings(column))}
-    return any(field.strip() in names for field in first_line(path).split("\t"))
 
 
 def _read_pairs(path: Path, columns: Sequence[str]) -> Iterator[Row]:

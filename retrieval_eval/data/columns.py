@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from judges.errors import DataError
 from retrieval_eval.data.files import is_gzip, open_binary
-from retrieval_eval.data.rows import Cell, Row, Rows, cell_text, table_format, unstorable
+from retrieval_eval.data.rows import Row, Rows, cell_text, table_format, unstorable
 from retrieval_eval.data.tables import cells, csv_delimiter, csv_header, csv_records, open_parquet, plain, read_rows
 
 if TYPE_CHECKING:
@@ -124,7 +124,11 @@ def read_text_columns(source: TextSource) -> list[TextTable]:
     elif isinstance(source, Rows) or (kind := table_format(source)) in {"json", "jsonl"}:
         return _tables_of_rows(read_rows(source))
     else:
-        columns = _parquet_columns(Path(source)) if kind == "parquet" else _delimited_columns(Path(source))
+        if kind == "parquet":
+            with open_parquet(Path(source)) as file:
+                columns = _columns_of_arrow(Path(source), file.read())
+        else:
+            columns = _delimited_columns(Path(source))
         if columns is None:
             return [table._replace(line=None) for table in _tables_of_rows(read_rows(source))]
     size = next(iter(columns.values())).codes.size if columns else 0
@@ -189,11 +193,6 @@ def _has_blank_row(columns: Iterable[Texts]) -> bool:
     return blank_rows is not None and bool(blank_rows.any())
 
 
-def _parquet_columns(path: Path) -> dict[str, Texts]:
-    with open_parquet(path) as file:
-        return _columns_of_arrow(path, file.read())
-
-
 def _columns_of_arrow(path: Path, table: pa.Table) -> dict[str, Texts]:
     columns = {name: _texts(path, column) for name, column in zip(table.column_names, table.columns, strict=True)}
     faults = [
@@ -214,7 +213,10 @@ def _texts(path: Path, column: pa.ChunkedArray) -> Texts:
 
     type_ = column.type
     if pa.types.is_nested(type_):
-        return _coded(plain(cell) for chunk in column.chunks for cell in cells(path, chunk))
+        index: dict[str, int] = {}
+        nested = (cell_text(plain(cell)) for chunk in column.chunks for cell in cells(path, chunk))
+        numbers = array("i", (index.setdefault(text, len(index)) for text in nested))
+        return Texts(list(index), np.frombuffer(numbers, np.int32))
     if not pa.types.is_dictionary(type_):
         column = column.dictionary_encode()
     encoded = column.unify_dictionaries().combine_chunks()
@@ -238,12 +240,6 @@ def _distinct(names: list[str], codes: NDArray[np.int32]) -> Texts:
         index.setdefault(name, len(index)) if is_used else -1 for name, is_used in zip(names, used, strict=True)
     ]
     return Texts(list(index), np.array(renumbered, np.int32)[codes])
-
-
-def _coded(cells: Iterable[Cell]) -> Texts:
-    index: dict[str, int] = {}
-    codes = array("i", (index.setdefault(cell_text(cell), len(index)) for cell in cells))
-    return Texts(list(index), np.frombuffer(codes, np.int32))
 
 
 def _tables_of_rows(rows: Iterator[Row]) -> list[TextTable]:

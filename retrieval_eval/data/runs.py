@@ -226,7 +226,11 @@ def read_run(path: Path | str, *, faulty: Faulty = "refuse") -> Run:
     oddities = _RankOddities()
     rankings = {query_id: oddities.ranking(entries) for (query_id, _), entries in queries.items()}
     name = next(iter(tags)) if len(tags) == 1 else ""
-    return Run(name or file_stem(path), rankings, (*oddities.notes(), *_tag_notes(tags)), faults.lines)
+    notes = [*oddities.notes()]
+    if len(tags) > 1:
+        shown = ", ".join(map(repr, list(tags)[:3]))
+        notes.append(Note("tags", len(tags), f"{len(tags)} run tags in one file, read as one run: {shown}"))
+    return Run(name or file_stem(path), rankings, tuple(notes), faults.lines)
 
 
 def read_runs(paths: Iterable[Path | str], *, faulty: Faulty = "refuse") -> list[Run]:
@@ -284,10 +288,3 @@ def write_run(path: Path | str, run: Run) -> None:
             for rank, (doc_id, score) in enumerate(zip(ranking.doc_ids, ranking.scores, strict=True), start=1)
         ),
     )
-
-
-def _tag_notes(tags: Collection[str]) -> tuple[Note, ...]:
-    if len(tags) < 2:
-        return ()
-    shown = ", ".join(map(repr, list(tags)[:3]))
-    return (Note("tags", len(tags), f"{len(tags)} run tags in one file, read as one run: {shown}"),)

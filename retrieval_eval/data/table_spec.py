@@ -204,7 +204,8 @@ class ColumnsRead:
             READ.info("%s", line)
 
     def _columns(self, called: Mapping[str, str]) -> str:
-        canonical = {_clipped(theirs): ours for theirs, ours in called.items() if theirs.strip()}
+        named = ((name, ours) for name, ours in called.items() if name.strip())
+        canonical = {name if len(name) <= _NAME else f"{name[: _NAME - 1]}…": ours for name, ours in named}
         read = [
             ours if ours == theirs else f"{ours}={theirs}" for theirs, ours in canonical.items() if ours in self._used
         ]
@@ -227,10 +228,6 @@ def say_count(paths: Sequence[Path | str], **counts: int) -> None:
         return
     numbers = ", ".join(f"{name}: {number:,}" for name, number in counts.items())
     READ.info("%s", f"{_listed([str(path) for path in paths], _FILES)} ({numbers})")
-
-
-def _clipped(name: str) -> str:
-    return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
 
 
 def _listed(names: Sequence[str], limit: int) -> str:

@@ -63,12 +63,9 @@ def read_rows(
     if isinstance(source, Rows):
         return memory_rows(source)
     path, readers = Path(source), {"parquet": _read_parquet, "jsonl": _read_jsonl, "json": _read_json}
-    rows = readers.get(table_format(path), _read_delimited)(path, naming or _unnamed, only)
+    naming = naming or (lambda _line, header, _cells: {name: name if name.strip() else "" for name in header})
+    rows = readers.get(table_format(path), _read_delimited)(path, naming, only)
     return rows if empty or only is not None else _at_least_one(path, rows)
-
-
-def _unnamed(_line: int | None, header: Sequence[str], _cells: Mapping[str, Any] | None) -> dict[str, str]:
-    return {name: name if name.strip() else "" for name in header}
 
 
 def memory_rows(source: Rows) -> Iterator[Row]:
@@ -122,7 +119,10 @@ def write_rows(path: Path | str, columns: Sequence[str], rows: Iterable[Mapping[
                     text.write(("," if number else "") + "\n" + json.dumps(row, ensure_ascii=False, allow_nan=False))
                 text.write("\n]\n")
             else:
-                _write_delimited(text, _DELIMITERS[kind], columns, checked)
+                # Python 3.11 and 3.12 quote a lone carriage return only if it is part of the line end: RFC 4180's CRLF.
+                writer = csv.writer(text, delimiter=_DELIMITERS[kind], lineterminator="\r\n")
+                writer.writerow(columns)
+                writer.writerows([cell_text(row[name]) for name in columns] for row in checked)
 
 
 def _at_least_one(path: Path, rows: Iterator[Row]) -> Iterator[Row]:
@@ -303,12 +303,8 @@ def _json_records(path: Path) -> Iterator[tuple[int, Any]]:
         yield from reader.entries(start, whole=True)
         return
     if text[start] != "{":
-        raise DataError(
-            path,
-            "neither a list of objects nor an object; write [{...}, {...}]",
-            line=reader.line(start),
-            value=text[start:],
-        )
+        problem = "neither a list of objects nor an object; write [{...}, {...}]"
+        raise DataError(path, problem, line=reader.line(start), value=text[start:])
     whole, end = reader.value(start)
     if reader.next_place(end) < len(text):
         yield from reader.lines(start)
@@ -319,7 +315,8 @@ def _json_records(path: Path) -> Iterator[tuple[int, Any]]:
     lists = list(reader.lists(start, ()))
     if len(lists) > 1:
         lists = [entry for entry in lists if entry[0][-1] in _RECORD_KEYS] or lists
-    if not lists and _is_record(whole):
+    types = set(map(type, whole.values()))
+    if not lists and str in types and dict not in types:  # a single record
         yield reader.line(start), whole
     elif len(lists) != 1:
         names = ", ".join(".".join(keys) for keys, _ in lists[:5])
@@ -343,12 +340,6 @@ def _rows_of_columns(whole: dict[str, Any]) -> list[dict[str, Any]]:
     if all(isinstance(cell, dict) for column in columns for cell in column):
         return []  # lists of records
     return [dict(zip(whole, cells, strict=True)) for cells in zip(*columns, strict=True)]
-
-
-def _is_record(value: dict[str, Any]) -> bool:
-    return any(isinstance(cell, str) for cell in value.values()) and not any(
-        isinstance(cell, dict) for cell in value.values()
-    )
 
 
 def _why_not_json(error: Exception) -> str:
@@ -585,15 +576,6 @@ def _checked(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Cel
             if (problem := unstorable(row.get(name))) is not None:
                 raise DataError(path, f"row {number}, column {name!r}: {problem}")
         yield {name: row.get(name) for name in columns}
-
-
-def _write_delimited(
-    text: io.TextIOWrapper, delimiter: str, columns: Sequence[str], rows: Iterable[Mapping[str, Cell]]
-) -> None:
-    # Python 3.11 and 3.12 quote a lone carriage return only if it is part of the line end, so it is: RFC 4180's CRLF.
-    writer = csv.writer(text, delimiter=delimiter, lineterminator="\r\n")
-    writer.writerow(columns)
-    writer.writerows([cell_text(row[name]) for name in columns] for row in rows)
 
 
 def _write_parquet(path: Path, raw: BinaryIO, columns: Sequence[str], rows: Iterable[Mapping[str, Cell]]) -> None:

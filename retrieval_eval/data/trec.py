@@ -301,12 +301,8 @@ def read_recordings(path: Path) -> Iterator[Row]:
     The columns ``agent_a`` and ``agent_b`` are swapped if ``order`` is ``ba``, and the verdict with them, since in
     the file it always refers to the columns. A file without a table's extension is read as TREC qrels.
     """
-    return map(_as_shown, _rows(path))
-
-
-def _rows(path: Path) -> Iterator[Row]:
     if known_format(path) is not None:
-        return RECORDINGS.rows(path)
+        return map(_as_shown, RECORDINGS.rows(path))
     lines = read_trec_lines(path, QRELS_FIELDS)
     return (Row(path, number, {"qid": query, "did": doc, "label": label}) for number, (query, _, doc, label) in lines)
 

@@ -310,13 +310,6 @@ def _read(path: Path, kind: str, limits: Limits) -> Extract:
     return read_plain(decoded(content))
 
 
-def _bound_memory(megabytes: int) -> None:
-    with suppress(ImportError, ValueError, OSError):  # Windows has no such limit, and a lower limit may be set already
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_AS, (megabytes * 1_000_000,) * 2)
-
-
 def main() -> None:
     """Answer the requests on standard input until the input ends."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -326,7 +319,11 @@ def main() -> None:
         request = json.loads(line)
         limits = Limits.model_validate(request["limits"])
         if not memory_limited:
-            _bound_memory(limits.memory_megabytes)
+            # Windows has no such limit, and a lower limit may be set already.
+            with suppress(ImportError, ValueError, OSError):
+                import resource
+
+                resource.setrlimit(resource.RLIMIT_AS, (limits.memory_megabytes * 1_000_000,) * 2)
             memory_limited = True
         answers.write(json.dumps(read_file(Path(request["path"]), request["kind"], limits)) + "\n")
         answers.flush()

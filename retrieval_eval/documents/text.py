@@ -85,11 +85,6 @@ def read_html(content: bytes) -> Extract:
     return Extract(title, parts, *unseen_text(unseen))
 
 
-def html_blocks(text: str, unseen: Counter[str]) -> list[TextBlock]:
-    root = _parsed(text)
-    return [] if root is None else list(_html_blocks(root, unseen))
-
-
 def unseen_text(unseen: Counter[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     problems, notes = (amounts({noun: unseen[tag] for tag, noun in nouns.items()}) for nouns in (_NOT_READ, _LEFT_OUT))
     return (f"{problems} not read",) * bool(problems), (f"{notes} left out",) * bool(notes)
@@ -226,7 +221,8 @@ class _InnerHtml:
 
     def blocks(self, content: str) -> list[TextBlock]:
         if self._readable:
-            return html_blocks(content, self._unseen)
+            root = _parsed(content)
+            return [] if root is None else list(_html_blocks(root, self._unseen))
         self._unread += not _COMMENT.fullmatch(content)
         return []
 
