@@ -320,12 +320,12 @@ def _document(row: Row, entry: Cell) -> Document | None:
     return document_of(Row(row.path, row.line, {"did": id_of_text("d", text), **values}))
 
 
-def references_in(row: Row, column: str = "reference") -> list[str]:
+def references_in(row: Row) -> list[str]:
     """The gold answers in a cell, which is a text or a list of texts."""
-    several = row.listed(column)
+    several = row.listed("reference")
     if several is not None:
         return [entry for entry in several if isinstance(entry, str) and entry.strip()]
-    return [text] if (text := row.text(column)).strip() else []
+    return [text] if (text := row.text("reference")).strip() else []
 
 
 _ASSERTED: Final = 1

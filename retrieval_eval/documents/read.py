@@ -126,7 +126,11 @@ def _walked(top: Path) -> Iterator[File]:
         for name in (*folders, *names):
             path = Path(folder, name)
             source = path.relative_to(top).as_posix()
-            unread = _not_entered(path, name, source)
+            unread = None
+            if name.startswith(_HIDDEN):
+                unread = FileNote(storable(source), "hidden, not read", "note")
+            elif path.is_symlink() and path.is_dir():
+                unread = FileNote(storable(source), "is a link to a folder; name that folder to have it read")
             if unread is not None or name in names:
                 yield File(path, source, top, unread)
         folders[:] = [name for name in folders if not name.startswith(_HIDDEN)]
@@ -136,32 +140,10 @@ def _walked(top: Path) -> Iterator[File]:
         yield File(path, source, top, FileNote(storable(source), f"cannot be read: {error.strerror}"))
 
 
-def _not_entered(path: Path, name: str, source: str) -> FileNote | None:
-    if name.startswith(_HIDDEN):
-        return FileNote(storable(source), "hidden, not read", "note")
-    if path.is_symlink() and path.is_dir():
-        return FileNote(storable(source), "is a link to a folder; name that folder to have it read")
-    return None
-
-
-class _AnswerCache:
-    """Cache of the reading process's answers, up to a total number of bytes; it never removes an answer."""
-
-    def __init__(self, most: int) -> None:
-        self._answers: dict[str, bytes] = {}
-        self._left = most
-
-    def get(self, key: str) -> bytes | None:
-        return self._answers.get(key)
-
-    def keep(self, key: str, answer: bytes) -> None:
-        if key not in self._answers and len(answer) <= self._left:
-            self._answers[key] = answer
-            self._left -= len(answer)
-
-
-_ANSWERS: Final = _AnswerCache(2**26)
-"""Cache for all readers: one command often reads a folder twice, for queries and for agents to search."""
+_ANSWERS: Final[dict[str, bytes]] = {}
+"""Answers for all readers: one command often reads a folder twice, for queries and for agents to search."""
+_MOST_KEPT: Final = 2**26
+"""Most bytes of all answers in ``_ANSWERS``."""
 _LATE: Final = b"late"
 
 
@@ -204,7 +186,8 @@ class _Reader:
         key = json.dumps([request, file_stat.st_ino, file_stat.st_size, file_stat.st_mtime_ns, file_stat.st_ctime_ns])
         answer = _ANSWERS.get(key) or self._answer(request)
         if answer.endswith(b"\n"):
-            _ANSWERS.keep(key, answer)
+            if sum(map(len, _ANSWERS.values())) + len(answer) <= _MOST_KEPT:
+                _ANSWERS[key] = answer
             parsed: dict[str, Any] = json.loads(answer)
             return parsed
         if answer:
