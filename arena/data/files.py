@@ -96,9 +96,10 @@ def load_dataset(
     earlier, asked = earlier_turns(rows), _Asked(read)
     if not asking:
         _require_shared_ids(records)
+    records = [replace(each, query_id=asked.id_of(each.row, each.query_id, each.query)) for each in records]
     failed = [record for record in records if record.failure]
     records = [record for record in records if not record.failure]
-    answered = _answers_of(records, asked)
+    answered = _answers_of(records)
     reader = _DocumentReader(asked)
     document_columns = DOCUMENTS.report(*_SHOWN_METADATA)
     for row in (row for source in retrieving for row in DOCUMENTS.rows(source, columns)):
@@ -109,15 +110,16 @@ def load_dataset(
     all_rows = itertools.chain(rows.values(), (record.row for record in records))
     if several := {row.place for row in all_rows if len(references_in(row)) > 1}:
         notes.append(f"{counted(len(several), 'row')} with several gold answers: the first of them counts")
-    notes += _notes_of_failures(failed, answered, asked)
+    notes += _notes_of_failures(failed, answered)
     if any(record.passages for record in records):
         if retrieving or not passages:
             notes.append("the passages in the answers' files are not used: data names other documents")
         else:
-            _add_passages(reader, records, asked)
+            for record in records:
+                reader.add_passages(record)
     if answered:
         reader.require_answers({agent for _, agent in answered})
-    read, note = with_conversations(with_turns(_with_references(asked, records), earlier))
+    read, note = with_conversations(with_turns(_with_references(read, records), earlier))
     notes += [note] if note else []
     data = Dataset(read, reader.documents, answered, reader.retrieved(), notes=tuple(notes))
     _log_columns(data, rows.values() if asking else (), document_columns, records, to_come=not passages)
@@ -256,6 +258,11 @@ class _DocumentReader:
         )
         self._require_first(row, ("rank", *key, str(rank)), f"two documents have rank {rank} {group}; leave one out")
         self._entries[query_id, doc_id, agent] = Retrieved(query_id, doc_id, agent, rank, row.number("score"))
+
+    def add_passages(self, record: AnswerRecord) -> None:
+        for passage in record.passages:
+            cells: dict[str, Cell] = {"qid": record.query_id, "did": passage.doc_id, "document": passage.text}
+            self.add(replace(record.row, values={**passage.metadata, **cells, "agent": record.agent}))
 
     def require_answers(self, answering: set[str]) -> None:
         for agent, row in self._agents.items():
@@ -450,13 +457,13 @@ def _require_shared_ids(records: Sequence[AnswerRecord]) -> None:
             )
 
 
-def _answers_of(records: Sequence[AnswerRecord], asked: _Asked) -> dict[tuple[str, str], Answer]:
+def _answers_of(records: Sequence[AnswerRecord]) -> dict[tuple[str, str], Answer]:
     answers: dict[tuple[str, str], Answer] = {}
     places: dict[tuple[str, str], AnswerRecord] = {}
     spelt: dict[str, str] = {}
     known: set[str] = set()
     for record in records:
-        query_id, agent, row = asked.id_of(record.row, record.query_id, record.query), record.agent, record.row
+        query_id, agent, row = record.query_id, record.agent, record.row
         if agent not in known and (problem := spelling_problem("agents", agent, spelt)):
             raise row.error(problem)
         known.add(agent)
@@ -471,11 +478,9 @@ def _answers_of(records: Sequence[AnswerRecord], asked: _Asked) -> dict[tuple[st
     return answers
 
 
-def _notes_of_failures(
-    failed: Sequence[AnswerRecord], answered: Mapping[tuple[str, str], Answer], asked: _Asked
-) -> Iterator[str]:
-    asking = {(asked.id_of(record.row, record.query_id, record.query), record.agent): record for record in failed}
-    missing = {key: record for key, record in asking.items() if key not in answered}
+def _notes_of_failures(failed: Sequence[AnswerRecord], answered: Mapping[tuple[str, str], Answer]) -> Iterator[str]:
+    by_key = {(record.query_id, record.agent): record for record in failed}
+    missing = {key: record for key, record in by_key.items() if key not in answered}
     if missing:
         first = next(iter(missing.values()))
         yield (
@@ -516,21 +521,12 @@ def _likely_agent_column(records: Sequence[AnswerRecord]) -> str:
     return ""
 
 
-def _add_passages(reader: _DocumentReader, records: Sequence[AnswerRecord], asked: _Asked) -> None:
-    for record in records:
-        query_id = asked.id_of(record.row, record.query_id, record.query)
-        for passage in record.passages:
-            cells: dict[str, Cell] = {"qid": query_id, "did": passage.doc_id, "document": passage.text}
-            reader.add(replace(record.row, values={**passage.metadata, **cells, "agent": record.agent}))
-
-
-def _with_references(asked: _Asked, records: Sequence[AnswerRecord]) -> dict[str, Query]:
+def _with_references(queries: Mapping[str, Query], records: Sequence[AnswerRecord]) -> dict[str, Query]:
     """The queries, with gold answers added from the table of answers where the query has none."""
     by_query: dict[str, AnswerRecord] = {}
     for record in records:
         if record.reference.strip():
-            query_id = asked.id_of(record.row, record.query_id, record.query)
-            first = by_query.setdefault(query_id, record)
+            first = by_query.setdefault(record.query_id, record)
             if alike(first.reference) != alike(record.reference):
                 raise record.row.error(
                     f"the reference of this query is another one in {first.row.place}; keep one", record.reference
@@ -539,7 +535,7 @@ def _with_references(asked: _Asked, records: Sequence[AnswerRecord]) -> dict[str
         query_id: replace(query, reference=by_query[query_id].reference)
         if query_id in by_query and query.reference is None
         else query
-        for query_id, query in asked.queries.items()
+        for query_id, query in queries.items()
     }
 
 
