@@ -117,10 +117,7 @@ def test_runs_and_games_read_every_name_of_the_agents(tmp_path: Path, spelling: 
     assert opinion.item == ("x", "y")
     assert {
         one.agent for one in rl.rate([{f"{spelling}_a": "x", f"{spelling}_b": "y", "winner": "A"}] * 3).ratings.agents
-    } == {
-        "x",
-        "y",
-    }
+    } == {"x", "y"}
 
 
 @pytest.mark.parametrize("spelling", [name for name in ("did", *spellings("did")) if name not in {"_id", "id"}])

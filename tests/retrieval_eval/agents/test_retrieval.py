@@ -128,10 +128,7 @@ def by_hand(rankings: list[list[str]], k: int) -> dict[str, float]:
     return scores
 
 
-@given(
-    st.lists(st.lists(st.sampled_from("abcdefgh"), unique=True), max_size=5),
-    st.integers(1, 100),
-)
+@given(st.lists(st.lists(st.sampled_from("abcdefgh"), unique=True), max_size=5), st.integers(1, 100))
 def test_fusion_is_the_sum_of_reciprocal_ranks_best_first(rankings: list[list[str]], k: int) -> None:
     hits = [[Hit(Document(doc_id, ""), -float(place)) for place, doc_id in enumerate(ranking)] for ranking in rankings]
     merged = reciprocal_rank_fusion(hits, k)
