@@ -170,7 +170,7 @@ def _agent_of(data: Dataset, path: Path, run: Run, *, alone: bool) -> str:
             value=next(iter(run.rankings)),
         )
     if SHARED in retrieving:
-        raise DataError(path, "runs need an agent column in the table of documents, which has none")
+        raise DataError(path, "the table of documents has no column 'agent'; add it to use runs")
     if run.name in retrieving:
         raise DataError(
             path, "the table of documents already has this agent's documents; remove them or the run", value=run.name

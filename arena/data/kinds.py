@@ -106,7 +106,7 @@ NO_VALUE: Final = frozenset({"", "nan", "na", "n/a", "none", "null", "<na>"})
 
 
 def as_number(text: str) -> float | None:
-    """Parse a number with a decimal point or comma; ``None`` if the text is no number."""
+    """Parse a number with a decimal point or comma; ``None`` if the text must be a number."""
     try:
         return float(_DECIMAL_COMMA.sub(r"\1.\2", text))
     except ValueError:
@@ -123,9 +123,9 @@ def number(row: Row, column: str, kind: str = "number") -> float:
     if text.casefold() in NO_VALUE:
         raise row.error(f"{column!r} is empty; fill it in, or leave such rows out with --skip-faulty", text or None)
     if (value := as_number(text)) is None:
-        raise row.error(f"{column!r} is no number", text)
+        raise row.error(f"{column!r} must be a number", text)
     if not abs(value) < float("inf"):
-        raise row.error(f"{column!r} is no {kind}", text)
+        raise row.error(f"{column!r} must be a {kind}", text)
     return value
 
 
@@ -179,7 +179,7 @@ class JudgedKind(Struct, frozen=True, kw_only=True):
     def parse(self, row: Row, column: str) -> float:
         value = number(row, column, "whole number")
         if value != int(value):
-            raise row.error(f"{column!r} is no whole number", row.text(column).strip())
+            raise row.error(f"{column!r} must be a whole number", row.text(column).strip())
         return value
 
     def cells(self, item: ItemKey) -> Sequence[Any]:

@@ -162,7 +162,7 @@ def _objects(path: Path) -> Iterator[tuple[int, _Object]]:
         entries = ((number, _decoded(path, number, line)) for number, line in read_lines(path) if line.strip())
     for number, entry in entries:
         if not isinstance(entry, Mapping):
-            raise DataError(path, "a trace is an object", line=number, value=str(entry))
+            raise DataError(path, "the entry is not an object, as a trace must be", line=number, value=str(entry))
         yield number, entry
 
 

@@ -183,7 +183,9 @@ def read_verdicts(
     with_query = [part.query is not None for part in read]
     without = sum(len(part.places) for part, has in zip(read, with_query, strict=True) if not has)
     if any(with_query) and without:
-        raise DataError(path, f"{without:,} of {games.places.size:,} verdicts name no query: give all or none")
+        raise DataError(
+            path, f"{without:,} of {games.places.size:,} verdicts have no query id; give one to all games or to none"
+        )
     agents, (first, second) = in_order(games.first, games.second)
     _require_one_spelling(source, agents, first, second, games.places)
     judges, (judge,) = in_order(games.judge)
@@ -588,7 +590,7 @@ def _agents(path: Path, rows: Sequence[Row]) -> list[str]:
     agents: list[str] = []
     for row in rows:
         if (agent := row.identifier("agent")) in agents:
-            raise row.error("this agent has a row already", agent)
+            raise row.error("this agent already has a row; remove one", agent)
         agents.append(agent)
     header = rows[0].values
     for agent in agents:

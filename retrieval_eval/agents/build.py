@@ -151,7 +151,7 @@ class _AgentBuilder:
     @cached_property
     def _library(self) -> Library:
         if self._corpus is None:
-            raise InputError("there is no corpus to search")
+            raise InputError("there is no corpus to search; name documents as 'corpus' under 'data'")
         return Library(self._corpus, self._cache)
 
     @cached_property
@@ -167,7 +167,9 @@ class _AgentBuilder:
             raise InputError(f"generator {name!r} is not declared under 'judges'{nearest(name, self._judges)}")
         judge = self._judges[name]
         if judge.spec.provider not in _TEXT_PROVIDERS:
-            raise InputError(f"generator {name!r}: provider {judge.spec.provider!r} cannot write an answer")
+            raise InputError(
+                f"generator {name!r}: provider {judge.spec.provider!r} cannot write an answer; name another judge"
+            )
         return judge
 
 
@@ -295,7 +297,7 @@ def read_recorded(name: str, spec: AgentSpec, corpus: Mapping[str, Document], id
     for row in reading.through(_rows_of_agent(spec.answers, agent, RECORDED.rows(spec.answers))):
         query_id = row.identifier("qid")
         if query_id in answers:
-            raise row.error(f"agent {agent!r} has answered query {query_id!r} further up")
+            raise row.error(f"agent {agent!r} has answered query {query_id!r} further up; remove one")
         answers[query_id] = row.text("answer")
     documents: Mapping[str, tuple[RetrievedText, ...]] = {}
     if spec.documents is not None:
@@ -320,7 +322,7 @@ def _rows_of_agent(path: Path, agent: str, rows: Iterable[Row]) -> Iterator[Row]
         yield row
     if not any_rows:
         known = ", ".join(map(repr, list(other_agents)[:10]))
-        raise DataError(path, f"has no row of agent {agent!r}; there are {known} (name one with 'agent')")
+        raise DataError(path, f"has no row of agent {agent!r}, but of {known}; name one with 'agent'")
 
 
 def _from_rows(rows: Iterable[Row]) -> dict[str, tuple[RetrievedText, ...]]:
@@ -348,7 +350,7 @@ def _from_run(path: Path, corpus: Mapping[str, Document]) -> dict[str, tuple[Ret
     documents = {}
     for query_id, ranking in read_run(path).rankings.items():
         if missing := [doc_id for doc_id in ranking.doc_ids if doc_id not in corpus]:
-            raise InputError(f"{path}: query {query_id!r}: the corpus has no document {missing[0]!r}")
+            raise InputError(f"{path}: query {query_id!r}: the corpus has no document {missing[0]!r}; add it")
         entries = zip(ranking.doc_ids, ranking.scores, strict=True)
         documents[query_id] = tuple(
             RetrievedText(doc_id, corpus[doc_id].text, rank, score, corpus[doc_id].metadata)

@@ -95,7 +95,7 @@ def read_topics(source: Path | str) -> dict[str, Query]:
         )
         known, _ = topics.setdefault(query_id, Query.of(query_id, text, columns)), rows.setdefault(query_id, row)
         if known.text != text:
-            raise row.error(f"query {query_id!r} has another text further up", text)
+            raise row.error(f"query {query_id!r} has another text further up; give one of them another id", text)
         if known.columns != columns:
             topics[query_id] = Query.of(query_id, text, dict(known.columns.items() & columns.items()))
     reading.say(f"queries: {len(topics):,}")

@@ -46,12 +46,16 @@ def with_messages(row: Row) -> Row:
     row, question = replace(row, left_out=len(objects) - len(spoken)), cell_text(query)
     if not spoken:
         if not question.strip():
-            raise row.error("'messages' has none of the user, and there is no 'query'; end them with the question")
+            raise row.error(
+                "'messages' has no message of the user, and there is no 'query'; make the question the last message"
+            )
         return replace(row, values={**row.values, "messages": ""})
     *before, last = (_message(row, number, message) for number, message in spoken)
     if not question.strip():
         if last.role != "user":
-            problem = "the last of 'messages' is the assistant's, and there is no 'query'; end them with the question"
+            problem = (
+                "the last of 'messages' is the assistant's, and there is no 'query'; make the question the last message"
+            )
             raise row.error(problem, last.text[:_MOST_SHOWN])
         question = last.text
     elif last != Message("user", question.strip()):
@@ -154,9 +158,7 @@ def _without_gap(turns: Mapping[int, str], rows: Mapping[str, Row]) -> list[int]
     for before, number in zip([min(numbers[0], 1) - 1, *numbers], numbers, strict=False):
         if number != before + 1:
             row = rows[turns[number]]
-            problem = (
-                f"turn {before + 1} of this conversation is missing: what was said before is not known; add its query"
-            )
+            problem = f"turn {before + 1} of this conversation is missing; add its query"
             raise row.error(problem, row.text("conversation"))
     return numbers
 

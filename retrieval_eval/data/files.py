@@ -33,7 +33,7 @@ def open_binary(path: Path | str, *, whole: bool = False) -> Iterator[BinaryIO]:
     except FileNotFoundError as error:
         raise no_file(path) from error
     except IsADirectoryError as error:
-        raise DataError(path, "is a folder; name the file in it") from error
+        raise DataError(path, "is a folder; name a file in it") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(
             path, "the gzip data is cut off or damaged; compress it again, or remove '.gz' from its name"

@@ -239,7 +239,7 @@ def unstorable(value: object) -> str | None:
             try:
                 text.encode()
             except UnicodeEncodeError:
-                return "the text is not UTF-8, or holds half a surrogate pair; write its characters whole"
+                return "the text is not UTF-8, or holds half a surrogate pair; write it as UTF-8"
     return None
 
 

@@ -38,7 +38,7 @@ _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _DELIMITERS_OF_CSV = (",", ";", "\t")
 _CSV_MESSAGES = {
     "unexpected end of data": "a quote is not closed",
-    "',' expected after '\"'": "text stands behind a closing quote",
+    "',' expected after '\"'": "text follows a closing quote",
     f"field larger than field limit ({LONGEST_LINE})": f"a cell has over {LONGEST_LINE:,} characters",
 }
 """Messages to show, by the csv module's messages that they replace."""
@@ -236,7 +236,7 @@ def _read_jsonl(path: Path, naming: Naming, only: Only | None) -> Iterator[Row]:
                 raise DataError(path, problem, line=number, value=line.strip()) from error
             if not isinstance(record, dict):
                 whole = isinstance(record, list) and number == 1
-                advice = "name the file .json" if whole else "write one object a line"
+                advice = "name the file .json" if whole else "write one object per line"
                 raise DataError(path, f"the line is not a JSON object; {advice}", line=number, value=line.strip())
             yield number, record, "\\u" in line
 
@@ -350,14 +350,14 @@ def _why_not_json(error: Exception) -> str:
 
 
 _JSON_MESSAGES: Final = {
-    "Expecting property name enclosed in double quotes": "a key in double quotes is asked for",
+    "Expecting property name enclosed in double quotes": "a key in double quotes is missing",
     "Illegal trailing comma before end of object": "a comma stands before '}'; remove it",
     "Illegal trailing comma before end of array": "a comma stands before ']'; remove it",
     "Exceeds the limit": "a number has thousands of digits; put quotes around it",
-    "Expecting value": "a value is asked for, such as a text in double quotes",
-    "Expecting ',' delimiter": "a comma is asked for",
-    "Expecting ':' delimiter": "a colon is asked for",
-    "Extra data": "text behind the object; write one object a line",
+    "Expecting value": "a value is missing, such as a text in double quotes",
+    "Expecting ',' delimiter": "a comma is missing",
+    "Expecting ':' delimiter": "a colon is missing",
+    "Extra data": "text after the object; write one object per line",
     "Unterminated string": "a text has no closing quote",
     "Invalid control character": "a line break or tab within a text; write \\n or \\t",
     "Invalid \\escape": "a single backslash in a text; write two",
@@ -482,7 +482,7 @@ def open_parquet(path: Path) -> Iterator[Any]:
                 raise DataError(path, f"a column's name cannot be used: {problem}")
             yield file
     except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise DataError(path, "not Parquet, or cut off; write the file anew") from error
+        raise DataError(path, "not a Parquet file, or cut off; write it again") from error
 
 
 def _require_room(path: Path, content: Any) -> None:

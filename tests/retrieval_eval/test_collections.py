@@ -265,7 +265,7 @@ def test_records_of_several_runs_repeat_a_query(tmp_path: Path) -> None:
 
 FAULTS = {
     "a.csv": ("qid,query\n1,\n", ":2: the text of query '1' is empty"),
-    "b.csv": ("qid,query\n1,a\n1,b\n", ":3: query '1' has another text further up ('b')"),
+    "b.csv": ("qid,query\n1,a\n1,b\n", ":3: query '1' has another text further up; give one of them another id ('b')"),
     "c.tsv": ("1\t001\twhat\n", ":1: without a header, a line is 'qid<TAB>query'; this one has 3 fields"),
     "k.tsv": ("quid\tquery\n1\ta\n", ":1: no column 'qid'"),
     "d.txt": ("\n", ": contains no topic"),

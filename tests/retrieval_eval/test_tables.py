@@ -129,7 +129,7 @@ def test_a_missing_file_a_folder_and_a_foreign_extension_are_named(tmp_path: Pat
         ("t.csv", "qid,query\nq1\n", ":2: 1 fields, and the header has 2"),
         ("t.csv", "qid,query\nq1,a\nq2,a, b\n", ":3: 3 fields, and the header has 2"),
         ("t.csv", 'qid,query\nq1,"a\nb\n', ":2: a quote is not closed"),
-        ("t.csv", 'qid,query\nq1,"a"b\n', ":2: text stands behind a closing quote"),
+        ("t.csv", 'qid,query\nq1,"a"b\n', ":2: text follows a closing quote"),
         ("t.csv", "qid,qid\nq1,a\n", ":1: the header names a column twice; rename one ('qid')"),
         ("t.csv", "qid,querry\nq1,a\n", ":1: no column 'query'; found qid, querry"),
         ("t.csv", b"qid,query\nq1,caf\xe9 au lait\n", r":2: not UTF-8; save the file as UTF-8 ('q1,caf\xe9 au lait')"),
@@ -137,7 +137,7 @@ def test_a_missing_file_a_folder_and_a_foreign_extension_are_named(tmp_path: Pat
         (
             "t.jsonl",
             '{"qid": 1, "query": "a"}\n[1]\n',
-            ":2: the line is not a JSON object; write one object a line ('[1]')",
+            ":2: the line is not a JSON object; write one object per line ('[1]')",
         ),
         ("t.jsonl", '{"qid": 1, "query": "a"}\n{"qid": 2, "qu', ":2: not JSON"),
         ("t.jsonl", '{"qid": 1, "qid": 2}\n', "the key 'qid' stands twice"),
@@ -148,7 +148,7 @@ def test_a_missing_file_a_folder_and_a_foreign_extension_are_named(tmp_path: Pat
         ("t.jsonl", "[" * 100_000 + "\n", ":1: not JSON"),
         ("t.csv.gz", gzip.compress(b"qid,query\n" + b"q1,a\n" * 9, mtime=0)[:-9], "gzip data is cut off or damaged"),
         ("t.csv.gz", b"qid,query\nq1,a\n", "the gzip data is cut off or damaged"),
-        ("t.parquet", b"PAR1 and no more", "not Parquet, or cut off"),
+        ("t.parquet", b"PAR1 and no more", "not a Parquet file, or cut off"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, name: str, content: str | bytes, expected: str) -> None:

@@ -104,7 +104,7 @@ def test_a_run_of_nobody_who_answered_is_refused(folder: Path) -> None:
             "qid,did,document,agent\n1,a,text a,x\n",
             "x.run: the table of documents already has this agent's documents; remove them or the run",
         ),
-        ("qid,did,document\n1,a,text a\n", "x.run: runs need an agent column in the table of documents"),
+        ("qid,did,document\n1,a,text a\n", "x.run: the table of documents has no column 'agent'; add it to use runs"),
     ],
 )
 def test_a_run_that_the_table_of_documents_contradicts_is_refused(folder: Path, table: str, said: str) -> None:
