@@ -122,9 +122,7 @@ def number(row: Row, column: str, kind: str = "number") -> float:
     text = row.text(column).strip()
     if text.casefold() in NO_VALUE:
         raise row.error(f"{column!r} is empty; fill it in, or leave such rows out with --skip-faulty", text or None)
-    if (value := as_number(text)) is None:
-        raise row.error(f"{column!r} must be a number", text)
-    if not abs(value) < float("inf"):
+    if (value := as_number(text)) is None or not abs(value) < float("inf"):
         raise row.error(f"{column!r} must be a {kind}", text)
     return value
 

@@ -140,10 +140,19 @@ def _walked(top: Path) -> Iterator[File]:
         yield File(path, source, top, FileNote(storable(source), f"cannot be read: {error.strerror}"))
 
 
-_ANSWERS: Final[dict[str, bytes]] = {}
+class _AnswerCache(dict[str, bytes]):
+    """The reading process's answers, up to a total number of bytes."""
+
+    left = 2**26
+
+    def keep(self, key: str, answer: bytes) -> None:
+        if key not in self and len(answer) <= self.left:
+            self[key] = answer
+            self.left -= len(answer)
+
+
+_ANSWERS: Final = _AnswerCache()
 """Answers for all readers: one command often reads a folder twice, for queries and for agents to search."""
-_MOST_KEPT: Final = 2**26
-"""Most bytes of all answers in ``_ANSWERS``."""
 _LATE: Final = b"late"
 
 
@@ -186,8 +195,7 @@ class _Reader:
         key = json.dumps([request, file_stat.st_ino, file_stat.st_size, file_stat.st_mtime_ns, file_stat.st_ctime_ns])
         answer = _ANSWERS.get(key) or self._answer(request)
         if answer.endswith(b"\n"):
-            if sum(map(len, _ANSWERS.values())) + len(answer) <= _MOST_KEPT:
-                _ANSWERS[key] = answer
+            _ANSWERS.keep(key, answer)
             parsed: dict[str, Any] = json.loads(answer)
             return parsed
         if answer:

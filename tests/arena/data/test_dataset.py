@@ -47,12 +47,6 @@ def test_a_reference_keeps_the_digest_that_it_had_as_metadata() -> None:
     assert str(now.columns) == str(before.metadata)  # checksums of earlier stores hold the columns in this order
 
 
-def test_an_empty_answer_counts_as_an_answer(tmp_path: Path) -> None:
-    dataset = loaded(tmp_path)
-    assert dataset.answers["q1", "y"].text == ""
-    assert dataset.missing_answers == ()
-
-
 def test_missing_answers_and_unanswered_queries_are_findings(tmp_path: Path) -> None:
     dataset = loaded(tmp_path, QUERIES + "q3,who?\n", answers="qid,agent,answer\nq1,x,a\nq1,y,a\nq2,x,a\n")
     assert dataset.missing_answers == (("q2", "y"),)

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from arena.data.corpus import with_runs
@@ -206,15 +207,6 @@ def test_a_limit_takes_the_first_queries_with_what_belongs_to_them(tmp_path: Pat
     assert (len(data.answers), len(data.documents), len(data.retrieved)) == (2, 2, 2)
 
 
-def test_rows_in_memory_are_a_table(tmp_path: Path) -> None:
-    np = pytest.importorskip("numpy")
-    rows = [{"question": "why?", "answer": "so", "contexts": np.array(["one", "two"]), "n": np.int64(3)}]
-    data = load_dataset(answers=[Rows("a", rows), Rows("b", rows)])
-    assert data.agents == ("a", "b")
-    assert passages(data, "a") == ["one", "two"]
-    assert {answer.metadata["n"] for answer in data.answers.values()} == {"3"}
-
-
 def test_one_run_may_be_of_all_agents(tmp_path: Path) -> None:
     answers = put(tmp_path, "a.csv", "qid,question,agent,answer\n1,why?,x,so\n1,why?,y,no\n")
     corpus = lines(tmp_path, "corpus.jsonl", {"id": "d1", "text": "one"})
@@ -302,11 +294,6 @@ def test_passages_beside_documents_are_not_used_and_that_is_noted(tmp_path: Path
 def test_json_of_columns_as_pandas_and_datasets_write_it(tmp_path: Path, whole: dict[str, Any]) -> None:
     found = texts(load_dataset(answers=put(tmp_path, "x.json", json.dumps(whole))))
     assert found["x"]["why?"] == "so"
-
-
-def test_a_query_without_an_id_is_called_by_its_text(tmp_path: Path) -> None:
-    data = load_dataset(answers=lines(tmp_path, "x.jsonl", {"question": "why? " * 20, "answer": ""}))
-    assert notes_of(data)[0] == "1 empty answer, judged like any other: x on 'why? why? why? why? why? why? why?...'"
 
 
 def test_a_row_with_an_error_and_no_answer_is_no_answer(tmp_path: Path) -> None:
@@ -408,7 +395,9 @@ def test_an_answer_that_is_an_object_is_told_where_its_text_is(tmp_path: Path, a
     assert f"its text is '{place}': write a table with that as 'answer'" in str(raised.value)
 
 
-def test_a_long_question_without_blanks_is_named_by_its_beginning(tmp_path: Path) -> None:
+def test_a_query_without_an_id_is_named_by_its_beginning(tmp_path: Path) -> None:
+    data = load_dataset(answers=lines(tmp_path, "x.jsonl", {"question": "why? " * 20, "answer": ""}))
+    assert notes_of(data)[0] == "1 empty answer, judged like any other: x on 'why? why? why? why? why? why? why?...'"
     text = "图书馆由镇政府管理，" * 10
     rows = [{"query": text, "agent": "a", "answer": ""}, {"query": "q?", "agent": "b", "answer": "<think>" + text}]
     empty, thinking = notes_of(load_dataset(answers=lines(tmp_path, "a.jsonl", *rows)))[:2]
@@ -423,11 +412,15 @@ class Passage:
         self.page_content, self.metadata = text, {"source": "a.pdf"}
 
 
-def test_frames_hold_arrays_and_documents(tmp_path: Path) -> None:
-    given = [{"query": "q?", "answer": "x", "contexts": [Passage("its one"), Passage("two")]}]
-    data = load_dataset(answers=Rows("mine", given))
-    assert passages(data, "mine") == ["its one", "two"]
-    assert {document.metadata["source"] for document in data.documents.values()} == {"a.pdf"}
+def test_rows_in_memory_hold_arrays_and_documents() -> None:
+    given = [{"query": "q?", "answer": "x", "contexts": [Passage("its one"), Passage("two")], "n": np.int64(3)}]
+    arrays = [{**given[0], "contexts": np.array(["one", "two"])}]
+    data = load_dataset(answers=[Rows("mine", given), Rows("other", arrays)])
+    assert (passages(data, "mine"), passages(data, "other")) == (["its one", "two"], ["one", "two"])
+    assert data.documents[next(entry.doc_id for entry in data.retrieved[next(iter(data.queries))])].metadata == {
+        "source": "a.pdf"
+    }
+    assert {answer.metadata["n"] for answer in data.answers.values()} == {"3"}
     with pytest.raises(DataError, match="passage 1 is neither a text"):
         load_dataset(answers=Rows("mine", [{"query": "q?", "answer": "x", "contexts": [1]}]))
 
