@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from arena.data.traces import is_traces, rows_of_traces, trace_rows
+from arena.data.traces import trace_rows
 from judges.errors import DataError
 from judges.types import Document
 from retrieval_eval.data.collections import document_of
@@ -156,9 +156,8 @@ def columns_of(source: RowSource) -> Iterator[str]:
 
 def _named(source: RowSource, first: Mapping[str, Cell], columns: Columns | None) -> Iterator[tuple[Row, str]]:
     """The renamed rows of a table, each with the format of the file, ``""`` for a plain table."""
-    if is_traces(next(iter(source.records), {}) if isinstance(source, Rows) else source):
-        rows = trace_rows(source) if not isinstance(source, Rows) else rows_of_traces(read_rows(source))
-        yield from ((row, "traces") for row in ANSWERS.renamed(rows, columns))
+    if (traces := trace_rows(source)) is not None:
+        yield from ((row, "traces") for row in ANSWERS.renamed(traces, columns))
     elif not (isinstance(first.get("vars"), dict) and "promptIdx" in first):
         deepeval: bool | None = None
         for row in ANSWERS.rows(source, columns):

@@ -8,6 +8,7 @@ or its exports of observations. Traces without an output are skipped.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections import defaultdict
@@ -21,7 +22,7 @@ from msgspec import Struct
 
 from judges.errors import DataError
 from retrieval_eval.data.files import read_json, read_lines
-from retrieval_eval.data.rows import Cell, Row, known_format, list_in
+from retrieval_eval.data.rows import Cell, Row, Rows, known_format, list_in
 from retrieval_eval.data.table_spec import spellings
 from retrieval_eval.data.tables import read_rows
 
@@ -105,53 +106,42 @@ class _Span(Struct, frozen=True):
         return last.get("content") or last.get("contents.0.message_content.text", "")
 
 
-def is_traces(source: Path | str | _Object) -> bool:
-    """Whether a file, or the first record of a table in memory, holds traces."""
-    if isinstance(source, Mapping):
-        return _is_spans(source) or _is_langfuse(source)
-    if known_format(source) is None:
-        return False
-    try:
-        first = next(_objects(Path(source)), None)
-    except DataError:  # reading it as a table reports the error
-        return False
-    return first is not None and is_traces(first[1])
-
-
-def trace_rows(path: Path | str) -> Iterator[Row]:
-    """The answers of a file of traces, one row each, with the line or number of its record.
+def trace_rows(source: Path | str | Rows) -> list[Row] | None:
+    """The answers in a table of traces, one row each, with the line or number of its record; ``None`` for other tables.
 
     Columns: ``query, answer, passages, trace_id``; if known, ``latency_s, input_tokens, output_tokens, cost_usd``; and
     ``agent``, the query's id and the reference from the trace's metadata. The passages are those of the last reranker,
     or of all retrievers if there is none. If a file has several projects or services, they are the agents.
     """
-    yield from _rows(Path(path), list(_objects(Path(path))))
+    path = Path(str(source))
+    try:
+        objects = _objects(path) if not isinstance(source, Rows) else map(_numbered, read_rows(source))
+        first = next(objects, None)
+    except DataError:  # reading it as a table reports the error
+        return None
+    if first is None or not (_is_spans(first[1]) or _is_langfuse(first[1])):
+        return None
+    langfuse, objects = _is_langfuse(first[1]), itertools.chain([first], objects)
+    if rows := list(_of_langfuse(path, objects) if langfuse else _of_spans(path, objects)):
+        return rows
+    fields = (
+        "'input' and 'output'"
+        if langfuse
+        else "the attributes 'input.value' and 'output.value' (OpenInference), or 'gen_ai.input.messages' and "
+        "'gen_ai.output.messages' (OpenTelemetry)"
+    )
+    raise DataError(path, f"no trace in it has a query and an answer, by {fields}")
 
 
-def rows_of_traces(rows: Iterable[Row]) -> Iterator[Row]:
-    records = list(rows)
-    yield from _rows(records[0].path, [(row.line, row.values) for row in records])
-
-
-def _rows(path: Path, objects: Sequence[tuple[int, _Object]]) -> Iterator[Row]:
-    langfuse = bool(objects) and _is_langfuse(objects[0][1])
-    rows = list(_of_langfuse(path, objects) if langfuse else _of_spans(path, objects))
-    if not rows:
-        fields = (
-            "'input' and 'output'"
-            if langfuse
-            else "the attributes 'input.value' and 'output.value' (OpenInference), or 'gen_ai.input.messages' and "
-            "'gen_ai.output.messages' (OpenTelemetry)"
-        )
-        raise DataError(path, f"no trace in it has a query and an answer, by {fields}")
-    yield from rows
+def _numbered(row: Row) -> tuple[int, _Object]:
+    return row.line, row.values
 
 
 def _objects(path: Path) -> Iterator[tuple[int, _Object]]:
     """The objects of a file, each with its line, or with its number if the file is one JSON list."""
     kind = known_format(path)
     if kind not in {"json", "jsonl"}:
-        yield from ((row.line, row.values) for row in read_rows(path))
+        yield from map(_numbered, read_rows(path))
         return
     if kind == "json":
         whole = read_json(path)
