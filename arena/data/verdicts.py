@@ -290,9 +290,8 @@ class _Faults:
             self._faults.append((int(places[row]), len(self._faults), problem, value))
 
     def names(self, column: str, texts: Texts, places: NDArray[np.int64]) -> None:
-        problems = [name_problem(str(name)) for name in texts.names]
-        for problem in {each for each in problems if each is not None}:
-            faulty = np.array([each == problem for each in problems], np.bool_)[texts.codes]
+        for problem in set(map(name_problem, map(str, texts.names))) - {None}:
+            faulty = texts.mapped(lambda name, problem=problem: name_problem(name) == problem)
             self.add(faulty, places, f"{column!r} {problem}", None if problem == EMPTY else texts)
 
     def raise_first(self, source: TextSource) -> None:
@@ -411,14 +410,11 @@ def _repeats(table: VerdictTable, further: Sequence[Texts]) -> tuple[int, int]:
 
 def _orders(order: Texts, layout: _Layout, rows: TextTable, faults: _Faults) -> tuple[Bools, Bools]:
     """For each row, whether agent_b was shown first, and whether the order is known."""
-    words = [str(name).strip().casefold() for name in order.names]
-    unknown = np.array([bool(word) and word not in SHOWN_SWAPPED for word in words], np.bool_)
-    if unknown.any():
-        problem = f"{layout.order!r} must be one of {', '.join(SHOWN_SWAPPED)}"
-        faults.add(unknown[order.codes], rows.places, problem, _stripped(order))
-    swapped = np.array([SHOWN_SWAPPED.get(word, False) for word in words], np.bool_)[order.codes]
-    filled = np.array([bool(word) for word in words], np.bool_)[order.codes]
-    return swapped, filled | (layout.order is None)
+    words = Texts([str(name).strip().casefold() for name in order.names], order.codes)
+    filled, known = words.mapped(bool), words.mapped(SHOWN_SWAPPED.__contains__)
+    problem = f"{layout.order!r} must be one of {', '.join(SHOWN_SWAPPED)}"
+    faults.add(filled & ~known, rows.places, problem, _stripped(order))
+    return words.mapped(lambda word: SHOWN_SWAPPED.get(word, False)), filled | (layout.order is None)
 
 
 class _Verdicts(NamedTuple):
@@ -446,26 +442,24 @@ class _Cells(Struct, frozen=True, eq=False):
         if column == BOTH_ORDERS[1]:
             swapped = np.ones_like(swapped)
         texts = self._coded(column)
-        filled = ~np.array([str(name).casefold() in _NO_VERDICT for name in texts.names], np.bool_)[texts.codes]
+        filled = ~texts.mapped(lambda text: text.casefold() in _NO_VERDICT)
         preference = self._preferences(column, texts, filled)
         if column in self.layout.shares:
             outcome = np.where(filled, np.nan_to_num(np.sign(preference - 0.5)), _NONE).astype(np.int8)
         else:
             outcome = self._outcomes(column, texts, filled, swapped)
         shown = np.where(swapped & filled, -outcome, outcome).astype(np.int8)
-        bad, good = (
-            filled & np.array([both(str(name)) == word for name in texts.names], np.bool_)[texts.codes]
-            for word in ("both_bad", "both_good")
-        )
-        return _Verdicts(shown, swapped, np.where(swapped, 1 - preference, preference), bad, good)
+        bad, good = (texts.mapped(lambda text, word=word: both(text) == word) for word in ("both_bad", "both_good"))
+        preference = np.where(swapped, 1 - preference, preference)
+        return _Verdicts(shown, swapped, preference, filled & bad, filled & good)
 
     def _coded(self, column: str) -> Texts:
         """The texts of a column, with words and numbers replaced by the user's meanings."""
         texts, coding = _stripped(self.rows.columns[column]), self.layout.coding
         if column in self.layout.shares or coding == Coding():
             return texts
-        uncoded = np.array([coding.lacks(str(name)) for name in texts.names], np.bool_)[texts.codes]
-        self.faults.add(uncoded, self.rows.places, f"{column!r}: no --value says what this number means", texts)
+        problem = f"{column!r}: no --value says what this number means"
+        self.faults.add(texts.mapped(coding.lacks), self.rows.places, problem, texts)
         return Texts([coding.read(str(name)) for name in texts.names], texts.codes)
 
     def _outcomes(self, column: str, texts: Texts, filled: Bools, swapped: Bools) -> NDArray[np.int8]:
@@ -474,11 +468,10 @@ class _Cells(Struct, frozen=True, eq=False):
         self._require_no_zero(column, texts, filled)
         sides = [[_side(str(text), column, swapped=b_first) for text in texts.names] for b_first in (False, True)]
         by_word = np.array(sides, np.int8)[swapped.astype(np.int8), texts.codes]
-        named = np.array([number.get(str(text), -1) for text in texts.names], np.int32)[texts.codes]
+        named = texts.mapped(lambda text: number.get(text, -1), np.int32)
         by_name = np.select([named == self.a, named == self.b], [1, -1], _NONE)
         # In our own tables, A, B and TIE keep their meaning even if an agent has that name.
-        letters = [column == "verdict" and text in _LETTER_VERDICTS for text in texts.names]
-        is_letter = np.array(letters, np.bool_)[texts.codes]
+        is_letter = texts.mapped(lambda text: column == "verdict" and text in _LETTER_VERDICTS)
         ambiguous = filled & (by_word != _NONE) & (by_name != _NONE) & (by_word != by_name) & ~is_letter
         problem = "the winner is ambiguous, a word that is also an agent's name; write agent_a or agent_b"
         self.faults.add(ambiguous, self.rows.places, problem, texts)
@@ -490,8 +483,7 @@ class _Cells(Struct, frozen=True, eq=False):
 
     def _require_no_zero(self, column: str, texts: Texts, filled: Bools) -> None:
         """Add a fault for a 0 in a column of numbers, unless 0 is an agent's name: beside a 0, even 1 is ambiguous."""
-        zero = np.array([number_in(str(name)) == 0 and name not in self.agents for name in texts.names], np.bool_)
-        with_zero = filled & zero[texts.codes]
+        with_zero = filled & texts.mapped(lambda text: number_in(text) == 0 and text not in self.agents)
         if with_zero.any() and are_numbers(values := _distinct(texts, filled)):
             self.faults.add(with_zero, self.rows.places, problem_of(column, values))
 
@@ -503,8 +495,7 @@ class _Cells(Struct, frozen=True, eq=False):
         if self.layout.shares[0] is None:
             if column != "preference":
                 return none
-            likely = np.array([_likely(str(text), column) for text in texts.names])[texts.codes]
-            return np.where(filled, likely, np.nan)
+            return np.where(filled, texts.mapped(lambda text: _likely(text, column), np.float64), np.nan)
         of_a, of_b, of_tie = (self._shares(share, filled) for share in self.layout.shares)
         known = ~np.isnan(of_b)
         total = of_a + np.nan_to_num(of_tie) + np.nan_to_num(of_b)
@@ -519,11 +510,9 @@ class _Cells(Struct, frozen=True, eq=False):
         if column is None:
             return np.full(filled.size, np.nan)
         texts = _stripped(self.rows.columns[column])
-        numbers = np.array([number_in(str(text)) for text in texts.names])
-        wrong = np.array([bool(text) for text in texts.names], np.bool_) & ~((numbers >= 0) & (numbers <= 1))
-        problem = f"{column!r} must be a probability from 0 to 1"
-        self.faults.add(filled & wrong[texts.codes], self.rows.places, problem, texts)
-        return np.where(filled, numbers[texts.codes], np.nan)
+        wrong = filled & texts.mapped(lambda text: bool(text) and not 0 <= number_in(text) <= 1)
+        self.faults.add(wrong, self.rows.places, f"{column!r} must be a probability from 0 to 1", texts)
+        return np.where(filled, texts.mapped(number_in, np.float64), np.nan)
 
 
 def _distinct(column: Texts, filled: Bools) -> list[str]:

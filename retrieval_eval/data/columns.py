@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from array import array
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -38,6 +38,10 @@ class Texts(NamedTuple):
     def of(self, rows: NDArray[Any]) -> Texts:
         return Texts(self.names, self.codes[rows])
 
+    def mapped(self, read: Callable[[Any], Any], dtype: Any = np.bool_) -> NDArray[Any]:
+        """What a function makes of the text of each row; it is called once for each distinct text."""
+        return np.array([read(name) for name in self.names], dtype)[self.codes]
+
     def each(self) -> list[str]:
         """The text of each row; ``""`` for ``None``."""
         names = [name or "" for name in self.names]
@@ -50,19 +54,14 @@ def in_order(*columns: Texts) -> tuple[tuple[str, ...], tuple[NDArray[np.int32],
     used_names = (itertools.compress(column.names, counts) for column, counts in zip(columns, use_counts, strict=True))
     names = tuple(sorted(set(map(str, itertools.chain(*used_names)))))
     index = {name: counts for counts, name in enumerate(names)}
-    return names, tuple(
-        np.array([index.get(str(name), -1) for name in column.names], np.int32)[column.codes] for column in columns
-    )
+    return names, tuple(column.mapped(lambda name: index.get(str(name), -1), np.int32) for column in columns)
 
 
 def joined(columns: Sequence[Texts]) -> Texts:
     if len(columns) == 1:
         return columns[0]
     index: dict[str | None, int] = {}
-    codes = [
-        np.array([index.setdefault(name, len(index)) for name in column.names], np.int32)[column.codes]
-        for column in columns
-    ]
+    codes = [column.mapped(lambda name: index.setdefault(name, len(index)), np.int32) for column in columns]
     return Texts(list(index), np.concatenate(codes))
 
 
