@@ -290,8 +290,9 @@ class _Faults:
             self._faults.append((int(places[row]), len(self._faults), problem, value))
 
     def names(self, column: str, texts: Texts, places: NDArray[np.int64]) -> None:
-        for problem in set(map(name_problem, map(str, texts.names))) - {None}:
-            faulty = texts.mapped(lambda name, problem=problem: name_problem(name) == problem)
+        problems = Texts([name_problem(str(name)) for name in texts.names], texts.codes)
+        for problem in set(problems.names) - {None}:
+            faulty = problems.mapped([problem].__contains__)
             self.add(faulty, places, f"{column!r} {problem}", None if problem == EMPTY else texts)
 
     def raise_first(self, source: TextSource) -> None:
@@ -449,9 +450,10 @@ class _Cells(Struct, frozen=True, eq=False):
         else:
             outcome = self._outcomes(column, texts, filled, swapped)
         shown = np.where(swapped & filled, -outcome, outcome).astype(np.int8)
-        bad, good = (texts.mapped(lambda text, word=word: both(text) == word) for word in ("both_bad", "both_good"))
+        bad = filled & texts.mapped(lambda text: both(text) == "both_bad")
+        good = filled & texts.mapped(lambda text: both(text) == "both_good")
         preference = np.where(swapped, 1 - preference, preference)
-        return _Verdicts(shown, swapped, preference, filled & bad, filled & good)
+        return _Verdicts(shown, swapped, preference, bad, good)
 
     def _coded(self, column: str) -> Texts:
         """The texts of a column, with words and numbers replaced by the user's meanings."""
