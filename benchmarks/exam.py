@@ -120,7 +120,7 @@ def of_file(name: str) -> Callable[[Path], None]:
 
 def tables(study: object, folder: Path) -> None:
     """Labels and their agreement with people's, the grid of every query, and what each item does to the leaderboard."""
-    from arena.boards.exam_oversight import of_labels
+    from arena.boards.exam import of_labels
     from arena.results.exam_evaluation import Study
     from retrieval_eval.data.trec import read_qrels
     from retrieval_eval.exam.oversight import graded_answers, grid_rows, influences, spurious_items, uncovered_passages

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import closing, redirect_stdout
 from pathlib import Path
 
-from arena.cli.show import print_leaderboard
+from arena.cli.leaderboard import print_leaderboard
 from arena.results.cache import cached_leaderboard
 from arena.store import Store
 from arena.store.check import check, damage_behind

@@ -12,7 +12,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from arena.cli.trace import watching
+from arena.cli.progress import watching
 from arena.config.schema import Config, load_config
 from arena.run import judging as tournament
 from arena.store import Store

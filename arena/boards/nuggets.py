@@ -9,22 +9,38 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import field
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
-from arena.boards.metrics import citations, citations_table
+from arena.boards.metrics import COEFFICIENTS, confusion
+from arena.boards.retrieval import citations, citations_table
 from arena.boards.scores import ScoreBoard
 from arena.data.kinds import SUPPORT, SUPPORT_WORDS
 from arena.present.blocks import Block, Board, Remarks, Section
-from arena.present.numbers import COUNT, FIGURE, MISSING, PERCENT, POINTS, WORDS, counted, listed
-from arena.present.table import Column, Exact, Table, TableRow
+from arena.present.numbers import (
+    COUNT,
+    FIGURE,
+    MISSING,
+    P_VALUE,
+    PERCENT,
+    POINTS,
+    WORDS,
+    counted,
+    listed,
+    with_interval,
+)
+from arena.present.picture import Chart, Dot, Look
+from arena.present.table import INTERVAL, ORDERS, Column, Exact, Table, TableRow, fields, flat
+from arena.ratings.results import UNITS
+from arena.results.nugget_comparison import SCALES, ConditionsCompared, NuggetAgreement, Point
 from retrieval_eval.nuggets.editing import Change, EditKind, changes, is_reordered
 from retrieval_eval.nuggets.scores import NUGGETIZER, RunScores, ScoreTable
 from retrieval_eval.nuggets.types import NuggetBank, Support
+from retrieval_eval.stats.agreement import LabelAgreement
+from retrieval_eval.stats.estimate import Coefficient
 
 if TYPE_CHECKING:
     from arena.results.nuggets import NuggetBoard, Scored
     from retrieval_eval.scores.citations import CitationScores
-
 
 SCORES: Final[Mapping[str, tuple[str, str]]] = {
     "v_strict": ("V strict", "Share of the vital nuggets that an answer states in full: the primary score."),
@@ -39,7 +55,6 @@ _COUNTS: Final = ("length", "topics", "missing", "failed", "empty", "labels", "a
 _DIGITS = 8
 """Significant digits in files of single scores, where p-values are small."""
 MOST_NAMED: Final = 5
-"""Largest number of runs or queries that a note names."""
 
 
 class Nuggets(Board, frozen=True):
@@ -79,15 +94,12 @@ class Nuggets(Board, frozen=True):
         return shape
 
     def scored(self) -> list[str]:
-        """Agents with a score."""
         return list(dict.fromkeys(agent for board in self._boards() for agent in board.scored()))
 
     def columns(self, agent: str) -> TableRow:
-        """An agent's nugget scores as columns of the leaderboard; ``None`` without a score."""
         return {name: value for board in self._boards() for name, value in board.columns(agent).items()}
 
     def _boards(self) -> list[ScoreBoard]:
-        """The scores on the leaderboard: V strict and All."""
         return [
             ScoreBoard(name, tuple(scores for scores in scored.scores if scores.name in ("v_strict", "a")))
             for name, _, scored in self._scored()
@@ -139,22 +151,13 @@ def scores_table(
     who: str = "Agent",
     more: Mapping[str, TableRow] = MappingProxyType({}),
 ) -> Table:
-    """Table of the six scores of each run.
-
-    Args:
-        title: title of the table.
-        scored: nugget scores of all runs.
-        order: runs to list first; the others follow, best first.
-        name: name of the table in files.
-        who: heading of the column of runs.
-        more: further columns for programs, by run.
-    """
+    """Six scores of each run, those in ``order`` first; ``more`` are further columns for programs, by run."""
     none = dict.fromkeys(key for row in more.values() for key in row)
     rows = [_score_row(run) | more.get(run.run, none) for run in _ordered(scored.runs, order)]
     if all(row["v_strict_topics"] == scored.queries for row in rows):
         rows = [row | {"queries": None} for row in rows]  # the note states the number
     scores = [
-        Column(key, heading, FIGURE, meaning, interval="95% interval" if key == "v_strict" else "", programs=False)
+        Column(key, heading, FIGURE, meaning, interval=INTERVAL if key == "v_strict" else "", programs=False)
         for key, (heading, meaning) in SCORES.items()
     ]
     people = [
@@ -190,7 +193,7 @@ def _ordered(runs: Sequence[RunScores], order: Sequence[str]) -> list[RunScores]
 
 def _score_row(run: RunScores) -> TableRow:
     row: TableRow = {"run": run.run, **{column: mean.value for column, mean in run.means.items()}}
-    row |= {name: getattr(run, name) for name in _COUNTS}
+    row |= fields(run, *_COUNTS)
     for column, mean in run.means.items():
         row |= {f"{column}_topics": mean.n, f"{column}_low": mean.low, f"{column}_high": mean.high}
         row |= {f"{column}_lowest": mean.lowest, f"{column}_highest": mean.highest}
@@ -204,7 +207,6 @@ def _scores_json(scored: Scored, key: str) -> TableRow:
 
 
 def score_notes(scored: Scored) -> list[str]:
-    """Notes for readers of the scores: failures, missing answers, queries left out."""
     runs = scored.runs
     empty = [f"{run.run} {run.empty}" for run in runs if run.empty]
     lists = {
@@ -254,18 +256,11 @@ _EDITS: Final = (
 
 
 def support_words(label: Support | None) -> str:
-    """A support label in words."""
     return "not known" if label is None else SUPPORT_WORDS[SUPPORT[label]]
 
 
 class NuggetEdits(Board, frozen=True):
-    """People's edits of lists of nuggets.
-
-    Attributes:
-        file: the file with the edited lists.
-        changes: the changes by query.
-        not_in_edited_file: queries that are missing in the edited file; their lists are unchanged.
-    """
+    """People's edits of lists of nuggets by query; lists that the edited file lacks are unchanged."""
 
     file: str
     changes: Mapping[str, Sequence[Change]]
@@ -286,7 +281,6 @@ class NuggetEdits(Board, frozen=True):
 
 
 def edits_table(before: NuggetBank, after: NuggetBank) -> Table:
-    """Table of the changes to one list of nuggets, without unchanged nuggets."""
     notes = ["The nuggets stand in another order."] if is_reordered(before, after) else []
     return Table("your-changes", "Your changes", _EDITS, list(_edits(changes(before, after))), notes)
 
@@ -300,15 +294,9 @@ def preview_table(before_and_after: Sequence[tuple[RunScores, RunScores]]) -> Ta
         Column("open", "To be assigned", COUNT, "Labels that the next run asks a judge for."),
     ]
     rows = [
-        {
-            "agent": before.run,
-            **{
-                f"{key}_{when}": _mean_words(scores, key)
-                for key in shown
-                for when, scores in (("before", before), ("after", after))
-            },
-            "open": after.labels - after.assigned,
-        }
+        {"agent": before.run, "open": after.labels - after.assigned}
+        | {f"{key}_before": _mean_words(before, key) for key in shown}
+        | {f"{key}_after": _mean_words(after, key) for key in shown}
         for before, after in before_and_after
     ]
     note = (
@@ -336,3 +324,131 @@ def _mean_words(run: RunScores, key: str) -> str:
     if run.assigned == run.labels:
         return FIGURE.write(mean.value)
     return MISSING if mean.lowest is None else FIGURE.between(mean.lowest, mean.highest)
+
+
+_ORDERS: Final = (
+    Column("measure", "Correlation"),
+    Column("n", "n", COUNT, "Runs, pairs of a run and a query, or queries."),
+    Column("value", "Value", FIGURE, "1 is the same order, 0 unrelated, -1 the reverse.", interval=INTERVAL),
+    Column("p", "p", P_VALUE, "How likely so clear a correlation would be between unrelated orders."),
+)
+_LABELS_OF_NUGGETS: Final = (Column("labels", "Labels"), Column("n", "Labels in both", COUNT), *COEFFICIENTS[:2])
+
+
+class NuggetComparison(Board, frozen=True):
+    """Two conditions compared by one score; ``names`` are the conditions, ``column`` is the score."""
+
+    comparison: ConditionsCompared
+    column: str
+    names: tuple[str, str]
+
+    def sections(self) -> list[Section]:
+        comparison, correlation = self.comparison, self.comparison.correlation
+        orders = [
+            ("Kendall's tau, runs", correlation.runs, correlation.kendall),
+            ("Spearman's rho, runs", correlation.runs, correlation.spearman),
+        ]
+        if comparison.topics:
+            orders.append(("Kendall's tau, all (run, query) pairs", correlation.pairs, correlation.pairs_kendall))
+            orders.append(("Kendall's tau by query, mean", correlation.topics, correlation.topics_kendall))
+        rows = [{"measure": name, "n": n, "value": tau, "p": tau.p_value} for name, n, tau in orders]
+        unit = UNITS[comparison.unit][1] if correlation.resampled == "topic" else "runs, since no queries are known"
+        title = f"{self.column} of {self.names[0]} against {self.names[1]}"
+        order_notes = [ORDERS] if correlation.resampled == "topic" else []
+        notes = [f"Intervals: bootstrap over {unit}.", *order_notes, *self._left_out()]
+        blocks: list[Block] = [Table("orders", title, _ORDERS, rows, notes), *self._charts()]
+        sections = [Section("orders", "Order of the runs", "", blocks)]
+        if comparison.nuggets is not None:
+            sections.append(Section("labels", "Labels of nuggets", "", list(_label_tables(comparison.nuggets))))
+        front = [f"{run.run} ({run.length:.0f} words, {run.a:.3f})" for run in comparison.runs if run.front]
+        if front:
+            remark = f"No run is both shorter and better than {listed(front)}."
+            sections.append(Section("front", "Front", "", [Remarks([remark])]))
+        return sections
+
+    def _charts(self) -> Iterator[Chart]:
+        """Both scores, and the first score by length with its front (Pradeep et al. 2024, Figures 6 and 7)."""
+        comparison = self.comparison
+        points = [*comparison.runs, *comparison.pairs]
+        first, second = (f"{self.column}, {name}" for name in self.names)
+        tau = with_interval(comparison.correlation.kendall, FIGURE)
+        caption = f"Kendall's tau of the runs: {tau}. Runs by name; the small points behind them are single answers."
+        dots = [Dot(point.a, point.b, *_name(point)) for point in points]
+        yield Chart("scores", f"{first} and {second}", "Two scores of each run", caption, first, second, dots)
+        with_length = [(point, point.length) for point in points if point.length is not None]
+        if with_length:
+            dots = [Dot(length, point.a, *_name(point)) for point, length in with_length]
+            path = sorted((run.length, run.a) for run in comparison.runs if run.front and run.length is not None)
+            words = "The score of each run by its length"
+            front_caption = "Line: no run is both shorter and better."
+            yield Chart("length", "Score by length", words, front_caption, "Length in words", first, dots, path)
+
+    def _left_out(self) -> list[str]:
+        name = dict(zip("ab", self.names, strict=True))
+        nouns = {"runs": "runs", "topics": "queries"}
+        return [
+            f"Left out, {nouns[key[:-2]]} in {name[key[-1]]} alone: {listed(names, MOST_NAMED)}."
+            for key, names in self.comparison.left_out.items()
+            if names
+        ]
+
+    def json(self) -> Any:
+        comparison, correlation = self.comparison, self.comparison.correlation
+        shape: TableRow = {
+            "column": self.column,
+            "a": self.names[0],
+            "b": self.names[1],
+            "resampled": correlation.resampled,
+            **_kendall(correlation.runs, correlation.kendall),
+            **flat({"spearman": correlation.spearman}),
+            "pairs": _kendall(correlation.pairs, correlation.pairs_kendall),
+            "per_topic": _kendall(correlation.topics, correlation.topics_kendall)
+            | {"topics": dict(zip(comparison.topics, correlation.by_topic, strict=True))},
+            "nuggets": None if comparison.nuggets is None else _nuggets_json(comparison.nuggets),
+            "points": {
+                "runs": [_without(run, "topic") for run in comparison.runs],
+                "topics": [_without(pair, "front") for pair in comparison.pairs],
+            },
+            "left_out": comparison.left_out,
+        }
+        return exact(shape)
+
+
+def _kendall(n: int, tau: Coefficient) -> TableRow:
+    figures = flat({"kendall": tau})
+    return {"n": n, "kendall_tau": figures.pop("kendall"), **figures}
+
+
+def _nuggets_json(agreement: NuggetAgreement) -> TableRow:
+    shape = fields(agreement, "shared", "only_a", "only_b")
+    for name, labels in SCALES.items():
+        of_labels: LabelAgreement = getattr(agreement, name)
+        shape[name] = fields(of_labels, "n", "confusion") | fields(of_labels.kappa, "low", "high")
+        shape[name] |= {"labels": labels, "share": of_labels.agreement.value, "kappa": of_labels.kappa.value}
+    return shape
+
+
+def _label_tables(agreement: NuggetAgreement) -> Iterator[Table]:
+    agreements = {name.replace("_", " "): getattr(agreement, name) for name in SCALES}
+    rows = [{"labels": name, **flat(own)} for name, own in agreements.items() if own.n]
+    alone = f"in the first alone {agreement.only_a}, in the second alone {agreement.only_b}"
+    yield Table(
+        "labels",
+        "Labels of the same nuggets",
+        _LABELS_OF_NUGGETS,
+        rows,
+        [f"Nuggets in both: {agreement.shared}; {alone}."],
+    )
+    if agreement.assignment.n:
+        yield confusion(agreement.assignment, "Assignments", "First", "second", SCALES["assignment"])
+
+
+def _without(point: Point, name: str) -> TableRow:
+    return {key: value for key, value in asdict(point).items() if key != name}
+
+
+def _name(point: Point) -> tuple[str, Look, str]:
+    figures = f"{FIGURE.write(point.a)}, {FIGURE.write(point.b)}"
+    if point.topic:
+        return "", "quiet", f"{point.run}, {point.topic}: {figures}"
+    return point.run, "blue", f"{point.run}: {figures}"

@@ -128,7 +128,7 @@ def number(row: Row, column: str, kind: str = "number") -> float:
 
 
 class JudgedKind(Struct, frozen=True, kw_only=True):
-    """A kind of item that judges and people judge. In this base class, the item is a document and its value a label.
+    """A kind of item that judges and people judge. In this base class, the item is a document or an agent's answer.
 
     Attributes:
         name: name of the kind in the store and for ``--kind``.
@@ -160,6 +160,8 @@ class JudgedKind(Struct, frozen=True, kw_only=True):
 
     def texts(self, annotation: Annotation, data: Dataset) -> list[str | None]:
         """The present texts that an annotator reads for this item, query first; ``None`` for a missing text."""
+        if "agent" in self.columns:
+            return [_thread(annotation, data), _answer(annotation.query_id, annotation.item, data)]
         document = data.documents.get(annotation.item)
         return [_thread(annotation, data), None if document is None else document.text]
 
@@ -222,9 +224,6 @@ class _Flags(_Games, frozen=True):
 
 class _Grades(JudgedKind, frozen=True):
     """Grades of an answer; one annotation holds the grades for all criteria."""
-
-    def texts(self, annotation: Annotation, data: Dataset) -> list[str | None]:
-        return [_thread(annotation, data), _answer(annotation.query_id, annotation.item, data)]
 
     def parse(self, row: Row, column: str) -> float:
         return number(row, column)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from arena.config.settings import StoredSettings
 from arena.data.dataset import groupings
-from arena.present.advice import to_judge_the_rest
+from arena.present.blocks import to_judge_the_rest
 from arena.ratings.results import RatingSettings
 from arena.results.costs import CostBoard, cost_board
 from arena.results.coverage import Coverage, Shortfall, coverage, shortfall

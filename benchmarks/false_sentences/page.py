@@ -11,8 +11,8 @@ from statistics import fmean
 from typing import Any
 
 from arena.present.blocks import Checks, Remarks, Section, VerdictCard
+from arena.present.files import Report
 from arena.present.picture import Matrix, Whiskers
-from arena.present.report import Report
 from arena.present.table import Table
 from benchmarks.false_sentences.claims import (
     NOUN,

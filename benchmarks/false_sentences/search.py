@@ -12,18 +12,18 @@ from pathlib import Path
 from msgspec.structs import replace
 
 import benchmarks.false_sentences.terminal  # noqa: F401 - teaches its sentences
-from arena.boards.calibration.board import CalibrationBoard
+from arena.boards.calibration import CalibrationBoard
 from arena.boards.compare import compare_board
+from arena.boards.games import Wins
 from arena.boards.gate.compare import compare
 from arena.boards.leaderboard import TournamentBoard, with_people
 from arena.boards.queries import query_board
 from arena.boards.rated_tables import RatedTable, TableOptions, rate_table
 from arena.boards.ratings import RatedBoard
 from arena.boards.report import TournamentReport, tournament_report
-from arena.boards.wins import Wins
 from arena.calibration.comparison import Settings
 from arena.config.settings import StoredSettings
-from arena.present.blocks import Board
+from arena.present.blocks import Board, Section
 from arena.ratings.games import GameVerdict, as_games, reconcile
 from arena.ratings.pairs import pair_results
 from arena.ratings.results import RatingSettings
@@ -190,7 +190,7 @@ def _report(seen: Seen, rated: RatedTable) -> TournamentReport:
     return TournamentReport(
         TournamentBoard(
             board,
-            figure=Wins(pairs, [row.agent for row in rated.ratings.agents]).report(),
+            figure=Section("matrix", "", "", [Wins(pairs, [row.agent for row in rated.ratings.agents]).picture()]),
             queries=dict.fromkeys(seen.count.queries, "why?"),
         ),
         "",

@@ -96,7 +96,7 @@ def _show_lists(source: data.Source, results: NuggetResults, query_id: str | Non
         for chart in of_table(table, {"blue": "v_strict"}, "V strict", "V strict of each agent.")
     ]
     query_labels, to = editing.query_options(source), links("workbench", source)
-    row_links = [to(view="nuggets", query=query_labels[line.query]) for line in lines] if query_id is None else []
+    row_links = [to(view="nuggets", query=query_labels[line["query"]]) for line in lines] if query_id is None else []
     show_beside(replace(items_table(lines, _nugget_effects(source), links=row_links), name="nuggets"), pictures)
     if query_id is None:
         st.caption("Choose a query, or a line above, to edit its nuggets.")

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from arena.config.synth import FiltersSection
+from arena.config.schema import FiltersSection
 from arena.stages.queries.own_files import CHANGED, WrittenFiles
 from judges.errors import DataError, InputError
 from judges.types import Document

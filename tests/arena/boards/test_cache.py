@@ -114,8 +114,6 @@ def test_a_new_column_of_conversations_takes_it_away(store: Store) -> None:
     before = cached_leaderboard(store, "sample", below_coverage=True).ratings
     in_conversations(store, "sample", 3)
     after = cached_leaderboard(store, "sample", below_coverage=True).ratings
-    assert before is not None
-    assert after is not None
     assert (before.unit, after.unit) == ("query", "conversation")
     assert after.units == -(-before.units // 3)
     assert [row.bt for row in after.agents] == [row.bt for row in before.agents]

@@ -58,13 +58,11 @@ LABELS = [said(2), said(0, doc="d2"), said(1, query="q2"), said(0, query="q2", d
 
 
 def board(*labels: tuple[Wanted, Result | None], qrels: Any = None, **settings: Any) -> RetrievalBoard:
-    found = retrieval_board(
+    return retrieval_board(
         data(qrels),
         labels,
         StoredSettings.model_validate(SETTINGS | {"retrieval": {**SETTINGS["retrieval"], **settings}}),
     )
-    assert found is not None
-    return found
 
 
 def per_query(found: RetrievalBoard, source: LabelSource, agent: str, measure: str) -> tuple[float | None, ...]:
@@ -85,7 +83,6 @@ def test_a_query_on_which_an_agent_failed_is_in_none_of_its_scores() -> None:
     people = {"q1": {"d1": 0, "d2": 1}, "q2": {"d1": 1}}
     failed = replace(whole, answers=answers, retrieved=retrieved, qrels=people)
     found = retrieval_board(failed, LABELS, settings)
-    assert found is not None
     scores = found.scores["judge"]
     assert {agent: own["RR@5"].value for agent, own in scores.measures.items()} == {"bad": 0.5, "good": 0.5}
     assert [per_query(found, "judge", agent, "RR@5") for agent in ("bad", "good")] == [(0.5, None), (1.0, 0.0)]
@@ -126,7 +123,6 @@ def test_people_s_labels_stand_beside_the_judge_s() -> None:
     found = board(*LABELS, qrels=people, measures=["RR@5"])
     assert list(found.scores) == ["judge", "people"]
     assert per_query(found, "people", "good", "RR@5") == (0.5, 0.0)
-    assert found.agreement is not None
     assert (found.agreement.n, found.agreement.first_only, found.agreement.second_only) == (3, 1, 1)
     assert found.agreement.confusion == ((0, 0, 1), (0, 1, 0), (1, 0, 0))
     assert found.judges["j"].agreement == found.agreement
@@ -154,7 +150,6 @@ def test_people_s_labels_of_passages_of_answers_are_no_documents_that_somebody_m
 def test_several_judges_are_combined_and_compared() -> None:
     second = [said(2, "k"), said(1, "k", doc="d2"), said(1, "k", "q2"), said("contract", "k", "q2", "d2")]
     found = board(*LABELS, *second, combine="mean", measures=["RR@5"])
-    assert found.between_judges is not None
     assert found.between_judges.documents == 3
     assert {judge: own.distribution.failed for judge, own in found.judges.items()} == {"j": 0, "k": 1}
     assert found.scores["judge"].labels == 4  # of the document that one could not judge, the other's label
@@ -164,7 +159,6 @@ def test_documents_that_all_agents_were_given_are_nobody_s_retrieval() -> None:
     shared = Dataset({"q1": Query("q1", "q1")}, {"d1": Document("d1", "d1")}, {("q1", "x"): Answer("q1", "x", "so")},
                      {"q1": (Retrieved("q1", "d1", "", 1),)})  # fmt: skip
     found = retrieval_board(shared, [said(2)], StoredSettings.model_validate(SETTINGS))
-    assert found is not None
     assert (found.scores, found.without_documents) == ({}, ("x",))
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from arena.boards.wins import Wins, WinsCounted, by_points
+from arena.boards.games import Wins, by_points
 from arena.present.files import csv_text
 from arena.ratings.pairs import PairResults, WinMatrix
 
@@ -18,14 +17,9 @@ def pairs(p: float = 0.5) -> PairResults:
     return PairResults(WinMatrix(("a", "b", "c"), won, tied, won + won.T + tied), met)
 
 
-@pytest.mark.parametrize(
-    ("counted", "share"), [("wins and half the ties", (0.625, 0.375)), ("wins only", (0.375, 0.125))]
-)
-def test_each_two_agents_that_met_have_a_line_in_both_directions(
-    counted: WinsCounted, share: tuple[float, float]
-) -> None:
-    rows = Wins(pairs(), ["b", "a", "c"], counted).pairwise().rows
-    assert [(row["row"], row["column"], row["share"]) for row in rows] == [("b", "a", share[1]), ("a", "b", share[0])]
+def test_each_two_agents_that_met_have_a_line_in_both_directions() -> None:
+    rows = Wins(pairs(), ["b", "a", "c"]).pairwise().rows
+    assert [(row["row"], row["column"], row["share"]) for row in rows] == [("b", "a", 0.375), ("a", "b", 0.625)]
     assert [rows[1][key] for key in ("games", "won", "tied", "lost")] == [8, 3, 4, 1]
 
 

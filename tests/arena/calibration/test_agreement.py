@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arena.boards.judge_sentences import gain_from_ties, outside_scale
+from arena.boards.people import gain_from_ties, outside_scale
 from arena.calibration.comparison import PANEL, Settings, compare
 from arena.calibration.consensus import order_health, settled
 from arena.calibration.correlation import bland_altman

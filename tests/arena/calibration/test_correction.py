@@ -170,7 +170,7 @@ def test_labels_drawn_with_known_chances_are_corrected_for_them() -> None:
 
 
 def test_a_mean_stays_within_the_scale_that_judge_and_people_use() -> None:
-    from arena.boards.calibration.board import figure_rows
+    from arena.boards.calibration import figure_rows
 
     judge = {f"q{at}": {("x", "accuracy"): 2.0} for at in range(40)} | {"q40": {("x", "accuracy"): 0.0}}
     people = {f"q{at}": {("x", "accuracy"): 2.0 - (at == 0)} for at in range(0, 41, 4)}

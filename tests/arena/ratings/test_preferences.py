@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import yaml
 
+from arena.boards.games import tournament_pairs
 from arena.boards.rated_tables import TableOptions, rate_table
-from arena.boards.wins import tournament_pairs
 from arena.ratings.covariates import controlled_ratings
 from arena.ratings.elo import EloSettings, elo
 from arena.ratings.games import Games, GameVerdict, as_games, average, counted, tabulate
