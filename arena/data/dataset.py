@@ -249,18 +249,7 @@ def _of_answers(data: Dataset, to_come: Collection[str]) -> Iterator[str]:
 _ODD_SHOWN: Final = 3
 _TEXT: Final = 40
 _MISSING = (
-    "nan",
-    "none",
-    "null",
-    "nil",
-    "nat",
-    "n/?a",
-    "#n/a",
-    "<na>",
-    "undefined",
-    "missing",
-    r"#(?:value|ref)!",
-    "-+",
+    *("nan", "none", "null", "nil", "nat", "n/?a", "#n/a", "<na>", "undefined", "missing", r"#(?:value|ref)!", "-+"),
 )
 _FAILED = (
     r"traceback \(most recent call last\)",

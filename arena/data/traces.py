@@ -33,18 +33,8 @@ _QUERY: Final = (
     *("content", "text", "args", "kwargs", "data"),
 )
 _ANSWER: Final = (
-    *(
-        "answer",
-        "output",
-        "outputs",
-        "response",
-        "result",
-        "output_text",
-        "completion",
-        "generation",
-        "replies",
-        "reply",
-    ),
+    *("answer", "output", "outputs", "response", "result", "output_text", "completion", "generation", "replies"),
+    "reply",
     *("choices", "generations", "messages", "message", "content", "text", "kwargs", "data"),
 )
 """Keys under which an input or output object has its text, best first."""

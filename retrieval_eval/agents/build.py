@@ -21,9 +21,7 @@ from judges.types import Document, Query, Task
 from retrieval_eval.agents.embeddings import HostedEmbedder
 from retrieval_eval.agents.rag import (
     ExtractiveGenerator,
-    Generator,
     RagAgent,
-    Rewriter,
     by_model,
     offline,
     rewritten_by_model,
@@ -117,36 +115,18 @@ class _AgentBuilder:
             prefixes = [spec.embeddings.query_prefix, spec.embeddings.document_prefix]
             contents += [dict(embedder.identity), prefixes]
             notes += [embedder.note] if embedder.note else []
-        generator: Generator
-        rewriter: Rewriter
         if spec.generator in (None, EXTRACTIVE):
-            generator = offline(self._extractive.generate)
-            rewriter = rewritten_offline(library.bm25, spec.queries)
+            generator, rewriter = offline(self._extractive.generate), rewritten_offline(library.bm25, spec.queries)
             contents.append(EXTRACTIVE)
         else:
-            judge = self._judge(spec.generator or "")
-            answer_prompt = _answering(spec)
-            rewrite_prompt = load_prompt(spec.queries_prompt, Task.REWRITING)
-            generator, rewriter = (
-                by_model(judge, answer_prompt),
-                rewritten_by_model(judge, rewrite_prompt, spec.queries),
-            )
-            contents += [
-                dict(judge.provider.identity),
-                answer_prompt.digest,
-                rewrite_prompt.digest if spec.kind == "fusion" else "",
-            ]
-        return RagAgent(
-            name,
-            retriever,
-            generator,
-            spec.depth,
-            spec.passages,
-            rewriter if spec.kind == "fusion" else None,
-            spec.rrf_k,
-            _identity(spec, *contents),
-            tuple(notes),
-        )
+            judge, answering = self._judge(spec.generator or ""), _answering(spec)
+            rewriting = load_prompt(spec.queries_prompt, Task.REWRITING)
+            generator, rewriter = by_model(judge, answering), rewritten_by_model(judge, rewriting, spec.queries)
+            contents += [dict(judge.provider.identity), answering.digest]
+            contents.append(rewriting.digest if spec.kind == "fusion" else "")
+        rewrite = rewriter if spec.kind == "fusion" else None
+        identity, sizes = _identity(spec, *contents), (spec.depth, spec.passages)
+        return RagAgent(name, retriever, generator, *sizes, rewrite, spec.rrf_k, identity, tuple(notes))
 
     @cached_property
     def _library(self) -> Library:

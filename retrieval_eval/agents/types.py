@@ -17,22 +17,9 @@ AGENT_CAUSES: Mapping[str, str] = {
     **{
         cause: CAUSES[cause]
         for cause in (
-            "connection",
-            "timeout",
-            "rate_limit",
-            "server_error",
-            "bad_request",
-            "authentication",
-            "quota",
-            "unknown_model",
-            "other_model",
-            "prompt_cut",
-            "refusal",
-            "too_long",
-            "content_filter",
-            "truncated",
-            "budget",
-            "stopped",
+            *("connection", "timeout", "rate_limit", "server_error", "bad_request", "authentication", "quota"),
+            *("unknown_model", "other_model", "prompt_cut", "refusal", "too_long", "content_filter", "truncated"),
+            *("budget", "stopped"),
         )
     },
     "empty": "the agent gave no answer",
