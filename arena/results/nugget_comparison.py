@@ -15,9 +15,8 @@ from judges.errors import DataError, InputError
 from judges.types import Query, conversations
 from retrieval_eval.data.files import read_json
 from retrieval_eval.data.rows import Row, table_format
-from retrieval_eval.data.table_spec import TableSpec
+from retrieval_eval.data.table_spec import TableSpec, spellings
 from retrieval_eval.data.tables import read_columns
-from retrieval_eval.data.vocabulary import spellings
 from retrieval_eval.nuggets.files import read_assignments
 from retrieval_eval.nuggets.scores import COLUMNS, NUGGETIZER, score_table
 from retrieval_eval.nuggets.types import Assignment, Importance, Support

@@ -22,9 +22,8 @@ from judges.errors import DataError
 from judges.sections import UniqueKeys
 from retrieval_eval.data.files import open_replacing, read_lines, write_json_lines
 from retrieval_eval.data.rows import Cell, Row, cell_text, table_format
-from retrieval_eval.data.table_spec import TableSpec
+from retrieval_eval.data.table_spec import TableSpec, spellings
 from retrieval_eval.data.tables import read_rows, write_rows
-from retrieval_eval.data.vocabulary import spellings
 from retrieval_eval.exam.items import (
     FALSE_WORDS,
     ITEM_TYPES,

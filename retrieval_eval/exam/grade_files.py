@@ -16,12 +16,10 @@ from typing import Any, Final
 from msgspec import Struct
 
 from judges.errors import DataError
-from retrieval_eval.data.column_report import say_count
-from retrieval_eval.data.files import open_replacing, read_lines
+from retrieval_eval.data.files import first_line, open_replacing, read_lines
 from retrieval_eval.data.rows import Row
-from retrieval_eval.data.table_spec import TableSpec
+from retrieval_eval.data.table_spec import TableSpec, say_count, spellings
 from retrieval_eval.data.tables import write_rows
-from retrieval_eval.data.vocabulary import spellings
 from retrieval_eval.exam.grades import HIGHEST_GRADE, Grade, Graded, Grader
 
 _SPACE = re.compile(r"\s*")
@@ -92,8 +90,7 @@ def write_workbench(path: Path | str, queries: Iterable[GradedQuery]) -> int:
 
 def is_workbench(path: Path | str) -> bool:
     """Whether the first line that is not blank begins with ``[``, as in the workbench's files."""
-    first = next((line for _, line in read_lines(path) if not line.isspace()), "")
-    return first.lstrip().startswith("[")
+    return first_line(Path(path)).lstrip().startswith("[")
 
 
 def _records(path: Path, number: int, line: str) -> Iterator[tuple[Any, str]]:

@@ -12,10 +12,9 @@ from typing import Any, Final, TypeAlias
 
 from judges.errors import DataError
 from judges.writing import count_words
-from retrieval_eval.data.column_report import say_count
 from retrieval_eval.data.files import file_stem, write_json_lines
 from retrieval_eval.data.rows import FORMATS, Row, table_format
-from retrieval_eval.data.table_spec import TableSpec
+from retrieval_eval.data.table_spec import TableSpec, say_count
 from retrieval_eval.nuggets.types import Assignment, Importance, Nugget, NuggetBank, Support, make_nuggets
 
 JsonObject: TypeAlias = Mapping[str, Any]

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from arena.boards.retrieval import Retrieval
 from arena.config.settings import StoredSettings
+from arena.data.corpus import with_qrels
 from arena.data.dataset import Dataset
-from arena.data.files import with_qrels
 from arena.results.documents import LabelSource, RetrievalBoard, retrieval_board
 from arena.store import Result, Wanted
 from judges.errors import DataError, InputError
