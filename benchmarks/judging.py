@@ -31,7 +31,7 @@ from arena.stages.together import TournamentStages
 from benchmarks import peer, used
 from benchmarks.loopback import asked, server
 from benchmarks.profiling import profiled
-from judges.providers.openai import OpenAIProvider
+from judges.providers.hosted import OpenAIProvider
 from judges.types import Prompt, Task
 
 GAMES = 400

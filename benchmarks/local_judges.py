@@ -24,8 +24,7 @@ from unittest import mock
 from judges.contracts import allowed_replies
 from judges.providers import local_model, open_provider
 from judges.providers.local import local_source
-from judges.providers.local_model import Conversation, LocalModel
-from judges.providers.transformers import ReplyScores, score_replies
+from judges.providers.transformers import Conversation, LocalModel, ReplyScores, score_replies
 from judges.spec import JudgeSpec
 from judges.types import Completion, Inputs, Prompt, Query, ReplyContract, Task
 from tests.support.tiny_models import save_random_chat_model

@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from judges.errors import TO_DO, InputError, ProviderError
 from judges.judge import Judge
-from judges.providers.endpoint import Endpoint, HostedProvider
+from judges.providers.endpoint import Endpoint
+from judges.providers.hosted import HostedProvider
 from judges.spec import JudgeSpec
 from retrieval_eval.agents.spec import AgentSpec
 from retrieval_eval.data.recordings import read_recordings

@@ -59,11 +59,11 @@ def open_provider(spec: JudgeSpec, read_records: ReadRecords | None = None) -> P
 def _open(spec: JudgeSpec, read_records: ReadRecords | None) -> Provider:  # noqa: PLR0911 - one for each
     match spec.provider:
         case "openai":
-            from judges.providers.openai import OpenAIProvider
+            from judges.providers.hosted import OpenAIProvider
 
             return OpenAIProvider(spec)
         case "anthropic":
-            from judges.providers.anthropic import AnthropicProvider
+            from judges.providers.hosted import AnthropicProvider
 
             return AnthropicProvider(spec)
         case "transformers":
@@ -75,9 +75,10 @@ def _open(spec: JudgeSpec, read_records: ReadRecords | None) -> Provider:  # noq
 
             return ExtractiveQAProvider(spec)
         case "python":
-            from judges.providers.python import PythonProvider
+            from judges.functions import PythonProvider
 
-            return PythonProvider(spec)
+            assert spec.function is not None  # JudgeSpec requires it
+            return PythonProvider(spec.function, spec.model, spec.version)
         case "lexical":
             from judges.providers.lexical import LexicalProvider
 

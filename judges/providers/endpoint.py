@@ -14,8 +14,7 @@ import json
 import os
 import re
 import ssl
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -34,11 +33,10 @@ from judges.errors import (
     TransientError,
     reason,
 )
-from judges.masking import keep_secret, one_line, storable
-from judges.providers.http_answers import allowance_of, error_in_body, error_of_answer, finish_of, shown
-from judges.providers.streams import Received, joined
+from judges.masking import keep_secret, one_line
+from judges.providers.http_answers import Received, allowance_of, error_in_body, error_of_answer, joined, shown
 from judges.spec import JudgeSpec
-from judges.types import Allowance, Completion, Finish, Prompt, Usage
+from judges.types import Allowance
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
@@ -54,8 +52,6 @@ _SECRET_NAME = re.compile(r"key|secret|password|token|sig|auth|code", re.IGNOREC
 _MOST_TOKENS = 10**9
 _SHOWN_BYTES = 60
 """Bytes of an answer that a message shows if it does not come from the expected service."""
-_MOST_CHARACTERS = 2**20
-"""Longest reply. A longer text answers no prompt, and asking again would send it back to the model."""
 MOST_BYTES = 2**25
 """Largest body that is read into memory."""
 
@@ -310,102 +306,6 @@ async def _read(response: ClientResponse) -> bytes | None:
         if len(content) > MOST_BYTES:
             return None
     return bytes(content)
-
-
-class VendorReply(Struct, frozen=True):
-    """The reply in a vendor's answer.
-
-    Attributes:
-        text: the reply's text.
-        reason: the server's name for the reason why the reply ended.
-        usage: tokens used.
-        refused: whether the answer marks the reply as a refusal.
-        error: the server's error next to the reply, if any.
-        aside: the field that holds the model's reasoning, if there is any.
-    """
-
-    text: str
-    reason: object
-    usage: Usage
-    refused: bool = False
-    error: object = None
-    aside: str = ""
-
-
-class HostedProvider(ABC):
-    """A vendor's API, called with its SDK's address and headers. The judge retries failed calls.
-
-    Attributes:
-        path: path of requests, below the address.
-    """
-
-    judges_names = False
-    path: str
-
-    def __init__(self, spec: JudgeSpec, sdk: Callable[..., AsyncOpenAI | AsyncAnthropic]) -> None:
-        """Prepare a client; nothing is sent.
-
-        Raises:
-            InputError: there is no key.
-        """
-        self._spec = spec
-        client = sdk(api_key=api_key(spec), base_url=spec.address, http_client=unused_client())
-        self._endpoint = Endpoint(sdk_target(client, self.path, spec))
-        self.identity: Mapping[str, str | int | float | None] = {
-            "provider": spec.provider,
-            "model": spec.model,
-            "temperature": spec.temperature,
-            "max_tokens": spec.max_tokens,
-            "structured_output": spec.structured_output,
-            **({"extra_body": json.dumps(spec.extra_body, sort_keys=True)} if spec.extra_body else {}),
-        }
-
-    @property
-    def endpoint(self) -> Endpoint:
-        return self._endpoint
-
-    async def complete(self, prompt: Prompt) -> Completion:
-        # Some gateways stream by default.
-        return self.read(await self._endpoint.post({**self.request(prompt), "stream": False}))
-
-    def request(self, prompt: Prompt) -> dict[str, Any]:
-        """The JSON body of a request with this prompt."""
-        temperature = {} if self._spec.temperature is None else {"temperature": self._spec.temperature}
-        return with_extras({"model": self._spec.model, **temperature, **self._fields(prompt)}, self._spec.extra_body)
-
-    def read(self, answer: HttpAnswer) -> Completion:
-        """The reply in an answer.
-
-        Raises:
-            ProviderError: the answer holds an error or no reply.
-        """
-        if answer.body.get("error"):  # of a gateway; the rest of the body does not count
-            raise self._endpoint.no_reply(answer.body)
-        try:
-            reply = self._reply(answer.body)
-        except (LookupError, TypeError, AttributeError):
-            failure = self._endpoint.no_reply(answer.body)
-        else:
-            text, finish = reply.text, finish_of(reply.reason, reply.error, self._endpoint.name)
-            if reply.refused:
-                finish = Finish.REFUSAL
-            if len(text) > _MOST_CHARACTERS:
-                text, finish = text[:_MOST_CHARACTERS], Finish.TOO_LONG
-            model = storable(str(answer.body.get("model") or self._spec.model))
-            aside = "" if text.strip() else reply.aside
-            return Completion(storable(text), model, finish, reply.usage, answer.allowance, aside=aside)
-        raise failure
-
-    @abstractmethod
-    def _fields(self, prompt: Prompt) -> dict[str, Any]:
-        """The fields of a request that depend on the vendor."""
-
-    @abstractmethod
-    def _reply(self, body: dict[str, Any]) -> VendorReply:
-        """The reply in an answer; raises ``LookupError``, ``TypeError`` or ``AttributeError`` if there is none."""
-
-    async def close(self) -> None:
-        await self._endpoint.close()
 
 
 AUTHORITIES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")

@@ -21,8 +21,7 @@ from judges.errors import JudgeStoppedError, ProviderError, RejectedError, Trans
 from judges.masking import keep_secret
 from judges.pace import LONGEST_WAIT_S, backoff_s
 from judges.providers.endpoint import Endpoint, HttpAnswer, Target, from_environment, headers_of, with_extras
-from judges.providers.http_answers import error_in_body, finish_of
-from judges.providers.streams import ForeignStreamError, Received
+from judges.providers.http_answers import ForeignStreamError, Received, error_in_body, finish_of
 from judges.spec import cost_usd
 from judges.types import Document, Finish, Message, Query, Usage
 from retrieval_eval.agents.json_replies import Mapped, read_reply, read_usage

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from judges.errors import InputError, JudgeStoppedError, MissingExtraError, RejectedError
 from judges.parse import parse_reply
 from judges.providers import local, open_provider
-from judges.providers.local_model import LocalModel
+from judges.providers.transformers import LocalModel
 from judges.spec import JudgeSpec
 from judges.types import Completion, Finish, Inputs, Prompt, Query, ReplyContract, Task, Turn
 from tests.support.tiny_models import CHAT_TEMPLATE, CONTEXT, NO_SYSTEM_TEMPLATE, asked, save_tiny_model

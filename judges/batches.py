@@ -10,8 +10,15 @@ from contextlib import suppress
 
 from msgspec import Struct, field
 
-from judges.batches import Batch, BatchEnding, Book
-from judges.batches.servers import BatchServer, NotTakenError, UndecidedError, refused_as_a_whole
+from judges.batch_servers import (
+    Batch,
+    BatchEnding,
+    BatchServer,
+    Book,
+    NotTakenError,
+    UndecidedError,
+    refused_as_a_whole,
+)
 from judges.errors import (
     PROGRESS,
     JudgeStoppedError,
@@ -23,7 +30,7 @@ from judges.errors import (
 )
 from judges.identity import judgment_id, request_id
 from judges.masking import masked
-from judges.providers.endpoint import HostedProvider
+from judges.providers.hosted import HostedProvider
 from judges.types import Completion, Prompt
 
 _COLLECT_S = 1.0

@@ -9,15 +9,15 @@ from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapp
 from contextlib import suppress
 from functools import wraps
 from types import ModuleType
-from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 
-from judges.batches import Batch, BatchEnding, BatchOutcome
+from msgspec import Struct
+
 from judges.errors import JudgeStoppedError, ProviderError, RejectedError, TransientError
 from judges.masking import one_line
 from judges.providers.endpoint import (
     KEY_HEADERS,
     MOST_BYTES,
-    HostedProvider,
     HttpAnswer,
     api_key,
     headers_of,
@@ -25,6 +25,7 @@ from judges.providers.endpoint import (
     tls_error,
     trusted,
 )
+from judges.providers.hosted import HostedProvider
 from judges.providers.http_answers import STATUS_OF, error_of_answer
 from judges.spec import JudgeSpec
 from judges.types import Completion
@@ -37,11 +38,65 @@ _MARK = "ragleague"
 """The metadata key of an OpenAI batch that holds its marker."""
 _QUEUE_LIMIT = "token_limit_exceeded"
 """OpenAI's error code for too many tokens in waiting batches; a new attempt succeeds after others have ended."""
+BatchOutcome: TypeAlias = tuple[str, Completion | ProviderError]
+"""A request's id, and its completion or error."""
+
+BatchEnding: TypeAlias = Literal["completed", "cancelled", "expired"]
+"""How a batch ended: ``cancelled`` or ``expired`` if any of its requests was left unanswered for that reason."""
+
 _ENDINGS: Mapping[str, BatchEnding] = {"completed": "completed", "expired": "expired", "cancelled": "cancelled"}
 Server = TypeVar("Server", bound="BatchServer")
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
 Call: TypeAlias = Callable[Concatenate[Server, Params], Coroutine[Any, Any, Result]]
+
+
+class Batch(Struct, frozen=True):
+    """A batch in the record.
+
+    Attributes:
+        marker: the id that this program gives the batch before it submits the batch.
+        made_at: time of its creation, in seconds since 1970.
+        requests: number of its requests.
+        remote_id: the server's id of the batch; ``None`` until the server's answer to the submission is known.
+    """
+
+    marker: str
+    made_at: float
+    requests: int
+    remote_id: str | None = None
+
+
+class Book(Protocol):
+    """The persistent record of batches and their requests. Its methods may be called in any thread."""
+
+    def place(self, batch: Batch, lines: Mapping[str, str]) -> dict[str, Batch]:
+        """Record a batch that is about to be submitted, with the requests that are in no other batch.
+
+        Args:
+            batch: the new batch.
+            lines: judgment ids by request id.
+
+        Returns:
+            The batch of each request: the new batch or an earlier batch.
+        """
+        ...
+
+    def custom_ids(self, marker: str) -> set[str]:
+        """Ids of the requests in a batch."""
+        ...
+
+    def submitted(self, marker: str, remote_id: str) -> None:
+        """Record that the server accepted a batch, with the server's id of the batch."""
+        ...
+
+    def free(self, custom_ids: Sequence[str]) -> None:
+        """Release requests that got no reply, so that they can go into another batch."""
+        ...
+
+    def drop(self, marker: str) -> None:
+        """Delete a batch that the server does not have, and release its requests."""
+        ...
 
 
 class NotTakenError(TransientError):
