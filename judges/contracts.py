@@ -44,9 +44,13 @@ def _labels_rule(contract: ReplyContract) -> str:
 
 
 def _brackets_rule(contract: ReplyContract) -> str:
+    return f"End your reply with one of {endings(contract)} on a line of its own."
+
+
+def endings(contract: ReplyContract) -> str:
+    """The allowed endings of a reply in brackets, such as ``[[A]], [[B]]``."""
     (words,) = contract.choices.values()
-    mark = f" {contract.mark}" if contract.mark else ""
-    return f"End your reply with one of {', '.join(f'[[{word}]]{mark}' for word in words)} on a line of its own."
+    return ", ".join(f"[[{word}]] {contract.mark}".rstrip() for word in words)
 
 
 def _word_rule(contract: ReplyContract) -> str:
@@ -115,13 +119,9 @@ def number_asked(contract: ReplyContract) -> str:
 def written_reply(
     contract: ReplyContract, chosen: Mapping[str, str | int], reason: str = "", texts: Mapping[str, str] | None = None
 ) -> str:
-    """Write a reply that makes the given choices, in the format that the contract asks for.
+    """Write a reply with the word chosen for each choice, in the format that the contract asks for.
 
-    Args:
-        contract: a contract with choices.
-        chosen: the word for each choice.
-        reason: the explanation, for forms that have one.
-        texts: values of further text fields; by default they repeat the explanation.
+    Without ``texts``, the text fields besides the reason repeat the reason.
     """
     if contract.form in ("word", "rating"):
         return f"{next(iter(chosen.values()))} {contract.mark}".rstrip()
@@ -133,7 +133,7 @@ def written_reply(
 
 def unused_mark(prompt: Prompt) -> str:
     """A mark for the reply to a prompt: letters that do not occur in the prompt, the same at every call."""
-    shown = "\n".join([prompt.system, prompt.user, *(turn.text for turn in prompt.turns)])
+    shown = "\n".join(prompt.texts)
     digest = hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()
     while (mark := "".join(chr(ord("a") + int(digit, 16)) for digit in digest[:_MARK_LETTERS])) in letters(shown):
         digest = hashlib.sha256(digest.encode()).hexdigest()

@@ -64,7 +64,6 @@ class MissingExtraError(InputError):
     """A library of an optional extra is not installed."""
 
     def __init__(self, extra: str, purpose: str) -> None:
-
         super().__init__(f"{purpose} needs the extra '{extra}', which is not installed: {how_to_install(extra)}")
 
 
@@ -74,7 +73,8 @@ class DataError(InputError):
     def __init__(self, path: Path | str, problem: str, *, line: int | None = None, value: str | None = None) -> None:
         self.path, self.problem, self.line, self.value = str(path), problem, line, value
         where = f"{path}:{line}" if line is not None else str(path)
-        shown = "" if value is None else f" ({_shortened(value)!r})"
+        short = value if value is None or len(value) <= 50 else f"{value[:49]}…"
+        shown = "" if short is None else f" ({short!r})"
         super().__init__(f"{where}: {problem}{shown}")
 
 
@@ -261,23 +261,19 @@ def remedy(cause: str) -> str:
     if cause in _RERUN_CONDITIONS:
         return f"run again, {_RERUN_CONDITIONS[cause]}"
     again = "run again" if cause in RETRIED_NEXT_RUN else "run again with --retry-failed"
-    first = {**TO_DO, **_SINGLE_TEXT_REMEDIES}.get(cause, "").partition(" (")[0]
+    first = {**TO_DO, "content_filter": "choose another 'model', or loosen the filter"}.get(cause, "").partition(" (")[
+        0
+    ]
     first = first.format(address="'base_url'", key="its variable", code="the judge's code")
     return f"{first}; then {again}" if first else again
 
 
-_SINGLE_TEXT_REMEDIES: Final = {"content_filter": "choose another 'model', or loosen the filter"}
-"""Remedies for causes that affect single texts."""
 _RERUN_CONDITIONS: Final = {
     "not_recorded": "once its reply is recorded",
     "budget": "with a larger 'max_cost_usd'",
     "unknown_model": "with a 'model' that the server has",
 }
 """Causes after which another run helps only under a condition, with that condition."""
-
-
-def _shortened(value: str, limit: int = 50) -> str:
-    return value if len(value) <= limit else value[: limit - 1] + "…"
 
 
 DISTRIBUTION = "ragleague"

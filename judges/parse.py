@@ -20,7 +20,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from judges.contracts import number_asked
+from judges.contracts import endings, number_asked
 from judges.errors import ReplyError, UnclearReplyError
 from judges.reply_text import (
     ShownTexts,
@@ -341,21 +341,21 @@ def _read_brackets(text: str, contract: ReplyContract, shown: ShownTexts) -> Par
     stripped = unwrapped(text)
     markers = list(_MARKER.finditer(stripped))
     if not markers:
-        raise ReplyError(f"the reply must end in one of {_markers(contract)}")
+        raise ReplyError(f"the reply must end in one of {endings(contract)}")
     last, word = markers[-1], _word(markers[-1])
     before, after = stripped[: last.start()].lstrip(), stripped[last.end() :].strip(_DECORATION)
     others = {_word(marker) for marker in markers} - {word}
     if any(not shown.hold_sign(f"[[{other}]]") for other in others) and not contract.mark:
         raise UnclearReplyError("the reply holds different verdicts in double brackets; give exactly one, at the end")
     if after.casefold() != contract.mark:
-        raise ReplyError(f"end the reply with {_markers(contract)} on a line of its own")
+        raise ReplyError(f"end the reply with {endings(contract)} on a line of its own")
     if not contract.mark and _words(before) and _ends_in_quote(before, word, shown):
-        verdicts = _markers(contract)
+        verdicts = endings(contract)
         raise UnclearReplyError(f"the reply ends in words of a text being judged; end it with your own {verdicts}")
     for choice, value in allowed.items():
         if str(choice) == word:
             return ParsedReply(value, before.rstrip())
-    raise ReplyError(f"the verdict must be one of {_markers(contract)}")
+    raise ReplyError(f"the verdict must be one of {endings(contract)}")
 
 
 def _words(text: str) -> bool:
@@ -471,11 +471,6 @@ def _texts(inputs: Inputs) -> Iterable[str]:
 
 def _quoted(words: Iterable[str | int]) -> str:
     return ", ".join(repr(word) for word in words)
-
-
-def _markers(contract: ReplyContract) -> str:
-    ((_, words),) = contract.choices.items()
-    return ", ".join(f"[[{word}]] {contract.mark}".rstrip() for word in words)
 
 
 _READERS: Mapping[Form, Callable[[str, ReplyContract, ShownTexts], ParsedReply]] = {

@@ -154,7 +154,10 @@ class OpenAIProvider(HostedProvider):
 
     def _fields(self, prompt: Prompt) -> dict[str, Any]:
         spec = self._spec
-        fields: dict[str, Any] = {"messages": self._messages(prompt), self.limit_field: spec.max_tokens}
+        in_user = "" if spec.system_role else prompt.system
+        user = f"{in_user}\n\n{prompt.user}".strip() if in_user else prompt.user
+        messages = prompt.messages("" if in_user else prompt.system, user)
+        fields: dict[str, Any] = {"messages": messages, self.limit_field: spec.max_tokens}
         if spec.seed is not None:
             fields["seed"] = spec.seed + prompt.sample
         if spec.structured_output == "object" and prompt.contract.is_object:
@@ -163,14 +166,6 @@ class OpenAIProvider(HostedProvider):
             schema = {"name": prompt.task.value, "strict": True, "schema": json_schema(prompt.contract)}
             fields["response_format"] = {"type": "json_schema", "json_schema": schema}
         return fields
-
-    def _messages(self, prompt: Prompt) -> list[dict[str, str]]:
-        turns = [{"role": turn.role, "content": turn.text} for turn in prompt.turns]
-        if prompt.system and self._spec.system_role:
-            system, user = [{"role": "system", "content": prompt.system}], prompt.user
-        else:
-            system, user = [], f"{prompt.system}\n\n{prompt.user}".strip()
-        return [*system, {"role": "user", "content": user}, *turns]
 
     def _reply(self, body: dict[str, Any]) -> VendorReply:
         """The reply of the first choice; empty for a tool call."""
@@ -224,8 +219,7 @@ class AnthropicProvider(HostedProvider):
         super().__init__(spec, anthropic.AsyncAnthropic)
 
     def _fields(self, prompt: Prompt) -> dict[str, Any]:
-        messages = [{"role": "user", "content": prompt.user}]
-        messages += [{"role": turn.role, "content": turn.text} for turn in prompt.turns]
+        messages = prompt.messages("", prompt.user)
         fields: dict[str, Any] = {"max_tokens": self._spec.max_tokens, "messages": messages}
         if prompt.system:
             fields["system"] = [{"type": "text", "text": prompt.system, "cache_control": {"type": "ephemeral"}}]

@@ -291,7 +291,7 @@ class TransformersProvider(LocalProvider[LocalModel, Prompt, Completion]):
 
     def _work(self, model: LocalModel, items: Sequence[Prompt]) -> Iterator[tuple[int, Completion | Exception]]:
         """Score replies before generating others, since generating takes far longer."""
-        conversations = [_conversation(prompt) for prompt in items]
+        conversations = [prompt.messages(prompt.system, prompt.user) for prompt in items]
         likeliest = self._spec.labels == "likeliest"
         allowed = [allowed_replies(prompt.contract) if likeliest else [] for prompt in items]
         to_score = [at for at, replies in enumerate(allowed) if replies]
@@ -334,12 +334,6 @@ def label_probabilities(reason: str) -> dict[str, float]:
         return {}
     pairs = (entry.rsplit(" ", 1) for entry in match[1].split(", "))
     return {value: float(share) for value, share in pairs}
-
-
-def _conversation(prompt: Prompt) -> Conversation:
-    messages = [{"role": "system", "content": prompt.system}] if prompt.system else []
-    messages.append({"role": "user", "content": prompt.user})
-    return [*messages, *({"role": turn.role, "content": turn.text} for turn in prompt.turns)]
 
 
 _TAIL_CHARACTERS = 16

@@ -24,13 +24,13 @@ from judges.providers import open_provider
 from judges.providers.endpoint import Target, token_count
 from judges.providers.hosted import AnthropicProvider, HostedProvider, OpenAIProvider
 from judges.spec import JudgeSpec
-from judges.types import Allowance, Completion, Finish, Prompt, Turn, Usage
+from judges.types import Allowance, Completion, Finish, Message, Prompt, Usage
 from tests.support.llm_batches import Answer, Batches, Execute
 from tests.support.llm_server import Call, LLMServer, Reply
 from tests.support.prompts import bracketed, criteria, pairwise, relevance
 
 BOTH = pytest.mark.parametrize("vendor", ["openai", "anthropic"])
-AGAIN = (Turn("assistant", "B!"), Turn("user", "Again, please."))
+AGAIN = (Message("assistant", "B!"), Message("user", "Again, please."))
 
 
 def declared(server: LLMServer, vendor: str = "openai", **options: object) -> JudgeSpec:
