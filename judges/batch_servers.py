@@ -500,9 +500,7 @@ def _custom_id(head: bytes) -> str:
 
 def as_not_taken(error: TransientError) -> NotTakenError:
     """Convert an error that proves that the server does not have the batch."""
-    return NotTakenError(
-        error.cause, error.problem, retry_after_s=error.retry_after_s, allowance=error.allowance, to_do=error.to_do
-    )
+    return NotTakenError(error.cause, error.problem, retry_after_s=error.retry_after_s, to_do=error.to_do)
 
 
 def refused_as_a_whole(error: ProviderError) -> ProviderError:

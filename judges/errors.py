@@ -17,12 +17,9 @@ from contextlib import suppress
 from functools import partial
 from importlib import metadata, util
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from judges.masking import without_passwords
-
-if TYPE_CHECKING:
-    from judges.types import Allowance
 
 
 class RagleagueError(Exception):
@@ -141,27 +138,16 @@ class ProviderError(RagleagueError):
 
     Attributes:
         retry_after_s: how long the server asks to wait.
-        allowance: the server's remaining rate limits.
         to_do: the remedy, if it differs from the usual one of the cause (``TO_DO``); it ends the message.
         of_text: whether the text of this request caused the error, so that other requests may succeed.
     """
 
     def __init__(
-        self,
-        cause: str,
-        message: str,
-        *,
-        retry_after_s: float | None = None,
-        allowance: Allowance | None = None,
-        to_do: str = "",
-        of_text: bool = False,
+        self, cause: str, message: str, *, retry_after_s: float | None = None, to_do: str = "", of_text: bool = False
     ) -> None:
         super().__init__(f"{message}; {to_do}" if to_do else message)
-        self.cause = cause
-        self.retry_after_s = retry_after_s
-        self.allowance = allowance
-        self.to_do = to_do
-        self.of_text = of_text
+        self.cause, self.to_do = cause, to_do
+        self.retry_after_s, self.of_text = retry_after_s, of_text
 
     @property
     def problem(self) -> str:
@@ -170,7 +156,7 @@ class ProviderError(RagleagueError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle all attributes; by default an exception is unpickled from its message alone."""
-        attributes = ("retry_after_s", "allowance", "to_do", "of_text")
+        attributes = ("retry_after_s", "to_do", "of_text")
         return partial(type(self), **{name: getattr(self, name) for name in attributes}), (self.cause, self.problem)
 
 

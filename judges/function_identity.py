@@ -149,9 +149,8 @@ class _Reader:
         self._scopes.pop()
         return scope.digest.digest()
 
-    def _write_named(self, kind: str, name: str, value: Any) -> None:
-        before = self._named
-        self._named = _Named(kind, name[:_LONGEST_NAME], value, before.left if before.kind else _Budget())
+    def _write_named(self, kind: str, name: str, value: Any, left: _Budget | None = None) -> None:
+        before, self._named = self._named, _Named(kind, name[:_LONGEST_NAME], value, left or _Budget())
         self._write_value(value)
         self._named = before
 
@@ -401,7 +400,8 @@ class _Reader:
         kind, within = self._named.kind or "attribute", self._named.name
         for name, attribute in sorted(_attributes(value).items()):
             self._write("attribute", name)
-            self._write_named(kind, f"{within}.{name}" if within else name, attribute)
+            left = self._named.left if within else None
+            self._write_named(kind, f"{within}.{name}" if within else name, attribute, left)
 
 
 def _type_name(kind: type) -> str:

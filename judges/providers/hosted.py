@@ -37,9 +37,7 @@ class VendorReply(Struct, frozen=True):
     """The reply in a vendor's answer.
 
     Attributes:
-        text: the reply's text.
         reason: the server's name for the reason why the reply ended.
-        usage: tokens used.
         refused: whether the answer marks the reply as a refusal.
         error: the server's error next to the reply, if any.
         aside: the field that holds the model's reasoning, if there is any.
@@ -64,14 +62,10 @@ class HostedProvider(ABC):
     path: str
 
     def __init__(self, spec: JudgeSpec, sdk: Callable[..., AsyncOpenAI | AsyncAnthropic]) -> None:
-        """Prepare a client; nothing is sent.
-
-        Raises:
-            InputError: there is no key.
-        """
+        """Prepare a client; nothing is sent. Raises ``InputError`` if there is no key."""
         self._spec = spec
         client = sdk(api_key=api_key(spec), base_url=spec.address, http_client=unused_client())
-        self._endpoint = Endpoint(sdk_target(client, self.path, spec))
+        self.endpoint = Endpoint(sdk_target(client, self.path, spec))
         self.identity: Mapping[str, str | int | float | None] = {
             "provider": spec.provider,
             "model": spec.model,
@@ -81,16 +75,11 @@ class HostedProvider(ABC):
             **({"extra_body": json.dumps(spec.extra_body, sort_keys=True)} if spec.extra_body else {}),
         }
 
-    @property
-    def endpoint(self) -> Endpoint:
-        return self._endpoint
-
     async def complete(self, prompt: Prompt) -> Completion:
         # Some gateways stream by default.
-        return self.read(await self._endpoint.post({**self.request(prompt), "stream": False}))
+        return self.read(await self.endpoint.post({**self.request(prompt), "stream": False}))
 
     def request(self, prompt: Prompt) -> dict[str, Any]:
-        """The JSON body of a request with this prompt."""
         temperature = {} if self._spec.temperature is None else {"temperature": self._spec.temperature}
         return with_extras({"model": self._spec.model, **temperature, **self._fields(prompt)}, self._spec.extra_body)
 
@@ -101,13 +90,13 @@ class HostedProvider(ABC):
             ProviderError: the answer holds an error or no reply.
         """
         if answer.body.get("error"):  # of a gateway; the rest of the body does not count
-            raise self._endpoint.no_reply(answer.body)
+            raise self.endpoint.no_reply(answer.body)
         try:
             reply = self._reply(answer.body)
         except (LookupError, TypeError, AttributeError):
-            failure = self._endpoint.no_reply(answer.body)
+            failure = self.endpoint.no_reply(answer.body)
         else:
-            text, finish = reply.text, finish_of(reply.reason, reply.error, self._endpoint.name)
+            text, finish = reply.text, finish_of(reply.reason, reply.error, self.endpoint.name)
             if reply.refused:
                 finish = Finish.REFUSAL
             if len(text) > _MOST_CHARACTERS:
@@ -126,7 +115,7 @@ class HostedProvider(ABC):
         """The reply in an answer; raises ``LookupError``, ``TypeError`` or ``AttributeError`` if there is none."""
 
     async def close(self) -> None:
-        await self._endpoint.close()
+        await self.endpoint.close()
 
 
 _FINISHES_WITH_MESSAGE = (None, "stop", "length")
@@ -138,9 +127,7 @@ class OpenAIProvider(HostedProvider):
     """Sends prompts as chat completions.
 
     The reply's length is limited by ``max_completion_tokens`` at OpenAI, whose newer models refuse ``max_tokens``, and
-    by ``max_tokens`` at any other address, since many servers do not know the new field; ``token_limit_field`` in the
-    declaration overrides this. The first sample of a judgment gets the declared seed, each further sample the next
-    number; the identity contains the declared seed.
+    by ``max_tokens`` at any other address, since many servers do not know the new field.
     """
 
     path = "/chat/completions"
@@ -168,7 +155,6 @@ class OpenAIProvider(HostedProvider):
         return fields
 
     def _reply(self, body: dict[str, Any]) -> VendorReply:
-        """The reply of the first choice; empty for a tool call."""
         choice = body["choices"][0]
         reason = choice.get("finish_reason")
         # A choice that was filtered or broken off may have no message.
@@ -205,11 +191,6 @@ class AnthropicProvider(HostedProvider):
     path = "/v1/messages"
 
     def __init__(self, spec: JudgeSpec) -> None:
-        """Prepare a client; nothing is sent.
-
-        Raises:
-            InputError: there is no key, or the declaration has a seed or JSON without a schema, which the API lacks.
-        """
         import anthropic
 
         if spec.seed is not None:
@@ -228,7 +209,6 @@ class AnthropicProvider(HostedProvider):
         return fields
 
     def _reply(self, body: dict[str, Any]) -> VendorReply:
-        """The reply in the text blocks; blocks with thinking or tool calls are left out."""
         text = "".join(block["text"] for block in body["content"] if block["type"] == "text")
         aside = "thinking" if any(block["type"] == "thinking" for block in body["content"]) else ""
         return VendorReply(text, body.get("stop_reason"), _anthropic_usage(body.get("usage")), aside=aside)
