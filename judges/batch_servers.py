@@ -71,32 +71,22 @@ class Book(Protocol):
     """The persistent record of batches and their requests. Its methods may be called in any thread."""
 
     def place(self, batch: Batch, lines: Mapping[str, str]) -> dict[str, Batch]:
-        """Record a batch that is about to be submitted, with the requests that are in no other batch.
+        """Record a batch that is about to be submitted, with those of its requests that are in no other batch.
 
-        Args:
-            batch: the new batch.
-            lines: judgment ids by request id.
-
-        Returns:
-            The batch of each request: the new batch or an earlier batch.
+        ``lines`` are judgment ids by request id. Returns the batch of each request: the new or an earlier one.
         """
-        ...
 
     def custom_ids(self, marker: str) -> set[str]:
         """Ids of the requests in a batch."""
-        ...
 
     def submitted(self, marker: str, remote_id: str) -> None:
         """Record that the server accepted a batch, with the server's id of the batch."""
-        ...
 
     def free(self, custom_ids: Sequence[str]) -> None:
         """Release requests that got no reply, so that they can go into another batch."""
-        ...
 
     def drop(self, marker: str) -> None:
         """Delete a batch that the server does not have, and release its requests."""
-        ...
 
 
 class NotTakenError(TransientError):
@@ -162,13 +152,8 @@ class BatchServer(ABC):
         connections = httpx2.AsyncClient(
             verify=trusted(spec.address), proxy=proxy, trust_env=False, event_hooks={"request": [remove_headers]}
         )
-        self._client = client(
-            api_key=api_key(spec),
-            base_url=spec.address,
-            max_retries=0,
-            http_client=connections,
-            default_headers=declared_headers or None,
-        )
+        options = {"api_key": api_key(spec), "base_url": spec.address, "default_headers": declared_headers or None}
+        self._client = client(**options, max_retries=0, http_client=connections)
         self._address_from = spec.address_from
 
     @abstractmethod
@@ -213,7 +198,6 @@ class BatchServer(ABC):
         await self._client.close()
 
     def message(self, text: str) -> str:
-        """A message on one line that names the model."""
         return one_line(f"{self._model}: {text}")
 
     def error_of(self, problem: Exception) -> ProviderError:
@@ -244,13 +228,9 @@ class BatchServer(ABC):
             return error
 
     async def _lines(self, opened: Any) -> AsyncIterator[tuple[str, dict[str, Any] | None]]:
-        """The JSON objects of a streamed answer, one per line, each with its request's id.
+        """Yield the JSON object in each line of a streamed answer, with its request's id.
 
-        Args:
-            opened: the SDK's context manager of the answer.
-
-        Yields:
-            The id and the object; ``None`` in its place for a line larger than ``MOST_BYTES``.
+        ``opened`` is the SDK's context manager of the answer. A line larger than ``MOST_BYTES`` yields ``None``.
         """
         import httpx2
 
@@ -258,11 +238,12 @@ class BatchServer(ABC):
         try:
             async with opened as response:
                 async for line, is_whole in _split(response.iter_bytes()):
-                    if not is_whole:
-                        yield _custom_id(line), None
-                        continue
-                    entry = self._object(line)
-                    yield str(entry.get("custom_id")), entry
+                    if is_whole:
+                        entry = self._object(line)
+                        yield str(entry.get("custom_id")), entry
+                    else:
+                        found = _CUSTOM_ID.search(line)
+                        yield "" if found is None else found[1].decode("ascii"), None
         except (self.sdk_error, httpx2.HTTPError) as problem:  # the latter if the connection breaks within the body
             error = self.error_of(problem)
         if error is not None:
@@ -322,10 +303,7 @@ class OpenAIBatches(BatchServer):
     @_translate_errors
     async def _make(self, marker: str, file_id: str) -> str:
         batch = await self._client.batches.create(
-            input_file_id=file_id,
-            endpoint="/v1/chat/completions",
-            completion_window="24h",
-            metadata={_MARK: marker},
+            input_file_id=file_id, endpoint="/v1/chat/completions", completion_window="24h", metadata={_MARK: marker}
         )
         return str(batch.id)
 
@@ -469,10 +447,9 @@ class AnthropicBatches(BatchServer):
 
 
 async def _split(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[bytes, bool]]:
-    """Split a stream into lines at newlines only, since a reply may contain other line separators of Unicode.
+    """Yield each line of a stream, and whether it is complete or the beginning of one larger than ``MOST_BYTES``.
 
-    Yields:
-        Each line, and whether it is complete; only the beginning of a line larger than ``MOST_BYTES``.
+    Lines end at newlines only, since a reply may contain other line separators of Unicode.
     """
     rest, is_whole = bytearray(), True
     async for chunk in chunks:
@@ -490,12 +467,6 @@ async def _split(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[bytes, boo
             is_whole = False
     if line := bytes(rest.strip()):
         yield line, is_whole
-
-
-def _custom_id(head: bytes) -> str:
-    """The request id in the beginning of a line; empty if it is not there."""
-    match = _CUSTOM_ID.search(head)
-    return "" if match is None else match[1].decode("ascii")
 
 
 def as_not_taken(error: TransientError) -> NotTakenError:

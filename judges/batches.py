@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from itertools import chain
 
 from msgspec import Struct, field
 
@@ -65,10 +66,8 @@ class TrackedBatch(Struct):
     Attributes:
         to_submit: whether it is certain that the server does not have the batch.
         search_until: end of the search if the server does not list the batch, in seconds since 1970.
-        search_logged: whether a log line about the search was written.
         checked_at: last time that the server was asked about the batch, in seconds since 1970.
-        tracked_since: when this process began to track it, on the monotonic clock.
-        due: time of the next check, on the monotonic clock.
+        tracked_since, due: begin of the tracking and time of the next check, on the monotonic clock.
     """
 
     batch: Batch
@@ -91,12 +90,11 @@ def split_by_limits(lines: Iterable[BatchLine], server: BatchServer) -> Iterator
     batch_lines: list[BatchLine] = []
     size = 0
     for line in lines:
-        new_size = size + len(line.content) + 1
-        if batch_lines and (new_size > server.most_bytes or len(batch_lines) == server.most_requests):
+        size += len(line.content) + 1
+        if batch_lines and (size > server.most_bytes or len(batch_lines) == server.most_requests):
             yield batch_lines
-            batch_lines, new_size = [], len(line.content) + 1
+            batch_lines, size = [], len(line.content) + 1
         batch_lines.append(line)
-        size = new_size
     if batch_lines:
         yield batch_lines
 
@@ -115,7 +113,7 @@ class BatchProvider:
     so that the user can decide whether to pay for the rest.
 
     Args:
-        provider: makes requests and parses replies. Both share one identity, so judgments have the same ids with and
+        provider: makes requests and parses replies. Its identity is used, so judgments have the same ids with and
             without batches.
         server: the vendor's batch API.
         book: the record of batches, in the store.
@@ -143,8 +141,7 @@ class BatchProvider:
         self._tracked: dict[str, TrackedBatch] = {}
         self._finished: list[Batch] = []
         self._worker: asyncio.Task[None] | None = None
-        self._changed = asyncio.Event()
-        self._left = False
+        self._changed, self._left = asyncio.Event(), False
         self._outage_since: float | None = None
         self._paused_until = 0.0
 
@@ -152,9 +149,7 @@ class BatchProvider:
         """Send the prompt in the next batch and wait for its reply.
 
         Raises:
-            TransientError: the server failed at the request.
-            RejectedError: the server refused the request.
-            JudgeStoppedError: the server refuses all batches, or this one was cancelled or has expired.
+            ProviderError: the request failed; a ``JudgeStoppedError`` if its batch was refused, cancelled or expired.
             StillWaitingError: the run stopped waiting before the reply came.
         """
         if self._left:
@@ -175,7 +170,6 @@ class BatchProvider:
         self._changed.set()
 
     async def close(self) -> None:
-        """Stop waiting, and close the connections."""
         self.leave()
         if self._worker is not None:
             await self._worker
@@ -189,7 +183,9 @@ class BatchProvider:
             while (self._queued or self._tracked) and not self._left:
                 await self._gather()
                 await self._place()
-                progressed = [await self._advance(each) for each in self._due()]
+                now = time.monotonic()
+                due = [each for each in self._tracked.values() if self._due_at(each) <= now]
+                progressed = [await self._advance(each) for each in due]
                 await self._delete_files()
                 if not (self._queued or self._wait or any(progressed) or self._is_searching()):
                     self._halt(None)
@@ -202,13 +198,8 @@ class BatchProvider:
             for each in self._tracked.values():
                 if each.to_submit:
                     await asyncio.to_thread(self._book.drop, each.batch.marker)
-        for line in self._all_lines():
+        for line in chain(self._queued.values(), *(tracked.lines.values() for tracked in self._tracked.values())):
             line.fail(error)
-
-    def _all_lines(self) -> Iterator[BatchLine]:
-        yield from self._queued.values()
-        for tracked in self._tracked.values():
-            yield from tracked.lines.values()
 
     async def _gather(self) -> None:
         """Wait until no new request has come for a while, or a batch is full."""
@@ -230,10 +221,6 @@ class BatchProvider:
                 tracked = self._tracked.setdefault(recorded.marker, new_entry)
                 tracked.lines[line.custom_id] = line
                 del self._queued[line.custom_id]
-
-    def _due(self) -> list[TrackedBatch]:
-        now = time.monotonic()
-        return [each for each in self._tracked.values() if self._due_at(each) <= now]
 
     def _due_at(self, tracked: TrackedBatch) -> float:
         return max(tracked.due, self._paused_until)
@@ -259,7 +246,7 @@ class BatchProvider:
     async def _step(self, tracked: TrackedBatch) -> bool:
         batch = tracked.batch
         if batch.remote_id is None:
-            remote_id = await self._submitted(tracked)
+            remote_id = await self._submit_or_find(tracked)
             self._outage_since = None
             if remote_id is None:
                 return await self._handle_missing(tracked)
@@ -277,7 +264,7 @@ class BatchProvider:
             await self._deliver(tracked, batch.remote_id, ending)
         return ending is not None
 
-    async def _submitted(self, tracked: TrackedBatch) -> str | None:
+    async def _submit_or_find(self, tracked: TrackedBatch) -> str | None:
         """Submit a batch, or find it after an earlier attempt; returns its id, ``None`` if the server lacks it."""
         custom_ids = await asyncio.to_thread(self._book.custom_ids, tracked.batch.marker)
         if not tracked.to_submit:
@@ -398,8 +385,6 @@ class BatchProvider:
             return
         self._changed.clear()
         seconds = min(self._due_at(each) for each in self._tracked.values()) - time.monotonic()
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(max(0.0, seconds)):
                 await self._changed.wait()
-        except TimeoutError:
-            pass

@@ -33,19 +33,13 @@ class Provider(Protocol):
             RejectedError: this prompt will not succeed.
             JudgeStoppedError: no prompt will succeed.
         """
-        ...
 
     async def close(self) -> None:
         """Release connections or memory."""
-        ...
 
 
 def open_provider(spec: JudgeSpec, read_records: ReadRecords | None = None) -> Provider:
-    """Open the provider that a judge's declaration names.
-
-    Args:
-        spec: the declaration.
-        read_records: reads the file of recordings; only ``replay`` needs it.
+    """Open the provider that a judge's declaration names; only ``replay`` needs ``read_records``.
 
     Raises:
         InputError: a key, extra, folder or file is missing.

@@ -57,12 +57,6 @@ class LocalModel:
     """
 
     def __init__(self, local: LocalSource, spec: JudgeSpec) -> None:
-        """Load the model.
-
-        Raises:
-            JudgeStoppedError: the chat template does not use a declared option.
-            Exception: any exception of the libraries, if the model does not exist or cannot be loaded.
-        """
         import torch
         import transformers
 
@@ -104,11 +98,8 @@ class LocalModel:
     ) -> Iterator[Indexed[Result]]:
         """Run prompts in batches that cost little to compute, and in smaller batches if one fails.
 
-        Args:
-            prompts: tokens of each prompt; prompts that do not fit the model get an error.
-            size: size of the largest batch.
-            room: number of tokens to reserve for the reply.
-            work: takes a batch and returns a result for each prompt.
+        ``work`` takes the tokens of a batch of at most ``size`` prompts and returns their results. A prompt that does
+        not fit the model with ``room`` tokens for the reply gets an error.
 
         Yields:
             Each prompt's index with its result, as soon as its batch is done.
@@ -178,7 +169,6 @@ class LocalModel:
         return tokens
 
     def rendered(self, conversation: Conversation) -> str:
-        """The text of a conversation, up to the start of the reply."""
         if self.tokenizer.chat_template is None:
             return "\n\n".join(message["content"] for message in conversation)
         messages = list(conversation) if self._template_has_system else _system_folded(conversation)
@@ -188,7 +178,7 @@ class LocalModel:
         return text
 
     def accepted(self, **options: Any) -> dict[str, Any]:
-        """The options that the model's forward pass accepts."""
+        """Those of the options that the model's forward pass accepts."""
         known = inspect.signature(self.model.forward).parameters
         return {name: value for name, value in options.items() if name in known}
 
@@ -266,7 +256,6 @@ class TransformersProvider(LocalProvider[LocalModel, Prompt, Completion]):
     """
 
     def __init__(self, spec: JudgeSpec) -> None:
-        """Check the declaration without loading the model."""
         template = json.dumps(spec.chat_template_kwargs, sort_keys=True)
         super().__init__(
             spec,
@@ -278,12 +267,6 @@ class TransformersProvider(LocalProvider[LocalModel, Prompt, Completion]):
         )
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Run the prompt once, in a batch with other waiting prompts.
-
-        Raises:
-            RejectedError: the prompt does not fit the model or the memory, or raised an exception even when run alone.
-            JudgeStoppedError: the model cannot be loaded.
-        """
         return await self._batcher.submit(prompt)
 
     def _load(self) -> LocalModel:
