@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -52,7 +53,6 @@ class UserFunction:
     Attributes:
         call: the function, or a callable object.
         reading: the hash of its code and values, computed before the first call.
-        identity: hash of the code and values that could be read; the same in every process.
         objects: hash of the objects of this process that could not be read; empty if there are none or a version was
             given for them.
         lacking: a message that names the unreadable objects and the consequence; empty if there are none.
@@ -61,11 +61,7 @@ class UserFunction:
     def __init__(self, named: str | Callable[..., Any], version: str = "") -> None:
         """Import a function, and read the code and values that its replies depend on.
 
-        A class is instantiated without arguments; the instance must be callable.
-
-        Args:
-            named: ``module:function``, ``file.py:function``, or the function itself.
-            version: a version that the user declares for the parts of the function that cannot be read.
+        A class is instantiated without arguments. The user declares a ``version`` for the parts that cannot be read.
 
         Raises:
             InputError: the module or function does not exist or cannot be imported.
@@ -76,7 +72,6 @@ class UserFunction:
         self.call = _instance(self._named)
         reading = read_function(self._named)
         self.reading = _STATES.get(self._state(reading), reading)
-        self.identity = self.reading.digest
         self.objects, self.lacking = ("", "") if version else (self.reading.objects, self.reading.lacking)
 
     def settle(self) -> None:
@@ -208,7 +203,6 @@ async def contained(work: Awaitable[Result]) -> Result:
 
 
 async def _in_thread(function: Callable[[Any], Any], argument: Any) -> tuple[Any, float]:
-    """The function's result and its seconds."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
 
@@ -221,16 +215,12 @@ async def _in_thread(function: Callable[[Any], Any], argument: Any) -> tuple[Any
         started = time.perf_counter()
         try:
             result = function(argument), time.perf_counter() - started
-        except Exception as raised:
-            error = raised
-        except BaseException as raised:  # such as SystemExit, from code that was written as a script
-            error = RuntimeError(exception_line(raised))
-        if isinstance(error, StopIteration):  # a future refuses it, so the caller would wait for ever
-            error = RuntimeError(exception_line(error))
-        try:
+        except BaseException as raised:
+            # A future refuses StopIteration, and code that was written as a script may raise SystemExit.
+            is_usual = isinstance(raised, Exception) and not isinstance(raised, StopIteration)
+            error = raised if is_usual else RuntimeError(exception_line(raised))
+        with suppress(RuntimeError):  # the event loop is closed: nobody waits for the result
             loop.call_soon_threadsafe(settle, result, error)
-        except RuntimeError:
-            return  # the event loop is closed: nobody waits for the result
 
     threading.Thread(target=work, daemon=True).start()
     returned: tuple[Any, float] = await future
@@ -257,7 +247,6 @@ class PromptText(str):
 
     @classmethod
     def of(cls, prompt: Prompt) -> PromptText:
-        """Join a prompt's parts; later turns begin with their role."""
         turns = [f"{turn.role}: {turn.text}" for turn in prompt.turns]
         text = cls("\n\n".join([prompt.system, prompt.user, *turns]))
         text.asked = prompt
@@ -284,7 +273,7 @@ class PythonProvider:
         self.identity: Mapping[str, str | int | float | None] = {
             "provider": "python",
             "model": self._model,
-            "source": self._function.identity,
+            "source": self._function.reading.digest,
             **({"objects": self._function.objects} if self._function.objects else {}),
         }
 
@@ -301,7 +290,6 @@ class PythonProvider:
 
 
 def _reply(returned: object, contract: ReplyContract) -> str:
-    """The reply text for a value that the function returned."""
     if isinstance(returned, Mapping):
         return json.dumps({**returned, **contract.mark_field}, ensure_ascii=False, default=str)
     if contract.form == "json" and len(contract.choices) == 1 and isinstance(returned, str | int):
