@@ -187,7 +187,8 @@ class BatchProvider:
                 due = [each for each in self._tracked.values() if self._due_at(each) <= now]
                 progressed = [await self._advance(each) for each in due]
                 await self._delete_files()
-                if not (self._queued or self._wait or any(progressed) or self._is_searching()):
+                is_searching = self._outage_since or any(each.is_unconfirmed for each in self._tracked.values())
+                if not (self._queued or self._wait or any(progressed) or is_searching):
                     self._halt(None)
                     self._left = True
                 await self._pause()
@@ -285,10 +286,6 @@ class BatchProvider:
         await self._forget(tracked)
         self._queued.update(tracked.lines)
         return True
-
-    def _is_searching(self) -> bool:
-        """Whether the server is unreachable, or it is unknown if the server has one of the batches."""
-        return self._outage_since is not None or any(each.is_unconfirmed for each in self._tracked.values())
 
     async def _fail_batch(self, tracked: TrackedBatch, error: ProviderError) -> None:
         """Fail all requests of a batch that the server refused, and delete it from the book."""

@@ -322,7 +322,7 @@ class _Reader:
         for name in dict.fromkeys(_global_names(function.__code__)):
             if name in space:
                 self._write("global", name)
-                self._write_global(name, space[name], names)
+                self._write_global(name, space[name], names, set())
             elif not hasattr(builtins, name):
                 self._write("no global", name)
         for module, wanted in dict.fromkeys(_imports(function.__code__, space.get("__package__") or "")):
@@ -338,9 +338,9 @@ class _Reader:
                 continue
             self._write_module(imported, names.union(wanted), set())
 
-    def _write_global(self, name: str, value: Any, names: frozenset[str]) -> None:
+    def _write_global(self, name: str, value: Any, names: frozenset[str], seen: set[int]) -> None:
         if isinstance(value, types.ModuleType):
-            self._write_module(value, names, set())
+            self._write_module(value, names, seen)
         else:
             self._write_named("global", name, value)
 
@@ -355,17 +355,12 @@ class _Reader:
         seen.add(id(module))
         for name in sorted(names & vars(module).keys()):
             self._write("name", name)
-            value = vars(module)[name]
-            if isinstance(value, types.ModuleType):
-                self._write_module(value, names, seen)
-            else:
-                self._write_named("global", name, value)
+            self._write_global(name, vars(module)[name], names, seen)
 
     def _write_whole_module(self, module: types.ModuleType) -> None:
         file = getattr(module, "__file__", None)
-        if library := library_of(module.__name__, file):
-            self._write("library", library)
-            self._write("module", module.__name__)
+        if library_of(module.__name__, file):
+            self._write_module(module, frozenset(), set())
         elif file is not None and Path(file).suffix == ".py" and Path(file).is_file():
             self._write("file", hashlib.sha256(Path(file).read_bytes()).digest())
         else:

@@ -29,7 +29,7 @@ from judges.errors import (
 )
 from judges.functions import contained
 from judges.masking import exception_line
-from judges.pace import Pace, Ticket, backoff_s
+from judges.pace import Pace, backoff_s
 from judges.providers import Provider, open_provider
 from judges.providers.replay import ReadRecords
 from judges.spec import VENDORS, JudgeSpec, Price, cost_usd, price_of
@@ -398,7 +398,12 @@ class Judge:
         account.queued_s += time.perf_counter() - queued_at
         if ticket is None:
             raise _NotSentError
-        await self._require_claim(account.request, ticket)
+        try:  # right before the call, since this process may have been suspended while it waited for a slot
+            if self.may_ask is not None and not await self.may_ask(account.request.judgment_id):
+                raise _ClaimLostError
+        except BaseException:
+            self._pace.leave(ticket, 0)
+            raise
         self.calls += 1
         tokens_used, started = None, time.perf_counter()
         account.calls += 1
@@ -434,15 +439,6 @@ class Judge:
             return completion
         finally:
             self._pace.leave(ticket, tokens_used)
-
-    async def _require_claim(self, request: Request, ticket: Ticket) -> None:
-        """Check the claim right before the call: the process may have been suspended while it waited for a slot."""
-        try:
-            if self.may_ask is not None and not await self.may_ask(request.judgment_id):
-                raise _ClaimLostError
-        except BaseException:
-            self._pace.leave(ticket, 0)
-            raise
 
     def _count_reply(self, completion: Completion, prompt: Prompt, account: Account, *, usable: bool) -> None:
         account.usage += completion.usage
