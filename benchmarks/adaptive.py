@@ -22,7 +22,7 @@ from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry, san
 from arena.ratings.games import Games
 from arena.ratings.ranks import paired_tests
 from retrieval_eval.stats.arrays import Floats
-from retrieval_eval.stats.significance import holm
+from retrieval_eval.stats.paired import holm
 
 POINTS = 400 / np.log(10)
 UNEQUAL = -np.cumsum([0.0, 150, 60, 250, 90, 200, 70, 120, 300, 80, 180, 100])

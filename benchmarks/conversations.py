@@ -25,9 +25,8 @@ from arena.ratings.results import Ratings, RatingSettings
 from judges.types import Verdict
 from retrieval_eval.stats.agreement import RaterAgreement, rater_agreement
 from retrieval_eval.stats.arrays import Floats
-from retrieval_eval.stats.bootstrap import ALONE, Clusters, units_of
+from retrieval_eval.stats.bootstrap import ALONE, Clusters, mean_estimates, units_of
 from retrieval_eval.stats.estimate import Estimate
-from retrieval_eval.stats.means import mean_estimates
 
 WIN_RATE = "win-rate"
 GRADES: Final = (1.0, 4.0)

@@ -27,11 +27,11 @@ from retrieval_eval.stats.bootstrap import (
     estimates,
     jackknife_estimate,
     query_weights,
+    ratio_estimate,
     share_estimate,
     weighted_means,
 )
 from retrieval_eval.stats.estimate import Estimate
-from retrieval_eval.stats.means import ratio_estimate
 from retrieval_eval.stats.rank import kendall_taus, spearmans
 
 STRENGTHS: Final = {3: (0.0, 0.3, 0.8), 4: (0.0, 0.2, 0.4, 0.9), 6: (0.0, 0.2, 0.4, 0.4, 0.8, 1.2)}

@@ -17,10 +17,8 @@ import scipy
 from numpy.typing import NDArray
 
 from retrieval_eval.stats.arrays import Floats
-from retrieval_eval.stats.bootstrap import student
-from retrieval_eval.stats.looks import level_of_look
-from retrieval_eval.stats.means import LOST, UNSEEN
-from retrieval_eval.stats.paired import STAKES, interval, paired
+from retrieval_eval.stats.bootstrap import LOST, UNSEEN, student
+from retrieval_eval.stats.paired import STAKES, interval, level_of_look, paired
 
 MARGIN, LEVEL, BATCH = 0.05, 0.95, 20
 QUERIES = (20, 50, 100, 200, 500, 1000)

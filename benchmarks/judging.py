@@ -30,7 +30,7 @@ from arena.run.judging import load_data, run
 from arena.stages.together import TournamentStages
 from benchmarks import used
 from benchmarks.loopback import asked, server
-from judges.providers.openai import OpenAIProvider
+from judges.providers.hosted import OpenAIProvider
 from judges.types import Prompt, Task
 from tests.support.tournaments import Quiet
 

@@ -22,10 +22,9 @@ from typing import Any
 from unittest import mock
 
 from judges.contracts import allowed_replies
-from judges.providers import local_model, open_provider
+from judges.providers import open_provider, transformers
 from judges.providers.local import local_source
-from judges.providers.local_model import Conversation, LocalModel
-from judges.providers.transformers import ReplyScores, score_replies
+from judges.providers.transformers import Conversation, LocalModel, ReplyScores, score_replies
 from judges.spec import JudgeSpec
 from judges.types import Completion, Inputs, Prompt, Query, ReplyContract, Task
 from tests.support.tiny_models import save_random_chat_model
@@ -131,11 +130,11 @@ def dissected(model: LocalModel, asked: Sequence[Conversation], size: int) -> No
     plain: dict[str, Any] = {"_WORTH_SHARING": CONTEXT}
     fifo: dict[str, Any] = {"arranged": as_they_come}
     seconds = {"scored": timed(score), "written": timed(write)}
-    with mock.patch.multiple(local_model, **plain):
+    with mock.patch.multiple(transformers, **plain):
         seconds |= {"scored, nothing shared": timed(score), "written, nothing shared": timed(write)}
-    with mock.patch.multiple(local_model, **fifo):
+    with mock.patch.multiple(transformers, **fifo):
         seconds["scored, as they come"] = timed(score)
-    with mock.patch.multiple(local_model, **plain, **fifo):
+    with mock.patch.multiple(transformers, **plain, **fifo):
         seconds["scored, nothing shared, as they come"] = timed(score)
         alone = score()
         seconds["written, nothing shared, as they come"] = timed(write)

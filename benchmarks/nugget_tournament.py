@@ -27,7 +27,7 @@ from arena.store.outcomes import game_verdicts
 from judges.errors import InputError
 from judges.types import Task
 from retrieval_eval.nuggets.files import read_assignments
-from retrieval_eval.nuggets.scores import COLUMNS, ScoreTable, score_table
+from retrieval_eval.nuggets.scores import ScoreTable, score_table
 from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import weighted_means
 from retrieval_eval.stats.rank import RankCorrelation, rank_correlations
@@ -65,7 +65,7 @@ def against_ratings(
     games = reconcile(verdict_table)
     if games.cluster is None or verdict_table.queries is None:
         raise InputError("verdicts without queries cannot be held against scores of queries")
-    values = table.values[..., COLUMNS.index(column)]
+    values = table.score(column).values
     queries = [table.topics.index(name) if name in table.topics else -1 for name in verdict_table.queries]
     both = [at for at, name in enumerate(games.agents) if name in table.runs]
     rows = [table.runs.index(games.agents[at]) for at in both]

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from retrieval_eval.nuggets.files import read_assignments
-from retrieval_eval.nuggets.scores import score_runs, score_table
+from retrieval_eval.nuggets.scores import score_table
 from retrieval_eval.nuggets.types import Importance, Support
 
 
@@ -48,7 +48,7 @@ def main() -> None:
         parsed = time.process_time()
         assignments = read_assignments([path])
         read = time.process_time()
-        scored = score_runs(score_table(assignments))
+        scored = score_table(assignments).best_first()
         done = time.process_time()
         megabytes = path.stat().st_size / 1e6
     print(f"{len(assignments)} assignments of {options.nuggets} nuggets, {len(scored)} runs, {megabytes:.0f} MB")

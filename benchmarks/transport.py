@@ -19,7 +19,7 @@ import httpx2
 import openai
 
 from benchmarks.loopback import server
-from judges.providers.openai import OpenAIProvider
+from judges.providers.hosted import OpenAIProvider
 from judges.spec import JudgeSpec
 from tests.support.prompts import pairwise
 

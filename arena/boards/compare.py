@@ -36,11 +36,9 @@ from arena.results.ratings import Group, of_group, rating_settings
 from arena.results.scores import RATING, people_methods, stored_methods
 from arena.store import Store
 from arena.store.annotations import Annotations
-from retrieval_eval.stats.bootstrap import ALONE, Clusters, estimates, units_of, units_with
+from retrieval_eval.stats.bootstrap import ALONE, Clusters, estimates, mean_estimates, units_of, units_with
 from retrieval_eval.stats.estimate import Drawn, Estimate
-from retrieval_eval.stats.means import mean_estimates
-from retrieval_eval.stats.missing import MissingShare
-from retrieval_eval.stats.scores import Scores
+from retrieval_eval.stats.scores import MissingShare, Scores
 
 Link: TypeAlias = Callable[..., str]
 """Function that returns the address of the queries page with the given fields set."""
@@ -417,7 +415,7 @@ def _robust(candidates: Departures, methods: Sequence[Method]) -> Departures:
 
     def holds(departure: Departure) -> bool:
         scores = means.get(departure.way)
-        return scores is None or scores.lowest(departure.raised) > scores.highest(departure.lowered)
+        return scores is None or scores.mean_bounds(departure.raised)[0] > scores.mean_bounds(departure.lowered)[1]
 
     return replace(candidates, pairs=tuple(filter(holds, candidates.pairs)))
 

@@ -447,7 +447,7 @@ class Wins(Board, frozen=True, eq=False):
     def percentages(self) -> Table:
         """A row for each agent: the percentage of games won against each other agent, and the average.
 
-        ``arena.data.win_matrix`` reads this table. Ties count for neither side; a cell is empty if the two agents never
+        ``arena.data.verdicts`` reads this table. Ties count for neither side; a cell is empty if the two agents never
         met, and the average leaves such cells out (004, Table 5).
         """
         rows = [

@@ -34,11 +34,10 @@ from arena.ratings.games import Games
 from arena.ratings.ranks import competition_ranks, joint_differences
 from arena.ratings.results import RatingSettings, fewest_queries
 from retrieval_eval.stats.arrays import Floats
-from retrieval_eval.stats.bootstrap import ALONE, Clusters, unit_weights, units_of, whole
+from retrieval_eval.stats.bootstrap import ALONE, Clusters, unit_weights, units_of, without_nan
 from retrieval_eval.stats.estimate import Coefficient, Drawn
-from retrieval_eval.stats.missing import MissingShare, shares
 from retrieval_eval.stats.rank import rank_correlations
-from retrieval_eval.stats.scores import Scores
+from retrieval_eval.stats.scores import MissingShare, Scores, shares
 
 _DECIMALS = 9
 _DECIMALS_OF_SAMPLE = 4
@@ -385,5 +384,5 @@ def _samples_of(method: Drawn, agents: Sequence[str]) -> Floats:
 
 def _complete(samples: Floats) -> Floats:
     """The samples that score every agent; none if fewer than half do."""
-    complete = samples[whole(samples)]
+    complete = samples[without_nan(samples)]
     return complete if len(complete) >= _LEAST_DRAWN * len(samples) else complete[:0]

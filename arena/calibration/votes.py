@@ -29,7 +29,7 @@ from retrieval_eval.stats.bootstrap import (
     units_of,
 )
 from retrieval_eval.stats.estimate import Estimate
-from retrieval_eval.stats.significance import RunComparison, compare, holm
+from retrieval_eval.stats.paired import RunComparison, compare, holm
 
 Level: TypeAlias = str
 """Name of what raters judge, such as ``verdicts`` or ``labels``; see ``arena.data.kinds``."""

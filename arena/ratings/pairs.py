@@ -22,7 +22,7 @@ from arena.ratings.games import Games, distinct
 from arena.ratings.likelihood import pair_counts, reachable
 from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import share_intervals, wilson
-from retrieval_eval.stats.significance import holm
+from retrieval_eval.stats.paired import holm
 
 ROUNDING: Final = 0.101
 """The sum of two percentages rounded to one decimal may exceed 100 by 0.1."""

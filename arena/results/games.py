@@ -36,7 +36,7 @@ from arena.store.bulk import RowColumns
 from judges.types import GameOutcome, Judgment, Verdict, conversations
 from retrieval_eval.data.columns import in_order
 from retrieval_eval.stats.arrays import Bools, Floats, Int32s
-from retrieval_eval.stats.missing import Gaps
+from retrieval_eval.stats.scores import Gaps
 
 if TYPE_CHECKING:
     from arena.data.dataset import Dataset

@@ -53,7 +53,7 @@ def answer_scores(store: Store, tournament: str, *, every: bool = False) -> Iter
     if (exam := stored_scores(store, tournament)) is not None:
         yield from exam.scores
     if (results := nugget_results(store, tournament)) is not None and results.banks:
-        yield score_table(results.assignments, list(results.banks)).scores(results.clusters)[0]
+        yield score_table(results.assignments, list(results.banks), results.clusters).scores[0]
 
 
 def means_of(store: Store, tournament: str, data: Callable[[], Dataset], *, every: bool = False) -> list[Scores]:
@@ -106,7 +106,7 @@ def _retrieval(
         return []
     methods = []
     for measure in board.measures if every else board.measures[:1]:
-        for source, label_scores in board.scores.items():
-            name, metrics = measure if source == "judge" else f"{measure}, {PEOPLE}", label_scores.metrics
-            methods.append(replace(metrics.scores(measure), name=name))
+        for source, metrics in board.scores.items():
+            name = measure if source == "judge" else f"{measure}, {PEOPLE}"
+            methods.append(replace(metrics.scores[measure], name=name))
     return methods

@@ -32,10 +32,8 @@ from judges.sections import nearest
 from judges.types import GameOutcome
 from retrieval_eval.stats.arrays import Bools
 from retrieval_eval.stats.bootstrap import Clusters, units_of
-from retrieval_eval.stats.looks import level_of_look
-from retrieval_eval.stats.missing import shares
-from retrieval_eval.stats.paired import Paired, paired
-from retrieval_eval.stats.scores import Scores
+from retrieval_eval.stats.paired import Paired, level_of_look, paired
+from retrieval_eval.stats.scores import Scores, shares
 
 _ONE_SIDED: Final = 0.25
 """If judges saw an agent first (or last) in a smaller share of verdicts, position bias may explain its score."""
