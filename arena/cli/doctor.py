@@ -26,7 +26,8 @@ from arena.stages.queries.config import SynthConfig, load_either
 from arena.store import sqlite_path
 from judges.errors import DISTRIBUTION, TO_DO, InputError, ProviderError, RagleagueError, how_to_install
 from judges.judge import Judge
-from judges.providers.endpoint import Endpoint, HostedProvider
+from judges.providers.endpoint import Endpoint
+from judges.providers.hosted import HostedProvider
 from judges.providers.http_answers import shown
 from judges.spec import JudgeSpec
 from judges.types import NUGGET_TASKS

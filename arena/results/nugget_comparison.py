@@ -305,8 +305,8 @@ def _of_assignments(path: Path, column: str) -> Condition:
         raise InputError(f"{path}: no score is called {column!r}; there are {', '.join(COLUMNS)}")
     assignments = tuple(read_assignments([path]))
     table = score_table(assignments)
-    scores, lengths = table.values[..., COLUMNS.index(column)], table.words.astype(np.float64)
-    return Condition(path, table.runs, table.topics, scores, table.answered, lengths, assignments)
+    scores, lengths = table.score(column), table.words.astype(np.float64)
+    return Condition(path, table.runs, table.topics, scores.values, table.answered, lengths, assignments)
 
 
 def _of_table(path: Path, column: str) -> Condition:

@@ -95,7 +95,7 @@ class _AgentBuilder:
                 assert spec.function is not None  # AgentSpec requires it
                 function = UserFunction(spec.function, spec.version)
                 function_name = name_of(spec.function) if isinstance(spec.function, str) else name
-                decides = [function.identity, *([function.objects] if function.objects else [])]
+                decides = [function.reading.digest, *([function.objects] if function.objects else [])]
                 return CallableAgent(name, spec, function, self._texts, _identity(spec, function_name, *decides))
             case "file":
                 if spec.run is not None:

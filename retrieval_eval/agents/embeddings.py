@@ -22,8 +22,8 @@ from msgspec import Struct
 from judges.errors import InputError, JudgeStoppedError, MissingExtraError, ProviderError, reason
 from judges.masking import exception_line, one_line
 from judges.providers.endpoint import Endpoint, HttpAnswer, api_key, sdk_target, token_count, unused_client
+from judges.providers.http_answers import Received
 from judges.providers.local import LocalSource, local_source, without_cudnn_attention
-from judges.providers.streams import Received
 from judges.spec import JudgeSpec
 from judges.types import Usage
 from retrieval_eval.agents.ranking import terms

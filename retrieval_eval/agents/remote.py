@@ -31,8 +31,7 @@ from judges.providers.endpoint import (
     token_count,
     with_extras,
 )
-from judges.providers.http_answers import error_in_body, finish_of
-from judges.providers.streams import ForeignStreamError, Received
+from judges.providers.http_answers import ForeignStreamError, Received, error_in_body, finish_of
 from judges.spec import cost_usd
 from judges.types import Document, Finish, Message, Query, Usage
 from retrieval_eval.agents.spec import AgentSpec, MappingSpec

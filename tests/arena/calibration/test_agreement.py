@@ -17,7 +17,7 @@ from arena.calibration.consensus import order_health, settled
 from arena.calibration.correlation import bland_altman
 from arena.calibration.votes import Opinion, agreement_within, annotators
 from arena.ratings.games import GameVerdict
-from arena.ratings.judges import judge_agreement
+from arena.ratings.health import judge_agreement
 from judges.types import Verdict
 
 QUICK = Settings(samples=10)
