@@ -7,10 +7,9 @@ from typing import Final
 
 import streamlit as st
 
-from arena.boards.gate.board import GateBoard
+from arena.boards.gate.board import PAIRWISE, GateBoard
 from arena.boards.gate.compare import compare
 from arena.boards.gate.queries import PairBoard, pair_board
-from arena.boards.gate.score import PAIRWISE
 from arena.present.blocks import Commands, Remarks
 from arena.results.ratings import of_group
 from arena.store import Store

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from arena.boards.compare import OF_STAGE
-from arena.boards.gate.score import FORM, MARGIN, PAIRWISE, SHARE, SIGNED
+from arena.boards.gate.board import FORM, MARGIN, PAIRWISE, SHARE, SIGNED
 from arena.data.dataset import groupings
 from arena.present.blocks import Board, Remarks, Section
 from arena.present.numbers import COUNT, MONEY, POINTS, SECONDS, Number, Percent, counted

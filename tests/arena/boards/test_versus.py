@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from arena.boards.gate.board import PAIRWISE
 from arena.boards.gate.compare import compare
 from arena.boards.gate.queries import PairBoard, pair_board
-from arena.boards.gate.score import PAIRWISE
 from arena.results.ratings import of_group
 from arena.store import Store
 from tests.conftest import CLI
