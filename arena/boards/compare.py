@@ -421,7 +421,6 @@ def _robust(candidates: Departures, methods: Sequence[Method]) -> Departures:
 
 
 def _by_query(method: Method) -> Scores:
-    """Scores of single queries; for ratings of games, the share of games won."""
     if isinstance(method, Scores):
         return method
     return replace(method.won(), name=WON) if method.name == RATING else method.won()

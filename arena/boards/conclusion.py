@@ -53,7 +53,6 @@ BY_PLACE: Final = "Place or strength?"
 """Headline if the order in which answers were shown may explain the ratings."""
 
 _EQUAL = 1e-6
-"""Ratings that differ by fewer points than this are equal."""
 
 
 class Conclusion(Struct, frozen=True):
@@ -203,7 +202,6 @@ def to_tell_apart(ratings: Ratings, conclusion: Conclusion) -> str:
 
 
 def _first_pair(ratings: Ratings) -> PairDifference | None:
-    """The difference between the first two places."""
     names = {row.agent for row in ratings.by_rank[:2]}
     return next((pair for pair in ratings.pairs if {pair.better, pair.worse} == names), None)
 

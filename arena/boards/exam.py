@@ -280,7 +280,6 @@ class OversightBoard(Board, frozen=True):
 
 
 def _rows(study: Study, entries: Iterable[Grade | Uncovered | Spurious | Influence]) -> list[dict[str, Any]]:
-    """Rows of the records, with the text of each item and passage unless it is secret."""
     rows = [record._asdict() if isinstance(record, Grade) else asdict(record) for record in entries]
     for row in rows:
         row["qid"], row["did"] = row["query_id"], row.get("passage_id", "")

@@ -178,7 +178,6 @@ class ShownOrder(Struct, frozen=True):
 
     @property
     def preferred(self) -> str | None:
-        """The preferred agent, an empty string for a tie, ``None`` without a verdict."""
         if not isinstance(self.result, Judgment):
             return None
         return {Verdict.A: self.first, Verdict.B: self.second, Verdict.TIE: ""}[Verdict(str(self.result.outcome))]
@@ -404,7 +403,6 @@ def documents_of(
 
 
 def _shown(documents: Iterable[RetrievedDocument], settings: StoredSettings) -> list[str]:
-    """Ids of the documents that the answer judge saw, in the order shown."""
     if settings.pairwise is None:
         return []  # imported verdicts do not record what their judge saw
     annotated = []

@@ -260,7 +260,6 @@ class TournamentBoard(Board, frozen=True):
         return [*sections, *self._coverage()]
 
     def tables(self) -> list[Table]:
-        """All tables; the first has every score of every agent, for programs."""
         tables = Board.tables(self)
         return tables if self.board.ratings is not None else [self._table(), *tables]
 

@@ -204,7 +204,6 @@ class QrelsAgreement(Board, frozen=True):
 
 _LEVEL: Final = 0.05
 _DECIMALS: Final = 12
-"""Decimals of measures, enough to compare them with other tools' values."""
 _DIFFERENCES: Final = (
     Column("first", "Run"),
     Column("second", "Against"),

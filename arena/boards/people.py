@@ -134,7 +134,6 @@ def judges_of(comparisons: Sequence[Comparison]) -> list[JudgeAgainstPeople]:
 
 
 def slug(*words: str) -> str:
-    """Words in lower case joined by hyphens, as the name of a table or picture."""
     return re.sub(r"\W+", "-", "-".join(words).lower())
 
 
@@ -270,7 +269,6 @@ def alternative_json(test: AlternativeTest) -> dict[str, Any]:
 
 
 def confusions(comparisons: Sequence[Comparison]) -> list[Table]:
-    """Confusion matrix of people and each judge; none for groups, of which there are too many."""
     tables = []
     for judge in judges_of(comparisons):
         if judge.labels is not None and judge.labels.scale and not judge.group:
@@ -371,7 +369,6 @@ def outside_scale(judge: JudgeAgainstPeople) -> str:
 
 
 def difference_charts(comparisons: Sequence[Comparison]) -> list[Chart]:
-    """Bland-Altman plot of every judge and level; verdicts have none."""
     charts = map(difference_chart, judges_of(comparisons))
     return [chart for chart in charts if chart is not None]
 

@@ -280,7 +280,6 @@ class QueryBoard(Board, frozen=True, eq=False):
         return Table("queries-by-separation", "", columns, rows, [_SEPARATION])
 
     def failures_table(self, agent: str, link: Link = nowhere) -> Table:
-        """A row for each query, the agent's worst first."""
         rows = [
             {**row, **row["scores"], "text": self._text(row["query_id"]), "lost": f"{row['lost']} of {row['games']}"}
             | {"answer": None if row["answered"] else "none"}
@@ -333,7 +332,6 @@ class QueryBoard(Board, frozen=True, eq=False):
         return Table("labels-by-query", "", columns, rows, notes)
 
     def query_table(self, query_id: str, agents: Sequence[str], link: Link = nowhere) -> Table:
-        """A row for each agent on one query, best first."""
         row = self.standings.queries.index(query_id)
         records = {agent: self.standings.on(row, agent) for agent in agents}
         rows = [
@@ -375,7 +373,6 @@ class QueryBoard(Board, frozen=True, eq=False):
             yield asdict(figures) | {"separation": figures.separation, "verdicts": judged, "wanted": wanted}
 
     def _labels(self, query_id: str) -> dict[str, Any] | None:
-        """Labels of a query's documents, with the field names of an agent's labels on a leaderboard."""
         labels = self.labels.get(query_id)
         if labels is None:
             return None

@@ -87,7 +87,6 @@ class TournamentReport(Board, frozen=True):
     queries: Mapping[str, Query]
 
     def sections(self) -> list[Section]:
-        """The leaderboard's sections that the top of the page does not show; then settings and reproduction."""
         board, settings = self.shown.board, self.shown.board.settings
         sections = {section.ident: section for section in self.shown.sections() if section.ident != "conclusion"}
         if board.ratings is not None:
@@ -447,7 +446,6 @@ def _read(store: Store, tournament: str, source: str, *, below_coverage: bool) -
 
 
 def _without_links_to_games(table: Table) -> Table:
-    """The table without links to games, which have no pages here."""
     columns = [replace(own, link="") if own.link in {"to_games", "to_lost"} else own for own in table.columns]
     return replace(table, columns=columns)
 

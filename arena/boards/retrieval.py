@@ -82,7 +82,6 @@ def citations(scores: Mapping[str, CitationScores]) -> dict[str, TableRow]:
 def citations_table(
     name: str, title: str, scores: Mapping[str, CitationScores], order: Sequence[str] = (), notes: Sequence[str] = ()
 ) -> Table:
-    """Table of citation precision; the agents in ``order`` come first, then the others, most precise first."""
     best = sorted(scores, key=lambda agent: (-(scores[agent].precision.value or 0), agent))
     agents = [*(agent for agent in order if agent in scores), *(agent for agent in best if agent not in order)]
     figures = citations(scores)
@@ -124,7 +123,6 @@ class Retrieval(Board, frozen=True):
         return sections
 
     def agents(self) -> list[str]:
-        """The agents in ``order``, then the others by the first measure, then the agents without a score."""
         scores = next(iter(self.board.scores.values()), None)
         by_agent = {} if scores is None else scores.estimates
         by_value = {agent: scores_of_agent[self.board.measures[0]].value for agent, scores_of_agent in by_agent.items()}

@@ -180,7 +180,6 @@ def _enough(board: Leaderboard) -> Iterator[Check]:
 
 
 def still_to_judge(board: Leaderboard) -> str:
-    """How to get the missing judgments, in a sentence."""
     left = sum(stage.wanted - stage.judged - stage.failed for stage in board.coverage.values())
     return f"{capital(to_judge_the_rest(board.causes, left, imported=board.settings.imported))}."
 
@@ -427,7 +426,6 @@ def _by_servers(board: Leaderboard) -> Iterator[Check]:
 
 
 def _by_others(board: Leaderboard) -> Iterator[str]:
-    """A sentence for each judge whose judgments come from a model that was not requested."""
     if not board.models:
         return
     from judges.witness import is_same_model

@@ -17,7 +17,6 @@ FILES = ("queries.csv", "documents.csv", "answers.csv", "exam.csv", "nuggets.jso
 
 
 def copy_demo(folder: Path) -> Path:
-    """Copy the demo's files into ``folder`` without replacing existing files."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

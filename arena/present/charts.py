@@ -90,7 +90,6 @@ def svg(*pictures: Picture) -> str:
 
 
 def png(*pictures: Picture) -> bytes:
-    """PNG of the pictures, at twice the size in pixels."""
     try:
         import vl_convert
     except ImportError as error:

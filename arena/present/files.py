@@ -91,7 +91,6 @@ def spreadsheet(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def written(headings: Sequence[str], rows: Iterable[Sequence[Any]], end: str) -> str:
-    """Headings and rows as CSV with ``end`` as the line end."""
     out, line = io.StringIO(), io.StringIO()
     writer = csv.writer(line)  # its line end \r\n makes it quote cells that contain either character
     for row in (headings, *rows):
@@ -214,7 +213,6 @@ _DRAWN: Final[Mapping[type, Callable[[Any], str]]] = {
 
 
 def _meanings(columns: Sequence[ShownColumn]) -> str:
-    """A collapsed list of column meanings, for readers who cannot hover; empty if at most the first column has one."""
     if not any(column.meaning for column in columns[1:]):
         return ""
     terms = {column.heading: column.meaning for column in columns if column.meaning}

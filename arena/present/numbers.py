@@ -181,7 +181,6 @@ def counted(count: float, singular: str, plural: str = "") -> str:
 
 
 def capital(text: str) -> str:
-    """The text with a capital first letter."""
     return text[:1].upper() + text[1:]
 
 

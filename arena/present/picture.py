@@ -187,7 +187,6 @@ def safe(link: str) -> bool:
 
 
 def ends_of(marks: Iterable[Mark]) -> list[float]:
-    """The values of all marks and the ends of their intervals, in one list."""
     return [end for mark in marks for end in (mark.value, mark.low, mark.high) if end is not None]
 
 
@@ -239,7 +238,6 @@ class Scale:
         self.ticks = [f"{step * at:,.{decimals}f}{form.unit}" for at in range(first, last + 1)]
 
     def place(self, value: float) -> float:
-        """Position of the value in percent of the width."""
         return 100 * (self._form.factor * value - self._low) / self._span
 
 

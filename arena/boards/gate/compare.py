@@ -112,7 +112,6 @@ def _criteria(settings: StoredSettings) -> frozenset[str]:
 
 
 def _with_queries(means: Scores, queries: Collection[str]) -> Scores:
-    """Scores that include all of these queries; an added query has no score for any agent."""
     added = sorted(set(queries).difference(means.queries))
     unknown = np.full((2, len(means.agents), len(added)), np.nan)
     values, ends = np.hstack([means.values, unknown[0]]), np.concatenate([means.bounds, unknown], axis=2)
@@ -120,7 +119,6 @@ def _with_queries(means: Scores, queries: Collection[str]) -> Scores:
 
 
 def check_margin(margin: float, on: Sequence[str]) -> None:
-    """Check that the margin is a valid number, and not so large that every agent would pass."""
     if not 0 <= margin < math.inf:
         raise InputError(f"--margin {margin:g}: give a number from 0 to below {_FARTHEST:g}, such as 0.05")
     if PAIRWISE in on and margin >= _FARTHEST:

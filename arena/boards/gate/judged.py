@@ -151,7 +151,6 @@ def _by_batch(
 
 
 def _earlier_looks(store: Store, tournament: str, most: int) -> Iterator[int]:
-    """Number of games at each earlier look at this pair, from the runs in the store."""
     for earlier in Runs(store, tournament).all():
         schedule = earlier.subject.get("settings", {}).get("pairwise", {}).get("schedule", {})
         games = schedule.get("max_games")
@@ -160,7 +159,6 @@ def _earlier_looks(store: Store, tournament: str, most: int) -> Iterator[int]:
 
 
 def _restricted(data: Dataset, new: str, old: str) -> Dataset:
-    """The dataset with the answers and retrieved documents of these two agents only."""
     return replace(
         data,
         answers={key: answer for key, answer in data.answers.items() if key[1] in (new, old)},

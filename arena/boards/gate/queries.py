@@ -14,7 +14,7 @@ from arena.data.dataset import groupings
 from arena.present.blocks import Board, Remarks, Section
 from arena.present.numbers import COUNT, MONEY, POINTS, SECONDS, Number, Percent, counted
 from arena.present.picture import nowhere
-from arena.present.table import Column, Table
+from arena.present.table import Column, Table, fields
 from arena.results.cache import cached_games
 from arena.results.costs import AgentCosts, agent_costs
 from arena.results.games import GameTable
@@ -55,13 +55,9 @@ class PairBoard(Board, frozen=True, eq=False):
     """Two agents compared by one score, by group of queries and query by query.
 
     Attributes:
-        new, old: names of the agents.
-        on: name of the score, as for ``compare``.
         margin: how much worse the new agent may be on a group and still pass.
         pairs: the queries with a score of both agents, the new agent's largest losses first.
         groups: the comparison on each group; intervals hold for all groups of a column together (Bonferroni).
-        costs: costs of both agents.
-        queries: the queries by id.
     """
 
     new: str
@@ -75,7 +71,6 @@ class PairBoard(Board, frozen=True, eq=False):
 
     @property
     def finding(self) -> str:
-        """How many queries got worse, and how many better."""
         worse = sum(pair.difference < 0 for pair in self.pairs)
         better = sum(pair.difference > 0 for pair in self.pairs)
         of = f"of {counted(len(self.pairs), 'query', 'queries')}"
@@ -84,7 +79,11 @@ class PairBoard(Board, frozen=True, eq=False):
     @property
     def collapsed(self) -> str:
         """A warning if the new agent is worse in some group by more than chance; empty if there is none."""
-        names = [f"{group.column} {group.value}" for group in self.groups if group.result and _is_worse(group.result)]
+        names = [
+            f"{group.column} {group.value}"
+            for group in self.groups
+            if group.result is not None and (high := group.result.difference.high) is not None and high < 0
+        ]
         return f"Worse than {self.old} by more than chance: {', '.join(names)}." if names else ""
 
     def sections(self) -> Sequence[Section]:
@@ -98,54 +97,35 @@ class PairBoard(Board, frozen=True, eq=False):
         return [*([groups] if self.groups else []), *([costs] if any(cost.known for cost in self.costs) else [])]
 
     def scores_line(self, pair: QueryPair) -> str:
-        """Both agents' scores on one query, in a line."""
         form, signed = self._forms
         figures = f"{self.new} {form.write(pair.new)}, {self.old} {form.write(pair.old)}"
         return f"{figures}, difference {signed.write(pair.difference)}"
 
     @property
     def _forms(self) -> tuple[Number, Number]:
-        return (SHARE, _SIGNED_SHARE) if self._on_games else (FORM, SIGNED)
-
-    @property
-    def _on_games(self) -> bool:
-        return self.on == PAIRWISE
+        return (SHARE, _SIGNED_SHARE) if self.on == PAIRWISE else (FORM, SIGNED)
 
     def group_table(self) -> Table:
+        too_few = {"difference": None, "verdict": f"too few, below {_FEWEST}"}
         rows = [
-            {
-                "column": group.column,
-                "value": group.value,
-                "queries": group.queries,
-                "difference": group.result and group.result.difference,
-                "verdict": f"too few, below {_FEWEST}" if group.result is None else group.result.verdict,
-            }
+            fields(group, "column", "value", "queries") | too_few | fields(group.result, "difference", "verdict")
             for group in self.groups
         ]
+        meaning = "New's share of the points, less one half." if self.on == PAIRWISE else "New minus old."
         columns = (
             Column("column", "Column"),
             Column("value", "Group"),
             Column("queries", "Queries", COUNT, "With a score of both agents."),
-            Column("difference", "Difference", SIGNED, self._meaning, "Interval for all groups together"),
+            Column("difference", "Difference", SIGNED, meaning, "Interval for all groups together"),
             Column("verdict", "Verdict", meaning=f"By the same margin, {self.margin:g}."),
         )
         return Table("groups", "", columns, rows)
 
-    @property
-    def _meaning(self) -> str:
-        return "New's share of the points, less one half." if self._on_games else "New minus old."
-
     def query_table(self, link: Callable[[str], str] = nowhere) -> Table:
         form, signed = self._forms
         rows = [
-            {
-                "query_id": pair.query_id,
-                "text": self.queries[pair.query_id].text,
-                "new": pair.new,
-                "old": pair.old,
-                "difference": pair.difference,
-                "to": link(pair.query_id),
-            }
+            fields(pair, "query_id", "new", "old", "difference")
+            | {"text": self.queries[pair.query_id].text, "to": link(pair.query_id)}
             for pair in self.pairs
         ]
         columns = (
@@ -159,14 +139,9 @@ class PairBoard(Board, frozen=True, eq=False):
 
     def cost_table(self) -> Table:
         rows = [
-            {
-                "agent": costs.agent,
-                "answered": costs.answered,
-                "latency": costs.latency_s.median,
-                "cost": costs.cost_usd.mean,
-                "input": costs.input_tokens.mean,
-                "output": costs.output_tokens.mean,
-            }
+            {"agent": costs.agent, "answered": costs.answered}
+            | {"latency": costs.latency_s.median, "cost": costs.cost_usd.mean}
+            | {"input": costs.input_tokens.mean, "output": costs.output_tokens.mean}
             for costs in self.costs
         ]
         columns = (
@@ -183,28 +158,18 @@ class PairBoard(Board, frozen=True, eq=False):
 def pair_board(
     store: Store, tournament: str, pair: tuple[str, str], on: str, margin: float = MARGIN, *, group: Group | None = None
 ) -> PairBoard:
-    """Compare two agents by one score of ``compare`` on each query and each group of queries.
-
-    Raises:
-        InputError: no such group of queries.
-    """
+    """Compare two agents by one score of ``compare`` on each query and each group of queries."""
     if group is not None:
         store = of_group(store, tournament, group)
     new, old = pair
     data = store.dataset(tournament)
     if on == PAIRWISE:
         games = cached_games(store, tournament)
-        scores, clusters = (
-            _shares(games, games.scores(store.settings(tournament).win_and_tie), new, old),
-            games.clusters,
-        )
-        reach = 0.5
+        scores = _shares(games, games.scores(store.settings(tournament).win_and_tie), new, old)
+        clusters, reach = games.clusters, 0.5
     else:
-        means = next(
-            means
-            for means in means_of(store, tournament, lambda: data, every=True)
-            if means.name == OF_STAGE.get(on, on)
-        )
+        every = means_of(store, tournament, lambda: data, every=True)
+        means = next(means for means in every if means.name == OF_STAGE.get(on, on))
         low, high = means.scale or (0.0, 1.0)
         scores, clusters, reach = {}, means.clusters, high - low
         if new in means.agents and old in means.agents:
@@ -254,7 +219,3 @@ def _shares(games: GameTable, scores: Any, new: str, old: str) -> dict[str, tupl
         games.queries[index]: (float(points[index] / count[index]), float(1 - points[index] / count[index]))
         for index in np.flatnonzero(count).tolist()
     }
-
-
-def _is_worse(result: Paired) -> bool:
-    return result.difference.high is not None and result.difference.high < 0
