@@ -158,7 +158,7 @@ def test_a_further_field_that_is_set_anyway_is_refused(field: str) -> None:
     "extra", [{"api_key": "k"}, {"provider": [{"Authorization": "Bearer k"}]}, {"clientSecret": 1}]
 )
 def test_keys_do_not_go_into_further_fields(extra: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match="keys stay in the environment"):
+    with pytest.raises(ValueError, match="put keys into environment variables"):
         JudgeSpec.model_validate({"provider": "openai", "model": "m", "extra_body": extra})
 
 
