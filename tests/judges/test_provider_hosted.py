@@ -52,7 +52,6 @@ async def completed(reply: Reply, vendor: str = "openai") -> Completion:
 
 
 async def sent(prompt: Prompt, vendor: str = "openai", **options: object) -> Call:
-    """The call that a prompt becomes."""
     with LLMServer([Reply("{}")]) as server:
         await asked(declared(server, vendor, **options), prompt)
         (call,) = server.calls
