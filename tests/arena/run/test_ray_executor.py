@@ -72,7 +72,10 @@ def written(folder: Path, **sections: Any) -> Path:
 def test_no_cluster_at_an_address_is_one_line(tmp_path: Path, cli: CLI) -> None:
     config = written(tmp_path)
     ended = cli("run", config, "--address", "127.0.0.1:1")
-    assert (ended.status, ended.err) == (2, "error: --address: goes with --executor ray; add that, or leave it out\n")
+    assert (ended.status, ended.err) == (
+        2,
+        "error: --address: is only for --executor ray; add that, or leave --address out\n",
+    )
     ended = cli("run", config, "--executor", "ray", "--address", "nowhere")
     assert (ended.status, ended.err.count("\n")) == (2, 1)
     assert "executor: no Ray cluster can be reached at nowhere" in ended.err
