@@ -247,7 +247,7 @@ def test_a_bank_that_cannot_be_used_is_refused_before_anything_is_sent(tmp_path:
         graded(exam_config(tmp_path, grading="extraction_words"))
     assert not (tmp_path / "exam.db").exists()
     write_bank_csv(tmp_path, ITEMS)
-    with pytest.raises(InputError, match="made for task 'relevance', asked for 'grading'"):
+    with pytest.raises(InputError, match="a prompt for task 'relevance', where task 'grading' is needed"):
         graded(exam_config(tmp_path, prompt="umbrela"))
 
 
