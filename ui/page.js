@@ -150,20 +150,21 @@ const typed = (() => {
   };
   const act = (key) => {
     const at = status().keys.split(" ").indexOf(key);
-    const rows = [...document.querySelectorAll(`.st-key-rows-${status().task} [role=radiogroup]`)];
-    const open = rows.filter((row) => !row.querySelector("input:checked"));
-    if (at >= 0 && rows.length) open[0]?.querySelectorAll("input")[at].click();
+    const all = rows(status().task), open = all.filter((row) => !row.querySelector("input:checked"));
+    if (at >= 0 && all.length) open[0]?.querySelectorAll("input")[at].click();
     else press(at >= 0 ? `choice-${at}` : { s: "skip", u: "undo", Enter: "save" }[key]);
     open[at >= 0 ? 1 : 0]?.parentElement.parentElement.scrollIntoView({ block: "nearest" });
   };
   const pump = () => {
     const { turn, form, refused } = status();
-    if (!connection.isHere() || (isDrawn() && !bar()) || (refused && sent !== null && turn !== sent)) {
-      if (waiting.length && bar()) connection.refuse();
-      waiting.length = 0;
+    const isAnswered = sent !== null && turn !== undefined && turn !== sent && isDrawn();
+    if (!connection.isHere() || (isDrawn() && !bar()) || (isAnswered && refused)) {
+      const unused = waiting.splice(0).length, words = `${unused} later ${unused > 1 ? "presses were" : "press was"} not used.`;
+      if (unused && !connection.isHere()) connection.refuse();
+      else if (unused && bar()) document.querySelector(`${ours} [data-turn]`).append(words);
       sent = null;
     }
-    if (sent !== null && turn !== undefined && turn !== sent && isDrawn()) sent = null;
+    if (isAnswered) sent = null;
     while (sent === null && waiting.length) {
       const { key, of } = waiting.shift();
       if (of === form) act(key);
@@ -198,21 +199,18 @@ const typed = (() => {
   new MutationObserver(pump).observe(document, watched);
 
   // What is chosen in the rows of a task and not saved yet outlives a reload, in this tab.
-  const chosen = () => JSON.parse(sessionStorage.getItem("chosen") ?? "{}");
-  addEventListener("change", ({ target }) => {
-    const rows = target.closest?.('[class*="st-key-rows-"]');
-    if (!rows) return;
-    const places = [...rows.querySelectorAll("[role=radiogroup]")].map((row) => [...row.querySelectorAll("input")].findIndex((input) => input.checked));
-    sessionStorage.setItem("chosen", JSON.stringify({ task: status().task, places }));
+  const rows = (task) => [...document.querySelectorAll(`.st-key-rows-${task} [role=radiogroup]`)];
+  const restore = () => {
+    const { task, places } = JSON.parse(sessionStorage.getItem("chosen") ?? "{}");
+    if (!task || !isDrawn() || status().task !== task || !rows(task).length) return;
+    sessionStorage.removeItem("chosen");
+    rows(task).forEach((row, at) => row.querySelector("input:checked") || row.querySelectorAll("input")[places[at]]?.click());
+  };
+  addEventListener("pagehide", () => {
+    const places = rows(status().task).map((row) => [...row.querySelectorAll("input")].findIndex((input) => input.checked));
+    if (places.length) sessionStorage.setItem("chosen", JSON.stringify({ task: status().task, places }));
   });
-  let restored = "";
-  new MutationObserver(() => {
-    const { task } = status(), { task: kept, places } = chosen();
-    if (!task || task === restored || !isDrawn()) return;
-    restored = task;
-    const rows = document.querySelectorAll(`.st-key-rows-${task} [role=radiogroup]`);
-    if (task === kept) rows.forEach((row, at) => row.querySelector("input:checked") || row.querySelectorAll("input")[places[at]]?.click());
-  }).observe(document, watched);
+  new MutationObserver(restore).observe(document, watched);
 
   // Who judges is known to this browser alone: no address says it. The server reads the cookie when a page is opened.
   const remember = ({ target }) => {

@@ -141,7 +141,7 @@ def answer(agent_answer: Answer, key: str, *, raw: bool, against: str | None = N
 def thread(query: Query, *, last: int = 0) -> None:
     """Draw the earlier messages of a query's conversation: the ``last`` ones open, the others folded."""
     if query.messages:
-        st.html(html_block(Thread(query.messages, open=last)))
+        st.html(html_block(Thread(query.messages, "Earlier", last) if last else Thread(query.messages)))
 
 
 def reference(query: Query, *, raw: bool) -> None:
@@ -153,7 +153,7 @@ def reference(query: Query, *, raw: bool) -> None:
 
 def raw_switch() -> bool:
     """Draw the switch for unformatted passages; returns whether it is on."""
-    return st.toggle("Raw text", key="raw", bind="query-params", help="Show texts as they were written, not formatted.")
+    return st.toggle("Raw text", key="raw", bind="query-params")
 
 
 @lru_cache(256)

@@ -148,7 +148,7 @@ def _thread(block: Thread) -> str:
     name = _escaped(f"{block.title}: {counted(folded, 'message')}")
     fold = f"<summary>{name}</summary><dl>{''.join(messages[:folded])}</dl>"
     return (f'<details class="thread">{fold}</details>' if folded else "") + (
-        last and f'<div class="thread">{last}</div>'
+        last and f'<div class="thread" tabindex="0">{last}</div>'
     )
 
 

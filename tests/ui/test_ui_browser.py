@@ -367,7 +367,8 @@ def shows(page: Page, title: str, tournament: str = "plain", **fields: str) -> N
     page.wait_for_function(
         """([title, said]) => {
           const address = new URLSearchParams(location.search);
-          const link = document.querySelector("nav[aria-label='Pages'] a[aria-current], nav[aria-label='Pages'] a:only-child");
+          const menu = "nav[aria-label='Pages'] a";
+          const link = document.querySelector(`${menu}[aria-current], ${menu}:only-child`);
           const carries = (name) => new URL(link.href).searchParams.get(name) === address.get(name);
           const [first, ...parts] = document.querySelectorAll("nav[aria-label='Parts of this page'] a");
           const isNamed = (part) => new URL(part.href).searchParams.get("view") === address.get("view");
@@ -440,14 +441,14 @@ def test_tournament_and_filters_survive_links_back_and_reload_on_every_page_and_
 def test_back_twice_at_once_leads_to_the_page_before_the_last_and_forward_again(
     page: Page, address: str, apart: int
 ) -> None:
-    page.goto(f"{address}/review?view=check&tournament=plain")
-    shows(page, "Review")
+    page.goto(f"{address}/trust?view=people&tournament=plain")
+    shows(page, "Trust")
     page.get_by_role("navigation", name="Pages").get_by_role("link", name="Workbench").click()
     shows(page, "Workbench")
     page.get_by_role("navigation", name="Parts").get_by_role("link", name="Bank").click()
     shows(page, "Workbench", view="bank")
     page.evaluate("apart => { history.back(); setTimeout(() => history.back(), apart) }", apart)
-    shows(page, "Review", view="check")
+    shows(page, "Trust", view="people")
     page.go_forward()
     shows(page, "Workbench")
     page.go_forward()

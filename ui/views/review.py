@@ -60,13 +60,12 @@ def show(kind: JudgedKind, source: data.Source) -> None:
                 placeholder="Your name or initials",
                 label_visibility="collapsed",
                 width=140,
-                help="Kept with what you say, to tell people apart and to go on where you stopped. It is no login.",
             )
     except InputError as error:
         text.plain(str(error))
         return
     if not annotator:
-        st.info("Enter your name or initials to begin.")
+        st.info("Enter your name or initials to begin. They are kept with what you say, to tell people apart.")
         return
     if (person := viewer()) is not None:
         with top:
@@ -216,7 +215,7 @@ class Review(Struct, frozen=True):
         documents = tasks.documents_seen(task, data.dataset(self.source), labels, data.settings(self.source))
         text.lead(task.query.text)
         has_drawer = bool(reference or documents or query.messages)
-        with st.container(key="review-drawn" if has_drawer else "review-whole"):
+        with st.container(key="judged" if has_drawer else "judged-alone"):
             texts, drawer = st.columns([3, 1], gap="medium") if has_drawer else (st.container(), None)
         with texts:
             self._show_texts(task, choices, raw=raw, marks=marked)
@@ -230,7 +229,9 @@ class Review(Struct, frozen=True):
         self, task: AnnotationTask, query: Query, documents: Sequence[Document], *, raw: bool, reference: bool
     ) -> None:
         """Draw what the judges read beside the answers, in a fold that stays as the annotator leaves it."""
-        with st.expander("What the judge reads", expanded=True, key="beside", on_change="rerun") as fold:
+        parts = ["conversation"] * bool(query.messages) + ["reference"] * reference
+        parts += [counted(len(documents), "document")] * bool(documents)
+        with st.expander(", ".join(parts).capitalize(), expanded=True, key="beside", on_change="rerun") as fold:
             if not fold.open:
                 return
             text.thread(query, last=_LAST_MESSAGES)
