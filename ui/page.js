@@ -146,6 +146,7 @@ const typed = (() => {
     const button = document.querySelector(`${ours} .st-key-${name}-${status().task} button`);
     if (!button || button.disabled) return;
     [sent, sentAt] = [status().turn, performance.now()];
+    setTimeout(pump, lost + 100);
     button.click();
   };
   const act = (key) => {
@@ -164,10 +165,10 @@ const typed = (() => {
       else if (unused && bar()) document.querySelector(`${ours} [data-turn]`).append(words);
       sent = null;
     }
-    if (isAnswered) sent = null;
-    while (sent === null && waiting.length) {
+    if (isAnswered || (isDrawn() && performance.now() - sentAt > lost)) sent = null;
+    while (sent === null && waiting.length && form) {
       const { key, of } = waiting.shift();
-      if (of === form) act(key);
+      if (!of || of === form) act(key);
     }
     document.documentElement.classList.toggle("sending", sent !== null);
   };
@@ -177,12 +178,11 @@ const typed = (() => {
     if (key === "Enter" && target.closest?.(".st-key-annotator")) setTimeout(() => target.blur());
     if (typing || event.altKey || event.isComposing || !bar()) return;
     const command = event.ctrlKey || event.metaKey, isSave = command && key === "Enter";
-    const isOurs = isSave || (!command && /^[0-9su]$/i.test(key));
+    const isOurs = isSave || (!command && ["s", "u", ...(status().keys ?? "0 1 2 3 4 5 6 7 8 9").split(" ")].includes(key.toLowerCase()));
     if (!isOurs && !(event.repeat && [" ", "Enter"].includes(key))) return;
     event.preventDefault();
     event.stopImmediatePropagation();
     if (event.repeat) return;
-    if (sent !== null && isDrawn() && performance.now() - sentAt > lost) sent = null;
     waiting.push({ key: isSave ? key : key.toLowerCase(), of: status().form });
     pump();
   }, true);
@@ -195,22 +195,24 @@ const typed = (() => {
     event.preventDefault();
     event.stopImmediatePropagation();
   }, true);
-  const watched = { childList: true, subtree: true, attributeFilter: ["data-test-script-state"] };
-  new MutationObserver(pump).observe(document, watched);
 
-  // What is chosen in the rows of a task and not saved yet outlives a reload, in this tab.
+  // What is chosen in the rows of a task and not saved yet outlives a reload and a look at another page, in this tab.
   const rows = (task) => [...document.querySelectorAll(`.st-key-rows-${task} [role=radiogroup]`)];
+  const restored = new WeakSet();
   const restore = () => {
+    const drawn = rows(status().task);
+    if (!drawn.length || restored.has(drawn[0]) || !isDrawn()) return;
+    restored.add(drawn[0]);
     const { task, places } = JSON.parse(sessionStorage.getItem("chosen") ?? "{}");
-    if (!task || !isDrawn() || status().task !== task || !rows(task).length) return;
-    sessionStorage.removeItem("chosen");
-    rows(task).forEach((row, at) => row.querySelector("input:checked") || row.querySelectorAll("input")[places[at]]?.click());
+    if (status().task === task) drawn.forEach((row, at) => row.querySelector("input:checked") || row.querySelectorAll("input")[places[at]]?.click());
   };
-  addEventListener("pagehide", () => {
+  const keep = () => {
     const places = rows(status().task).map((row) => [...row.querySelectorAll("input")].findIndex((input) => input.checked));
     if (places.length) sessionStorage.setItem("chosen", JSON.stringify({ task: status().task, places }));
-  });
-  new MutationObserver(restore).observe(document, watched);
+  };
+  for (const kind of ["pagehide", "popstate"]) addEventListener(kind, keep);
+  const watched = { childList: true, subtree: true, attributeFilter: ["data-test-script-state"] };
+  new MutationObserver(() => { pump(); restore(); }).observe(document, watched);
 
   // Who judges is known to this browser alone: no address says it. The server reads the cookie when a page is opened.
   const remember = ({ target }) => {

@@ -415,12 +415,14 @@ _EVERYBODY: Final = np.uint64(_number(""))
 """Replaces the annotator's number in shared rows, so that their order is the same for all annotators."""
 
 
+READ_WITH_DOCUMENTS: Final = (VERDICT, CRITERIA)
+"""The kinds whose judges may read documents beside what they judge."""
+
+
 def documents_seen(
     task: AnnotationTask, data: Dataset, labels: LabelResults, settings: StoredSettings
 ) -> list[Document]:
-    """The documents that the judges read with the answers of a task, in the order shown."""
-    if task.kind not in (VERDICT, CRITERIA):
-        return []
+    """The documents that the judges read with the answers of a task of ``READ_WITH_DOCUMENTS``, in the order shown."""
     agents, alone = {*task.names, *task.parts}, task.kind is CRITERIA
     shown = documents_shown(task.query_id, agents, data, labels, settings, alone=alone)
     return [data.documents[doc_id] for doc_id in shown]
@@ -431,7 +433,7 @@ def judge_saw_reference(kind: JudgedKind, settings: StoredSettings) -> bool:
 
     True for the packaged prompts that contain it; false for a user's prompt, whose content is unknown.
     """
-    if kind.name not in {VERDICT.name, CRITERIA.name}:
+    if kind not in READ_WITH_DOCUMENTS:
         return False
     packaged = load_prompt(kind.task.value, kind.task)
     prompt = getattr(settings.section(kind.section), "prompt", None)

@@ -346,6 +346,14 @@ def test_a_reload_goes_on_where_it_was_with_what_was_chosen(page: Page, address:
     settle(page)
     page.get_by_role("navigation", name="Pages").get_by_role("link", name="Review").click()
     page.wait_for_selector("text=2 of 24 answers graded")
+    settle(page)
+    page.keyboard.press("4")
+    page.get_by_role("navigation", name="Parts").get_by_role("link", name="Vote").click()
+    page.wait_for_selector("text=0 of 8 queries voted on")
+    settle(page)
+    page.go_back()
+    page.wait_for_selector("text=2 of 24 answers graded")
+    until(page, lambda: page.locator("[role=radiogroup] input:checked").count() == 1)
 
 
 TOUCHED = (

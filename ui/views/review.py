@@ -32,9 +32,10 @@ from arena.people import tasks
 from arena.people.tasks import AnnotationTask, TaskPool, TaskProgress, TaskState
 from arena.present.numbers import PERCENT, counted
 from arena.results.opinions import agreement_with_judges, judgments_of
+from arena.store import Store
 from arena.store.annotations import Annotations
 from judges.errors import InputError, RagleagueError
-from judges.types import Document, Query
+from judges.types import Document, Judgment, Query
 from ui import data, editing, text
 from ui.access import allowed, annotator_field, owner, viewer
 from ui.text import nothing, problem
@@ -75,12 +76,21 @@ def show(kind: JudgedKind, source: data.Source) -> None:
 
 def existing(source: data.Source) -> list[str]:
     """The parts of the page that have tasks; if none has any, the first part."""
-    settings, played = data.settings(source), bool(data.played(source))
-    kinds = [kind for kind in KINDS.values() if kind.form is not None]
-    has_tasks = {kind.name: played if kind is VERDICT else settings.section(kind.section) is not None for kind in kinds}
-    return [form_of(kind).view for kind in kinds if has_tasks[kind.name] and _pool(source, kind.name).queries] or [
-        form_of(VERDICT).view
-    ]
+    kinds = [kind for kind in KINDS.values() if kind.form is not None and _has_tasks(kind, source)]
+    return [form_of(kind).view for kind in kinds or [VERDICT]]
+
+
+def _has_tasks(kind: JudgedKind, source: data.Source) -> bool:
+    if kind is not VERDICT and data.settings(source).section(kind.section) is None:
+        return False
+    return bool(_pool(source, kind.name).queries) if kind in (VERDICT, NUGGETS) else _is_judged(source, kind.name)
+
+
+def _any_judgment(store: Store, tournament: str, kind: str) -> bool:
+    return any(isinstance(result, Judgment) for _, result in store.each_outcome(tournament, KINDS[kind].task))
+
+
+_is_judged = data.judged(_any_judgment)
 
 
 def _instructions(kind: JudgedKind, source: data.Source) -> str:
@@ -211,8 +221,7 @@ class Review(Struct, frozen=True):
             marked = text.alike(*answers) and st.toggle("Mark differences", True, key=f"marks-{self._key(task)}")
         query = data.dataset(self.source).queries[task.query_id]
         reference = query.reference is not None and tasks.judge_saw_reference(task.kind, data.settings(self.source))
-        labels = data.labels_of_query(self.source, task.query_id)
-        documents = tasks.documents_seen(task, data.dataset(self.source), labels, data.settings(self.source))
+        documents = self._documents(task)
         text.lead(task.query.text)
         has_drawer = bool(reference or documents or query.messages)
         with st.container(key="judged" if has_drawer else "judged-alone"):
@@ -224,6 +233,12 @@ class Review(Struct, frozen=True):
                 self._show_drawer(task, query, documents, raw=raw, reference=reference)
         with st.container(key=f"once-{self._key(task)}", horizontal=True, vertical_alignment="center", gap="small"):
             self._show_bar(task, choices, progress.before({*state.undone, task.task_id}))
+
+    def _documents(self, task: AnnotationTask) -> list[Document]:
+        if task.kind not in tasks.READ_WITH_DOCUMENTS:
+            return []
+        labels = data.labels_of_query(self.source, task.query_id)
+        return tasks.documents_seen(task, data.dataset(self.source), labels, data.settings(self.source))
 
     def _show_drawer(
         self, task: AnnotationTask, query: Query, documents: Sequence[Document], *, raw: bool, reference: bool
