@@ -262,13 +262,9 @@ def owner() -> bytes:
 
 
 def annotator_field(**given: Any) -> str:
-    """Draw the field for the viewer's name, unless they have signed in; returns the name, empty until it is entered.
+    """Draw the field for the viewer's name, unless they have signed in; returns the name, empty until it can be used.
 
-    The name is kept in a cookie, which ``page.js`` sets, and in no address: a link must not make its reader somebody
-    else.
-
-    Raises:
-        InputError: the name cannot be used.
+    A cookie keeps the name, which ``page.js`` sets, and no address: a link must not make its reader somebody else.
     """
     if (person := viewer()) is not None:
         return person.name
@@ -276,7 +272,11 @@ def annotator_field(**given: Any) -> str:
     name: str = st.text_input(
         "Your name or initials", known, key="annotator", max_chars=_LONGEST_NAME, persist_state="session", **given
     )
-    return annotator_name(name) if name.strip() else ""
+    try:
+        return annotator_name(name) if name.strip() else ""
+    except InputError as error:
+        st.text(str(error))
+        return ""
 
 
 def signing_in() -> bool:

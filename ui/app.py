@@ -77,7 +77,7 @@ def _draw(page: Page) -> None:
         st.set_page_config(page_title=f"{page.title} · {text.clipped(name, 40)} · ragleague")
         group = _draw_top(page, source, names, parts, view)
         if page.existing is not None:
-            st.session_state[_PART] = view
+            st.session_state[_PART] = name, view
         elif config is not None and config.name == name and (remark := editing.remark_on_stored(version)):
             text.quiet(remark)
         unknown = st.container()
@@ -122,9 +122,10 @@ def _draw_top(
 ) -> tuple[str, str] | None:
     """Draw the menu, the page's title, and the fields for tournament and group; returns the chosen group."""
     shown = source or data.Source("", (0, 0, 0), "")
+    last_of, last = st.session_state.get(_PART, ("", ""))
     entries = []
     for entry in PAGES:
-        part = st.session_state.get(_PART, "") if entry.existing is not None else ""
+        part = last if entry.existing is not None and last_of == shown.tournament else ""
         entries.append((entry.title, address.link(entry.address, shown, view=part), entry is page))
     if page.existing is not None:  # annotators are to see no results; whoever runs the pages may go back
         entries = [("Back to the results", entries[0][1], False)] if allowed("edit") else []
@@ -179,7 +180,7 @@ def _choice(label: str, options: Sequence[tuple[str, str]], chosen: str) -> str:
 
 
 _PART: Final = "part-for-annotators"
-"""Session key of the last part of the page for annotators, where the menu leads back."""
+"""Session key of the tournament and part that annotators were last shown, where the menu leads back."""
 PAGES: Final = (
     Page("Leaderboard", {"leaderboard": leaderboard.show}, grouped=True),
     Page("Compare", {"compare": compare.show}, grouped=True),

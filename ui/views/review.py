@@ -55,16 +55,8 @@ def show(kind: JudgedKind, source: data.Source) -> None:
         imported = kind is VERDICT and data.played(source)
         nothing(text.NO_TEXTS if imported else f"{form.missing} Once judges have judged, people are asked here.")
         return
-    try:
-        with top:
-            annotator = annotator_field(
-                placeholder="Your name or initials",
-                label_visibility="collapsed",
-                width=140,
-            )
-    except InputError as error:
-        text.plain(str(error))
-        return
+    with top:
+        annotator = annotator_field(placeholder="Your name or initials", label_visibility="collapsed", width=140)
     if not annotator:
         st.info("Enter your name or initials to begin. They are kept with what you say, to tell people apart.")
         return
