@@ -23,7 +23,7 @@ def bound_to(settings: StoredSettings, judge: str, kind: JudgedKind) -> str:
     inputs = {
         "level": kind.level,
         "judge": stored["judges"][judge],
-        "asked": {key: value for key, value in stored[kind.section].items() if key not in kind.not_asked},
+        "asked": {key: value for key, value in stored[kind.section].items() if key not in {*kind.not_asked, "review"}},
         "prompts": {name: settings.prompts[name] for name in prompts if name in settings.prompts},
     }
     return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:16]

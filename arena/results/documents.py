@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
 
+from arena.config.judging import CriteriaSection
 from arena.config.settings import StoredSettings
 from arena.data.dataset import SHARED, Dataset
 from arena.results import samples
 from arena.store import Result, Store, Wanted
 from arena.store.outcomes import combined, document_labels, of_each_judge
 from judges.errors import InputError
-from judges.types import Judgment, Retrieved, conversations, details_of, label_of
+from judges.prompts.tasks import references
+from judges.types import AnnotatedDocument, Judgment, Retrieved, conversations, details_of, label_of
 from retrieval_eval.scores.metrics import (
     Labels,
     Metrics,
@@ -37,6 +39,42 @@ LabelSource: TypeAlias = Literal["judge", "people"]
 
 Results: TypeAlias = Mapping[tuple[str, str], Result | None]
 """Relevance results by (query_id, doc_id): a judgment, a failure, or ``None`` if not judged yet."""
+
+
+def documents_shown(
+    query_id: str, agents: Collection[str], data: Dataset, labels: Results, settings: StoredSettings, *, alone: bool
+) -> list[str]:
+    """Ids of the documents that judges read with answers by these agents, in the order shown.
+
+    The same choice as ``RelevanceLabels`` makes in a run.
+
+    Args:
+        query_id: the query.
+        agents: the agents that gave the answers.
+        data: the data with the query's documents.
+        labels: the relevance judges' results.
+        settings: the tournament's settings.
+        alone: whether the answers were graded alone, by criteria, or played a game.
+    """
+    section = settings.criteria if alone else settings.pairwise
+    if section is None:
+        return []  # imported verdicts do not record what their judge saw
+    own = isinstance(section, CriteriaSection) and section.own_documents
+    of_agents = own or not alone
+    ranks: dict[str, int] = {}
+    for entry in data.retrieved.get(query_id, ()):
+        in_depth = settings.depth is None or entry.rank <= settings.depth
+        if in_depth and (not of_agents or entry.agent == SHARED or entry.agent in agents):
+            ranks[entry.doc_id] = min(entry.rank, ranks.get(entry.doc_id, entry.rank))
+    if own:
+        return sorted(ranks, key=lambda doc_id: (ranks[doc_id], doc_id))
+    annotated = []
+    for doc_id in ranks:
+        label = labels.get((query_id, doc_id))
+        if settings.retrieval is None or isinstance(label, Judgment):
+            known = label_of(label.outcome) if isinstance(label, Judgment) else None
+            annotated.append(AnnotatedDocument(data.documents[doc_id], known))
+    return [entry.document.doc_id for entry in references(annotated, section.documents.options())]
 
 
 class LabelDistribution(Struct, frozen=True):

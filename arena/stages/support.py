@@ -32,6 +32,8 @@ class SupportSection(sections.Section):
     """Its [prompt](prompts.md); its choice has the values 2, 1 and 0."""
     citations: CitationsChecked = "first"
     """Which citations of a sentence are checked: the ``first``, as TREC did, or ``all``."""
+    review: sections.ForPeople = ""
+    """What people are told on the page [Review](web.md#people-vote-and-label): a line above each task."""
 
 
 SECTION: Final = SupportSection
@@ -100,7 +102,7 @@ KIND: Final = _Citations(
         "check",
         "Does the document say what the statement claims?",
         *("statement", "statements", "checked"),
-        *("No citation is checked yet.", "support:\n  judge: JUDGE"),
+        "No citation is checked yet.",
         lambda _: [Choice(2, "All of it", "1"), Choice(1, "A part of it", "2"), Choice(0, "None of it", "3")],
         names=("Statement", "Document"),
     ),
