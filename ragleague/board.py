@@ -9,9 +9,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from arena.boards.gate.board import GateBoard
+from arena.boards.gate.board import MARGIN, GateBoard
 from arena.boards.gate.compare import compare
-from arena.boards.gate.score import MARGIN
 from arena.boards.leaderboard import TournamentBoard, judged_on, with_people
 from arena.present.table import plain
 from arena.results.cache import cached_leaderboard

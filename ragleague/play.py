@@ -303,7 +303,7 @@ def _may_be_asked(agent: tuple[Any, Any]) -> bool:
 
 def _play(config: Config, data: Dataset | None, *, progress: bool, retry_failed: bool) -> None:
     # Late: whoever only opens results does not pay for what runs a tournament.
-    from arena.boards.kept import keep_boards
+    from arena.boards.leaderboard import keep_boards
     from arena.cli.progress import print_part, watching
     from arena.run.answers import AgentsRun
     from arena.run.pipeline import RunPart, play

@@ -12,10 +12,10 @@ from typing import Annotated, Literal
 import typer
 from msgspec.structs import replace
 
-from arena.boards.calibration.board import CalibrationBoard
-from arena.boards.calibration.methods import method_charts
-from arena.boards.calibration.people import difference_charts
+from arena.boards.calibration import CalibrationBoard
 from arena.boards.card import judge_cards
+from arena.boards.methods import method_charts
+from arena.boards.people import difference_charts
 from arena.boards.rated_tables import column_names
 from arena.calibration.comparison import Settings
 from arena.cli.console import errors, say
@@ -23,8 +23,7 @@ from arena.cli.options import Form, Tournament, Values, reading_option
 from arena.cli.show import show
 from arena.cli.sources import open_tournament
 from arena.data.verdict_words import meanings
-from arena.present.files import save_plot
-from arena.present.report import Report, render
+from arena.present.files import Report, render, save_plot
 from arena.results.agreement import calibrate_tournament, resampling_of
 from arena.results.cache import cached_leaderboard
 from arena.results.calibration import Calibration

@@ -16,7 +16,7 @@ from rich.segment import Segment
 from arena.cli.streams import visible
 from arena.present.numbers import printable
 from arena.present.table import json_text
-from retrieval_eval.data.column_report import READ
+from retrieval_eval.data.table_spec import READ
 
 INCOMPLETE = 3
 """Exit status of a command that finished, but for which something failed or is missing."""

@@ -11,8 +11,7 @@ from arena.cli.console import output, program
 from arena.cli.leaderboard import print_leaderboard
 from arena.cli.run import run
 from arena.cli.sources import open_tournament
-from arena.demo import copy_demo
-from arena.demo.simulated import STRENGTHS, write_simulated
+from arena.demo import STRENGTHS, copy_demo, write_simulated
 from arena.results.cache import cached_leaderboard
 from arena.run.imports import import_table
 from judges.errors import InputError

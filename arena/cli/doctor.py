@@ -19,14 +19,15 @@ from arena.cli.console import print_json, say, short_paths
 from arena.cli.options import JsonForm
 from arena.config.schema import Config
 from arena.data.corpus import tables_of
-from arena.data.warnings import notes_of
+from arena.data.dataset import notes_of
 from arena.present.numbers import counted, listed
 from arena.run.preflight import Preflight, preflight
 from arena.stages.queries.config import SynthConfig, load_either
 from arena.store import sqlite_path
 from judges.errors import DISTRIBUTION, TO_DO, InputError, ProviderError, RagleagueError, how_to_install
 from judges.judge import Judge
-from judges.providers.endpoint import Endpoint, HostedProvider
+from judges.providers.endpoint import Endpoint
+from judges.providers.hosted import HostedProvider
 from judges.providers.http_answers import shown
 from judges.spec import JudgeSpec
 from judges.types import NUGGET_TASKS
@@ -34,8 +35,8 @@ from retrieval_eval.agents.embeddings import HostedEmbedder
 from retrieval_eval.agents.remote import RemoteAgent
 from retrieval_eval.agents.spec import AgentSpec
 from retrieval_eval.data.collections import irds_name as dataset_name
-from retrieval_eval.data.recordings import read_recordings
 from retrieval_eval.data.runs import read_runs
+from retrieval_eval.data.trec import read_recordings
 from retrieval_eval.documents.read import read_documents
 from retrieval_eval.documents.types import FileNote, Limits
 

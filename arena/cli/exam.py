@@ -10,8 +10,15 @@ from typing import Annotated, Final, Literal, TypeAlias
 import typer
 from msgspec.structs import replace
 
-from arena.boards.exam import UNITS, exam_board
-from arena.boards.exam_oversight import ExamAgreementBoard, OversightBoard, items_table, of_grades, of_labels
+from arena.boards.exam import (
+    GRADED_TEXTS,
+    ExamAgreementBoard,
+    OversightBoard,
+    exam_board,
+    items_table,
+    of_grades,
+    of_labels,
+)
 from arena.cli.console import errors, output, print_json, say
 from arena.cli.options import Form, GradesFile, K, Llm, MinGrade, OfQueries, PromptName, Runs
 from arena.cli.show import show, show_parts
@@ -120,7 +127,7 @@ def exam_labels(
     if labels.partly:
         output.print(f"{labels.partly} more have no label, since grades are missing that could change it")
     if labels.ungraded:
-        output.print(f"{labels.ungraded} {UNITS[study.unit]} have no grade and no label")
+        output.print(f"{labels.ungraded} {GRADED_TEXTS[study.unit]} have no grade and no label")
     if labels.partly + labels.ungraded:
         output.print("trec_eval counts what has no label as not relevant")
 

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 
 import typer
 
-from arena.boards.failures import FailuresBoard, failed_in
+from arena.boards.runs import FailuresBoard, failed_in
 from arena.cli.console import INCOMPLETE, errors, print_json, say
 from arena.cli.options import Form, Source
 from arena.cli.show import show, show_parts

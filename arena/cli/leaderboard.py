@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
+from arena.boards.games import Wins, as_declared, tournament_pairs
 from arena.boards.leaderboard import DETAILS, with_people
-from arena.boards.wins import Wins, as_declared, tournament_pairs
 from arena.cli.console import INCOMPLETE, errors, output, program, say
 from arena.cli.options import BelowCoverage, Details, Form, Source, Tournament
 from arena.cli.show import show

@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from arena.boards.agreement import QrelsAgreement
-from arena.boards.metrics import PoolBoard, RunMetrics
+from arena.boards.metrics import PoolBoard, QrelsAgreement, RunMetrics
 from arena.cli.console import INCOMPLETE, errors
 from arena.cli.options import Form, OfQueries, RunFiles, Samples, Seed, SkipFaulty
 from arena.cli.show import show, show_noted, show_parts

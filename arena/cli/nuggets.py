@@ -9,20 +9,17 @@ from typing import Annotated, Literal
 
 import typer
 
-from arena.boards.nugget_comparison import NuggetComparison
-from arena.boards.nuggets import NuggetEdits, NuggetScores
+from arena.boards.nuggets import NuggetComparison, NuggetEdits, NuggetScores
 from arena.cli.options import Force, Form, Samples, Seed, require_free
 from arena.cli.show import show
 from arena.cli.sources import clusters_in, queries_in
 from arena.present.files import save_plot
 from arena.results.nugget_comparison import compare_conditions, read_condition
-from arena.results.nuggets import scored
 from arena.stages.nuggets.judging import read_cited
 from judges.errors import DataError, InputError
-from retrieval_eval.nuggets.editing import Change, changes, edited
 from retrieval_eval.nuggets.files import read_assignments, read_banks, write_banks
 from retrieval_eval.nuggets.scores import score_table
-from retrieval_eval.nuggets.types import NuggetBank
+from retrieval_eval.nuggets.types import Change, NuggetBank, changes, edited
 from retrieval_eval.scores.citations import citation_scores
 
 Topics = Annotated[
@@ -59,7 +56,7 @@ def nuggets_score(
     and their number is shown. --answers and --qrels add the share of cited documents that are relevant.
     """
     queries, clusters = queries_in(topics), clusters_in(topics)
-    table = score_table(read_assignments(list(files)), None if queries is None else list(queries))
+    table = score_table(read_assignments(list(files)), None if queries is None else list(queries), clusters)
     if topics is not None and not table.answered.any():
         raise InputError(
             f"{topics}: none of its topics is in {', '.join(map(str, files))}; check that the ids are the same"
@@ -70,7 +67,7 @@ def nuggets_score(
     if qrels is not None:
         documents, labels = read_cited(answers or [], qrels, table)
         cited = citation_scores(documents, labels, relevant=min_label, clusters=clusters)
-    board = NuggetScores(scored(table, clusters), table, cited)
+    board = NuggetScores(table, cited)
     if form == "jsonl":
         for line in board.metrics():
             print(json.dumps(line, allow_nan=False))

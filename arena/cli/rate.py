@@ -14,7 +14,7 @@ from arena.cli.options import Columns, Form, Samples, Set, Values, read_set, rea
 from arena.cli.show import show
 from arena.config.ratings import RatingOptions
 from arena.data.verdict_words import meanings
-from arena.data.win_matrix import is_win_matrix
+from arena.data.verdicts import is_win_matrix
 from arena.ratings.results import Ratings
 from judges.errors import InputError
 

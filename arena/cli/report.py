@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from arena.boards import site
+from arena.boards.report import publish as publish_pages
 from arena.boards.report import write_report
 from arena.cli.console import INCOMPLETE, errors, say
 from arena.cli.options import BelowCoverage, Source, Tournament
@@ -51,7 +51,7 @@ def publish(
     you make them public. Run the command again after new results; other files in the folder stay.
     """
     with open_tournament(source, tournament) as (store, name):
-        report, pages, written = site.publish(
+        report, pages, written = publish_pages(
             store, name, folder, _public_source(source), below_coverage=below_coverage
         )
     say(report.shown.conclusion.line)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 from msgspec import Struct
 
-from arena.boards.kept import keep_boards
+from arena.boards.leaderboard import keep_boards
 from arena.boards.rated_tables import column_names
 from arena.boards.runs import PlanBoard
 from arena.cli.console import INCOMPLETE, errors, say

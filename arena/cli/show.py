@@ -13,8 +13,7 @@ from arena.present.numbers import listed
 from arena.present.table import Table
 
 if TYPE_CHECKING:
-    from arena.boards.agreement import QrelsAgreement
-    from arena.boards.metrics import RunMetrics
+    from arena.boards.metrics import QrelsAgreement, RunMetrics
     from arena.data.corpus import CorpusReading
     from arena.run.queries import SynthReport
 

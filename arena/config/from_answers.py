@@ -14,7 +14,7 @@ import yaml
 from arena.config.schema import Config
 from judges.errors import ConfigError, InputError
 from judges.sections import nearest, parse_section
-from retrieval_eval.data.vocabulary import Columns
+from retrieval_eval.data.table_spec import Columns
 
 STORE: Final = "ragleague.db"
 """The default store of such tournaments, in the working directory; they share its judgments."""

@@ -41,8 +41,8 @@ from judges.sections import (
 from judges.spec import JudgeSpec
 from retrieval_eval.agents.spec import AgentSpec, judges_of_agents, needs_corpus, uses_corpus
 from retrieval_eval.data.collections import irds_name as dataset_name
+from retrieval_eval.data.table_spec import OF_DATA
 from retrieval_eval.data.tables import has_rows
-from retrieval_eval.data.vocabulary import OF_DATA
 from retrieval_eval.documents.passages import PassagesSection
 from retrieval_eval.documents.types import Limits
 

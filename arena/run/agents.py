@@ -21,7 +21,7 @@ from retrieval_eval.agents.build import build_agents
 from retrieval_eval.agents.ranking import Corpus
 from retrieval_eval.agents.spec import AgentSpec, judges_of_agents, uses_corpus
 from retrieval_eval.agents.types import Agent
-from retrieval_eval.data.recordings import read_recordings
+from retrieval_eval.data.trec import read_recordings
 
 
 class OpenedAgents(Struct, frozen=True):

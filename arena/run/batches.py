@@ -13,15 +13,15 @@ from msgspec import Struct
 from arena.present.numbers import counted
 from arena.store import Store
 from arena.store.batches import OpenBatch, StoredBook, open_batches
-from judges.batches import Batch
+from judges.batch_servers import Batch
 from judges.errors import InputError, ProviderError
 from judges.judge import Judge, Stop
 from judges.providers import open_provider
 from judges.spec import JudgeSpec
 
 if TYPE_CHECKING:
-    from judges.batches.servers import BatchServer
-    from judges.providers.endpoint import HostedProvider
+    from judges.batch_servers import BatchServer
+    from judges.providers.hosted import HostedProvider
 
 
 class BatchesWaiting(Struct, frozen=True):
@@ -46,7 +46,7 @@ def ask_in_batches(judges: Mapping[str, Judge], store: Store, stop: Stop, *, wai
     for judge in judges.values():
         if not judge.spec.in_batches:
             continue
-        from judges.batches.provider import BatchProvider
+        from judges.batches import BatchProvider
 
         provider = cast("HostedProvider", judge.provider)
         book = StoredBook(store, judge.name, judge.spec.provider, judge.spec.model)
@@ -57,7 +57,8 @@ def ask_in_batches(judges: Mapping[str, Judge], store: Store, stop: Stop, *, wai
 
 
 def open_server(spec: JudgeSpec, provider: HostedProvider) -> BatchServer:
-    from judges.batches.servers import AnthropicBatches, OpenAIBatches
+    """The batch API of a judge's provider."""
+    from judges.batch_servers import AnthropicBatches, OpenAIBatches
 
     return (AnthropicBatches if spec.provider == "anthropic" else OpenAIBatches)(spec, provider)
 

@@ -13,10 +13,9 @@ from msgspec.structs import replace
 
 from arena.config.schema import Config
 from arena.config.settings import StoredAgent, StoredSettings
-from arena.data.corpus import tables_of
-from arena.data.dataset import Dataset
-from arena.data.files import load_files, with_qrels, with_references, with_runs
-from arena.data.warnings import notes_of
+from arena.data.corpus import tables_of, with_qrels, with_references, with_runs
+from arena.data.dataset import Dataset, notes_of
+from arena.data.files import load_files
 from arena.results.documents import check_measures
 from arena.results.replies import with_replies
 from arena.run.agents import open_agents, open_judges

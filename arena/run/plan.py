@@ -13,9 +13,8 @@ from msgspec.structs import replace
 
 from arena.config.schema import Config
 from arena.data.corpus import CorpusReading
-from arena.data.dataset import Dataset
+from arena.data.dataset import Dataset, notes_of
 from arena.data.files import load_files
-from arena.data.warnings import notes_of
 from arena.run.agents import OpenedAgents, open_agents, runs_on_workers, with_all_workers
 from arena.run.answers import needs_call
 from arena.run.assigned import Assigned, made_from

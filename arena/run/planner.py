@@ -17,7 +17,7 @@ from judges.providers import Provider, open_provider
 from judges.spec import FREE, JudgeSpec, batch_share, list_checked, price_of
 from judges.types import Prompt, Task
 from judges.writing import estimated_tokens
-from retrieval_eval.data.recordings import read_recordings
+from retrieval_eval.data.trec import read_recordings
 
 SECONDS_PER_CALL = 2.0
 """Assumed latency of one call, to turn calls into time."""

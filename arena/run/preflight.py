@@ -22,7 +22,7 @@ from judges.judge import Judge
 from judges.prompts import load_prompt
 from judges.sections import nearest
 from judges.types import Task
-from retrieval_eval.data.recordings import read_recordings
+from retrieval_eval.data.trec import read_recordings
 
 
 class Preflight(Struct):

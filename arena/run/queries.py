@@ -40,7 +40,7 @@ from judges.judge import Judge, Stop
 from judges.providers.lexical import content_terms
 from judges.types import CallTrace
 from judges.writing import count_words
-from retrieval_eval.data.recordings import read_recordings
+from retrieval_eval.data.trec import read_recordings
 from retrieval_eval.documents.passages import Twin
 from retrieval_eval.documents.types import FileNote
 

@@ -13,7 +13,7 @@ from judges.functions import contained
 from judges.providers import Provider, open_provider
 from judges.spec import JudgeSpec
 from judges.types import Completion, Prompt
-from retrieval_eval.data.recordings import read_recordings
+from retrieval_eval.data.trec import read_recordings
 
 _GATHERED_S = 0.005
 """How long a worker collects replies before it sends them: each message costs Ray about a millisecond."""

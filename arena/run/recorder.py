@@ -18,8 +18,8 @@ from arena.store.runners import Runner
 from arena.store.runs import Ending, Runs
 from judges.errors import InputError, StoreError
 from judges.types import conversations
-from retrieval_eval.data.column_report import unsaid
 from retrieval_eval.data.runs import read_runs
+from retrieval_eval.data.table_spec import unsaid
 
 if TYPE_CHECKING:
     from arena.config.settings import StoredSettings

@@ -154,7 +154,7 @@ def test_a_frame_whose_contexts_are_missing_in_a_row_loads() -> None:
 
 
 ANSWER = {"qid": "q1", "query": "a?", "agent": "x", "answer": "b"}
-HALF, NOT_UTF_8 = "a\ud800", "holds half a surrogate pair; write its characters whole"
+HALF, NOT_UTF_8 = "a\ud800", "holds half a surrogate pair; write it as UTF-8"
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ _NURSERY = """
 import json, os, sys
 import arena.cli.app, arena.cli.leaderboard, arena.cli.main, arena.cli.run, arena.cli.show
 import arena.cli.progress, arena.results.cache, arena.run.judging
-import judges.providers.anthropic, judges.providers.openai
+import anthropic, openai, judges.providers.hosted
 import scipy.linalg, scipy.sparse.csgraph, scipy.special
 for line in sys.stdin:
     told = json.loads(line)

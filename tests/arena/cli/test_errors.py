@@ -155,7 +155,7 @@ def test_a_matrix_wants_its_number_of_queries_and_fractions_have_no_elo(cli: Any
     [
         ("verdicts", "no/such/out.csv", "cannot be written"),
         ("verdicts", "out.xlsx", "not a table"),
-        ("labels", "out.qrels", "'export qrels' writes qrels"),
+        ("labels", "out.qrels", "or use 'ragleague export qrels'"),
         ("data", "queries.csv", "cannot be made a folder"),
         ("data", "queries.csv/inside", "cannot be made a folder"),
     ],

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from arena.data.dataset import notes_of
 from arena.data.files import load_dataset
-from arena.data.warnings import notes_of
 
 CLI = Callable[..., Any]
 

@@ -39,7 +39,7 @@ RUNS = ("--run", "good.run", "bad.run")
         (("--qrels", "llm.qrels"), "error: llm.qrels:3: the label is not a whole number ('1.')"),
         (("--qrels", "human.qrels"), "error: human.qrels: this file of labels is given twice; give it once"),
         (("--qrels", "no.qrels"), "error: no.qrels: no such file"),
-        (("--baseline", "best"), "error: no run is called 'best', only good, bad"),
+        (("--baseline", "best"), "error: no run is called 'best'; the runs are good, bad"),
         (("--run", "human.qrels"), "error: human.qrels:1: "),
     ],
 )
@@ -55,7 +55,7 @@ def test_labels_on_no_scale_name_their_file(cli: Any, files: Path) -> None:
     (files / "ids.qrels").write_text("q1 0 d1 4711\nq1 0 d2 0\n", encoding="utf-8")
     ended = cli("agreement", "ids.qrels", "--people", "human.qrels")
     assert (ended.status, ended.out) == (2, "")
-    assert ended.err.startswith("error: human and ids: labels from 0 to 4711 span too many values")
+    assert ended.err.startswith("error: human and ids: labels from 0 to 4711 are too many")
 
 
 @pytest.mark.usefixtures("files")

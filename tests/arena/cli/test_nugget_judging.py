@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from arena.boards.nugget_comparison import NuggetComparison
+from arena.boards.nuggets import NuggetComparison
 from arena.present.picture import Chart
 from arena.results.nugget_comparison import compare_conditions, read_condition
 from judges.errors import DataError

@@ -136,11 +136,11 @@ def test_votes_on_texts_that_changed_stay_at_home(cli: Any) -> None:
     [
         ("qid,agent_a,agent_b,verdict\nq01,bm25,dense,X\n", (), "v.csv:2: "),
         ("qid,agent,nugget,assignment\nq01,bm25,n,support\n", (), "is a table of nuggets; give a file of"),
-        ("qid,did,label\nq01,q01-d0,1.5\n", (), "v.csv:2: 'label' is no whole number ('1.5')"),
+        ("qid,did,label\nq01,q01-d0,1.5\n", (), "v.csv:2: 'label' must be a whole number ('1.5')"),
         (
             "qid,agent,criterion,score\nq01,bm25,accuracy,good\n",
             (),
-            "v.csv:2: 'score' is no number ('good')",
+            "v.csv:2: 'score' must be a number ('good')",
         ),
         (
             "qid,agent,criterion,score\nq01,bm25,accuracy,nan\n",

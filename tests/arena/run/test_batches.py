@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
+import judges.batches
 from arena.store import Store
 from arena.store.batches import StoredBook, open_batches
-from judges.batches import Batch, provider
-from judges.batches.servers import OpenAIBatches
+from judges.batch_servers import Batch, OpenAIBatches
 from judges.types import JudgeFailure, Judgment, Task
 from tests.conftest import CLI
 from tests.support.batched import VENDORS, as_yaml, batched, hurry, labels_only, paid_once, under_way
@@ -105,11 +105,11 @@ def test_nobody_leaves_before_a_batch_has_come_there(tmp_path: Path, server: LLM
 def test_nobody_leaves_between_two_looks_for_a_batch(
     tmp_path: Path, server: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def wake_early(_worker: provider.BatchProvider) -> None:
+    async def wake_early(_worker: judges.batches.BatchProvider) -> None:
         await asyncio.sleep(0.01)
 
-    monkeypatch.setattr(provider, "_LEAST_S", 0.3)
-    monkeypatch.setattr(provider.BatchProvider, "_pause", wake_early)
+    monkeypatch.setattr(judges.batches, "_LEAST_S", 0.3)
+    monkeypatch.setattr(judges.batches.BatchProvider, "_pause", wake_early)
     server.batches.deaf, server.batches.held = 1, True
     config = labels_only(tmp_path, server)
     run(config, wait=False)
@@ -328,7 +328,7 @@ def known_as(location: str, remote_id: str | None) -> None:
 def test_a_batch_whose_making_was_not_answered_is_found_again_though_lists_lag(
     tmp_path: Path, server: LLMServer, vendor: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(provider, "_SEARCH_S", 60)
+    monkeypatch.setattr(judges.batches, "_SEARCH_S", 60)
     server.batches.answer_lost, server.batches.lag = 1, 3
     assert run(batched(tmp_path, server, vendor)).complete
     assert server.batches.lag == 0
@@ -339,7 +339,7 @@ def test_a_batch_whose_making_was_not_answered_is_found_again_though_lists_lag(
 def test_a_later_run_looks_for_a_batch_as_long_as_the_one_that_handed_it_in(
     tmp_path: Path, server: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(provider, "_SEARCH_S", 60)
+    monkeypatch.setattr(judges.batches, "_SEARCH_S", 60)
     config = labels_only(tmp_path, server)
     server.batches.held = True
     run(config, wait=False)
@@ -436,7 +436,7 @@ def test_files_are_deleted_once_what_they_hold_is_in_the_store(tmp_path: Path, s
 def test_a_server_that_is_busy_has_taken_nothing_and_is_asked_again(
     tmp_path: Path, server: LLMServer, vendor: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(provider, "_SEARCH_S", 60)
+    monkeypatch.setattr(judges.batches, "_SEARCH_S", 60)
     server.batches.busy = 2
     assert run(labels_only(tmp_path, server, vendor=vendor)).complete
     assert [len(made.requests) for made in server.batches.made.values()] == [8]
@@ -483,7 +483,7 @@ def test_a_server_that_was_never_reached_has_no_batch(tmp_path: Path, vendor: st
 def test_of_a_hand_in_without_an_answer_it_is_said_that_nobody_knows(
     tmp_path: Path, cli: CLI, vendor: str, ending: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(provider, "_SEARCH_S", 60)
+    monkeypatch.setattr(judges.batches, "_SEARCH_S", 60)
     with LLMServer() as server:
         path = as_yaml(tmp_path, server, vendor, max_retry_s=1)
         server.batches.answer_lost = 99 * (ending == "lost after it came there")
@@ -501,7 +501,7 @@ def test_of_a_hand_in_without_an_answer_it_is_said_that_nobody_knows(
         assert "not answered" in shown
         assert "metadata" in shown
         assert len(server.batches.made) == (ending == "lost after it came there")
-        monkeypatch.setattr(provider, "_SEARCH_S", 0.5)
+        monkeypatch.setattr(judges.batches, "_SEARCH_S", 0.5)
         server.batches.answer_lost = server.batches.deaf = server.batches.fails = server.batches.unlisted = 0
         assert cli("run", path).status == 0
         assert paid_once(server)

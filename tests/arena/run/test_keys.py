@@ -17,9 +17,9 @@ from urllib.parse import quote
 import pytest
 from msgspec.structs import replace
 
+import judges.batches
 from arena.store import Store
 from judges import masking
-from judges.batches import provider
 from judges.types import Judgment, Task
 from tests.conftest import CLI, Ended
 from tests.support.agents import http_agent
@@ -188,8 +188,8 @@ def test_planted_keys_are_nowhere(
     config = tmp_path / "keys.yaml"
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(masking, "_keys", {})
-    monkeypatch.setattr(provider, "_COLLECT_S", 0.1)
-    monkeypatch.setattr(provider, "_LEAST_S", 0.05)
+    monkeypatch.setattr(judges.batches, "_COLLECT_S", 0.1)
+    monkeypatch.setattr(judges.batches, "_LEAST_S", 0.05)
     for variable, key in KEYS.items():
         monkeypatch.setenv(variable, key)
 

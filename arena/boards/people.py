@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from arena.boards.agreement import COEFFICIENTS, WIDE, confusion, correlation_columns
-from arena.boards.judge_sentences import OUTCOME_WORDS, Finding, findings, gain_from_ties, is_full, outside_scale
+from arena.boards.conclusion import Finding, findings, is_full
+from arena.boards.metrics import COEFFICIENTS, confusion, correlation_columns
 from arena.boards.trust import ALPHA, PEOPLE, no_people
 from arena.calibration.comparison import PANEL, Comparison, Disagreement, JudgeAgainstPeople
 from arena.calibration.votes import Level
@@ -30,7 +30,7 @@ from arena.present.numbers import (
 )
 from arena.present.picture import Chart, Dot, Look, Whiskers, of_table
 from arena.present.picture import LevelLine as Line
-from arena.present.table import ORDERS, Column, Table, flat
+from arena.present.table import INTERVAL, ORDERS, Column, Table, fields, flat
 from arena.ratings.games import Unit
 from arena.ratings.results import UNITS
 from judges.types import GameOutcome
@@ -45,23 +45,23 @@ _AMONG: Final = (
     Column("votes", "Votes", COUNT),
     Column("things", "Things", COUNT),
     Column("repeated", "By several", COUNT, "Things that two people or more judged."),
-    Column("same", "Two people agree", PERCENT, "How often two people say the same of one thing.", WIDE),
+    Column("same", "Two people agree", PERCENT, "How often two people say the same of one thing.", INTERVAL),
     Column("same_decided", "Without ties", PERCENT, "The same of votes that are no tie."),
-    Column("alpha", "Alpha", FIGURE, interval=WIDE),
+    Column("alpha", "Alpha", FIGURE, interval=INTERVAL),
     Column("alpha_ordinal", "Alpha, ordinal", FIGURE),
     Column("suspects", "Not above chance", COUNT, "People not shown to agree with the others more than by chance."),
 )
 _N: Final = Column("n", "Things", COUNT, "Judged by this judge and by people.")
-_VOTES: Final = Column("vote_agreement", "Agrees with a vote", PERCENT, interval=WIDE)
+_VOTES: Final = Column("vote_agreement", "Agrees with a vote", PERCENT, interval=INTERVAL)
 _GAP: Final = Column(
     "less_people",
     "Judge minus two people",
     SIGNED_2,
     "Agreement with a vote minus agreement of two people, on the same things.",
-    WIDE,
+    INTERVAL,
 )
 _SAME: Final = Column("same", "Two people agree", PERCENT, "How often two people say the same of one thing.")
-_BIAS: Final = Column("bias", "Bias", SIGNED_2, "Mean of judge minus people; verdicts have none.", WIDE)
+_BIAS: Final = Column("bias", "Bias", SIGNED_2, "Mean of judge minus people; verdicts have none.", INTERVAL)
 _AGAINST: Final = (
     *_WHO,
     _N,
@@ -70,7 +70,7 @@ _AGAINST: Final = (
     Column("decided_vote_agreement", "Without ties", PERCENT, "The same where neither side calls a tie."),
     _SAME,
     _GAP,
-    Column("kappa", "Kappa", FIGURE, interval=WIDE),
+    Column("kappa", "Kappa", FIGURE, interval=INTERVAL),
     _BIAS,
 )
 _IN_SHORT: Final = (*_WHO, _N, _VOTES, _SAME, Column("kappa", "Kappa", FIGURE))
@@ -87,7 +87,7 @@ _REPLACED: Final = (
     Column("clusters", "Queries", COUNT),
     Column("advantage", "Judge as good", PERCENT, "Share on which the judge agrees with the others at least as well."),
     Column(
-        "difference", "Person better", SIGNED_2, "Share that the person wins minus share that the judge wins.", WIDE
+        "difference", "Person better", SIGNED_2, "Share that the person wins minus share that the judge wins.", INTERVAL
     ),
     Column(
         "p_value", "p, published", P_VALUE, "Tests whether the judge is worse by epsilon or more; things independent."
@@ -116,21 +116,20 @@ _TABLES: Final[Mapping[str, tuple[str, Sequence[Column]]]] = {
             Column("verdicts", "Verdicts", COUNT),
             Column("tie_rate", "Ties", PERCENT),
             Column("both_orders", "Both orders", COUNT, "Games judged in both orders."),
-            Column("order_agreement", "Same in both", PERCENT, "One outcome, whichever answer is first.", WIDE),
-            Column("first_share", "First shown wins", PERCENT, "Of verdicts with a winner.", WIDE),
+            Column("order_agreement", "Same in both", PERCENT, "One outcome, whichever answer is first.", INTERVAL),
+            Column("first_share", "First shown wins", PERCENT, "Of verdicts with a winner.", INTERVAL),
         ),
     ),
 }
-"""Title and columns of each table of coefficients."""
 
-
+OUTCOME_WORDS: Final = {GameOutcome.FIRST: "first wins", GameOutcome.TIE: "tie", GameOutcome.SECOND: "second wins"}
+"""Names of a verdict's values; the first agent is the agent whose name sorts first."""
 _LOOKS: Final[Mapping[Look, str]] = {"blue": "vote_agreement", "orange": "same"}
 _ALIKE: Final = "How often a judge says what a person says, beside how often two people agree."
 _MEASURED: Final = "Compare each judge with the agreement of people. Whiskers: 95% intervals over queries."
 
 
 def judges_of(comparisons: Sequence[Comparison]) -> list[JudgeAgainstPeople]:
-    """The judges of all comparisons in one list."""
     return [judge for comparison in comparisons for judge in comparison.judges.values()]
 
 
@@ -140,7 +139,6 @@ def slug(*words: str) -> str:
 
 
 def people_blocks(comparisons: Sequence[Comparison]) -> list[Block]:
-    """Checks, tables and remarks on judges and people; empty without comparisons."""
     if not comparisons:
         return []
     grouped = any(comparison.group for comparison in comparisons)  # checks of many groups would fill pages
@@ -155,30 +153,22 @@ def people_blocks(comparisons: Sequence[Comparison]) -> list[Block]:
 
 
 def votes_picture(comparisons: Sequence[Comparison]) -> list[Whiskers]:
-    """Plot of each judge's agreement with people, next to the agreement of two people."""
     return of_table(
         in_short(comparisons), _LOOKS, "votes alike", _ALIKE, caption=f"{_ALIKE} {_MEASURED}", names=len(_WHO)
     )
 
 
 def among_table(comparisons: Sequence[Comparison]) -> Table:
-    """Table of people's agreement with each other, a row per comparison."""
     rows = [flat(among_people(comparison)) | {"what": comparison.what} for comparison in comparisons]
     return Table("people", "People among themselves", _AMONG, rows)
 
 
 def remarks_of(comparisons: Sequence[Comparison]) -> list[str]:
-    """Remarks on the reliability of each comparison, one sentence each."""
     return list(chain.from_iterable(map(_remarks, comparisons)))
 
 
 def people_checks(comparisons: Sequence[Comparison], apart: Sequence[Level] = ()) -> Sequence[Check]:
-    """Check whether each judge agrees with people as often as people agree with each other.
-
-    Args:
-        comparisons: judges and people.
-        apart: levels on which people judged, but no judge judged the same items.
-    """
+    """Check whether each judge agrees with people as often as people agree with each other."""
     known = [finding for comparison in comparisons for finding in findings(comparison) if finding.trust != "unknown"]
     checks = [Check(f"{PEOPLE} {finding.judge} on {finding.level}", *_agreement(finding)) for finding in known]
     return checks or [no_people(apart)]
@@ -198,18 +188,10 @@ def _agreement(finding: Finding) -> tuple[Status, str, str]:
         sentence += f"; the bar is {ALPHA}." if finding.trust in ("above chance", "chance") else "."
     if finding.trust == "few":
         return "unknown", sentence, "Let people judge a random sample on more queries, on the pages."
-    if finding.trust == "above chance" and kappa.value is None:
-        return (
-            "unknown",
-            sentence,
-            "Let several people judge the same things, so that the judge can be held against them.",
-        )
-    if finding.trust == "beside people":
-        return (
-            "unknown",
-            sentence,
-            "Let several people judge more of the same things, so that the judge can be held against them.",
-        )
+    if finding.trust == "beside people" or (finding.trust == "above chance" and kappa.value is None):
+        more = "more of " if finding.trust == "beside people" else ""
+        remedy = f"Let several people judge {more}the same things, so that the judge can be held against them."
+        return "unknown", sentence, remedy
     status: Status = "passed" if is_full(kappa) else settled(kappa, ALPHA)
     if finding.trust in ("as people", "below people"):
         status = "passed" if finding.trust == "as people" else "failed"
@@ -219,24 +201,17 @@ def _agreement(finding: Finding) -> tuple[Status, str, str]:
 
 
 def against_people(comparisons: Sequence[Comparison]) -> Table:
-    """Table of judges, a row per judge and level; CSV and JSON include every coefficient."""
     keys = dict.fromkeys(chain.from_iterable(map(judge_figures, judges_of(comparisons))))
     columns = [*(replace(column, programs=False) for column in _AGAINST), *(Column(key, "") for key in keys)]
     return Table("judges-against-people", "Judges against people", columns, [*_rows(comparisons)])
 
 
 def in_short(comparisons: Sequence[Comparison]) -> Table:
-    """``against_people`` with the main columns only."""
     return replace(against_people(comparisons), name="judges-in-short", columns=_IN_SHORT)
 
 
 def coefficient_tables(comparisons: Sequence[Comparison], whom: str) -> list[Table]:
-    """Tables of all coefficients, of the alternative annotator test and of confusions.
-
-    Args:
-        comparisons: judges and people.
-        whom: what judges are compared with, such as ``the consensus``, for titles.
-    """
+    """Tables of all coefficients, of the alternative annotator test and of confusions."""
     people = [
         {"judge": "people", "what": comparison.what, **flat(comparison.orders or {})} for comparison in comparisons
     ]
@@ -274,7 +249,6 @@ def _by_unit(column: Column, judges: Sequence[JudgeAgainstPeople]) -> Column:
 
 
 def in_words(test: AlternativeTest, unit: Unit = "query") -> str:
-    """The outcome of the alternative annotator test in sentences."""
     few = (
         f" {counted(len(test.few), 'person', 'people')} left out, with fewer than {FEWEST} things." if test.few else ""
     )
@@ -291,13 +265,12 @@ def in_words(test: AlternativeTest, unit: Unit = "query") -> str:
 
 
 def alternative_json(test: AlternativeTest) -> dict[str, Any]:
-    """The alternative annotator test as JSON: its outcome and a row for each annotator left out."""
     verdicts = {"passed": test.passed, "passed_clustered": test.passed_clustered}
     return flat(test) | verdicts | {"raters": [flat(rater) for rater in test.raters]}
 
 
 def confusions(comparisons: Sequence[Comparison]) -> list[Table]:
-    """Confusion matrix of people and each judge; none for groups, since there would be too many."""
+    """Confusion matrix of people and each judge; none for groups, of which there are too many."""
     tables = []
     for judge in judges_of(comparisons):
         if judge.labels is not None and judge.labels.scale and not judge.group:
@@ -309,36 +282,34 @@ def confusions(comparisons: Sequence[Comparison]) -> list[Table]:
 
 
 def among_people(comparison: Comparison) -> dict[str, Any]:
-    """People's agreement with each other as JSON."""
     people, consensus = comparison.people, comparison.people.consensus
     row: dict[str, Any] = {
         "people": len(people.annotators),
         "votes": len(people.opinions),
-        **_fields(people, "things", "repeated"),
+        **fields(people, "things", "repeated"),
         "suspects": sum(person.above_chance is False for person in people.annotators),
         "pairs": people.within.pairs,
         "same": people.within.share,
     }
     if people.within_decided is not None:
         row |= {"decided_pairs": people.within_decided.pairs, "same_decided": people.within_decided.share}
-    row |= _fields(people.alpha, "alpha", "alpha_ordinal") | {"consensus": consensus.method}
-    return flat(row | _fields(consensus, "contested", "iterations", "converged")) | flat(comparison.orders or {})
+    row |= fields(people.alpha, "alpha", "alpha_ordinal") | {"consensus": consensus.method}
+    return flat(row | fields(consensus, "contested", "iterations", "converged")) | flat(comparison.orders or {})
 
 
 def judge_figures(judge: JudgeAgainstPeople) -> dict[str, Any]:
-    """All figures of a judge compared with people as JSON."""
     row: dict[str, Any] = {
         "group": judge.group or None,
-        **_fields(judge, "level", "judge", "n", "queries", "judge_only", "people_only"),
+        **fields(judge, "level", "judge", "n", "queries", "judge_only", "people_only"),
         "vote_pairs": judge.votes.pairs,
         "vote_agreement": judge.votes.share,
         "less_people": judge.less_people,
     }
     if (decided := judge.votes_decided) is not None:
         row |= {"decided_vote_pairs": decided.pairs, "decided_vote_agreement": decided.share}
-    row |= _fields(judge.labels, *(column.key for column in COEFFICIENTS))
-    row |= _fields(judge.correlations, *_CORRELATIONS) | _fields(judge.differences, "bias", "lower", "upper")
-    boards = _fields(judge.boards, "agents", "kendall", "spearman")
+    row |= fields(judge.labels, *(column.key for column in COEFFICIENTS))
+    row |= fields(judge.correlations, *_CORRELATIONS) | fields(judge.differences, "bias", "lower", "upper")
+    boards = fields(judge.boards, "agents", "kendall", "spearman")
     row |= {f"leaderboard_{name}": value for name, value in boards.items()}
     return flat(row) | flat(judge.orders or {})
 
@@ -348,11 +319,6 @@ def _rows(comparisons: Sequence[Comparison]) -> Iterator[dict[str, Any]]:
         for judge in comparison.judges.values():
             context = {"what": comparison.what, "same": comparison.people.within.share, "coverage": judge.coverage}
             yield judge_figures(judge) | context
-
-
-def _fields(record: Any, *names: str) -> dict[str, Any]:
-    """Some fields of a record as a dictionary; empty for ``None``."""
-    return {} if record is None else {name: getattr(record, name) for name in names}
 
 
 def _remarks(comparison: Comparison) -> Iterator[str]:
@@ -383,6 +349,27 @@ def _remarks(comparison: Comparison) -> Iterator[str]:
             yield f"{label}{name}: {counted(judge.queries, *UNITS[judge.unit])} in common: intervals are rough"
 
 
+def gain_from_ties(comparison: Comparison) -> str:
+    """Phrase on the part of a panel's gain over its best member that comes from games people tied; may be empty."""
+    gain = comparison.gain
+    if gain is None or not gain.gain_on_ties or gain.gain_on_ties < 0 or gain.agreement <= gain.best_agreement:
+        return ""
+    other_gain = gain.agreement - gain.best_agreement - gain.gain_on_ties
+    return (
+        f"of the difference {SIGNED_2.write(gain.gain_on_ties)} comes from the {gain.gold_ties:,} games on which "
+        f"people tie, {SIGNED_2.write(other_gain)} from the others: a panel ties wherever no verdict leads"
+    )
+
+
+def outside_scale(judge: JudgeAgainstPeople) -> str:
+    """Phrase with counts of the judge's values outside the range of people's values; may be empty."""
+    if not judge.outside or judge.people_range is None:
+        return ""
+    values = ", ".join(f"{value:g} ({count:,})" for value, count in judge.outside)
+    low, high = judge.people_range
+    return f"values {values} lie outside the {low:g} to {high:g} of people: kappa counts each as a label of its own"
+
+
 def difference_charts(comparisons: Sequence[Comparison]) -> list[Chart]:
     """Bland-Altman plot of every judge and level; verdicts have none."""
     charts = map(difference_chart, judges_of(comparisons))
@@ -394,12 +381,9 @@ def difference_chart(judge: JudgeAgainstPeople) -> Chart | None:
     differences = judge.differences
     if differences is None or not differences.points:
         return None
-    limits = {
-        "bias": differences.bias.value,
-        "upper limit": differences.upper.value,
-        "lower limit": differences.lower.value,
-    }
-    levels = {f"{name} {SIGNED_2.write(limit)}": limit for name, limit in limits.items() if limit is not None}
+    limits = {"bias": differences.bias, "upper limit": differences.upper, "lower limit": differences.lower}
+    known = {name: limit.value for name, limit in limits.items() if limit.value is not None}
+    levels = {f"{name} {SIGNED_2.write(limit)}": limit for name, limit in known.items()}
     summary, most = ", ".join(levels), max(point.times for point in differences.points)
     dots = [
         Dot(
@@ -440,14 +424,6 @@ def disagreements(comparisons: Sequence[Comparison], texts: Mapping[tuple[str, s
 def disagreement_table(
     judge: JudgeAgainstPeople, items: Sequence[Disagreement], queries: Mapping[str, str], links: Sequence[str]
 ) -> Table:
-    """Table of the items on which a judge and people differ.
-
-    Args:
-        judge: the judge, compared with people.
-        items: the items on which the judge's value differs from the people's consensus.
-        queries: texts of queries by id.
-        links: the address that each disagreement links to.
-    """
     rows = []
     for disagreement, link in zip(items, links, strict=True):
         judge_words, people_words, _ = value_words(judge.level, disagreement)

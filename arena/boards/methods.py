@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from arena.boards.agreement import WIDE, correlation_columns
-from arena.boards.calibration.people import slug
-from arena.boards.judge_sentences import least_and_most_alike
+from arena.boards.metrics import correlation_columns
+from arena.boards.people import slug
 from arena.calibration.comparison import Comparison
 from arena.calibration.consensus import OrderHealth
-from arena.calibration.methods import MethodComparison
+from arena.calibration.methods import MethodComparison, MethodPair
 from arena.calibration.style import StyleEffect
 from arena.config.stages import further_stages
 from arena.present.blocks import Block, Remarks
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, MONEY, PERCENT, POINTS, SIGNED, Number, listed, with_interval
 from arena.present.picture import Chart, Dot, Matrix, MatrixCell, of_table
-from arena.present.table import ORDERS, Column, Table, flat
+from arena.present.table import INTERVAL, ORDERS, Column, Table, flat
 from arena.results.calibration import Spending
-from retrieval_eval.stats.missing import MissingShare
+from retrieval_eval.stats.scores import MissingShare
 
 Title: TypeAlias = Callable[[str], str]
 _METHODS: Final[Mapping[str, tuple[str, Number]]] = {
@@ -42,9 +41,9 @@ _PAIRS: Final = (
 _JUDGES: Final = (
     Column("judge", "Judge"),
     Column("games", "Games", COUNT),
-    Column("agreement", "Same as people", PERCENT, interval=WIDE),
-    Column("kappa", "Kappa", FIGURE, interval=WIDE),
-    Column("order_agreement", "Same in both orders", PERCENT, "One outcome, whichever answer is first.", WIDE),
+    Column("agreement", "Same as people", PERCENT, interval=INTERVAL),
+    Column("kappa", "Kappa", FIGURE, interval=INTERVAL),
+    Column("order_agreement", "Same in both orders", PERCENT, "One outcome, whichever answer is first.", INTERVAL),
     Column("failures", "Failed", ALIGNED),
     Column("cost_per_1000_games", "Cost of 1000 games", MONEY, "Empty if a price is not known."),
 )
@@ -52,7 +51,7 @@ _STYLES: Final = (
     Column("judge", "Judge"),
     Column("quality", "Quality"),
     Column("games", "Verdicts", COUNT),
-    Column("points", "Points", SIGNED, interval=WIDE),
+    Column("points", "Points", SIGNED, interval=INTERVAL),
     Column("why_not", "Why not known"),
 )
 
@@ -67,21 +66,17 @@ _QUALITIES: Final = {
 
 
 def method_blocks(comparison: MethodComparison | None) -> list[Block]:
-    """Scores and ranks by every method, remarks, and rank correlations; empty if there are no methods."""
     if comparison is None or not comparison.methods:
         return []
-    if not comparison.pairs:
-        no_pair = "No two ways of scoring score three agents or more: no order to compare."
-        return [_scores(comparison), Remarks([no_pair, *lacking(comparison.uneven, method_title)])]
-    extremes = dict.fromkeys((pair.first, pair.second) for pair in least_and_most_alike(comparison) or ())
-    charts = [method_chart(comparison, *names) for names in extremes]
-    return [
+    blocks: list[Block] = [
         _scores(comparison),
         Remarks([_extremes_sentence(comparison), *lacking(comparison.uneven, method_title)]),
-        tau_matrix(comparison),
-        method_pairs(comparison),
-        *charts,
     ]
+    if comparison.pairs:
+        extremes = dict.fromkeys((pair.first, pair.second) for pair in least_and_most_alike(comparison) or ())
+        charts = (method_chart(comparison, *names) for names in extremes)
+        blocks += [tau_matrix(comparison), method_pairs(comparison), *charts]
+    return blocks
 
 
 def lacking(uneven: Sequence[MissingShare], title_of: Title) -> Iterator[str]:
@@ -100,12 +95,10 @@ def lacking(uneven: Sequence[MissingShare], title_of: Title) -> Iterator[str]:
 
 
 def method_title(method: str) -> str:
-    """Heading of a scoring method, such as ``Bradley-Terry``."""
     return way_of(method)[0]
 
 
 def method_pairs(comparison: MethodComparison, title_of: Title = method_title) -> Table:
-    """Table of rank correlations, a row for every two methods."""
     rows = [
         flat(pair) | {f"{side}_name": title_of(getattr(pair, side)) for side in ("first", "second")}
         for pair in comparison.pairs
@@ -121,13 +114,11 @@ def method_pairs(comparison: MethodComparison, title_of: Title = method_title) -
 
 
 def methods_json(comparison: MethodComparison) -> dict[str, Any]:
-    """Scores and ranks by method, and rank correlations, as JSON."""
     methods = {method.method: {"scores": method.scores, "ranks": method.ranks} for method in comparison.methods}
     return flat(comparison) | {"methods": methods, "pairs": [flat(pair) for pair in comparison.pairs]}
 
 
 def method_charts(comparison: MethodComparison) -> list[Chart]:
-    """Scatter plots of the agents' scores, one for every two methods."""
     return [method_chart(comparison, pair.first, pair.second) for pair in comparison.pairs]
 
 
@@ -140,16 +131,7 @@ def method_chart(
     link: Callable[[str], str] = lambda agent: "",  # noqa: ARG005
     title_of: Title = method_title,
 ) -> Chart:
-    """Scatter plot of the agents' scores by two methods; agents whose ranks differ most are labelled first.
-
-    Args:
-        comparison: the methods with their scores.
-        across: method on the horizontal axis.
-        up: method on the vertical axis.
-        ends: returns the interval of an agent's score by a method.
-        link: returns the address that an agent's dot links to.
-        title_of: returns a method's heading.
-    """
+    """The agents by two scores; agents whose ranks differ most are labelled first."""
     methods = {method.method: method for method in comparison.methods}
     x, y = methods[across], methods[up]
     agents = sorted(x.scores.keys() & y.scores.keys(), key=lambda agent: (-abs(x.ranks[agent] - y.ranks[agent]), agent))
@@ -177,7 +159,6 @@ def method_chart(
 
 
 def tau_matrix(comparison: MethodComparison, title_of: Title = method_title) -> Matrix:
-    """Matrix of Kendall's tau between all methods."""
     names = [title_of(method.method) for method in comparison.methods]
     cells: dict[tuple[str, str], MatrixCell] = {}
     for pair in comparison.pairs:
@@ -217,7 +198,6 @@ def _scores(comparison: MethodComparison) -> Table:
 
 
 def way_of(method: str) -> tuple[str, Number]:
-    """Heading of a scoring method, and the format of its scores."""
     if method in _METHODS:
         return _METHODS[method]
     measure = method.removesuffix(", people")
@@ -226,6 +206,8 @@ def way_of(method: str) -> tuple[str, Number]:
 
 
 def _extremes_sentence(comparison: MethodComparison) -> str:
+    if not comparison.pairs:
+        return "No two ways of scoring score three agents or more: no order to compare."
     extremes = least_and_most_alike(comparison)
     if extremes is None:
         return "No two ways of scoring tell agents apart."
@@ -236,8 +218,12 @@ def _extremes_sentence(comparison: MethodComparison) -> str:
     return f"Most alike are {most}." if least == most else f"Most alike are {most}, least {least}."
 
 
+def least_and_most_alike(comparison: MethodComparison) -> tuple[MethodPair, MethodPair] | None:
+    by_tau = {pair.kendall.value: pair for pair in reversed(comparison.pairs) if pair.kendall.value is not None}
+    return (by_tau[min(by_tau)], by_tau[max(by_tau)]) if by_tau else None
+
+
 def judges_json(spent: Mapping[str, Spending], orders: Mapping[str, OrderHealth]) -> dict[str, dict[str, Any]]:
-    """Costs and position bias of each judge of answers, as JSON."""
     return {
         judge: flat(spending) | {"cost_per_1000_games": spending.per_thousand} | flat(orders.get(judge, {}))
         for judge, spending in spent.items()
@@ -245,7 +231,6 @@ def judges_json(spent: Mapping[str, Spending], orders: Mapping[str, OrderHealth]
 
 
 def cost_table(judges: Mapping[str, Mapping[str, Any]], comparisons: Sequence[Comparison]) -> list[Table]:
-    """Agreement with people and cost of each judge in ``judges_json``; empty without judges."""
     verdicts = next((comparison for comparison in comparisons if comparison.people.level == "verdicts"), None)
     against = {} if verdicts is None else verdicts.judges
     rows = [
@@ -257,7 +242,6 @@ def cost_table(judges: Mapping[str, Mapping[str, Any]], comparisons: Sequence[Co
 
 
 def style_blocks(styles: Sequence[StyleEffect]) -> list[Block]:
-    """Table and picture of the style effects; empty without effects."""
     if not styles:
         return []
     rows = [flat(effect) | {"quality": _QUALITIES.get(effect.name, effect.name)} for effect in styles]

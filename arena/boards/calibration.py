@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from arena.boards.agreement import WIDE
-from arena.boards.calibration.methods import (
+from arena.boards.methods import (
     cost_table,
     judges_json,
     method_blocks,
@@ -16,7 +15,7 @@ from arena.boards.calibration.methods import (
     methods_json,
     style_blocks,
 )
-from arena.boards.calibration.people import (
+from arena.boards.people import (
     against_people,
     alternative_json,
     among_people,
@@ -30,13 +29,13 @@ from arena.boards.calibration.people import (
 )
 from arena.calibration.comparison import Comparison, JudgeAgainstPeople
 from arena.calibration.corrected_ratings import CorrectedRatings, Estimates
-from arena.calibration.people_tests import GradeTest
 from arena.calibration.prediction_powered import labels_needed
+from arena.calibration.votes import GradeTest
 from arena.data.kinds import kind_of
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, P_VALUE, PERCENT, POINTS, Number, counted
 from arena.present.picture import Look, of_table
-from arena.present.table import Column, Table, flat, plain
+from arena.present.table import INTERVAL, Column, Table, fields, flat, plain
 from arena.results.calibration import Calibration
 from retrieval_eval.stats.estimate import Estimate
 
@@ -52,12 +51,7 @@ _THREE: Final = "Corrected, by people alone and by the judge alone."
 
 
 def corrected_figures(judge: JudgeAgainstPeople, width: float | None = None) -> Iterator[Block]:
-    """Remarks, charts and tables of a judge's corrected estimates; empty if corrected estimates were not requested.
-
-    Args:
-        judge: the judge, compared with people.
-        width: width of an interval, for the number of labels that it needs; ``None`` omits that number.
-    """
+    """A judge's estimates corrected by people's labels; ``width`` asks for the labels that such an interval needs."""
     estimates, name, rates = judge.estimates, judge.named, judge.level == "verdicts"
     if estimates is None:
         return
@@ -85,20 +79,16 @@ def corrected_figures(judge: JudgeAgainstPeople, width: float | None = None) -> 
 
 
 def estimates_json(estimates: Estimates, width: float | None) -> dict[str, Any]:
-    """A judge's corrected estimates as JSON; ``width`` as for ``corrected_figures``."""
-    fields: dict[str, Any] = {
+    shape: dict[str, Any] = {
         "figures": figure_rows(estimates, width),
         "next": [{"qid": query_id, "item": item} for query_id, item in estimates.next],
     }
-    if estimates.ratings is not None:
-        names = ("weight", "games", "labelled", "queries", "converged")
-        agents = [flat(row) for row in _by_agent(estimates.ratings)]
-        fields["ratings"] = {"agents": agents, **{name: getattr(estimates.ratings, name) for name in names}}
+    if (ratings := estimates.ratings) is not None:
+        figures = fields(ratings, "weight", "games", "labelled", "queries", "converged")
+        shape["ratings"] = {"agents": [flat(row) for row in _by_agent(ratings)], **figures}
     elif estimates.no_ratings:
-        fields["no_ratings"] = estimates.no_ratings
-    if estimates.refused:
-        fields["refused"] = estimates.refused
-    return fields
+        shape["no_ratings"] = estimates.no_ratings
+    return shape | ({"refused": estimates.refused} if estimates.refused else {})
 
 
 def figure_rows(estimates: Estimates, width: float | None) -> list[dict[str, Any]]:
@@ -116,14 +106,13 @@ def figure_rows(estimates: Estimates, width: float | None) -> list[dict[str, Any
 
 def _three_ways(form: Number) -> tuple[Column, ...]:
     return (
-        Column("corrected", "Corrected", form, "Judge and people together.", WIDE),
-        Column("people", "People alone", form, "The labels without the judge.", WIDE),
-        Column("judge", "Judge alone", form, "Its interval ignores the judge's bias.", WIDE),
+        Column("corrected", "Corrected", form, "Judge and people together.", INTERVAL),
+        Column("people", "People alone", form, "The labels without the judge.", INTERVAL),
+        Column("judge", "Judge alone", form, "Its interval ignores the judge's bias.", INTERVAL),
     )
 
 
 def _rating_notes(ratings: CorrectedRatings | None) -> Iterator[str]:
-    """Warnings for readers who compare corrected ratings with those of a leaderboard."""
     if ratings is None:
         return
     yield "These ratings count a tie as half a win: a leaderboard that models ties rates otherwise."
@@ -152,7 +141,6 @@ def _by_agent(ratings: CorrectedRatings) -> list[dict[str, Any]]:
 
 
 def _refused(estimates: Estimates, kind: tuple[str, str]) -> Iterator[str]:
-    """A sentence for each reason why labels are not a random sample; it names the figures left uncorrected."""
     reasons: dict[str, list[str]] = {}
     for name, reason in estimates.refused.items():
         reasons.setdefault(reason, []).append(name)
@@ -162,7 +150,6 @@ def _refused(estimates: Estimates, kind: tuple[str, str]) -> Iterator[str]:
 
 
 def _furthest_off(estimates: Estimates, judge: str, kind: tuple[str, str], form: Number) -> str:
-    """Sentence on the most corrected figure, and on the number of figures outside their corrected interval."""
     gaps: dict[str, tuple[float, float]] = {}
     outside = 0
     for name, figure in estimates.figures.items():
@@ -210,14 +197,15 @@ _GRADES: Final = (
     Column("second", "Against"),
     Column("queries", "Queries", COUNT, "Queries on which people graded both agents."),
     Column("n", "Units", COUNT, "Conversations; without conversations, the queries."),
-    Column("difference", "Difference", Number(2, signed=True), "Mean of people's grades, agent less the other.", WIDE),
+    Column(
+        "difference", "Difference", Number(2, signed=True), "Mean of people's grades, agent less the other.", INTERVAL
+    ),
     Column("p_t", "p", P_VALUE, "Paired t test, two-sided."),
     Column("p_t_holm", "p, corrected", P_VALUE, "The same, corrected for all tests of this table (Holm)."),
 )
 
 
 _MOST_TESTS: Final = 10
-"""Number of tests shown on a board that also has judges."""
 
 
 def grades_table(tests: Sequence[GradeTest], *, most: int | None = None) -> list[Table]:
@@ -237,27 +225,14 @@ def grades_table(tests: Sequence[GradeTest], *, most: int | None = None) -> list
 
 
 def _grade_row(test: GradeTest) -> dict[str, Any]:
-    comparison = test.comparison
-    return {
-        "group": test.group or None,
-        "criterion": test.criterion,
-        "first": comparison.first,
-        "second": comparison.second,
-        "queries": test.queries,
-        "n": comparison.difference.n,
-        "difference": comparison.difference,
-        "p_t": comparison.p_t,
-        "p_t_holm": comparison.p_t_holm,
-    }
+    row = fields(test, "criterion", "queries") | fields(
+        test.comparison, "first", "second", "difference", "p_t", "p_t_holm"
+    )
+    return {"group": test.group or None, **row, "n": test.comparison.difference.n}
 
 
 class CalibrationBoard(Board, frozen=True):
-    """The board of a calibration, made from tables or from a tournament.
-
-    Attributes:
-        calibration: the calibration's figures.
-        width: width of an interval, for the number of labels that it needs; ``None`` omits that number.
-    """
+    """A calibration of tables or of a tournament; ``width`` as in ``corrected_figures``."""
 
     calibration: Calibration
     width: float | None = None
@@ -303,20 +278,20 @@ class CalibrationBoard(Board, frozen=True):
 
     def json(self) -> Any:
         calibration = self.calibration
-        fields: dict[str, Any] = {
+        shape: dict[str, Any] = {
             "comparisons": [self._comparison_json(comparison) for comparison in calibration.comparisons],
             "settings": calibration.settings,
             "notes": calibration.notes,
             "people_grades": [_grade_row(test) for test in calibration.grade_tests],
         }
         if calibration.methods is not None:
-            fields |= {
+            shape |= {
                 "tournament": calibration.tournament,
                 "style": [flat(effect) for effect in calibration.styles],
                 "methods": methods_json(calibration.methods),
                 "judges": judges_json(calibration.spent, calibration.orders),
             }
-        return plain(fields)
+        return plain(shape)
 
     def _comparison_json(self, comparison: Comparison) -> dict[str, Any]:
         people = comparison.people
