@@ -14,7 +14,7 @@ from arena.results.exam import open_items
 from arena.results.replies import failures as failures_of_agents
 from arena.run.answers import ASKED_AGAIN
 from arena.store import Store, Wanted
-from arena.store.subjects import GradedSubject
+from arena.store.rows import GradedSubject
 from judges.errors import CAUSES, remedy
 from judges.types import JudgeFailure, Task
 from retrieval_eval.agents.types import AGENT_CAUSES, AgentFailure

@@ -19,7 +19,7 @@ from arena.data.kinds import FLAG, Annotation, texts_now
 from arena.present.numbers import COUNT, PERCENT, clipped
 from arena.present.table import Column, Table
 from arena.results.games import GameKey, GameTable
-from arena.results.samples import outcomes
+from arena.results.outcomes import outcomes
 from arena.store import IDENTICAL, Result, Store
 from arena.store.annotations import Annotations
 from arena.store.outcomes import LabelResults

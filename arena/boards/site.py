@@ -25,7 +25,7 @@ from arena.present.report import MARK, Report, render, style_sheet
 from arena.present.table import Column, Table, first
 from arena.results.cache import cached_games
 from arena.results.games import GameTable
-from arena.results.samples import labels_of
+from arena.results.outcomes import labels_of
 from arena.store import Store
 from judges.errors import InputError
 from retrieval_eval.data.files import open_binary, open_replacing

@@ -13,9 +13,8 @@ from arena.calibration.cheats import COPIES, rating_for
 from arena.ratings.rate import rate
 from arena.ratings.results import Ratings
 from arena.results.cache import cached_games
-from arena.results.further import StageResults
+from arena.results.outcomes import StageResults, outcomes
 from arena.results.ratings import rating_settings
-from arena.results.samples import outcomes
 from arena.stages.audit import AUDIT
 from arena.store import Store
 from judges.types import GAME_OUTCOMES, Judgment

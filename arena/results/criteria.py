@@ -9,7 +9,7 @@ import numpy as np
 
 from arena.config.settings import StoredSettings
 from arena.store import Result, Wanted
-from arena.store.subjects import GradedSubject
+from arena.store.rows import GradedSubject
 from judges.types import Judgment
 from retrieval_eval.stats.bootstrap import ALONE, Clusters
 from retrieval_eval.stats.scores import Scores, scores_of

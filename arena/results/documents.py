@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from arena.config.settings import StoredSettings
 from arena.data.dataset import SHARED, Dataset
-from arena.results import samples
+from arena.results.outcomes import labels_of
 from arena.store import Result, Store, Wanted
 from arena.store.outcomes import combined, document_labels, of_each_judge
 from judges.errors import InputError
@@ -324,7 +324,7 @@ def query_labels(store: Store, tournament: str) -> dict[str, QueryLabels]:
     Raises:
         InputError: there is no such tournament.
     """
-    by_query = results_by_query(samples.labels_of(store, tournament))
+    by_query = results_by_query(labels_of(store, tournament))
     labels_by_query = {}
     for query_id in store.queries(tournament):
         if query_id in by_query:

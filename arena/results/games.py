@@ -1,8 +1,8 @@
 """The games of a tournament as columns: query, two agents, judge, and the outcome in both orders.
 
 The columns hold numbers as soon as they are read from the store, so that millions of games need no special code. Rows
-of one query, judge and pair become one game; several samples of a verdict become one, as ``arena.results.samples`` does
-for other results. A judge may give a probability for each label: then each verdict comes with the judge's certainty.
+of one query, judge and pair become one game; several samples of a verdict become one. If a judge gives a probability
+for each label, each verdict comes with the judge's certainty.
 """
 
 from __future__ import annotations

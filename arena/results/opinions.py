@@ -26,7 +26,7 @@ from arena.results.calibration import Spending
 from arena.results.criteria import grades
 from arena.results.games import GameTable
 from arena.results.nuggets import nugget_results
-from arena.results.samples import outcomes
+from arena.results.outcomes import outcomes
 from arena.store import Store
 from arena.store.annotations import Annotations
 from arena.store.wants import spent_by_judge

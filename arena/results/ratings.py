@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from arena.stages.adaptive import AdaptiveState
     from arena.store.outcomes import Consistency
 from arena.config.stages import all_tasks
-from arena.results.further import StageResults, further_results
+from arena.results.outcomes import OutcomesOf, StageResults, further_results
 from arena.store import Result, Store, Wanted
 from arena.store.rows import IDENTICAL
-from arena.store.subset import StoreSubset
+from arena.store.store import StoreSubset
 
 Made = TypeVar("Made")
 Group: TypeAlias = tuple[str, str]
@@ -193,7 +193,8 @@ def leaderboard_of(
         ratings = replace(ratings, notes=(*ratings.notes, *problems))
     judged_by_several = verdicts if verdicts is not None and len(verdicts.judges) > 1 else None
     retrieval, citations = _documents(data, samples.get(Task.RELEVANCE, ()), settings)
-    exam, nuggets = _exam(store, name, settings, samples), _nuggets(store, name, settings)
+    exam = _exam(store, name, settings, lambda task: samples.get(task, ()))
+    nuggets = _nuggets(store, name, settings, lambda task: samples.get(task, ()))
     further = further_results(store, name, settings)
     gaps: dict[str, Gaps] = {"pairwise": wanted.table.gaps()} if len(wanted.table) else {}
     criteria = criteria_scores(outcomes.get(Task.CRITERIA, ()), settings, conversations(data.queries.values()))
@@ -281,35 +282,36 @@ def _by_judge(verdicts: VerdictTable, options: RatingSettings, lengths: Lengths)
     return rate_by_judge(verdicts, options, lengths=lengths)
 
 
-def _exam(
-    store: Store,
-    tournament: str,
-    settings: StoredSettings,
-    samples: Mapping[Task, Sequence[tuple[Wanted, Result | None]]],
-) -> ExamScores | None:
+def _exam(store: Store, tournament: str, settings: StoredSettings, outcomes: OutcomesOf) -> ExamScores | None:
     if settings.exam is None:
         return None
     from arena.results.exam import stored_scores
 
-    return stored_scores(store, tournament, lambda task: samples.get(task, ()))
+    return stored_scores(store, tournament, outcomes)
 
 
-def _nuggets(store: Store, tournament: str, settings: StoredSettings) -> NuggetBoard | None:
+def _nuggets(store: Store, tournament: str, settings: StoredSettings, outcomes: OutcomesOf) -> NuggetBoard | None:
     if settings.nuggets is None:
         return None
     from arena.results.nuggets import nugget_board, nugget_results
 
-    results = nugget_results(store, tournament)
+    results = nugget_results(store, tournament, outcomes)
     return None if results is None else nugget_board(results)
 
 
 def _controlled(
     names: Sequence[str], verdicts: VerdictTable, data: Dataset, options: RatingSettings
 ) -> tuple[Controlled | None, Sequence[str]]:
-    from arena.results.controlled import controlled_for
+    """Ratings controlled for the named ``QUALITIES`` of answers; every verdict counts as a game."""
+    from arena.ratings.covariates import controlled_ratings
+    from arena.ratings.games import as_games
+    from arena.stages.ratable import answer_differences
 
+    games = as_games(verdicts, soft=options.preferences == "soft")
+    by_query = games if verdicts.clusters is None else replace(games, cluster=verdicts.query)
     try:
-        return controlled_for(names, verdicts, data, options), []
+        differences = answer_differences(names, by_query, verdicts.queries or (), data)
+        return controlled_ratings(games, differences, options.bradley_terry, by_query=options.cluster), []
     except ValueError as error:  # plan checked all games to come, but too few of them have verdicts so far
         return None, [f"No controlled ratings: {error}."]
 

@@ -20,11 +20,10 @@ from arena.ratings.rate import games_to_rate
 from arena.results.criteria import criteria_scores
 from arena.results.documents import retrieval_board
 from arena.results.exam import stored_scores
-from arena.results.further import further_results
 from arena.results.games import GameTable
 from arena.results.nuggets import nugget_results
+from arena.results.outcomes import further_results, outcomes
 from arena.results.ratings import rating_settings
-from arena.results.samples import outcomes
 from arena.store import Result, Store, Wanted
 from judges.types import Task
 from retrieval_eval.nuggets.scores import score_table

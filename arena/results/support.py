@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from arena.results.further import StageResults
-from arena.results.samples import outcomes
+from arena.results.outcomes import StageResults, outcomes
 from arena.stages.support import SUPPORT, SupportSection, SupportStage, SupportSubject
 from arena.store import Store
 from judges.types import Judgment, conversations

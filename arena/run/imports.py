@@ -16,7 +16,7 @@ from arena.data.verdicts import CONVERSATION, ImportedVerdicts, read_verdicts
 from arena.ratings.games import GameVerdict
 from arena.results.opinion_tables import telling_apart
 from arena.store import Store, Wanted, chunks
-from arena.store.subjects import GameSubject
+from arena.store.rows import GameSubject
 from judges.errors import DataError, InputError
 from judges.types import WITHOUT_TEXT, Answer, Judgment, Query, Task
 

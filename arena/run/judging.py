@@ -24,7 +24,7 @@ from arena.run.ledger import Progress, RunSummary, judge_summary, stopped_lines
 from arena.run.queue import Lookup
 from arena.run.recorder import Recorder, origin_of, recorded, subject_of
 from arena.run.stage_loop import Begun, Engine
-from arena.stages.nuggets.banks import depth_of
+from arena.stages.nuggets import depth_of
 from arena.stages.together import TournamentStages
 from arena.store import Store
 from arena.store.batches import open_batches

@@ -22,6 +22,9 @@ from arena.run.ledger import Progress, RunSummary, judge_summary, stopped_lines
 from arena.run.queue import Lookup, Queue
 from arena.run.recorder import Recorder
 from arena.stages.queries.candidates import (
+    NONE,
+    WRITTEN,
+    WrittenFiles,
     WrittenQuery,
     by_quota,
     drawn,
@@ -32,7 +35,6 @@ from arena.stages.queries.candidates import (
     written,
 )
 from arena.stages.queries.config import SynthConfig
-from arena.stages.queries.own_files import NONE, WRITTEN, WrittenFiles
 from arena.stages.queries.stage import QueriesStage
 from arena.store import Result, Store, Wanted
 from arena.store.runners import Runner

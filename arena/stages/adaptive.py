@@ -15,7 +15,8 @@ from arena.data.dataset import Dataset
 from arena.ratings.adaptive import Fixtures, Meeting, next_games
 from arena.ratings.evidence import AdaptiveSettings, decision, outcomes_of
 from arena.ratings.games import Games, GameVerdict, reconcile, tabulate
-from arena.stages.schedule import Game, answering
+from arena.stages.base import answering
+from arena.store.rows import GameSubject
 from judges.types import conversations
 
 
@@ -73,13 +74,13 @@ class AdaptiveGames(Struct, dict=True):
         """Add verdicts, which the next choice takes into account."""
         self._verdicts.extend(verdicts)
 
-    def choose(self) -> list[Game]:
+    def choose(self) -> list[GameSubject]:
         """The next batch of games, in the configured orders of answers; empty if no game is left to choose."""
         batch = next_games(self._fixtures, self.asked, self._outcomes(), self.settings)
         self.asked += batch
         return [game for meeting in batch for game in self._orders(meeting)]
 
-    def at_most(self) -> list[Game]:
+    def at_most(self) -> list[GameSubject]:
         """The maximum number of games, spread evenly over all pairs, for an upper bound in plans."""
         available = self._fixtures.available
         turns = range(int(available.max(initial=0)))
@@ -108,11 +109,11 @@ class AdaptiveGames(Struct, dict=True):
         verdicts = tabulate(self._verdicts).clustered(self._clusters if clusters is None else clusters)
         return outcomes_of(reconcile(verdicts, win_and_tie=self.section.win_and_tie), agents)
 
-    def _orders(self, meeting: Meeting) -> Sequence[Game]:
+    def _orders(self, meeting: Meeting) -> Sequence[GameSubject]:
         if self.section.both_orders:
-            return [Game(*meeting, swapped) for swapped in (False, True)]
+            return [GameSubject.between(*meeting, swapped=swapped) for swapped in (False, True)]
         rng = random.Random("\x00".join([str(self.settings.seed), *meeting]))  # noqa: S311 - reproducible, not secret
-        return [Game(*meeting, rng.random() < 0.5)]
+        return [GameSubject.between(*meeting, swapped=rng.random() < 0.5)]
 
 
 def adaptive_settings(section: PairwiseSection) -> AdaptiveSettings:

@@ -13,8 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from arena.calibration.cheats import CANARIES
 from arena.config.schema import Config
 from arena.data.dataset import Dataset
-from arena.stages.base import Release, TournamentStage
-from arena.stages.labels import RelevanceLabels
+from arena.stages.base import Release, RelevanceLabels, TournamentStage
 from arena.store import IDENTICAL, Wanted
 from judges.errors import ConfigError
 from judges.prompts import load_prompt

@@ -7,11 +7,9 @@ from collections.abc import Iterator
 from arena.config.judging import CriteriaSection
 from arena.config.schema import Config
 from arena.data.dataset import Dataset
-from arena.stages.base import Release, TournamentStage
-from arena.stages.labels import RelevanceLabels
-from arena.stages.schedule import answering
+from arena.stages.base import Release, RelevanceLabels, TournamentStage, answering
 from arena.store import Wanted
-from arena.store.subjects import GradedSubject
+from arena.store.rows import GradedSubject
 from judges.errors import ConfigError
 from judges.prompts import load_prompt
 from judges.prompts.tasks import CITATION_QUALITY, Criterion, Need, ReferenceOptions, criteria_prompt

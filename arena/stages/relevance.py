@@ -1,4 +1,4 @@
-"""Relevance stage: judges label retrieved documents; other stages select documents by these labels."""
+"""Relevance stage: judges label retrieved documents, and other stages' prompts select documents by these labels."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 from arena.config.judging import RetrievalSection
 from arena.config.schema import Config
 from arena.data.dataset import Dataset
-from arena.stages.base import Release, TournamentStage
-from arena.stages.labels import RelevanceLabels
+from arena.stages.base import Release, RelevanceLabels, TournamentStage
 from arena.store import Result, Wanted
 from judges.prompts.tasks import relevance_prompt
 from judges.types import Prompt, Task

@@ -10,8 +10,7 @@ from arena.calibration.votes import ItemKey, ItemMeans
 from arena.config.schema import Config
 from arena.data.dataset import Dataset
 from arena.data.kinds import SUPPORT_WORDS, Annotation, Choice, JudgedKind, TaskForm
-from arena.stages.base import Release, TournamentStage
-from arena.stages.labels import RelevanceLabels
+from arena.stages.base import Release, RelevanceLabels, TournamentStage
 from arena.store import Wanted
 from judges import sections
 from judges.errors import ConfigError

@@ -13,8 +13,7 @@ from arena.config.stages import listed_stages
 from arena.data.dataset import Dataset
 from arena.data.warnings import ONE_AGENT, queries_by_agent
 from arena.present.numbers import listed
-from arena.stages.base import Release, TournamentStage
-from arena.stages.labels import RelevanceLabels
+from arena.stages.base import Release, RelevanceLabels, TournamentStage
 from arena.stages.ratable import check_ratings
 from arena.store import Result, Store, Wanted
 from judges.errors import InputError

@@ -14,8 +14,7 @@ from sqlalchemy import ColumnElement, Connection, Table, delete, func, select, t
 
 from arena.store.data import dataset
 from arena.store.database import Database
-from arena.store.rows import checksum, wanted_of
-from arena.store.subjects import NAMES_PASSAGE
+from arena.store.rows import NAMES_PASSAGE, checksum, wanted_of
 from arena.store.tables import (
     AGENT_REPLY,
     ANNOTATION,

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from arena.ratings.games import GameVerdict
 from arena.store import Result, Wanted
-from arena.store.subjects import GameSubject
+from arena.store.rows import GameSubject
 from judges.errors import RETRIED_NEXT_RUN
 from judges.spec import Combine
 from judges.types import GAME_OUTCOMES, LABEL, GameOutcome, JudgeFailure, Judgment, Outcome, Verdict

@@ -13,10 +13,10 @@ import pytest
 
 from arena.boards.exports import export_labels, export_qrels
 from arena.config.schema import Config
-from arena.results.samples import labels_of
+from arena.results.outcomes import labels_of
 from arena.run.judging import load_data
 from arena.run.plan import plan
-from arena.stages.labels import RelevanceLabels
+from arena.stages.base import RelevanceLabels
 from arena.stages.together import TournamentStages
 from arena.store import Store, Wanted
 from judges.errors import InputError

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arena.results.outcomes import outcomes
 from arena.results.ratings import leaderboard
-from arena.results.samples import outcomes
 from arena.store import Store, Wanted
 from arena.store.outcomes import Consistency, combine, combined, consistency
 from judges.types import JudgeFailure, Judgment, Task

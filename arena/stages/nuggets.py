@@ -5,47 +5,94 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from msgspec import Struct, field
 
-from arena.config.judging import NuggetsSection
+from arena.config.judging import NuggetAssignmentSection, NuggetsSection
 from arena.config.schema import Config
 from arena.data.dataset import Dataset
-from arena.stages.base import Release, TournamentStage
-from arena.stages.labels import RelevanceLabels
-from arena.stages.nuggets.banks import (
-    importances_of,
-    listed,
-    listed_nuggets,
-    nugget_prompts,
-    nugget_settings,
-    read_bank,
-    retrieved_documents,
-    settled_nuggets,
-    spans,
-)
-from arena.stages.schedule import answering
+from arena.stages.base import Release, RelevanceLabels, TournamentStage, answering, file_digest
 from arena.store import Result, Wanted
-from arena.store.subjects import AssignmentSubject, parts, read_span, write_span
-from judges.errors import ConfigError
+from arena.store.rows import AssignmentSubject, parts, read_span, write_span
+from judges.errors import ConfigError, DataError
 from judges.prompts import load_prompt
 from judges.prompts.tasks import assignment_prompt, creation_prompt, importance_prompt
 from judges.types import Answer, Judgment, Prompt, Task
-from retrieval_eval.nuggets.types import BATCH, Importance, NuggetBank, Support, windows
+from retrieval_eval.nuggets.files import read_banks
+from retrieval_eval.nuggets.types import BATCH, Importance, NuggetBank, Support, kept_nuggets, updated_list, windows
 
 _TWELVE_WORDS = "a fact of the greatest length that the prompt allows a nugget"
 """A nugget of twelve words for plans, which put a number before it so that all nuggets differ."""
 
 
-class _Growing(Struct):
-    """The state of one query's nuggets during a run."""
+class QueryNuggets(Struct, dict=True):
+    """One query's nuggets, as far as judges have made, rated and assigned them.
 
-    windows: Sequence[Sequence[str]]
+    A run gives it every result as it comes; readers of a store give it the stored results in the order of the plan.
+
+    Attributes:
+        texts: the nuggets after the last turn.
+        turns: number of turns made.
+        importances: importances by the places of their nuggets in ``texts``.
+        labels: labels by the task and the name of an answer or document, then by the nugget's place among ``settled``.
+        repetitions: the judge's reasons for leaving out nuggets that repeat another.
+        failed: tasks with a failure.
+        waiting: tasks with a judgment that has no result yet.
+    """
+
+    section: NuggetsSection
     texts: tuple[str, ...] = ()
     turns: int = 0
     importances: dict[range, tuple[Importance | None, ...]] = field(default_factory=dict)
-    nuggets: tuple[str, ...] = ()
+    labels: dict[tuple[Task, str], dict[int, Support]] = field(default_factory=dict)
+    repetitions: list[str] = field(default_factory=list)
+    failed: set[Task] = field(default_factory=set)
+    waiting: set[Task] = field(default_factory=set)
+
+    def take(self, want: Wanted, result: Result | None) -> None:
+        if not isinstance(result, Judgment):
+            (self.waiting if result is None else self.failed).add(want.task)
+            return
+        assert isinstance(result.outcome, tuple)
+        if want.task is Task.NUGGETS:
+            create = self.section.create
+            self.turns += 1
+            self.texts = result.outcome if create is None else updated_list(result.outcome, most=create.most)
+            self.repetitions += [result.reason] if create is not None and result.reason else []
+        elif want.task is Task.IMPORTANCE:  # a nugget from a file may have none
+            labels = tuple(Importance(label) if label else None for label in result.outcome)
+            self.importances[read_span(want.item)] = labels
+        else:
+            subject = AssignmentSubject.of(want)
+            labelled = zip(subject.places, map(Support, result.outcome), strict=False)
+            self.labels.setdefault((want.task, subject.target), {}).update(labelled)
+
+    @property
+    def rated(self) -> bool:
+        """Whether all nuggets have their importance."""
+        return sum(map(len, self.importances.values())) == len(self.texts)
+
+    @cached_property
+    def settled(self) -> list[tuple[str, Importance | None]]:
+        """The final nuggets, once they are rated: all of a file's, or the first of a judge's list."""
+        spans_in_order = sorted(self.importances, key=lambda span: span.start)
+        labels = [label for span in spans_in_order for label in self.importances[span]]
+        known = [label for label in labels if label is not None]
+        if self.section.create is None or len(known) < len(labels):
+            return list(zip(self.texts, labels, strict=True))
+        return [(text, label) for text, label in kept_nuggets(self.texts, known, keep=self.section.keep)]
+
+    def lacking(self, *, rated: bool = True) -> str | None:
+        """The reason why the nuggets, or only their importance, are not there; ``None`` if they are."""
+        if Task.NUGGETS in self.failed:
+            return "a turn of making its nuggets failed"
+        if Task.NUGGETS in self.waiting:
+            return "its nuggets are not made yet"
+        if rated and Task.IMPORTANCE in self.failed:
+            return "the importance of its nuggets failed"
+        return "the importance of its nuggets is not judged yet" if rated and not self.rated else None
 
 
 class NuggetStage(TournamentStage):
@@ -63,10 +110,14 @@ class NuggetStage(TournamentStage):
         self._section = section
         self._banks = read_bank(section, data)
         self.waits_for_labels = self._banks is None
-        self.templates = {task: load_prompt(name, task) for task, name in nugget_prompts(section).items()}
+        named = section.assign.prompts()
+        if section.create is not None:
+            named |= {Task.NUGGETS: section.create.prompt, Task.IMPORTANCE: section.create.importance_prompt}
+        self.templates = {task: load_prompt(name, task) for task, name in named.items()}
         self._assigned_texts = self._texts_to_assign()
         self._check_grades()
-        self._queries: dict[str, _Growing] = {}
+        self._turns: dict[str, Sequence[Sequence[str]]] = {}
+        self._made: dict[str, QueryNuggets] = {}
 
     def _texts_to_assign(self) -> dict[Task, Mapping[str, Sequence[str]]]:
         """The texts to assign nuggets to, by task and query: answers (named by agent) and documents (by id)."""
@@ -94,13 +145,15 @@ class NuggetStage(TournamentStage):
 
     def first(self, query_id: str) -> Release:
         """The first turn, once all documents of the query have labels; empty while this run may still add a label."""
-        if query_id not in self._queries:
+        if query_id not in self._turns:
             if (read := self._windows(query_id)) is None:
                 return Release()
-            self._queries[query_id] = _Growing(read)
-        numbers = range(1, len(self._queries[query_id].windows) + 1)
-        turns = [Wanted(Task.NUGGETS, self._judge, query_id, str(number)) for number in numbers]
+            self._turns[query_id], self._made[query_id] = read, QueryNuggets(self._section)
+        turns = [self._turn(query_id, number) for number in range(1, len(self._turns[query_id]) + 1)]
         return Release(turns, turns[:1])
+
+    def _turn(self, query_id: str, number: int) -> Wanted:
+        return Wanted(Task.NUGGETS, self._section.judge, query_id, str(number))
 
     def _windows(self, query_id: str) -> Sequence[Sequence[str]] | None:
         """The documents of each turn; nuggets from a file have one turn without documents."""
@@ -114,58 +167,40 @@ class NuggetStage(TournamentStage):
 
     def after(self, want: Wanted, result: Result) -> Release:
         """The next turn, the ratings of importance, or the assignments; nothing after a failure."""
-        if not isinstance(result, Judgment):
+        made, query_id, judge = self._made[want.query_id], want.query_id, self._section.judge
+        made.take(want, result)
+        if made.failed:
             return Release()
-        growing, outcome = self._queries[want.query_id], listed(result)
         if want.task is Task.NUGGETS:
-            return self._after_turn(want.query_id, growing, outcome)
-        growing.importances[read_span(want.item)] = importances_of(outcome)
-        if sum(map(len, growing.importances.values())) < len(growing.texts):
+            if made.turns < len(self._turns[query_id]):
+                return Release(ready=[self._turn(query_id, made.turns + 1)])
+            places = spans(len(made.texts), BATCH if self._banks is None else max(1, len(made.texts)))
+            return Release.all(Wanted(Task.IMPORTANCE, judge, query_id, write_span(span)) for span in places)
+        if not made.rated:
             return Release()
-        labels = [label for span in spans(len(growing.texts), self._at_once) for label in growing.importances[span]]
-        growing.nuggets = tuple(text for text, _ in settled_nuggets(growing.texts, labels, self._section))
         return Release.all(
-            AssignmentSubject(want.query_id, name, span).want(task, self._judge)
+            AssignmentSubject(query_id, name, span).want(task, judge)
             for task, texts in self._assigned_texts.items()
-            for name in texts.get(want.query_id, ())
-            for span in spans(len(growing.nuggets), self._section.assign.batch)
+            for name in texts.get(query_id, ())
+            for span in spans(len(made.settled), self._section.assign.batch)
         )
-
-    def _after_turn(self, query_id: str, growing: _Growing, texts: Sequence[str]) -> Release:
-        growing.turns += 1
-        growing.texts = listed_nuggets(texts, self._section)
-        if growing.turns < len(growing.windows):
-            return Release(ready=[Wanted(Task.NUGGETS, self._judge, query_id, str(growing.turns + 1))])
-        return Release.all(
-            Wanted(Task.IMPORTANCE, self._judge, query_id, write_span(span))
-            for span in spans(len(growing.texts), self._at_once)
-        )
-
-    @property
-    def _judge(self) -> str:
-        return self._section.judge
-
-    @property
-    def _at_once(self) -> int:
-        """Number of nuggets in one rating of importance; a file's nuggets are all rated at once."""
-        return BATCH if self._banks is None else max(1, *(len(bank.nuggets) for bank in self._banks.values()))
 
     def prompt(self, want: Wanted) -> Prompt | None:
         """The prompt; ``None`` as long as nuggets that it shows are missing."""
-        growing, query = self._queries.get(want.query_id), self.data.queries[want.query_id]
+        made, query = self._made.get(want.query_id), self.data.queries[want.query_id]
         template = self.templates[want.task]
-        if growing is None:
+        if made is None:
             return None
         if want.task is Task.NUGGETS:
-            if int(want.item) != growing.turns + 1:
+            if int(want.item) != made.turns + 1:
                 return None
             assert self._section.create is not None
-            window = [self.data.documents[doc_id] for doc_id in growing.windows[growing.turns]]
-            return creation_prompt(template, query, window, growing.texts, self._section.create.most)
+            window = [self.data.documents[doc_id] for doc_id in self._turns[want.query_id][made.turns]]
+            return creation_prompt(template, query, window, made.texts, self._section.create.most)
         if want.task is Task.IMPORTANCE:
-            return importance_prompt(template, query, parts(growing.texts, read_span(want.item)))
+            return importance_prompt(template, query, parts(made.texts, read_span(want.item)))
         subject = AssignmentSubject.of(want)
-        nuggets = parts(growing.nuggets, subject.places)
+        nuggets = parts([text for text, _ in made.settled], subject.places)
         if want.task is Task.PASSAGE_ASSIGNMENT:
             return assignment_prompt(template, query, self.data.documents[subject.target], nuggets)
         return assignment_prompt(template, query, self.data.answers[want.query_id, subject.target], nuggets)
@@ -196,7 +231,15 @@ class NuggetStage(TournamentStage):
             yield "nuggets that are not made yet are assumed to be of maximum number and length: an upper bound"
 
     def settings(self) -> dict[str, Any]:
-        return nugget_settings(self._section, self.prompt_names())
+        section, prompts = self._section, self.prompt_names()
+        settings = section.model_dump(mode="json", exclude={"bank"} if section.bank is None else {"bank", "keep"})
+        settings["assign"]["prompt"] = prompts.get(Task.ASSIGNMENT)
+        settings["assign"]["passage_prompt"] = prompts.get(Task.PASSAGE_ASSIGNMENT)
+        if section.create is not None:
+            settings["create"] |= {"prompt": prompts[Task.NUGGETS], "importance_prompt": prompts[Task.IMPORTANCE]}
+        if section.bank is not None:
+            settings["bank"] = file_digest(section.bank)
+        return settings
 
     def check(self) -> None:
         """Render a prompt of each task if the user wrote a template."""
@@ -242,3 +285,46 @@ def _empty_answer_id(length: int) -> str:
 
 def _free(ident: str, outcome: tuple[str, ...], reason: str) -> Judgment:
     return Judgment(ident, outcome, reason, "", "none", calls=0, cost_usd=0.0)
+
+
+def read_bank(section: NuggetsSection, data: Dataset) -> dict[str, NuggetBank] | None:
+    """The nugget banks in the configured file, by query of the data; ``None`` if no file is configured.
+
+    Raises:
+        DataError: the file cannot be read, or has nuggets for none of the queries.
+    """
+    if section.bank is None:
+        return None
+    banks = {bank.query_id: bank for bank in read_banks(section.bank) if bank.query_id in data.queries}
+    if not banks:
+        raise DataError(section.bank, "has nuggets for none of the queries; check that the ids are the same")
+    return banks
+
+
+def spans(number: int, size: int) -> list[range]:
+    """Ranges of at most ``size`` numbers that cover 1 to ``number``."""
+    return [range(start, min(start + size, number + 1)) for start in range(1, number + 1, size)]
+
+
+DEPTH = 20
+"""Default depth of a ranking, the same as for exams."""
+
+
+def depth_of(section: NuggetAssignmentSection) -> int:
+    """Maximum rank of documents that nuggets are assigned to."""
+    return section.depth or DEPTH
+
+
+def retrieved_documents(data: Dataset, section: NuggetAssignmentSection) -> dict[str, list[str]]:
+    """Ids of the documents that agents retrieved within the depth, by query; each document occurs once.
+
+    Raises:
+        ConfigError: no agent retrieved any document.
+    """
+    documents = {query_id: list[str]() for query_id in data.queries}
+    for (query_id, _), ranking in data.rankings.items():
+        first = ranking[: depth_of(section)]
+        documents[query_id] += [doc_id for doc_id in first if doc_id not in documents[query_id]]
+    if not any(documents.values()):
+        raise ConfigError("nuggets.assign.texts: nuggets are to be assigned to 'documents', and 'data' has none")
+    return documents

@@ -12,11 +12,10 @@ from msgspec.structs import replace
 from arena.config.judging import ExamSection
 from arena.config.schema import Config
 from arena.data.dataset import Dataset
-from arena.stages.base import Release, TournamentStage, file_digest
-from arena.stages.exam.bank import Material, kept_bank, load_bank, material, subtopics, written_items
-from arena.stages.labels import RelevanceLabels
+from arena.stages.base import Release, RelevanceLabels, TournamentStage, file_digest
+from arena.stages.exam_bank import Material, kept_bank, load_bank, material, subtopics, written_items
 from arena.store import Result, Store, Wanted
-from arena.store.subjects import GradedSubject
+from arena.store.rows import GradedSubject
 from judges.prompts import PromptTemplate, load_prompt
 from judges.prompts.tasks import answer_check_prompt, extraction_prompt, grading_prompt, questions_prompt
 from judges.self_rating import is_answer
@@ -135,9 +134,8 @@ class ExamStage(TournamentStage):
         if not isinstance(result, Judgment):
             return Release()
         if want.task is Task.QUESTIONS:
-            assert isinstance(result.outcome, tuple)
             assert self.section.generate is not None
-            items = written_items(self.section.generate, want.query_id, want.item or None, result.outcome)
+            items = written_items(self.section.generate, want, result)
             self._items.update({item.item_id: item for item in items})
             return Release.all(self._graded(want.query_id, items))
         graded = GradedSubject.of(want)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from math import floor
 from pathlib import Path
 from typing import Any, Final
@@ -15,8 +15,9 @@ from msgspec.structs import asdict, replace
 from arena.config.judging import ExamSection, GenerateSection
 from arena.data import safe_files
 from arena.data.dataset import Dataset
+from arena.store import Result, Wanted
 from judges.errors import ConfigError, DataError
-from judges.types import Document, Query
+from judges.types import Document, Judgment, Query
 from retrieval_eval.data.table_spec import TableSpec
 from retrieval_eval.exam.bank_files import read_bank, write_bank
 from retrieval_eval.exam.grades import Rankings
@@ -86,28 +87,21 @@ def subtopics(section: GenerateSection, data: Dataset) -> dict[tuple[str, str | 
 
 
 def written_items(
-    section: GenerateSection,
-    query_id: str,
-    facet: str | None,
-    texts: Sequence[str],
-    origin: Mapping[str, Any] | None = None,
+    section: GenerateSection, want: Wanted, result: Result | None, origin: Mapping[str, Any] | None = None
 ) -> tuple[Item, ...]:
-    """Make items of the texts in one reply, each with ``origin`` as metadata if given.
+    """The items in a reply, each with ``origin`` and the model as metadata if given; none without a judgment.
 
     Some items are marked as secret at random; the seed depends on section, query and facet.
     """
+    if not isinstance(result, Judgment) or not isinstance(result.outcome, tuple):
+        return ()
+    texts, facet = result.outcome, want.item or None
     hidden = floor(section.secret * len(texts) + 0.5)
-    draw = random.Random(f"{section.seed} {query_id} {facet}")  # noqa: S311 - needs no cryptographic randomness
+    draw = random.Random(f"{section.seed} {want.query_id} {facet}")  # noqa: S311 - needs no cryptographic randomness
     secret = set(draw.sample(range(len(texts)), hidden))
+    metadata = {} if origin is None else {"generated": {"model": result.model, **origin}}
     return tuple(
-        Item(
-            query_id,
-            text,
-            section.kind,
-            facet_id=facet,
-            secret=place in secret,
-            metadata={"generated": dict(origin)} if origin else {},
-        )
+        Item(want.query_id, text, section.kind, facet_id=facet, secret=place in secret, metadata=metadata)
         for place, text in enumerate(texts)
     )
 
