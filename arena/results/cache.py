@@ -99,16 +99,16 @@ def _cached_board(store: Store, tournament: str, group: Group | None) -> Leaderb
     board = cache.get(_BOARD)
     if not isinstance(board, Leaderboard):
         data = store.dataset(tournament)
-        wanted = read_games(store, tournament, data)
-        board = leaderboard_of(store, tournament, data, wanted)
-        cache.keep({_BOARD: board, _GAMES: wanted.table})
+        games = read_games(store, tournament, data)
+        board = leaderboard_of(store, tournament, data, games)
+        cache.keep({_BOARD: board, _GAMES: games})
     return board
 
 
 def cached_games(store: Store, tournament: str) -> GameTable:
     """All games of a tournament, cached with its leaderboard."""
     games = Cache(store, tournament).get(_GAMES)
-    return games if isinstance(games, GameTable) else read_games(store, tournament).table
+    return games if isinstance(games, GameTable) else read_games(store, tournament)
 
 
 def rating_draws(store: Store, tournament: str) -> Drawn | None:

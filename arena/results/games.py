@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from arena.config.settings import StoredSettings
-from arena.ratings.games import Games, GameVerdict, Tally, VerdictTable, WinAndTie, counted, first_of_each, fold, used
+from arena.ratings.games import Games, Tally, VerdictTable, WinAndTie, counted, first_of_each, fold, used
 from arena.ratings.results import RatingSettings
 from arena.results.coverage import Coverage
 from arena.store import Store
@@ -56,6 +56,9 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         preference: the judge's probability in each order that ``a``'s answer is better, NaN where it gives none; shape
             (games, 2), or (0, 2) if games are scored by verdicts.
         clusters: the conversation of each query that belongs to one; every other query is independent.
+        causes: number of orders of games whose judgment failed, by cause.
+        consistency: agreement between the samples of each judge that was asked several times.
+        models: number of verdicts by judge and model, for judges that servers run.
     """
 
     agents: tuple[str, ...]
@@ -69,6 +72,9 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
     identical: Bools
     preference: Floats = field(default_factory=lambda: np.empty((0, 2)))
     clusters: Mapping[str, str] = field(default_factory=dict)
+    causes: Mapping[str, int] = field(default_factory=dict)
+    consistency: Mapping[str, Consistency] = field(default_factory=dict)
+    models: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return self.a.size
@@ -178,12 +184,6 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         table = VerdictTable(agents, *sides, outcome, queries, query, judges, judge, preference)
         return table.clustered(self.clusters)
 
-    def each_verdict(self) -> Iterator[GameVerdict]:
-        for row, second in zip(*map(np.ndarray.tolist, np.nonzero(self.judged)), strict=True):
-            query_id, a, b, judge = self.key(row)
-            first, other, outcome = (b, a, -self.outcome[row, 1]) if second else (a, b, self.outcome[row, 0])
-            yield GameVerdict(query_id, first, other, GameOutcome(int(outcome)).verdict, judge)
-
     def rated(self, settings: RatingSettings, of: Bools | None = None) -> Games | None:
         """The games as the ratings use them, ``None`` if none has a verdict; ``of`` selects games, by default all.
 
@@ -266,23 +266,7 @@ _OUTCOME_CODES: Final = {json.dumps(outcome.verdict): outcome for outcome in Gam
 """Outcome codes by the verdict's JSON in the store, from the view of the answer shown first."""
 
 
-class WantedGames(Struct, frozen=True):
-    """The games of a tournament, with figures on failures, samples and models.
-
-    Attributes:
-        table: all games, with each judge's samples combined.
-        causes: number of orders of games whose judgment failed, by cause.
-        consistency: agreement between the samples of each judge that was asked several times.
-        models: number of verdicts by judge and model, for judges that servers run.
-    """
-
-    table: GameTable
-    causes: Mapping[str, int]
-    consistency: Mapping[str, Consistency]
-    models: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-
-
-def read_games(store: Store, tournament: str, data: Dataset | None = None) -> WantedGames:
+def read_games(store: Store, tournament: str, data: Dataset | None = None) -> GameTable:
     """All games of a tournament, samples combined, with preferences if the settings score games by them.
 
     Args:
@@ -301,7 +285,7 @@ def read_games(store: Store, tournament: str, data: Dataset | None = None) -> Wa
     return games_of(store.games(tournament, extra_columns), settings, conversations(queries.values()))
 
 
-def games_of(rows: RowColumns, settings: StoredSettings, clusters: Mapping[str, str] | None = None) -> WantedGames:
+def games_of(rows: RowColumns, settings: StoredSettings, clusters: Mapping[str, str] | None = None) -> GameTable:
     """Build the games, in the order of their plan, from rows with one sample of one order of a game each.
 
     Args:
@@ -334,7 +318,7 @@ def games_of(rows: RowColumns, settings: StoredSettings, clusters: Mapping[str, 
     slot_outcomes = _combined(counts, _combination_codes(judges, settings)[slot_judge] if sampled else None)
     identical = np.zeros(start.size, np.bool_)
     identical[slot[rows.numbers["identical"] > 0] // 2] = True
-    table = GameTable(
+    return GameTable(
         agents,
         queries,
         judges,
@@ -346,9 +330,10 @@ def games_of(rows: RowColumns, settings: StoredSettings, clusters: Mapping[str, 
         identical,
         _preferences(rows, settings, slot, b_first, start.size) if "reason" in rows.texts else np.empty((0, 2)),
         clusters or {},
+        _causes(rows, row_outcomes, slot, slot_outcomes),
+        _consistency(counts, slot_judge, judges) if sampled else {},
+        _models(rows, settings),
     )
-    consistency = _consistency(counts, slot_judge, judges) if sampled else {}
-    return WantedGames(table, _causes(rows, row_outcomes, slot, slot_outcomes), consistency, _models(rows, settings))
 
 
 def _models(rows: RowColumns, settings: StoredSettings) -> dict[str, dict[str, int]]:

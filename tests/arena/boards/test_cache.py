@@ -50,7 +50,7 @@ def test_what_is_kept_says_what_a_fresh_one_says_to_the_last_digit(
     assert repr(cached_leaderboard(store, "sample")) == repr(fresh)
     monkeypatch.setattr(kept, "leaderboard_of", refuse)
     assert repr(cached_leaderboard(store, "sample")) == repr(fresh)
-    games = read_games(store, "sample").table
+    games = read_games(store, "sample")
     for name in ("agents", "queries", "judges", "a", "b", "query", "judge", "outcome", "identical"):
         np.testing.assert_array_equal(getattr(cached_games(store, "sample"), name), getattr(games, name))
 

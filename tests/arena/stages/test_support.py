@@ -344,7 +344,7 @@ def test_people_check_the_same_pairs_blind_and_are_held_against_the_judge(tmp_pa
         assert [task.value for task in tasks.with_values(todo, said)] == [2, 2]
         (level, _), found = next(iter(peoples_opinions(store, config.name)[0].items()))
         assert (level, len(found)) == ("support", 2)
-        judged = judges_opinions(store, config.name, read_games(store, config.name).table, {"support"})
+        judged = judges_opinions(store, config.name, read_games(store, config.name), {"support"})
         assert {one.item for one in judged["support", ""]} == {one.item for one in found}
         write_table(tmp_path / "said.csv", KIND, Annotations(store, config.name).latest())
         again = read_table(tmp_path / "said.csv", data)
