@@ -40,7 +40,6 @@ from retrieval_eval.stats.estimate import Drawn
 from retrieval_eval.stats.scores import Scores
 
 _VERDICTS: Final = ("verdicts", "")
-"""The level and the (empty) group of all opinions on a tournament's games."""
 
 
 TellDoing: TypeAlias = Callable[[float, str], None]
@@ -161,7 +160,6 @@ def calibrate_tournament(
 
 
 def resampling_of(settings: StoredSettings) -> Settings:
-    """Comparison settings that use the seed, sample count and epsilon of a tournament's stored settings."""
     epsilon = EPSILON if settings.card is None else settings.card.epsilon
     return Settings(samples=settings.ratings.bootstrap.samples, seed=settings.ratings.seed, epsilon=epsilon)
 

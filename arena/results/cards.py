@@ -11,7 +11,6 @@ from arena.config.settings import StoredCard, StoredSettings
 from arena.data.kinds import JudgedKind
 
 NO_CARD: Final = "a card is required, and no judge can have one for this score"
-"""Message for a score for which no card can exist: no judge judges it, or people never do."""
 
 
 def bound_to(settings: StoredSettings, judge: str, kind: JudgedKind) -> str:

@@ -79,7 +79,6 @@ class Shortfall(Struct, frozen=True):
 
     @property
     def message(self) -> str:
-        """One line with the number of verdicts and the required share."""
         counts = f"{self.kind} {self.name} has {self.judged} of {self.wanted} wanted verdicts ({self._share()})"
         return f"{counts}, and ratings need {100 * self.min_coverage:g}% of every judge's and agent's"
 
@@ -99,7 +98,6 @@ class Shortfall(Struct, frozen=True):
 
 
 def coverage(outcomes: Sequence[tuple[Wanted, Result | None]]) -> Coverage:
-    """Count the judged, failed and missing judgments of one stage."""
     judged = sum(isinstance(result, Judgment) for _, result in outcomes)
     failed = sum(isinstance(result, JudgeFailure) for _, result in outcomes)
     identical = sum(result is not None and result.judgment_id == IDENTICAL for _, result in outcomes)

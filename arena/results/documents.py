@@ -41,10 +41,8 @@ if TYPE_CHECKING:
 
 
 LabelSource: TypeAlias = Literal["judge", "people"]
-"""The source of labels: all relevance judges combined, or people."""
 
 Results: TypeAlias = Mapping[tuple[str, str], Result | None]
-"""Relevance results by (query_id, doc_id): a judgment, a failure, or ``None`` if not judged yet."""
 
 
 class LabelScores(Struct, frozen=True):
@@ -62,8 +60,6 @@ class LabelScores(Struct, frozen=True):
 
 
 class JudgeLabels(Struct, frozen=True):
-    """Distribution of one relevance judge's labels, and their agreement with people's labels if there are any."""
-
     distribution: LabelDistribution
     agreement: LabelAgreement | None
 
@@ -114,11 +110,7 @@ def retrieval_board(
 
     An agent's documents count up to rank ``retrieval.depth``. Queries without any label are left out. If an agent that
     the tournament asks did not answer a query, its documents for that query count as unknown. ``wanted`` has all
-    relevance judgments to make, with their results, in the order of the plan.
-
-    Raises:
-        InputError: a measure cannot be computed.
-    """
+    relevance judgments to make, with their results, in the order of the plan."""
     from retrieval_eval.data.runs import runs_of  # imported late, because a cached board does not need it
 
     relevance_outcomes = list(wanted)
@@ -187,11 +179,7 @@ def _unanswered(data: Dataset, settings: StoredSettings) -> Mapping[str, Collect
 
 
 def check_measures(names: Iterable[str], data: Dataset) -> None:
-    """Check that the measures can be computed on these queries; some need numbers as query ids.
-
-    Raises:
-        InputError: a measure cannot be computed.
-    """
+    """Check that the measures can be computed on these queries; some need numbers as query ids."""
     try:
         labels = {query_id: {"document": 1} for query_id in data.queries}
         evaluate(labels, {"an agent's run": {query_id: {"document": 1.0} for query_id in data.queries}}, names)
@@ -209,7 +197,6 @@ def labels_in(data: Dataset, results: Results) -> dict[str, dict[str, int]]:
 
 
 def retrieved_by_agents(data: Dataset, depth: int | None) -> list[Retrieved]:
-    """The documents that agents retrieved down to rank ``depth``, without documents that all agents share."""
     return [
         entry
         for entries in data.retrieved.values()
@@ -219,7 +206,6 @@ def retrieved_by_agents(data: Dataset, depth: int | None) -> list[Retrieved]:
 
 
 def _measures(settings: StoredSettings, labels: Iterable[Labels]) -> list[str]:
-    """The configured measures with Judged@k added; if none are configured, the defaults for the highest label."""
     names = None if settings.retrieval is None else settings.retrieval.measures
     if names is None:
         values = (label for source_labels in labels for by_doc in source_labels.values() for label in by_doc.values())
@@ -319,11 +305,7 @@ class QueryLabels(Struct, frozen=True):
 
 
 def query_labels(store: Store, tournament: str) -> dict[str, QueryLabels]:
-    """Mean labels of each query that has documents to label, in the order of the queries.
-
-    Raises:
-        InputError: there is no such tournament.
-    """
+    """Mean labels of each query that has documents to label, in the order of the queries."""
     by_query = results_by_query(labels_of(store, tournament))
     labels_by_query = {}
     for query_id in store.queries(tournament):

@@ -76,7 +76,6 @@ class Study(Struct, frozen=True, dict=True):
 
     @property
     def version(self) -> str | None:
-        """Version of the bank; ``None`` if there is no bank."""
         return self.bank_version or (self.bank.version if self.bank is not None else None)
 
     @property
@@ -88,11 +87,9 @@ class Study(Struct, frozen=True, dict=True):
 
     @property
     def strange_queries(self) -> tuple[str, ...]:
-        """Queries that occur in the rankings but not in the bank."""
         return tuple(dict.fromkeys(query_id for query_id, _ in self.rankings if query_id not in self.grids.grids))
 
     def of_query(self, query_id: str) -> Study:
-        """The study with the grid of this query only."""
         return replace(self, grids=Grids({query_id: self.grids.grids[query_id]}))
 
     def text_of(self, item_id: str) -> str:
@@ -100,7 +97,6 @@ class Study(Struct, frozen=True, dict=True):
         return self.bank.by_id[item_id].open_text if self.bank is not None and item_id in self.bank.by_id else item_id
 
     def text_of_passage(self, query_id: str, passage_id: str) -> str:
-        """The text of a passage; empty if it is not known."""
         return self.graded.passages.get(query_id, {}).get(passage_id, "")
 
     def open_id(self, item_id: str) -> str:
@@ -118,7 +114,6 @@ class Study(Struct, frozen=True, dict=True):
 
     @cached_property
     def secret(self) -> Mapping[str, str]:
-        """The query of every secret item, by item id."""
         items = self.bank.items if self.bank is not None else ()
         return {item.item_id: item.query_id for item in items if item.secret}
 
@@ -269,7 +264,6 @@ class ExamScores(Struct, frozen=True):
 
     @property
     def level(self) -> int:
-        """The grade from which an item counts as covered by default."""
         return self.study.usual_level
 
     @property
@@ -278,7 +272,6 @@ class ExamScores(Struct, frozen=True):
         return (cover_means(self.cover, self.cover.cover, self.level),)
 
     def places(self, level: int, measure: ExamMeasure = "cover") -> dict[str, float]:
-        """Rank of each agent with a score, best first, then by name; ties share the average rank."""
         scored = {agent: mean.value for agent, mean in self.by_level[level][measure].means.items()}
         ranks = places({agent: value for agent, value in scored.items() if value is not None})
         return dict(sorted(ranks.items(), key=lambda entry: (entry[1], entry[0])))

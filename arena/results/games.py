@@ -37,8 +37,6 @@ FAILED, WAITING, NOT_WANTED = 2, 3, 4
 
 
 class GameKey(NamedTuple):
-    """The names that identify a game."""
-
     query_id: str
     agent_a: str
     agent_b: str
@@ -80,7 +78,6 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         return self.a.size
 
     def key(self, row: int) -> GameKey:
-        """The names of one game's query, agents and judge."""
         return GameKey(
             self.queries[self.query[row]],
             self.agents[self.a[row]],
@@ -95,16 +92,13 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         return int(rows[0]) if rows.size else None
 
     def of_agent(self, name: str) -> Bools:
-        """Whether the agent plays, by game, shape (games,)."""
         number = _index(self.agents, name)
         return np.asarray((self.a == number) | (self.b == number), np.bool_)
 
     def of_query(self, *names: str) -> Bools:
-        """Whether the game is on one of these queries, shape (games,)."""
         return np.isin(self.query, [_index(self.queries, name) for name in names])
 
     def of_judge(self, name: str) -> Bools:
-        """Whether this judge judges the game, shape (games,)."""
         return np.asarray(self.judge == _index(self.judges, name), np.bool_)
 
     @cached_property
@@ -124,12 +118,10 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def judged(self) -> Bools:
-        """Whether the order has a verdict, shape (games, 2)."""
         return np.asarray(self.outcome <= GameOutcome.FIRST, np.bool_)
 
     @cached_property
     def played(self) -> Bools:
-        """Whether the game has a verdict in any order, shape (games,)."""
         return np.asarray(self.judged.any(axis=1), np.bool_)
 
     @cached_property
@@ -195,7 +187,6 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         return counted(games_to_rate(verdicts, settings), by_query=True).games if len(verdicts) else None
 
     def coverage(self) -> Coverage:
-        """Coverage of verdicts; each order of a game counts as one verdict."""
         wanted = self.outcome != NOT_WANTED
         judged, failed = int(self.judged.sum()), int((self.outcome == FAILED).sum())
         identical = int((self.judged & self.identical[:, None]).sum())
@@ -217,7 +208,6 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         )
 
     def coverage_by_name(self) -> Mapping[str, Mapping[str, tuple[int, int]]]:
-        """Number of verdicts made and to make, by judge and by agent; each order of a game counts as one."""
         judged, wanted = self.judged.sum(axis=1), (self.outcome != NOT_WANTED).sum(axis=1)
         return {
             "judge": _sums(self.judges, [self.judge], judged, wanted),
@@ -225,7 +215,6 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         }
 
     def coverage_by_query(self) -> Mapping[str, tuple[int, int]]:
-        """Number of verdicts made and to make on each query that has games."""
         judged, wanted = self.judged.sum(axis=1), (self.outcome != NOT_WANTED).sum(axis=1)
         return _sums(self.queries, [self.query], judged, wanted)
 
@@ -337,7 +326,6 @@ def games_of(rows: RowColumns, settings: StoredSettings, clusters: Mapping[str, 
 
 
 def _models(rows: RowColumns, settings: StoredSettings) -> dict[str, dict[str, int]]:
-    """Number of verdicts by judge and model, for judges that servers run."""
     if "model" not in rows.texts:
         return {}
     judge, model, outcome = (rows.texts[name] for name in ("judge", "model", "outcome"))
@@ -354,7 +342,6 @@ def _models(rows: RowColumns, settings: StoredSettings) -> dict[str, dict[str, i
 
 
 def _row_outcomes(rows: RowColumns) -> NDArray[np.int8]:
-    """The outcome code of each row, from the view of the answer shown first."""
     outcome, cause = rows.texts["outcome"], rows.texts["cause"]
     failed = np.array([WAITING if name is None else FAILED for name in cause.names], np.int8)[cause.codes]
     verdict = np.array([NOT_WANTED if name is None else _OUTCOME_CODES[name] for name in outcome.names], np.int8)
@@ -399,7 +386,6 @@ def _causes(
 def _consistency(
     counts: Mapping[int, NDArray[np.integer]], slot_judge: Int32s, judges: tuple[str, ...]
 ) -> dict[str, Consistency]:
-    """For each judge, the share of pairs of samples that agree, and the number of slots with several samples."""
     from arena.store.outcomes import Consistency
 
     tallies = np.array([counts[outcome] for outcome in (GameOutcome.FIRST, GameOutcome.TIE, GameOutcome.SECOND)])

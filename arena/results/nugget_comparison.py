@@ -34,7 +34,6 @@ SCALES: Final[Mapping[str, tuple[str, ...]]] = {
     "two_grades": (Support.FULL, Support.NONE),
     "importance": tuple(Importance),
 }
-"""The labels of each part of ``NuggetAgreement``, in order."""
 
 
 class Point(Struct, frozen=True):
@@ -199,7 +198,6 @@ def _nugget_agreement(first: Sequence[Assignment], second: Sequence[Assignment],
 
 
 def _by_query(labels: Mapping[tuple[str, ...], str], names: Sequence[str]) -> dict[str, dict[tuple[str, ...], int]]:
-    """Labels as their index in ``names``, by query and item."""
     numbered: dict[str, dict[tuple[str, ...], int]] = {}
     for (query_id, *item), label in labels.items():
         numbered.setdefault(query_id, {})[tuple(item)] = names.index(label)
@@ -258,7 +256,6 @@ class Condition(Struct, frozen=True, eq=False):
 
     @property
     def run_scores(self) -> Floats:
-        """Mean over topics with a score, shape (runs,), NaN for a run without any."""
         return self.scores if self.topics is None else means(self.scores)
 
     def chosen(self, runs: Sequence[str], topics: Sequence[str] | None) -> Condition:

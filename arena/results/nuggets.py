@@ -48,16 +48,11 @@ class NuggetResults(Struct, frozen=True):
 
     @property
     def finished(self) -> bool:
-        """Whether every query that can have a bank has one."""
         return all(reason in (NO_DOCUMENT, NOT_IN_BANK) for reason in self.without.values())
 
 
 def nugget_results(store: Store, tournament: str, outcomes: OutcomesOf | None = None) -> NuggetResults | None:
-    """Replay the nuggets of a tournament; ``None`` if it has no section ``nuggets``.
-
-    Raises:
-        InputError: there is no such tournament.
-    """
+    """Replay the nuggets of a tournament; ``None`` if it has no section ``nuggets``."""
     section = store.settings(tournament).nuggets
     if section is None:
         return None
@@ -144,13 +139,11 @@ def unedited_banks(store: Store, tournament: str) -> tuple[list[NuggetBank], dic
 
 
 def repetitions(store: Store, tournament: str) -> dict[str, list[str]]:
-    """By query, the judge's reasons for leaving out nuggets that repeat another."""
     made = replayed(nuggets_section(store, tournament), outcomes_of(store, tournament))
     return {query_id: each.repetitions for query_id, each in made.items() if each.repetitions}
 
 
 def nuggets_section(store: Store, tournament: str) -> NuggetsSection:
-    """The stored section ``nuggets`` of a tournament that has one."""
     section = store.settings(tournament).nuggets
     assert section is not None
     return section
@@ -229,7 +222,6 @@ class NuggetBoard(Struct, frozen=True):
 
 
 def scored(table: ScoreTable, clusters: Clusters = ALONE, prefix: str = "nuggets") -> Scored:
-    """Score every run; the intervals are described in ``score_runs``."""
     partial = bool(table.counts[..., 1].any()) or not table.counts[..., :3].any()
     return Scored(
         score_runs(table, clusters),
@@ -243,8 +235,6 @@ def scored(table: ScoreTable, clusters: Clusters = ALONE, prefix: str = "nuggets
 
 
 def nugget_board(results: NuggetResults) -> NuggetBoard:
-    """Score the answers and the documents of every agent."""
-
     def of(assignments: Sequence[Assignment], prefix: str) -> Scored:
         return scored(score_table(assignments, list(results.banks)), results.clusters, prefix)
 

@@ -45,11 +45,7 @@ def peoples_opinions(
     ``data`` returns the tournament's dataset; by default it is read from the store.
 
     Returns:
-        The opinions, and the number of annotations left out because their texts have changed or are gone.
-
-    Raises:
-        InputError: there is no such tournament.
-    """
+        The opinions, and the number of annotations left out because their texts have changed or are gone."""
     annotations, outdated = current_annotations(store, tournament, data=data)
     by_level: dict[tuple[Level, str], list[Opinion]] = {}
     for annotation in annotations:
@@ -67,11 +63,7 @@ def current_annotations(
     tournament's dataset; by default it is read from the store.
 
     Returns:
-        The annotations, and the number of those left out because their texts have changed or are gone.
-
-    Raises:
-        InputError: there is no such tournament.
-    """
+        The annotations, and the number of those left out because their texts have changed or are gone."""
     latest = Annotations(store, tournament).latest(kind)
     annotations = [
         annotation
@@ -120,14 +112,12 @@ def agreement_with_judges(
 
 
 def nugget_texts(store: Store, tournament: str) -> dict[tuple[str, str], str]:
-    """The texts of a tournament's nuggets, by query and nugget id."""
     results = nugget_results(store, tournament)
     banks = {} if results is None else results.banks
     return {(query, nugget.nugget_id): nugget.text for query, bank in banks.items() for nugget in bank.nuggets}
 
 
 def labels_with_data(data: Dataset) -> list[Opinion]:
-    """People's relevance labels that came with the data."""
     return [
         Opinion(query_id, (doc_id,), _QRELS, float(label))
         for query_id, labels in data.qrels.items()
@@ -156,7 +146,6 @@ def _opinions_on(
 
 
 def judgments_of(store: Store, tournament: str, name: str) -> list[Annotation]:
-    """Each judge's value for each item of a kind, with samples combined and without failures."""
     return [
         Annotation(name, want.judge, want.query_id, want.item, want.other, "", result.outcome)
         for want, result in outcomes(store, tournament, KINDS[name].task)
@@ -186,7 +175,6 @@ def verdict_opinions(games: GameTable, of: Bools | None = None) -> list[Opinion]
 
 
 def spending(store: Store, tournament: str) -> dict[str, Spending]:
-    """Number of games and total cost of each answer judge."""
     return {
         judge: Spending(games, wanted, failed, None if unpriced else cost)
         for judge, games, wanted, failed, unpriced, cost in spent_by_judge(store, tournament)

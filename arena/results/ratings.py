@@ -102,13 +102,11 @@ class Leaderboard(Struct, frozen=True):
 
     @property
     def complete(self) -> bool:
-        """Whether every judgment to make exists, and every agent that the tournament asks has answered every query."""
         judged = all(stage.judged == stage.wanted for stage in self.coverage.values())
         return judged and self.costs.complete
 
     @property
     def withheld(self) -> bool:
-        """Whether ratings are missing because coverage is too low."""
         return self.shortfall is not None and self.ratings is None
 
 
@@ -242,7 +240,6 @@ def _shortage(games: GameTable, settings: StoredSettings) -> Shortfall | None:
 def _rated(
     store: Store, data: Dataset, games: GameTable, settings: StoredSettings
 ) -> tuple[Ratings, dict[str, Ratings], Controlled | None]:
-    """The ratings of all games, of each judge's games if there are several judges, and controlled for covariates."""
     from arena.ratings.rate import anchored, rate, rate_by_judge
 
     verdicts, options = games.verdicts(), rating_settings(settings)
@@ -341,7 +338,6 @@ def _adaptive(settings: StoredSettings, data: Dataset, games: GameTable) -> Adap
 
 
 def rating_settings(settings: StoredSettings) -> RatingSettings:
-    """How a tournament is rated, from its stored settings."""
     section = settings.ratings
     return RatingSettings(
         k=section.elo.k,
@@ -381,7 +377,6 @@ def _models(
 def _of_stages(
     samples: Mapping[Task, Sequence[tuple[Wanted, Result | None]]], settings: StoredSettings
 ) -> tuple[dict[Task, list[tuple[Wanted, Result | None]]], dict[Task, Mapping[str, Consistency]]]:
-    """By task, the results with each judge's samples combined, and the agreement between samples."""
     from arena.store.outcomes import combined, consistency
 
     combinations = settings.combinations

@@ -58,7 +58,6 @@ def with_replies(data: Dataset, agents: Sequence[StoredAgent], location: str) ->
 
 
 def unanswered(data: Dataset, settings: StoredSettings) -> dict[str, list[str]]:
-    """Unanswered queries of each agent that the tournament asks."""
     return {
         agent.name: [query_id for query_id in data.queries if (query_id, agent.name) not in data.answers]
         for agent in settings.agents
@@ -123,7 +122,6 @@ def _replies(store: Store, agent: StoredAgent, queries: Iterable[Query]) -> list
 
 
 def _answer(query: Query, agent: StoredAgent, reply: AgentReply, names: Mapping[str, str]) -> Answer:
-    """The answer with its costs and citations in the metadata, as in a table of answers."""
     figures = {
         LATENCY: reply.latency_s,
         TRIED: reply.tried_s,
@@ -159,7 +157,6 @@ def _retrieved(
 
 
 def _free_id(doc_id: str, text: str, documents: Mapping[str, Document]) -> str:
-    """The id; if another text has it already, the id with a hash of the text."""
     if doc_id not in documents or documents[doc_id].text == text:
         return doc_id
     return f"{doc_id}~{hashlib.sha256(text.encode()).hexdigest()[:8]}"

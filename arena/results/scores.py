@@ -31,7 +31,6 @@ from retrieval_eval.stats.scores import Scores, scores_of
 
 PEOPLE = "people"
 RATING: Final = "bradley_terry"
-"""Name of the ratings, with which all other ways of scoring are compared."""
 
 
 def stored_methods(store: Store, tournament: str, games: GameTable, data: Callable[[], Dataset]) -> list[Method]:
@@ -87,7 +86,6 @@ def people_methods(people: Opinions) -> list[Method]:
 
 
 def played_methods(wanted: GameTable, settings: StoredSettings) -> Iterator[Played]:
-    """Yield the games rated by Elo and by Bradley-Terry; yields nothing if no game has a verdict."""
     table = wanted.verdicts()
     if not len(table):
         return

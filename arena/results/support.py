@@ -29,7 +29,6 @@ class SupportResults(StageResults, frozen=True, eq=False, kw_only=True):
 
 
 def _wanted(store: Store, tournament: str) -> dict[SupportSubject, int | None]:
-    """The label of each citation to be judged; ``None`` if the label is missing."""
     return {
         SupportSubject.of(want): result.outcome
         if isinstance(result, Judgment) and isinstance(result.outcome, int)
@@ -39,7 +38,6 @@ def _wanted(store: Store, tournament: str) -> dict[SupportSubject, int | None]:
 
 
 def results(store: Store, tournament: str) -> SupportResults:
-    """Scores of citation support, from the citations judged so far."""
     data, settings = store.dataset(tournament), store.settings(tournament)
     section: SupportSection = settings.further[SupportStage.key]
     which = section.citations

@@ -26,12 +26,9 @@ if TYPE_CHECKING:
 
 
 _NAMED: Final = 4
-"""Maximum number of queries, agents or criteria of each side that a message names."""
 
 
 class OpinionFiles(Struct, frozen=True):
-    """Files of opinions and the options for reading them."""
-
     paths: Sequence[Path] = ()
     reading: TableReading = field(default_factory=TableReading)
 
@@ -88,7 +85,6 @@ def calibrate_tables(
 
 
 def tests_of(people: Opinions, settings: Settings, clusters: Clusters) -> tuple[GradeTest, ...]:
-    """Compare every two agents by people's grades on each criterion."""
     graded = [(group, opinions) for (level, group), opinions in people.items() if level == "criteria"]
     return grade_tests(graded, seed=settings.seed, clusters=clusters)
 
@@ -155,7 +151,6 @@ def _apart(level: Level, judges: Sequence[Opinion], people: Sequence[Opinion]) -
 
 
 def by_name(opinions: Iterable[Opinion]) -> dict[str, list[Opinion]]:
-    """Group the opinions by rater."""
     by_rater: defaultdict[str, list[Opinion]] = defaultdict(list)
     for opinion in opinions:
         by_rater[opinion.rater].append(opinion)
@@ -187,11 +182,7 @@ def dataset_texts(data: Dataset) -> dict[tuple[str, str], str]:
 
 
 def read_tables(tables: OpinionFiles) -> tuple[dict[tuple[Level, str], list[Opinion]], list[str], dict[str, str]]:
-    """Read files of opinions: the opinions by level and group, notes on oddities, and the conversations of queries.
-
-    Raises:
-        InputError: a file cannot be read.
-    """
+    """Read files of opinions: the opinions by level and group, notes on oddities, and the conversations of queries."""
     return _gathered([(path, read_opinions(path, tables.reading)) for path in tables.paths])
 
 
@@ -214,11 +205,7 @@ def _gathered(
 def _require_told_apart(
     of_judges: Iterable[tuple[Path, OpinionTable]], of_people: Iterable[tuple[Path, OpinionTable]]
 ) -> None:
-    """Check that no column in both tables distinguishes items that would be counted as one.
-
-    Raises:
-        InputError: there is such a column.
-    """
+    """Check that no column in both tables distinguishes items that would be counted as one."""
     for judge_path, judge_table in of_judges:
         for people_path, people_table in of_people:
             shared = (judge_table.apart | people_table.apart) & judge_table.further & people_table.further

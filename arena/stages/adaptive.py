@@ -71,7 +71,6 @@ class AdaptiveGames(Struct, dict=True):
         return Fixtures(answering(self.data), self.settings.seed, self._clusters)
 
     def learn(self, verdicts: Iterable[GameVerdict]) -> None:
-        """Add verdicts, which the next choice takes into account."""
         self._verdicts.extend(verdicts)
 
     def choose(self) -> list[GameSubject]:
@@ -117,7 +116,6 @@ class AdaptiveGames(Struct, dict=True):
 
 
 def adaptive_settings(section: PairwiseSection) -> AdaptiveSettings:
-    """Settings of an adaptive schedule, with defaults for keys missing in the configuration."""
     schedule = section.schedule
     options = {
         "decide": schedule.decide,

@@ -90,13 +90,11 @@ class AuditStage(TournamentStage):
         return (canary, other) if want.order == "ab" else (other, canary)
 
     def free(self, want: Wanted) -> str | None:
-        """Id of the stored tie if both texts are equal; ``None`` otherwise."""
         first, second = self._shown(want)
         return IDENTICAL if first.text == second.text else None
 
 
 def _opponents(data: Dataset) -> dict[str, str]:
-    """The agent that the cheats play against, by query; agents take turns."""
     opponents: dict[str, str] = {}
     for number, query_id in enumerate(data.queries):
         if present := [agent for agent in data.agents if (query_id, agent) in data.answers]:

@@ -23,7 +23,6 @@ from judges.types import AnnotatedDocument, Judgment, Prompt, Retrieved, Task, l
 
 
 def answering(data: Dataset) -> dict[str, list[str]]:
-    """The agents that answered each query, sorted."""
     present: dict[str, list[str]] = {query_id: [] for query_id in data.queries}
     for query_id, agent in sorted(data.answers):
         present[query_id].append(agent)
@@ -67,9 +66,7 @@ class Planned(Asking, Protocol):
         """Whether results of the task lead to further judgments, or appear in other prompts."""
         ...
 
-    def after(self, want: Wanted, result: Result) -> Release:
-        """The judgments needed because of this result."""
-        ...
+    def after(self, want: Wanted, result: Result) -> Release: ...
 
     def stand_in(self, want: Wanted, prompt: Prompt) -> Result | None:
         """A plausible result, for plans; ``None`` if no further judgment depends on it."""
@@ -79,9 +76,7 @@ class Planned(Asking, Protocol):
         """The judgments that ``free`` refers to."""
         ...
 
-    def typical_tokens(self, want: Wanted) -> int:
-        """Length of a typical reply in tokens."""
-        ...
+    def typical_tokens(self, want: Wanted) -> int: ...
 
 
 class Stage:
@@ -101,7 +96,6 @@ class Stage:
 
     @property
     def tasks(self) -> Sequence[Task]:
-        """The stage's judging tasks, in order."""
         return [Task(name) for name in self.templates]
 
     def leads_on(self, task: Task) -> bool:
@@ -260,11 +254,7 @@ class RelevanceLabels:
         return [entry for entry in entries if depth is None or entry.rank <= depth]
 
     def check_threshold(self, key: str, section: ReferencesSection) -> None:
-        """Refuse a threshold above every label: judges would silently see no documents.
-
-        Raises:
-            ConfigError: the threshold is too high.
-        """
+        """Refuse a threshold above every label: judges would silently see no documents."""
         if self.template is None or not section.include:
             return
         if section.threshold > (highest := self.template.reply.highest_label()):
@@ -292,11 +282,7 @@ class TournamentStage(Stage):
         self.config, self.data, self.labels = config, data, labels
 
     def check(self) -> None:
-        """Render one prompt if the user wrote a template, so that errors in it appear before any call.
-
-        Raises:
-            InputError: the stage cannot do what the configuration asks for.
-        """
+        """Render one prompt if the user wrote a template, so that errors in it appear before any call."""
         self._try_prompt(want for query_id in self.data.queries for want in self.first(query_id).ready)
 
     def _try_prompt(self, wants: Iterable[Wanted]) -> None:

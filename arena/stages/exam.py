@@ -24,7 +24,6 @@ from retrieval_eval.exam.items import Item, ItemType
 
 _UNWRITTEN = "Item {} that nobody wrote yet, about as long as an item usually is?"
 _EXTRACTION: Mapping[ItemType, str] = {"question": "extraction", "nugget": "extraction_nugget"}
-"""Name of the extraction prompt for each type of item."""
 _TOKENS_OF_A_RATING = 8
 """Number of tokens of one rating, with its name, in a reply that contains several."""
 
@@ -100,7 +99,6 @@ class ExamStage(TournamentStage):
 
     @property
     def tasks(self) -> list[Task]:
-        """The stage's judging tasks: writing of items, grading or extraction, and checks of extracted answers."""
         writes = [Task.QUESTIONS] if self.section.generate is not None else []
         checks = [Task.ANSWER_CHECK] if self.section.grading == "extraction_llm" else []
         return [*writes, self._grading, *checks]
@@ -114,7 +112,6 @@ class ExamStage(TournamentStage):
                 self._earlier.setdefault(want.query_id, {})[GradedSubject.of(want).by] = None
 
     def first(self, query_id: str) -> Release:
-        """The items to write if a judge writes them; otherwise the grading of every passage by the bank's items."""
         generate = self.section.generate
         if self.bank is None and generate is not None:
             judge = generate.judge or self.section.judge
@@ -130,7 +127,6 @@ class ExamStage(TournamentStage):
                 yield GradedSubject(query_id, passage.doc_id, group).want(self._grading, self.section.judge)
 
     def after(self, want: Wanted, result: Result) -> Release:
-        """The grading by newly written items, or the check of an extracted answer; nothing after a failure."""
         if not isinstance(result, Judgment):
             return Release()
         if want.task is Task.QUESTIONS:
@@ -176,7 +172,6 @@ class ExamStage(TournamentStage):
         return _TOKENS_OF_A_RATING * number if number > 1 else self._template(want).reply.typical_tokens
 
     def stand_in(self, want: Wanted, prompt: Prompt) -> Judgment:  # noqa: ARG002
-        """Placeholder items of typical length, or a placeholder for an extracted answer."""
         if want.task is Task.QUESTIONS:
             texts = tuple(_UNWRITTEN.format(number + 1) for number in range(self._per_query))
             return Judgment("", texts, "", "", "")

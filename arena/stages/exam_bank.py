@@ -45,7 +45,6 @@ def load_bank(section: ExamSection, data: Dataset) -> Bank:
 
 
 def of_queries(bank: Bank, data: Dataset) -> Bank:
-    """A copy of the bank that contains only items of queries in the data."""
     items = tuple(item for item in bank.items if item.query_id in data.queries)
     return Bank(items, {key: info for key, info in bank.queries.items() if key[0] in data.queries})
 
@@ -141,7 +140,6 @@ def _without_gold(item: Item) -> Item:
 
 
 def bank_kept(kept: Mapping[str, Any]) -> Bank:
-    """The bank that ``kept_bank`` stored; it keeps the stored version number."""
     items = tuple(Item(**{**item, "answers": tuple(item.get("answers", ()))}) for item in kept["items"])
     return Bank(items, {(query_id, None): QueryInfo() for query_id in kept["queries"]})
 
@@ -159,7 +157,6 @@ class Material(Struct, frozen=True):
 
     @property
     def texts(self) -> dict[str, dict[str, str]]:
-        """The passages' texts, by query_id and passage_id."""
         return {
             query_id: {passage.doc_id: passage.text for passage in passages}
             for query_id, passages in self.passages.items()
@@ -167,7 +164,6 @@ class Material(Struct, frozen=True):
 
     @property
     def passage_rankings(self) -> Rankings:
-        """The rankings with each document replaced by its passages."""
         pieces: dict[tuple[str, str], list[str]] = {}
         for query_id, passages in self.passages.items():
             for passage in passages:
@@ -179,7 +175,6 @@ class Material(Struct, frozen=True):
 
 
 def material(data: Dataset, section: ExamSection) -> Material:
-    """Cut answers or documents into the passages to grade, down to the depth for each agent."""
     return _documents(data, section) if section.texts == "documents" else _answers(data, section)
 
 

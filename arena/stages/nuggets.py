@@ -71,7 +71,6 @@ class QueryNuggets(Struct, dict=True):
 
     @property
     def rated(self) -> bool:
-        """Whether all nuggets have their importance."""
         return sum(map(len, self.importances.values())) == len(self.texts)
 
     @cached_property
@@ -120,7 +119,6 @@ class NuggetStage(TournamentStage):
         self._made: dict[str, QueryNuggets] = {}
 
     def _texts_to_assign(self) -> dict[Task, Mapping[str, Sequence[str]]]:
-        """The texts to assign nuggets to, by task and query: answers (named by agent) and documents (by id)."""
         assign, texts = self._section.assign, dict[Task, Mapping[str, Sequence[str]]]()
         if "answers" in assign.texts:
             texts[Task.ASSIGNMENT] = answering(self.data)
@@ -140,7 +138,6 @@ class NuggetStage(TournamentStage):
 
     @property
     def tasks(self) -> list[Task]:
-        """The stage's judging tasks, in order."""
         return [Task.NUGGETS, Task.IMPORTANCE, *self._assigned_texts]
 
     def first(self, query_id: str) -> Release:
@@ -186,7 +183,6 @@ class NuggetStage(TournamentStage):
         )
 
     def prompt(self, want: Wanted) -> Prompt | None:
-        """The prompt; ``None`` as long as nuggets that it shows are missing."""
         made, query = self._made.get(want.query_id), self.data.queries[want.query_id]
         template = self.templates[want.task]
         if made is None:
@@ -242,7 +238,6 @@ class NuggetStage(TournamentStage):
         return settings
 
     def check(self) -> None:
-        """Render a prompt of each task if the user wrote a template."""
         if all(template.is_packaged for template in self.templates.values()):
             return
         query = next(iter(self.data.queries.values()))
@@ -307,20 +302,14 @@ def spans(number: int, size: int) -> list[range]:
 
 
 DEPTH = 20
-"""Default depth of a ranking, the same as for exams."""
 
 
 def depth_of(section: NuggetAssignmentSection) -> int:
-    """Maximum rank of documents that nuggets are assigned to."""
     return section.depth or DEPTH
 
 
 def retrieved_documents(data: Dataset, section: NuggetAssignmentSection) -> dict[str, list[str]]:
-    """Ids of the documents that agents retrieved within the depth, by query; each document occurs once.
-
-    Raises:
-        ConfigError: no agent retrieved any document.
-    """
+    """Ids of the documents that agents retrieved within the depth, by query; each document occurs once."""
     documents = {query_id: list[str]() for query_id in data.queries}
     for (query_id, _), ranking in data.rankings.items():
         first = ranking[: depth_of(section)]

@@ -51,12 +51,10 @@ class PairwiseStage(TournamentStage):
         return (game.want(judge) for game in chosen for judge in self._section.judges)
 
     def shown(self, want: Wanted) -> tuple[Answer, Answer]:
-        """The two answers of a game, in the order shown."""
         game = GameSubject.of(want)
         return self.data.answers[want.query_id, game.first], self.data.answers[want.query_id, game.second]
 
     def prompt(self, want: Wanted) -> Prompt | None:
-        """The prompt, with both answers and the documents that the two agents retrieved."""
         game = GameSubject.of(want)
         documents = self.labels.shown(want.query_id, {game.first, game.second}, self._section.documents)
         if documents is None:
@@ -126,7 +124,6 @@ class AdaptiveStage(PairwiseStage):
         return self._first.get(query_id, Release())
 
     def after(self, want: Wanted, result: Result) -> Release:
-        """The next batch of games, once all verdicts of the current batch have arrived."""
         self._results[want] = result
         if len(self._results) < len(self._batch):
             return Release()
@@ -151,7 +148,6 @@ class AdaptiveStage(PairwiseStage):
 
 
 def pairwise_stage(section: PairwiseSection, config: Config, data: Dataset, labels: RelevanceLabels) -> PairwiseStage:
-    """Create the stage that fits the section's kind of schedule."""
     stage = AdaptiveStage if section.schedule.kind == "adaptive" else PairwiseStage
     return stage(section, config, data, labels)
 

@@ -57,7 +57,6 @@ def check_ratings(config: Config, data: Dataset, wanted: Iterable[Wanted]) -> No
 
 
 def _games(planned: Sequence[tuple[str, str, str]]) -> tuple[Games, Sequence[str]]:
-    """The planned games in the form that ratings need, with ties as verdicts, and the ids of their queries."""
     (queries, query), (agents, sides) = (
         np.unique(names, return_inverse=True)
         for names in ([game[0] for game in planned], [game[1:] for game in planned])

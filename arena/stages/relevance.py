@@ -44,7 +44,6 @@ class RelevanceStage(TournamentStage):
         return relevance_prompt(self.templates[Task.RELEVANCE], query, document)
 
     def settings(self) -> dict[str, Any]:
-        """The stage's settings, with the prompt's scale, and the default measures if the section names none."""
         template = self.templates[Task.RELEVANCE]
         settings = super().settings()
         settings["scale"] = {str(word): label for label, word in template.reply.label_words().items()}

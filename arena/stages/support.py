@@ -46,7 +46,6 @@ class SupportSubject(NamedTuple):
 
     @classmethod
     def of(cls, thing: Wanted | Annotation) -> Self:
-        """The sentence and document of a wanted judgment or an annotation."""
         return cls(thing.query_id, thing.item, *json.loads(thing.other))
 
     @property
@@ -104,7 +103,6 @@ KIND: Final = _Citations(
         names=("Statement", "Document"),
     ),
 )
-"""The kind of judgment that annotators repeat for this stage."""
 
 
 class SupportStage(TournamentStage):
@@ -138,7 +136,6 @@ class SupportStage(TournamentStage):
         return self.templates[SUPPORT].render(Inputs(query, (shown,), items=(sentences[place].text,)))
 
     def check(self) -> None:
-        """Also check that the prompt has the right values, and that there is a citation to judge."""
         ((_, words),) = self.templates[SUPPORT].reply.choices.items()
         if {*words.values()} != _LEVELS:
             raise ConfigError(

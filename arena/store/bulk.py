@@ -35,7 +35,6 @@ Item = TypeVar("Item")
 
 
 def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Split the items into lists of at most ``size``."""
     chunk: list[Item] = []
     for item in items:
         chunk.append(item)
@@ -131,25 +130,20 @@ def stream(connection: Connection, statement: Select[Any], size: int) -> Iterato
 
 
 class RowColumns(NamedTuple):
-    """Rows stored by column: text columns and integer columns, by name."""
-
     texts: Mapping[str, Texts]
     numbers: Mapping[str, NDArray[np.int32]]
 
     def in_order_of(self, name: str) -> RowColumns:
-        """The same rows, in ascending order of an integer column."""
         numbers = self.numbers[name]
         return self if (numbers[1:] >= numbers[:-1]).all() else self.of(np.argsort(numbers, kind="stable"))
 
     def of(self, rows: NDArray[Any]) -> RowColumns:
-        """The rows with these indices, or the rows where a boolean mask is true."""
         return RowColumns(
             {key: column.of(rows) for key, column in self.texts.items()},
             {key: column[rows] for key, column in self.numbers.items()},
         )
 
     def among(self, name: str, values: Collection[str]) -> RowColumns:
-        """The rows whose value in a text column is one of ``values``."""
         column = self.texts[name]
         return self.of(np.array([each in values for each in column.names], np.bool_)[column.codes])
 

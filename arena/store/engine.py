@@ -58,7 +58,6 @@ def sqlite_path(location: str) -> Path | None:
 
 
 def lacks_file(location: str) -> bool:
-    """Whether the location is a path and no file exists there."""
     path = sqlite_path(location)
     return path is not None and not path.is_file()
 
@@ -202,7 +201,6 @@ def _sqlite(location: str, path: Path, to_make: bool, write_ahead: bool) -> Engi
 
 
 _restored_files: set[tuple[int, int] | None] = set()
-"""Device and inode of the files that this process has restored, see ``_restore_if_lost``."""
 
 
 def _restore_if_lost(engine: Engine, location: str, path: Path) -> None:
@@ -371,9 +369,7 @@ class WaitingStore(Protocol):
     """Base class of a store, or of a part of a store, whose methods wait while its server is away."""
 
     @property
-    def location(self) -> str:
-        """The store's location, as it may be printed."""
-        ...
+    def location(self) -> str: ...
 
 
 Part = TypeVar("Part", bound=WaitingStore)

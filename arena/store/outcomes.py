@@ -36,7 +36,6 @@ class Consistency(Struct, frozen=True):
 
 
 def of_each_judge(results: Iterable[tuple[Wanted, Result | None]]) -> dict[str, LabelResults]:
-    """Relevance results, with their samples already combined, by judge and (query_id, doc_id)."""
     by_judge: defaultdict[str, LabelResults] = defaultdict(dict)
     for want, result in results:
         by_judge[want.judge][want.query_id, want.item] = result
@@ -94,7 +93,6 @@ def _repeated(results: Iterable[tuple[Wanted, Result | None]]) -> bool:
 
 
 def _first_sample(entry: tuple[Wanted, Result | None]) -> Wanted:
-    """The planned judgment of the first sample, for any sample of the same judgment."""
     want = entry[0]
     return replace(want, sample=0) if want.sample else want
 

@@ -46,11 +46,7 @@ class Wanted(Struct, frozen=True):
 
 
 def tournament_number(connection: Connection, name: str) -> int:
-    """The number of a tournament, which is the key of its rows.
-
-    Raises:
-        InputError: no such tournament.
-    """
+    """The number of a tournament, which is the key of its rows."""
     number = connection.execute(select(TOURNAMENT.c.tournament_id).where(TOURNAMENT.c.name == name)).scalar()
     if number is None:
         raise InputError(f"no tournament named {name!r} in this store")
@@ -63,7 +59,6 @@ def encoded(value: Mapping[str, Any]) -> str:
 
 
 def decoded(text: str) -> dict[str, Any]:
-    """The mapping that ``encoded`` wrote."""
     return {} if text == "{}" else json.loads(text)
 
 
@@ -89,7 +84,6 @@ def want_checksum(number: int, want: Wanted, judgment_id: str | None) -> int:
 
 
 def wanted_values(number: int, position: int, want: Wanted) -> dict[str, Any]:
-    """The row of a planned judgment without a result."""
     return {
         "tournament_id": number,
         "position": position,
@@ -106,7 +100,6 @@ def wanted_values(number: int, position: int, want: Wanted) -> dict[str, Any]:
 
 
 def wanted_of(row: Any) -> Wanted:
-    """The planned judgment in a row of ``WANTED``."""
     return Wanted(Task(row.task), row.judge, row.query_id, row.item, row.other, row.order, row.sample)
 
 
@@ -146,11 +139,7 @@ def _plain(outcome: Any) -> Any:
 
 
 def result_of(columns: Iterable[Any]) -> Result:
-    """The judgment or failure in a row of ``JUDGMENT``.
-
-    Raises:
-        ValueError: a value cannot be parsed.
-    """
+    """The judgment or failure in a row of ``JUDGMENT``."""
     judgment_id, _, _, model, outcome, cause, reason, reply, rejected, *tokens, calls, latency_s, cost_usd, _ = columns
     usage = _UNKNOWN_USAGE if tokens == [None, None, None] else Usage(*tokens)
     used = (model, usage, calls, latency_s, cost_usd, () if rejected == "[]" else tuple(json.loads(rejected)))
@@ -252,10 +241,8 @@ def read_span(text: str) -> range:
 
 
 def write_span(places: range) -> str:
-    """The places as text, such as ``11-20``."""
     return f"{places.start}-{places.stop - 1}"
 
 
 def parts(texts: Sequence[str], places: range) -> Sequence[str]:
-    """The texts at these places, which count from 1."""
     return texts[places.start - 1 : places.stop - 1]

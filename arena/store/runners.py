@@ -80,13 +80,11 @@ def beat(connection: Connection, runner: Runner, watch: Watch) -> bool:
 
 
 def leave(connection: Connection, runner: Runner) -> None:
-    """Remove a runner and release its claims."""
     connection.execute(delete(LEASE).where(LEASE.c.runner_id == runner.runner_id))
     connection.execute(delete(RUNNER).where(RUNNER.c.runner_id == runner.runner_id))
 
 
 def taken(connection: Connection, runner: Runner, judgment_ids: Sequence[str]) -> set[str]:
-    """The subset of these judgment ids that the runner has claimed."""
     return _leased(connection, judgment_ids, LEASE.c.runner_id == runner.runner_id)
 
 

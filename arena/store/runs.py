@@ -94,25 +94,21 @@ class Runs:
 
     @retrying
     def describe(self, run_id: str, subject: Mapping[str, Any]) -> None:
-        """Record the subject of a run, with a heartbeat."""
         with self._store.writing(judged=False) as connection:
             self._change(connection, run_id, subject=encoded(subject), beat=now(connection))
 
     @retrying
     def update_stages(self, run_id: str, stages: Mapping[str, Any]) -> None:
-        """Record the counts of a run's stages while it is running."""
         with self._store.writing(judged=False) as connection:
             self._change(connection, run_id, stages=encoded(stages))
 
     @retrying
     def end(self, run_id: str, ending: Ending, stages: Mapping[str, Any]) -> None:
-        """Record the end of a run, with the final counts of its stages."""
         with self._store.writing(judged=False) as connection:
             self._change(connection, run_id, ending=ending, ended=now(connection), stages=encoded(stages))
 
     @retrying
     def keep_standings(self, run_id: str, standings: list[dict[str, Any]]) -> None:
-        """Record the leaderboard at the end of a run."""
         with self._store.writing(judged=False) as connection:
             self._change(connection, run_id, standings=json.dumps(standings, allow_nan=False))
 
@@ -121,7 +117,6 @@ class Runs:
         return self._select(most=most)
 
     def at_work(self) -> list[StoredRun]:
-        """The runs in progress, latest first."""
         return [run for run in self._select(RUN.c.ended.is_(None)) if run.state == "running"]
 
     @retrying
@@ -172,7 +167,6 @@ class Runs:
 
 
 def beat(connection: Connection, runner: Runner) -> None:
-    """Record a heartbeat for the runner's run."""
     runs = RUN
     in_progress = runs.c.runner_id == runner.runner_id, runs.c.ended.is_(None)
     connection.execute(update(runs).where(*in_progress).values(beat=now(connection)))
@@ -228,17 +222,14 @@ class Spent(Struct, frozen=True):
 
     @property
     def results(self) -> int:
-        """Number of results, failures included."""
         return self.judged + self.failed
 
     @property
     def tokens_known(self) -> bool:
-        """Whether the tokens of any result are known, or there are no results."""
         return self.tokens_unknown < self.results or not self.results
 
     @property
     def cost_known(self) -> bool:
-        """Whether the cost of any result is known, or there are no results."""
         return self.cost_unknown < self.results or not self.results
 
 
@@ -251,7 +242,6 @@ _ADDED: Final = ", ".join(f"{name} = spending.{name} + excluded.{name}" for name
 def add_spending(
     connection: Connection, runner: Runner, results: Iterable[tuple[str, Result | ReplyOrFailure]]
 ) -> None:
-    """Add results, each with its stage, to a runner's spending."""
     stages: dict[str, list[Sequence[float]]] = {}
     for stage, result in results:
         stages.setdefault(stage, []).append(_spent_on(result))
@@ -278,7 +268,6 @@ def spent_by(connection: Connection, runner_ids: Sequence[str]) -> dict[str, dic
 
 
 def _spent_on(result: Result | ReplyOrFailure) -> Sequence[float]:
-    """The spending on one result, in the order of the fields of ``Spent``."""
     succeeded = isinstance(result, Judgment | AgentReply)
     sent, received, cost = result.usage.input_tokens, result.usage.output_tokens, result.cost_usd
     tokens = (0, 0, 1) if sent is None or received is None else (sent, received, 0)

@@ -127,14 +127,12 @@ class Store(Database):
 
     @retrying
     def extend(self, name: str, wanted: Iterable[Wanted]) -> None:
-        """Append planned judgments to a tournament, skipping any that it has already."""
         with self.writing(alone=True, judged=False) as connection:
             if want_rows.extend(connection, self._begun_id(connection, name), wanted):
                 count_change(connection)
 
     @retrying
     def assign(self, name: str, judgments: Sequence[tuple[Wanted, str]]) -> None:
-        """Link each planned judgment to the judgment with the given id."""
         if judgments:
             with self.writing(judged=False) as connection:
                 if want_rows.assign(connection, self._begun_id(connection, name), judgments):
@@ -186,7 +184,6 @@ class Store(Database):
 
     @retrying
     def give_back(self, judgment_ids: Sequence[str], runner: Runner) -> None:
-        """Release a runner's claims on judgments that it will not ask for."""
         from arena.store import runners
 
         if judgment_ids:
@@ -195,7 +192,6 @@ class Store(Database):
 
     @retrying
     def leave(self, runner: Runner) -> None:
-        """Remove a runner and release its claims."""
         from arena.store import runners
 
         with self.writing(judged=False) as connection:
@@ -252,7 +248,6 @@ class Store(Database):
 
     @retrying
     def results(self, judgment_ids: Sequence[str]) -> dict[str, Result]:
-        """The stored results for these ids."""
         with self.reading() as connection:
             return want_rows.results(connection, judgment_ids)
 
@@ -284,14 +279,12 @@ class Store(Database):
 
     @retrying
     def tournaments(self) -> list[str]:
-        """Names of the tournaments that have begun, oldest first."""
         with self.reading() as connection:
             rows = TOURNAMENT.c
             begun = select(rows.name).where(rows.data_digest != NOT_BEGUN).order_by(rows.tournament_id)
             return [str(name) for name in connection.execute(begun).scalars()]
 
     def rated_tournaments(self) -> list[str]:
-        """Names of the tournaments, oldest first, without those that only generate queries."""
         return [name for name in self.tournaments() if self.settings(name).synth is None]
 
     def only_tournament(self) -> str:
@@ -309,11 +302,7 @@ class Store(Database):
 
     @retrying
     def settings(self, name: str) -> StoredSettings:
-        """The settings of a tournament.
-
-        Raises:
-            InputError: no such tournament.
-        """
+        """The settings of a tournament."""
         with self.reading() as connection:
             rows = TOURNAMENT.c
             begun = select(rows.settings).where(rows.name == name, rows.data_digest != NOT_BEGUN)
@@ -330,11 +319,9 @@ class Store(Database):
         return self._ask(name, datasets.dataset, *queries)
 
     def queries(self, name: str) -> dict[str, Query]:
-        """A tournament's queries, in the order of its data."""
         return self._ask(name, datasets.queries)
 
     def is_labelled(self, name: str) -> bool:
-        """Whether a tournament's data include relevance labels by people."""
         return self._ask(name, datasets.is_labelled)
 
     def answered(self, name: str) -> tuple[frozenset[tuple[str, str]], tuple[str, ...]]:

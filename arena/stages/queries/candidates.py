@@ -76,12 +76,10 @@ class Candidate(Struct, frozen=True):
     detail: str = ""
 
     def without(self, reason: str, detail: str = "") -> Candidate:
-        """A copy of this candidate, marked as dropped for this reason."""
         return replace(self, dropped=reason, detail=detail)
 
 
 def candidate(text: str, passage: Document, generator: str, model: str, prompt: str) -> Candidate:
-    """Make a candidate, with an id computed from generator, passage and text."""
     plain = " ".join(text.split())
     digest = hashlib.sha256("\0".join((generator, passage.doc_id, plain)).encode("utf-8", "replace")).hexdigest()
     return Candidate(f"sq-{digest[:12]}", plain, passage, generator, model, prompt)
@@ -178,11 +176,7 @@ def by_quota(items: Iterable[Item], quotas: Mapping[str, int], group: Callable[[
 
 
 def sampled_passages(passages: Iterable[Document], number: int | None, seed: int) -> list[Document]:
-    """``number`` passages, or all of them, in random order.
-
-    Raises:
-        InputError: there are no passages.
-    """
+    """``number`` passages, or all of them, in random order."""
     ordered = drawn(passages, seed, lambda passage: passage.doc_id)
     if not ordered:
         raise InputError("no document has any text; 'ragleague documents' lists what was skipped and why")
@@ -196,7 +190,6 @@ DECISIONS = ("accept", "edit", "reject")
 
 
 def _are_topics(path: Path) -> bool:
-    """Whether a file holds topics as SGML, XML or ``id<TAB>text``."""
     first = next((line for _, line in read_lines(path) if not line.isspace()), "")
     return first.lstrip().startswith("<") or "\t" in first.strip()
 
@@ -220,8 +213,6 @@ def read_examples(path: Path | None) -> list[str]:
 
 
 class WrittenQuery(Struct, frozen=True):
-    """A query as written in a file; ``provenance`` holds the columns in ``PROVENANCE``."""
-
     query_id: str
     text: str
     generator: str
@@ -231,7 +222,6 @@ class WrittenQuery(Struct, frozen=True):
 
 
 def written(each: Candidate, seed: int) -> WrittenQuery:
-    """The candidate as written to files, with its provenance."""
     named = each.passage.metadata
     provenance = {"generator": each.generator, "model": each.model, "passage": each.passage.doc_id}
     provenance |= {name: named.get(name, "") for name in ("source", "title", "page")}
@@ -243,11 +233,7 @@ def write_queries(files: WrittenFiles, path: Path, queries: Sequence[WrittenQuer
     """Write a file of queries, without columns that would be empty.
 
     Returns:
-        ``written``, or a phrase that says why the file was left alone.
-
-    Raises:
-        DataError: the file cannot be written.
-    """
+        ``written``, or a phrase that says why the file was left alone."""
     rows: list[dict[str, Cell]] = []
     for query in queries:
         cells: dict[str, Cell] = {"qid": query.query_id, "query": query.text, **query.provenance}
@@ -287,8 +273,6 @@ REVIEWED: Final = TableSpec(("qid", "query"), ("qid", "decision", "query", "gene
 
 
 class Reviewed(Struct, frozen=True):
-    """The reviewers' decisions: accepted and edited queries, and counts of the other rows."""
-
     queries: Sequence[WrittenQuery]
     rejected: Mapping[str, int]
     undecided: int
@@ -375,11 +359,7 @@ class WrittenFiles:
         """Write a table over its previous version; returns the outcome as a phrase.
 
         The tool leaves a file alone if someone else wrote or changed it, or if it would become empty. Only a
-        ``reviewed`` table replaces a ``reviewed`` table, since people made its decisions.
-
-        Raises:
-            DataError: the file cannot be written.
-        """
+        ``reviewed`` table replaces a ``reviewed`` table, since people made its decisions."""
         present = _content(path)
         if present and not rows:
             return NONE
@@ -406,7 +386,6 @@ class WrittenFiles:
 
 
 def _content(path: Path) -> str:
-    """Digest of a table's cells; empty if the file does not exist or has no rows."""
     if not path.is_file() or path.stat().st_size == 0:
         return ""
     digest, has_rows = hashlib.sha256(), False

@@ -62,7 +62,6 @@ class QueriesStage(Stage):
         self._checked: dict[str, Result | None] = {}
 
     def wants(self) -> list[Wanted]:
-        """The query-writing judgments: one for each model and passage."""
         models = self.config.synth.models
         return [Wanted(Task.QUERIES, model, passage, "") for passage in self.passages for model in models]
 
@@ -98,7 +97,6 @@ class QueriesStage(Stage):
         ]
 
     def _drawn(self) -> list[Candidate]:
-        """The written queries in random order, with reasons for the dropped ones."""
         section, template = self.config.synth, self.templates[Task.QUERIES]
         written: list[Candidate] = []
         to_come: list[Candidate] = []
@@ -112,7 +110,6 @@ class QueriesStage(Stage):
         return drawn([*marked, *to_come], section.sample.seed, lambda each: each.query_id)
 
     def checked(self) -> list[Candidate]:
-        """The candidates; a candidate whose check failed or was negative is marked as dropped."""
         return [self._judged(each) if each.query_id in self._checked else each for each in self.candidates]
 
     def _judged(self, each: Candidate) -> Candidate:
@@ -122,7 +119,6 @@ class QueriesStage(Stage):
         return each if answers else each.without("unanswerable", _detail(result))
 
     def stand_in(self, want: Wanted, _prompt: Prompt) -> Result:
-        """A placeholder result: the maximum number of queries, or a check that succeeds."""
         outcome: Any = 1
         if want.task is Task.QUERIES:
             outcome = tuple(f"{want.judge} {number}: {_TO_COME}" for number in range(self.config.synth.per_passage))
