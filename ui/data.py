@@ -24,13 +24,12 @@ from arena.calibration.comparison import Comparison
 from arena.calibration.style import StyleEffect
 from arena.calibration.votes import Level
 from arena.data.dataset import groupings
-from arena.results.agreement import compare_with_people, styles_of
+from arena.results.agreement import compare_with_people, spending, styles_of
 from arena.results.cache import WORTH_KEEPING, cached_games, cached_leaderboard
 from arena.results.documents import LabelSource
 from arena.results.exam import exam_study
 from arena.results.exam_evaluation import Study
 from arena.results.nuggets import nugget_results
-from arena.results.opinions import spending
 from arena.results.outcomes import labels_by_judge as read_labels_by_judge
 from arena.results.outcomes import labels_of
 from arena.results.ratings import Leaderboard

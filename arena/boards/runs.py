@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 from arena.present.blocks import Block, Board, Figure, Figures, Remarks, Section
 from arena.present.numbers import COUNT, DURATION, MONEY, counted, listed
 from arena.present.table import Column, Table, plain
-from arena.results.coverage import AGENTS_ASKED, stage_words
+from arena.results.outcomes import AGENTS_ASKED, stage_words
 from arena.store.runs import AGENTS, Spent, StoredRun
 
 if TYPE_CHECKING:

@@ -23,9 +23,8 @@ from arena.cli.sources import open_tournament
 from arena.data.verdict_words import meanings
 from arena.present.files import save_plot
 from arena.results.agreement import calibrate_tournament, resampling_of
-from arena.results.calibration import Calibration
 from arena.results.opinion_tables import TableReading
-from arena.results.table_agreement import OpinionFiles, calibrate_tables, data_of
+from arena.results.table_agreement import Calibration, OpinionFiles, calibrate_tables, data_of
 from arena.store import Store
 from judges.errors import InputError
 from retrieval_eval.data.files import open_replacing

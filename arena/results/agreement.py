@@ -20,21 +20,28 @@ from arena.config.settings import StoredSettings
 from arena.data.dataset import Dataset
 from arena.ratings.judges import of_judge
 from arena.results.cache import Cache, cached_games
-from arena.results.calibration import Calibration
 from arena.results.games import GameTable
 from arena.results.opinions import (
     judges_opinions,
     labels_with_data,
     nugget_texts,
     peoples_opinions,
-    spending,
     verdict_opinions,
 )
 from arena.results.ratings import Group, of_group
 from arena.results.scores import PEOPLE, people_methods, stored_methods
-from arena.results.table_agreement import OpinionFiles, compare_opinions, dataset_texts, read_tables, tests_of
+from arena.results.table_agreement import (
+    Calibration,
+    OpinionFiles,
+    Spending,
+    compare_opinions,
+    dataset_texts,
+    read_tables,
+    tests_of,
+)
 from arena.store import Store
 from arena.store.annotations import Annotations
+from arena.store.wants import spent_by_judge
 from retrieval_eval.stats.bootstrap import Clusters
 from retrieval_eval.stats.estimate import Drawn
 from retrieval_eval.stats.scores import Scores
@@ -304,3 +311,10 @@ def judges_alone(
         )
 
     return cache.made("calibration: judges", compute)
+
+
+def spending(store: Store, tournament: str) -> dict[str, Spending]:
+    return {
+        judge: Spending(games, wanted, failed, None if unpriced else cost)
+        for judge, games, wanted, failed, unpriced, cost in spent_by_judge(store, tournament)
+    }

@@ -110,7 +110,8 @@ def retrieval_board(
 
     An agent's documents count up to rank ``retrieval.depth``. Queries without any label are left out. If an agent that
     the tournament asks did not answer a query, its documents for that query count as unknown. ``wanted`` has all
-    relevance judgments to make, with their results, in the order of the plan."""
+    relevance judgments to make, with their results, in the order of the plan.
+    """
     from retrieval_eval.data.runs import runs_of  # imported late, because a cached board does not need it
 
     relevance_outcomes = list(wanted)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from arena.config.settings import StoredSettings
 from arena.ratings.games import Games, Tally, VerdictTable, WinAndTie, counted, first_of_each, fold, used
 from arena.ratings.results import RatingSettings
-from arena.results.coverage import Coverage
+from arena.results.outcomes import Coverage
 from arena.store import Store
 from arena.store.bulk import RowColumns
 from judges.types import GameOutcome, Judgment, Verdict, conversations

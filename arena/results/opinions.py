@@ -22,14 +22,12 @@ from arena.data.kinds import (
     kind_of,
     texts_now,
 )
-from arena.results.calibration import Spending
 from arena.results.criteria import grades
 from arena.results.games import GameTable
 from arena.results.nuggets import nugget_results
 from arena.results.outcomes import outcomes
 from arena.store import Store
 from arena.store.annotations import Annotations
-from arena.store.wants import spent_by_judge
 from judges.types import Judgment, Task
 from retrieval_eval.stats.arrays import Bools
 
@@ -45,7 +43,8 @@ def peoples_opinions(
     ``data`` returns the tournament's dataset; by default it is read from the store.
 
     Returns:
-        The opinions, and the number of annotations left out because their texts have changed or are gone."""
+        The opinions, and the number of annotations left out because their texts have changed or are gone.
+    """
     annotations, outdated = current_annotations(store, tournament, data=data)
     by_level: dict[tuple[Level, str], list[Opinion]] = {}
     for annotation in annotations:
@@ -63,7 +62,8 @@ def current_annotations(
     tournament's dataset; by default it is read from the store.
 
     Returns:
-        The annotations, and the number of those left out because their texts have changed or are gone."""
+        The annotations, and the number of those left out because their texts have changed or are gone.
+    """
     latest = Annotations(store, tournament).latest(kind)
     annotations = [
         annotation
@@ -172,13 +172,6 @@ def verdict_opinions(games: GameTable, of: Bools | None = None) -> list[Opinion]
         Opinion(queries[query], (agents[a], agents[b]), judges[judge], float(outcome), swapped)
         for query, a, b, judge, outcome, swapped in zip(*(column.tolist() for column in columns), strict=True)
     ]
-
-
-def spending(store: Store, tournament: str) -> dict[str, Spending]:
-    return {
-        judge: Spending(games, wanted, failed, None if unpriced else cost)
-        for judge, games, wanted, failed, unpriced, cost in spent_by_judge(store, tournament)
-    }
 
 
 def _criteria(store: Store, tournament: str) -> Iterator[Opinion]:

@@ -1,19 +1,19 @@
-"""What judges said of a task, from the store, samples and judges combined; and the results of each further stage."""
+"""Outcomes of a tournament's stages from its store, samples and judges combined, and how many of them are there."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
 from arena.config.settings import StoredSettings
 from arena.config.stages import further_stages, require_stages
-from arena.store import Result, Store, Wanted
+from arena.store import IDENTICAL, Result, Store, Wanted
 from arena.store.outcomes import LabelResults, combined, document_labels, each_combined, of_each_judge
-from judges.types import Task
+from judges.types import JudgeFailure, Judgment, Task
 from retrieval_eval.stats.scores import Scores
 
 OutcomesOf: TypeAlias = Callable[[Task], Sequence[tuple[Wanted, Result | None]]]
@@ -80,3 +80,116 @@ def further_results(
         for key, stage in further_stages().items()
         if key in settings.further and (stage.scores or not scored)
     }
+
+
+_WORDS: Final[Mapping[Task, str]] = {
+    Task.RELEVANCE: "Documents labelled",
+    Task.PAIRWISE: "Games judged, each order counted",
+    Task.CRITERIA: "Answers graded",
+    Task.QUESTIONS: "Exam items written, by query",
+    Task.GRADING: "Passages graded by exam items",
+    Task.EXTRACTION: "Answers found in passages",
+    Task.ANSWER_CHECK: "Answers found, checked",
+    Task.NUGGETS: "Turns of making nuggets",
+    Task.IMPORTANCE: "Nuggets' importance, at most ten each",
+    Task.ASSIGNMENT: "Answers held against nuggets, some at a time",
+    Task.ANSWERING: "Answers written",
+    Task.REWRITING: "Search queries written",
+    Task.PASSAGE_ASSIGNMENT: "Retrieved documents held against nuggets, some at a time",
+    Task.QUERIES: "Queries written, by passage",
+    Task.ANSWERABLE: "Queries held against their passage",
+}
+
+AGENTS_ASKED: Final = "Agents asked"
+"""Name of the step in which agents answer the queries; it comes before all stages of judging."""
+
+
+def stage_words() -> dict[Task, str]:
+    """The heading of each task's judgments."""
+    return {task: stage.words for stage in further_stages().values() for task in stage.tasks} | dict(_WORDS)
+
+
+class Coverage(Struct, frozen=True):
+    """Number of judgments to make in one stage, by their state; ``judged`` includes ``identical`` games."""
+
+    wanted: int
+    judged: int
+    failed: int
+    left: int
+    identical: int
+
+    @property
+    def share(self) -> float:
+        return self.judged / self.wanted if self.wanted else 1.0
+
+
+class Shortfall(Struct, frozen=True):
+    """The judge or agent that has too few verdicts for ratings.
+
+    Attributes:
+        kind: ``judge`` or ``agent``.
+        name: the judge or agent with the smallest share of its verdicts judged.
+        judged: number of its verdicts that exist; each order of a game counts as one verdict.
+        wanted: number of its verdicts to make.
+        min_coverage: the share that ``ratings.min_coverage`` requires.
+        rated: whether any game has a verdict, so that ratings can be shown on request.
+        again: a phrase that says how to get the missing verdicts.
+    """
+
+    kind: str
+    name: str
+    judged: int
+    wanted: int
+    min_coverage: float
+    rated: bool
+    again: str = "run again to judge the rest"
+
+    @property
+    def share(self) -> float:
+        return self.judged / self.wanted
+
+    @property
+    def message(self) -> str:
+        counts = f"{self.kind} {self.name} has {self.judged} of {self.wanted} wanted verdicts ({self._share()})"
+        return f"{counts}, and ratings need {100 * self.min_coverage:g}% of every judge's and agent's"
+
+    def _share(self) -> str:
+        """The share in percent, with enough decimals to show that it is below the required share."""
+        threshold = 100 * self.min_coverage
+        candidates = (f"{100 * self.share:.{decimals}f}" for decimals in range(4))
+        return (
+            f"{next((candidate for candidate in candidates if float(candidate) < threshold), f'under {threshold:g}')}%"
+        )
+
+    @property
+    def remedy(self) -> str:
+        """How to get the missing verdicts, and how to see the ratings before that if any game has a verdict."""
+        see = ", or see them with 'ragleague leaderboard --below-coverage'"
+        return f"{self.again}{see}" if self.rated else self.again
+
+
+def coverage(outcomes: Sequence[tuple[Wanted, Result | None]]) -> Coverage:
+    judged = sum(isinstance(result, Judgment) for _, result in outcomes)
+    failed = sum(isinstance(result, JudgeFailure) for _, result in outcomes)
+    identical = sum(result is not None and result.judgment_id == IDENTICAL for _, result in outcomes)
+    return Coverage(len(outcomes), judged, failed, len(outcomes) - judged - failed, identical)
+
+
+def shortfall(judged_of: Mapping[str, Mapping[str, tuple[int, int]]], min_coverage: float) -> Shortfall | None:
+    """The judge furthest below ``min_coverage``, else the agent furthest below it; ``None`` if all have enough.
+
+    If every judge has enough verdicts, so does the tournament: the share over all games is a weighted mean of the
+    judges' shares. But that overall share can hide a judge that stopped early, or an agent whose answers a judge
+    refused. The missing games are then no random sample, and ratings from the other games would measure something else.
+
+    Args:
+        judged_of: by kind (``judge`` or ``agent``) and name, the number of verdicts that exist and the number to make.
+            With an adaptive schedule, only verdicts on games already chosen are to be made.
+        min_coverage: the required share of verdicts, from 0 to 1.
+    """
+    for kind, by_name in judged_of.items():
+        for name, (judged, wanted) in sorted(by_name.items(), key=lambda entry: entry[1][0] / entry[1][1]):
+            if judged < min_coverage * wanted - 1e-9:
+                rated = any(judgments for judgments, _ in by_name.values())
+                return Shortfall(kind, name, judged, wanted, min_coverage, rated)
+    return None

@@ -14,9 +14,9 @@ from arena.data.dataset import groupings
 from arena.present.advice import to_judge_the_rest
 from arena.ratings.results import RatingSettings
 from arena.results.costs import CostBoard, cost_board
-from arena.results.coverage import Coverage, Shortfall, coverage, shortfall
 from arena.results.criteria import criteria_scores, ungraded
 from arena.results.games import GameTable, read_games
+from arena.results.outcomes import Coverage, Shortfall, coverage, shortfall
 from judges.errors import InputError
 from judges.sections import shortened
 from judges.types import JudgeFailure, Judgment, Task, conversations

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
 from arena.calibration.comparison import Comparison, Settings, compare
+from arena.calibration.consensus import OrderHealth
+from arena.calibration.methods import MethodComparison
 from arena.calibration.people_tests import GradeTest, grade_tests
+from arena.calibration.style import StyleEffect
 from arena.calibration.votes import Level, Opinion, Opinions
 from arena.data.kinds import kind_of
 from arena.present.numbers import counted, listed
-from arena.results.calibration import Calibration
 from arena.results.opinion_tables import OpinionTable, TableReading, read_opinions
 from judges.errors import InputError
 from judges.types import conversations
@@ -26,6 +28,57 @@ if TYPE_CHECKING:
 
 
 _NAMED: Final = 4
+
+
+class Spending(Struct, frozen=True):
+    """The games and costs of one judge.
+
+    Attributes:
+        games: number of pairs of answers with a verdict in at least one order.
+        wanted: number of verdicts to make.
+        failed: number of verdicts that failed.
+        cost_usd: cost of all the judge's verdicts in dollars; ``None`` if a price is not known.
+    """
+
+    games: int
+    wanted: int
+    failed: int
+    cost_usd: float | None
+
+    @property
+    def per_thousand(self) -> float | None:
+        """Dollars per 1000 games; ``None`` if the cost is not known or no game was judged."""
+        return None if self.cost_usd is None or not self.games else 1000 * self.cost_usd / self.games
+
+
+class Calibration(Struct, frozen=True):
+    """Judges compared with people, from tables of opinions or from a tournament's store.
+
+    Attributes:
+        comparisons: comparisons of judges with people; empty if there are no opinions of people.
+        settings: settings of the comparisons.
+        notes: sentences about oddities in the input and about opinions that were left out.
+        texts: texts to show with disagreements: queries by ``(query_id, "")``; answers, documents and nuggets by query
+            and name.
+        tournament: the tournament's name. This and the attributes below are empty for tables of opinions.
+        methods: comparison of the tournament's ways of scoring.
+        spent, orders: cost and position bias of each answer judge.
+        styles: how answer style and model family affect the answer judges.
+        apart: levels at which people annotated only items that no judge judged.
+        grade_tests: comparisons of agents by people's grades.
+    """
+
+    comparisons: tuple[Comparison, ...] = ()
+    settings: Settings = field(default_factory=Settings)
+    notes: tuple[str, ...] = ()
+    texts: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    tournament: str = ""
+    methods: MethodComparison | None = None
+    spent: Mapping[str, Spending] = field(default_factory=dict)
+    orders: Mapping[str, OrderHealth] = field(default_factory=dict)
+    styles: tuple[StyleEffect, ...] = ()
+    apart: tuple[Level, ...] = ()
+    grade_tests: tuple[GradeTest, ...] = ()
 
 
 class OpinionFiles(Struct, frozen=True):

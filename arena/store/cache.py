@@ -51,7 +51,8 @@ class FigureCache:
         Args:
             figures: the figures to cache, by kind.
             seen: the store's change counter, read before the inputs of the figures. If the store has changed since, the
-                figures are stale and are not stored."""
+                figures are stale and are not stored.
+        """
         table = FIGURES
         with self._store.writing(alone=True, judged=False, patience_s=_PATIENCE_S) as connection:
             changes = connection.execute(select(STATE.c.changes)).scalar_one()

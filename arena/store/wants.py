@@ -354,7 +354,8 @@ def verdict_rows(store: Database, tournament: str) -> Iterator[list[tuple[Any, .
     """Stream all verdicts of a tournament, one row per sample, in no order.
 
     Yields:
-        Lists of rows: query_id, item, other, order, judge, sample, the verdict as JSON, and its reason."""
+        Lists of rows: query_id, item, other, order, judge, sample, the verdict as JSON, and its reason.
+    """
     wants, judged = WANTED.c, JUDGMENT.c
     key_columns = [wants[name] for name in ("query_id", "item", "other", "order", "judge", "sample")]
     with store.reading() as connection:
@@ -372,7 +373,8 @@ def spent_by_judge(store: Database, tournament: str) -> list[tuple[str, int, int
 
     Returns:
         One row per judge: its name, the numbers of games with a verdict, of planned verdicts, of failures and of
-        verdicts with unknown cost, and the total of the known costs in dollars."""
+        verdicts with unknown cost, and the total of the known costs in dollars.
+    """
     wants, judged = WANTED.c, JUDGMENT.c
     failed = and_(judged.judgment_id.is_not(None), judged.outcome.is_(None))
     unpriced = and_(judged.judgment_id.is_not(None), judged.cost_usd.is_(None))

@@ -233,7 +233,8 @@ def write_queries(files: WrittenFiles, path: Path, queries: Sequence[WrittenQuer
     """Write a file of queries, without columns that would be empty.
 
     Returns:
-        ``written``, or a phrase that says why the file was left alone."""
+        ``written``, or a phrase that says why the file was left alone.
+    """
     rows: list[dict[str, Cell]] = []
     for query in queries:
         cells: dict[str, Cell] = {"qid": query.query_id, "query": query.text, **query.provenance}
@@ -359,7 +360,8 @@ class WrittenFiles:
         """Write a table over its previous version; returns the outcome as a phrase.
 
         The tool leaves a file alone if someone else wrote or changed it, or if it would become empty. Only a
-        ``reviewed`` table replaces a ``reviewed`` table, since people made its decisions."""
+        ``reviewed`` table replaces a ``reviewed`` table, since people made its decisions.
+        """
         present = _content(path)
         if present and not rows:
             return NONE

@@ -194,7 +194,7 @@ def test_only_frozen_values_are_written(value: object) -> None:
         ["subprocess", "Popen", {"args": "ls"}],
         ["arena.__main__", "main", "ls"],
         ["arena.store", "Store", {}],
-        ["arena.results.coverage", "Coverage", {"wanted": 1}],
+        ["arena.results.outcomes", "Coverage", {"wanted": 1}],
         ["arena.nowhere", "Nothing", {}],
         ["array", "O", [1], b"\0" * 8],
     ],
