@@ -153,7 +153,7 @@ def load_study(
     grader = graded.chosen(llm, prompt)
     grades = [entry for entry in graded.grades[grader] if items is None or fnmatchcase(entry.item_id, items)]
     if not grades:
-        raise InputError(f"{file}: no graded item has an id like {items!r}")
+        raise InputError(f"{file}: no id of a graded item matches the pattern {items!r} of --items")
     known_bank = read_bank(bank) if bank is not None else None
     if known_bank is not None and items is not None:
         known_bank = replace(
@@ -232,7 +232,7 @@ def read_official(path: Path) -> dict[str, float]:
 def _official_json(path: Path) -> dict[str, float]:
     content = read_json(path)
     if not isinstance(content, Mapping) or not content:
-        raise DataError(path, "is not a JSON object from agent to rank")
+        raise DataError(path, 'must be a JSON object that gives each agent\'s rank, such as {"agent a": 1}')
     for agent, rank in content.items():
         if isinstance(rank, bool) or not isinstance(rank, int | float):
             raise DataError(path, f"the rank of {agent!r} is not a number", value=str(rank))

@@ -112,14 +112,16 @@ def compare_conditions(
         known = {*first.topics} & {*second.topics}
         topics = tuple(sorted(known if asked is None else known & {*asked}))
         if not topics:
-            raise InputError(f"{first.path} and {second.path}: no topic is in both")
+            raise InputError(
+                f"{first.path} and {second.path}: the two files share no topic; check that their topic ids are the same"
+            )
     common = sorted({*first.runs} & {*second.runs})
     a, b = first.chosen(common, topics), second.chosen(common, topics)
     scored = ~np.isnan(a.run_scores) & ~np.isnan(b.run_scores)
     runs = [run for run, has_both in zip(common, scored, strict=True) if has_both]
     if len(runs) < _MIN_RUNS:
         available = f"{len(runs)} with a score in both, of {len(first.runs)} and {len(second.runs)}"
-        raise InputError(f"{first.path} and {second.path}: an order needs {_MIN_RUNS} runs; there are {available}")
+        raise InputError(f"{first.path} and {second.path}: two rankings need {_MIN_RUNS} runs; there are {available}")
     a, b = a.chosen(runs, topics), b.chosen(runs, topics)
     clusters = conversations((asked or {}).values())
     if topics is None:
@@ -300,7 +302,7 @@ def read_condition(path: Path, column: str) -> Condition:
 
 def _of_assignments(path: Path, column: str) -> Condition:
     if column not in COLUMNS:
-        raise InputError(f"{path}: no score is called {column!r}; there are {', '.join(COLUMNS)}")
+        raise InputError(f"{path}: no score is named {column!r}; choose one of {', '.join(COLUMNS)}")
     assignments = tuple(read_assignments([path]))
     table = score_table(assignments)
     scores, lengths = table.values[..., COLUMNS.index(column)], table.words.astype(np.float64)
@@ -348,7 +350,7 @@ def _json_rows(path: Path, numbers: Sequence[str]) -> list[Row]:
     content = read_json(path)
     runs = content.get("runs") if isinstance(content, Mapping) else None
     if not isinstance(runs, Mapping) or not runs or not all(isinstance(record, Mapping) for record in runs.values()):
-        raise DataError(path, "not what 'nuggets score --format json' writes: it has no object 'runs'")
+        raise DataError(path, "lacks the object 'runs' of the JSON that 'ragleague nuggets score --format json' writes")
     for run, record in runs.items():
         for name in numbers:
             if not isinstance(record.get(name), int | float | None):

@@ -171,7 +171,7 @@ def leaderboard_of(
     """Compute the leaderboard from data and games that have been read already; see ``leaderboard``."""
     settings = store.settings(name)
     if name not in store.rated_tournaments():
-        raise InputError(f"{name!r} only has synthetic queries; there is nothing to rate")
+        raise InputError(f"tournament {name!r} only has synthetic queries; there is nothing to rate")
     shortage = _shortage(games, settings)
     rated = games.played.any() and (shortage is None or below_coverage)
     ratings, by_judge, controlled = _rated(store, data, games, settings) if rated else (None, {}, None)

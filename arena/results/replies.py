@@ -104,11 +104,17 @@ def require_fit(data: Dataset, agents: Iterable[StoredAgent]) -> None:
     """
     retrieving = {entry.agent for entries in data.retrieved.values() for entry in entries}
     if SHARED in retrieving:
-        raise InputError("agents: they retrieve their own documents, so the table of documents needs a column 'agent'")
+        raise InputError(
+            "agents: they retrieve documents of their own, so the table of documents needs a column 'agent' "
+            "that says whose each is"
+        )
     in_files = retrieving | {agent for _, agent in data.answers}
     for agent in agents:
         if agent.name in in_files:
-            raise InputError(f"agents.{agent.name}: the data has answers or documents of an agent of this name already")
+            raise InputError(
+                f"agents.{agent.name}: the data has answers or documents of an agent of this name already; "
+                "rename one of the two"
+            )
 
 
 def _replies(store: Store, agent: StoredAgent, queries: Iterable[Query]) -> list[tuple[Query, AgentReply]]:

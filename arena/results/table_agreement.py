@@ -116,7 +116,9 @@ def calibrate_tables(
     people_opinions, people_notes, people_clusters = _gathered(of_people)
     if judges.paths and not any(key in judge_opinions for key in people_opinions):
         kinds = f"{_kinds(judges.paths, judge_opinions)}; {_kinds(people.paths, people_opinions)}"
-        raise InputError(f"{kinds}: nothing in common to compare")
+        raise InputError(
+            f"{kinds}: judges and people gave different kinds of opinions, so nothing in common to compare"
+        )
     clusters = {**judge_clusters, **people_clusters, **({} if data is None else conversations(data.queries.values()))}
     require_one_spelling(clusters.values())
     comparisons = compare_opinions(

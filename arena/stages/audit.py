@@ -54,7 +54,7 @@ class AuditStage(TournamentStage):
     def __init__(self, section: AuditSection, config: Config, data: Dataset, labels: RelevanceLabels) -> None:
         super().__init__(config, data, labels)
         if config.pairwise is None:
-            raise ConfigError("audit: cheats play under the rules of 'pairwise', which the configuration lacks")
+            raise ConfigError("audit: cheats play under the rules of 'pairwise', which the configuration lacks; add it")
         self._section, self._rules = section, config.pairwise
         self.templates = {AUDIT: load_prompt(self._rules.prompt, Task.PAIRWISE)}
         self.waits_for_labels = labels.are_shown(self._rules.documents)

@@ -260,7 +260,7 @@ class RelevanceLabels:
         if section.threshold > (highest := self.template.reply.highest_label()):
             raise ConfigError(
                 f"{key}.documents.threshold: {section.threshold} is above {highest}, the highest label "
-                f"of the relevance prompt {self.template.name!r}"
+                f"of the relevance prompt {self.template.name!r}; lower it"
             )
 
 

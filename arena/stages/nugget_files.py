@@ -28,7 +28,7 @@ def nuggets_of(config: Config) -> NuggetsSection:
         ConfigError: the configuration has no section ``nuggets``.
     """
     if config.nuggets is None:
-        raise ConfigError("the configuration has no section 'nuggets'; it names the judge")
+        raise ConfigError("the configuration has no section 'nuggets'; add it, with the judge")
     return config.nuggets
 
 
@@ -74,7 +74,9 @@ def read_cited(
     file_answers = (answer for path in paths for _, answer in read_answers(path))
     answers = [answer for answer in file_answers if answer.agent in runs and answer.query_id in topics]
     if not answers:
-        raise InputError(f"{', '.join(map(str, paths))}: no answer of the runs that are scored to their topics")
+        raise InputError(
+            f"{', '.join(map(str, paths))}: no answer of a scored run to a scored topic; check runs and ids"
+        )
     labels = read_qrels(qrels).labels
     return cited_documents(answers, {}, labels), labels
 
@@ -85,7 +87,9 @@ def _dataset(banks: dict[str, NuggetBank], paths: Sequence[Path]) -> Dataset:
         for _, answer in read_answers(path):
             key = answer.query_id, answer.agent
             if key in answers:
-                raise InputError(f"{path}: {answer.agent!r} has answered query {answer.query_id!r} before")
+                raise InputError(
+                    f"{path}: a second answer of {answer.agent!r} to query {answer.query_id!r}; keep one of them"
+                )
             if answer.query_id in banks:
                 answers[key] = answer
     return Dataset({query_id: Query(query_id, bank.query) for query_id, bank in banks.items()}, answers=answers)

@@ -130,10 +130,9 @@ class NuggetStage(TournamentStage):
         for task in self._assigned_texts:
             template = self.templates[task]
             (words,) = template.reply.choices.values()
-            if len(set(words.values())) != self._section.assign.grades:
+            if (number := len(set(words.values()))) != (grades := self._section.assign.grades):
                 raise ConfigError(
-                    f"nuggets.assign.grades: {self._section.assign.grades}, but the prompt {template.name!r} has "
-                    f"{len(set(words.values()))}"
+                    f"nuggets.assign.grades: {grades}, but the prompt {template.name!r} has {number} grades; change one"
                 )
 
     @property
@@ -315,5 +314,8 @@ def retrieved_documents(data: Dataset, section: NuggetAssignmentSection) -> dict
         first = ranking[: depth_of(section)]
         documents[query_id] += [doc_id for doc_id in first if doc_id not in documents[query_id]]
     if not any(documents.values()):
-        raise ConfigError("nuggets.assign.texts: nuggets are to be assigned to 'documents', and 'data' has none")
+        raise ConfigError(
+            "nuggets.assign.texts: nuggets are to be assigned to 'documents', and 'data' has none; "
+            "name some, or write 'answers'"
+        )
     return documents

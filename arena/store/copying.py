@@ -77,7 +77,8 @@ def _copy(source: Store, target: Store, name: str) -> dict[str, Content]:
             _advance_sequence(writer, table)
             if _content(writer, table) != contents[table.name]:
                 raise StoreError(
-                    f"{name}: the copy of table {table.name!r} differs from the source; nothing was copied"
+                    f"{name}: the copy of table {table.name!r} differs from the source; nothing was copied; "
+                    "try again, or run 'ragleague store check' on the source"
                 )
         if writer.dialect.name != "sqlite":
             writer.execute(text("ANALYZE"))

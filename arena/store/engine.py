@@ -149,7 +149,9 @@ def _postgres(location: str) -> Engine:
     try:
         url = make_url(location)
     except (ArgumentError, ValueError) as error:
-        raise InputError(f"{shown(location)}: not the address of a database") from error
+        raise InputError(
+            f"{shown(location)}: not the address of a database; write postgresql://USER@HOST/DATABASE"
+        ) from error
     if url.drivername not in {"postgresql", "postgresql+psycopg"}:
         raise InputError(
             f"{shown(location)}: only SQLite and PostgreSQL stores are supported: give a path or postgresql://..."
@@ -183,7 +185,7 @@ def _postgres(location: str) -> Engine:
 
 def _sqlite(location: str, path: Path, to_make: bool, write_ahead: bool) -> Engine:
     if not path.parent.is_dir():
-        raise InputError(f"{location}: the folder {path.parent} does not exist")
+        raise InputError(f"{location}: the folder {path.parent} does not exist; make it, or name another")
     if path.is_dir():
         raise InputError(f"{location}: this is a folder; name a file")
     if to_make and not path.exists():

@@ -297,7 +297,7 @@ class Store(Database):
         if not names:
             raise InputError("the store holds no tournament yet; 'ragleague run' fills it")
         if len(names) > 1:
-            raise InputError(f"the store holds several tournaments, name one: {', '.join(names)}")
+            raise InputError(f"the store holds several tournaments; name one: {', '.join(names)}")
         return names[0]
 
     @retrying
