@@ -11,6 +11,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from arena.results.costs import pareto_front
 from judges.errors import DataError, InputError
 from judges.types import Query, conversations
 from retrieval_eval.data.files import read_json
@@ -146,21 +147,14 @@ def compare_conditions(
     )
 
 
-def pareto_front(lengths: Floats, scores: Floats) -> list[bool]:
-    """For each run, whether no other run is at least as short and as good, and better in one of the two."""
-    return [
-        not bool(((lengths <= length) & (scores >= score) & ((lengths < length) | (scores > score))).any())
-        for length, score in zip(lengths, scores, strict=True)
-    ]
-
-
 def _run_points(a: Condition, b: Condition) -> tuple[Point, ...]:
     lengths = a.lengths if a.lengths is not None else b.lengths
     if lengths is not None and lengths.ndim == 2:
         lengths = lengths.mean(axis=1)
-    front = [False] * len(a.runs) if lengths is None else pareto_front(lengths, a.run_scores)
+    scored = {} if lengths is None else dict(zip(a.runs, zip(a.run_scores, lengths, strict=True), strict=True))
+    front = pareto_front(scored)
     points = [
-        Point(run, float(x), float(y), None if lengths is None else float(lengths[index]), front=front[index])
+        Point(run, float(x), float(y), None if lengths is None else float(lengths[index]), front=run in front)
         for index, (run, x, y) in enumerate(zip(a.runs, a.run_scores, b.run_scores, strict=True))
     ]
     return tuple(sorted(points, key=lambda point: (-point.a, point.run)))

@@ -149,7 +149,7 @@ def run(
         store.save(list(stages.free_judgments()))
         stages.resume(store, config.name)
         begun = {
-            stage: {query_id: stages.first(stage, query_id) for query_id in data.queries} for stage in stages.stages
+            stage: {query_id: stages.begin(stage, query_id) for query_id in data.queries} for stage in stages.stages
         }
         wants = [want for releases in begun.values() for release in releases.values() for want in release.wanted]
         store.begin(config.name, settings.raw, data, wants)

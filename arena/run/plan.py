@@ -132,7 +132,7 @@ def _at_most(config: Config, opened: OpenedAgents | None, queries: Mapping[str, 
     try:
         planner = Planner(stages, _specs(config), store)
         for stage in stages.stages:
-            planner.walk(want for query_id in data.queries for want in stages.first(stage, query_id).ready)
+            planner.walk(want for query_id in data.queries for want in stages.begin(stage, query_id).ready)
     finally:
         if store is not None:
             store.close()
@@ -154,7 +154,7 @@ def _plan_tournament(config: Config, opened: OpenedAgents | None) -> Plan:
             made = made_from(config, settings.raw, data.digest(), providers)
             planner.assigned = Assigned(store, config.name, made, stages.leads_on)
         for stage in stages.stages:
-            planner.walk(want for query_id in data.queries for want in stages.first(stage, query_id).ready)
+            planner.walk(want for query_id in data.queries for want in stages.begin(stage, query_id).ready)
     finally:
         if store is not None:
             store.close()

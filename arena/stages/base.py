@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -45,38 +45,6 @@ class Release(Struct, frozen=True):
         """A release of judgments that can all be made now."""
         wants = tuple(wants)
         return cls(wants, wants)
-
-
-class Asking(Protocol):
-    """The interface of a stage, or of all stages together, to the queue."""
-
-    def prompt(self, want: Wanted) -> Prompt | None:
-        """The prompt for a wanted judgment; ``None`` as long as judgments that it shows are missing."""
-        ...
-
-    def free(self, want: Wanted) -> str | None:
-        """Id of a stored judgment that needs no call; ``None`` if a call is needed."""
-        ...
-
-
-class Planned(Asking, Protocol):
-    """The interface of a stage, or of all stages together, to the planner."""
-
-    def leads_on(self, task: Task) -> bool:
-        """Whether results of the task lead to further judgments, or appear in other prompts."""
-        ...
-
-    def after(self, want: Wanted, result: Result) -> Release: ...
-
-    def stand_in(self, want: Wanted, prompt: Prompt) -> Result | None:
-        """A plausible result, for plans; ``None`` if no further judgment depends on it."""
-        ...
-
-    def free_judgments(self) -> Iterable[tuple[Task, str, Judgment]]:
-        """The judgments that ``free`` refers to."""
-        ...
-
-    def typical_tokens(self, want: Wanted) -> int: ...
 
 
 class Stage:

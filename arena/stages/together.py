@@ -13,14 +13,14 @@ from arena.config.stages import listed_stages
 from arena.data.dataset import Dataset
 from arena.data.warnings import ONE_AGENT, queries_by_agent
 from arena.present.numbers import listed
-from arena.stages.base import Release, RelevanceLabels, TournamentStage
+from arena.stages.base import Release, RelevanceLabels, Stage, TournamentStage
 from arena.stages.ratable import check_ratings
 from arena.store import Result, Store, Wanted
 from judges.errors import InputError
 from judges.types import Judgment, Prompt, Task
 
 
-class TournamentStages:
+class TournamentStages(Stage):
     """The stages in a configuration, in the order in which they run.
 
     Args:
@@ -52,10 +52,10 @@ class TournamentStages:
     def wants(self) -> Iterator[Wanted]:
         """All judgments needed from the start, stage by stage and query by query."""
         return chain.from_iterable(
-            self.first(stage, query_id).wanted for stage in self.stages for query_id in self.data.queries
+            self.begin(stage, query_id).wanted for stage in self.stages for query_id in self.data.queries
         )
 
-    def first(self, stage: TournamentStage, query_id: str) -> Release:
+    def begin(self, stage: TournamentStage, query_id: str) -> Release:
         return self._repeated(stage.first(query_id))
 
     def leads_on(self, task: Task) -> bool:

@@ -92,25 +92,24 @@ class Runs:
             }
             connection.execute(insert(RUN), row)
 
-    @retrying
     def describe(self, run_id: str, subject: Mapping[str, Any]) -> None:
-        with self._store.writing(judged=False) as connection:
-            self._change(connection, run_id, subject=encoded(subject), beat=now(connection))
+        self._change(run_id, "beat", subject=encoded(subject))
 
-    @retrying
     def update_stages(self, run_id: str, stages: Mapping[str, Any]) -> None:
-        with self._store.writing(judged=False) as connection:
-            self._change(connection, run_id, stages=encoded(stages))
+        self._change(run_id, stages=encoded(stages))
 
-    @retrying
     def end(self, run_id: str, ending: Ending, stages: Mapping[str, Any]) -> None:
-        with self._store.writing(judged=False) as connection:
-            self._change(connection, run_id, ending=ending, ended=now(connection), stages=encoded(stages))
+        self._change(run_id, "ended", ending=ending, stages=encoded(stages))
+
+    def keep_standings(self, run_id: str, standings: list[dict[str, Any]]) -> None:
+        self._change(run_id, standings=json.dumps(standings, allow_nan=False))
 
     @retrying
-    def keep_standings(self, run_id: str, standings: list[dict[str, Any]]) -> None:
+    def _change(self, /, run_id: str, *times: str, **values: Any) -> None:
+        """Set columns of a run; those named in ``times`` to the present time."""
         with self._store.writing(judged=False) as connection:
-            self._change(connection, run_id, standings=json.dumps(standings, allow_nan=False))
+            present = dict.fromkeys(times, now(connection)) if times else {}
+            connection.execute(update(RUN).where(RUN.c.run_id == run_id).values(**values, **present))
 
     def all(self, most: int | None = None) -> list[StoredRun]:
         """All runs, or at most the ``most`` latest, latest first; empty if the store has no such tournament."""
@@ -152,24 +151,18 @@ class Runs:
 
     @retrying
     def _select(self, *conditions: ColumnElement[bool], most: int | None = None) -> list[StoredRun]:
-        runs, tournaments = RUN, TOURNAMENT
         with self._store.reading() as connection:
-            joined = runs.join(tournaments, runs.c.tournament_id == tournaments.c.tournament_id)
-            matching = select(runs).select_from(joined).where(tournaments.c.name == self._tournament, *conditions)
-            rows = connection.execute(matching.order_by(runs.c.number.desc()).limit(most)).all()
+            joined = RUN.join(TOURNAMENT, RUN.c.tournament_id == TOURNAMENT.c.tournament_id)
+            matching = select(RUN).select_from(joined).where(TOURNAMENT.c.name == self._tournament, *conditions)
+            rows = connection.execute(matching.order_by(RUN.c.number.desc()).limit(most)).all()
             spent = spent_by(connection, [row.runner_id for row in rows])
             time = now(connection)
         return [_run(row, time, spent.get(row.runner_id, {})) for row in rows]
 
-    def _change(self, connection: Connection, run_id: str, **values: Any) -> None:
-        runs = RUN
-        connection.execute(update(runs).where(runs.c.run_id == run_id).values(**values))
-
 
 def beat(connection: Connection, runner: Runner) -> None:
-    runs = RUN
-    in_progress = runs.c.runner_id == runner.runner_id, runs.c.ended.is_(None)
-    connection.execute(update(runs).where(*in_progress).values(beat=now(connection)))
+    in_progress = RUN.c.runner_id == runner.runner_id, RUN.c.ended.is_(None)
+    connection.execute(update(RUN).where(*in_progress).values(beat=now(connection)))
 
 
 def _run(row: Any, time: float, spent: ByStage) -> StoredRun:

@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from arena.results.nugget_comparison import ConditionsCompared, compare_conditions, pareto_front, read_condition
+from arena.results.nugget_comparison import ConditionsCompared, compare_conditions, read_condition
 from judges.errors import InputError
 
 
@@ -156,13 +153,3 @@ def test_an_unknown_score_is_answered_with_those_there_are(tmp_path: Path) -> No
         InputError, match="no score is named 'ndcg'; choose one of v_strict, v, w_strict, w, a_strict, a"
     ):
         compared(path, path, "ndcg")
-
-
-@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=12))
-def test_the_front_is_what_no_other_run_beats(points: list[tuple[int, int]]) -> None:
-    lengths, scores = (np.array(part, np.float64) for part in zip(*points, strict=True))
-    front = pareto_front(lengths, scores)
-    assert any(front)
-    for at, on_front in enumerate(front):
-        beaten = any(x <= points[at][0] and y >= points[at][1] and (x, y) != points[at] for x, y in points)
-        assert on_front is not beaten
