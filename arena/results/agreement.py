@@ -112,9 +112,6 @@ def calibrate_tournament(
     """Compare a tournament's judges with people and its ways of scoring with each other.
 
     Args:
-        store: the store that holds the judgments.
-        tournament: the tournament's name.
-        settings: settings for comparing judges with people.
         people: files of people's opinions, in addition to annotations from the pages and labels in the data.
         method_samples: bootstrap samples for the correlations between ways of scoring.
         most: how many disagreements to list for each judge.

@@ -32,7 +32,6 @@ def lacking_cards(settings: StoredSettings, kind: JudgedKind | None, today: date
     """The reason for each judge without a valid card that says yes; empty if no judge lacks a required card.
 
     Args:
-        settings: stored settings of the tournament.
         kind: what the judges judged; ``None`` for a score that people never judge, so that no card can exist.
         today: the date on which the cards must be valid.
     """

@@ -132,7 +132,6 @@ def load_study(
 
     Args:
         file: the workbench's graded file or a table of grades.
-        bank: the test bank.
         runs: trec_eval runs; by default the rankings in the file of grades, or the rankings that follow from the ids of
             the answers' passages.
         qrels: people's relevance labels; by default the judgments in the file of grades.
@@ -247,7 +246,6 @@ class ExamScores(Struct, frozen=True):
     """Exam scores of every agent.
 
     Attributes:
-        study: the study that is scored.
         grids: the grades that count.
         cover: cover of each agent, query and level.
         by_level: the scores by level and measure.
@@ -309,7 +307,6 @@ def exam_scores(
     """Score all agents.
 
     Args:
-        study: the study to score.
         k: number of passages of a response that count.
         alpha: parameter of alpha-nDCG.
         workbench: score as the workbench's code does: divide by the items that have a grade instead of the bank's, give

@@ -259,8 +259,6 @@ def read_games(store: Store, tournament: str, data: Dataset | None = None) -> Ga
     """All games of a tournament, samples combined, with preferences if the settings score games by them.
 
     Args:
-        store: the store that holds the games.
-        tournament: the tournament's name.
         data: the tournament's dataset, if it has been read already.
 
     Raises:
@@ -279,7 +277,6 @@ def games_of(rows: RowColumns, settings: StoredSettings, clusters: Mapping[str, 
 
     Args:
         rows: columns from ``Store.games``, with ``reason`` if games are scored by preferences.
-        settings: settings of the tournament.
         clusters: the conversation of each query that belongs to one.
     """
     rows = rows.in_order_of("position")

@@ -233,7 +233,6 @@ class Condition(Struct, frozen=True, eq=False):
     """Scores of one condition.
 
     Attributes:
-        path: the file they come from.
         runs: sorted names of runs.
         topics: sorted names of topics; ``None`` if the file only has scores of whole runs.
         scores: shape (runs, topics) or (runs,), NaN where undefined, 0 where a run did not answer.

@@ -158,7 +158,6 @@ def _recalled(
     """Combine the assignments of an agent's top documents: each nugget gets its best label over the documents.
 
     Args:
-        data: the data with the retrieved documents.
         section: the configuration; its depth limits the documents' rank.
         banks: the nugget banks by query.
         passages: the assignment of each document, by query and document.

@@ -147,7 +147,6 @@ def leaderboard(
     """Compute the leaderboard from the judgments that a tournament has so far; equal stores give equal results.
 
     Args:
-        store: the store that holds the judgments.
         tournament: the tournament's name; optional if the store has only one tournament.
         below_coverage: also rate if fewer verdicts exist than ``ratings.min_coverage`` requires.
         group: restrict everything to this group of queries.

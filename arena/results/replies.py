@@ -65,13 +65,7 @@ def unanswered(data: Dataset, settings: StoredSettings) -> dict[str, list[str]]:
 
 
 def owed(store: Store, data: Dataset, settings: StoredSettings) -> dict[str, Causes]:
-    """Number of missing answers of each agent that the tournament asks, by cause.
-
-    Args:
-        store: the store that holds the replies.
-        data: the tournament's dataset as it was last run.
-        settings: the stored settings of the tournament.
-    """
+    """Number of missing answers of each agent that the tournament asks, by cause."""
     causes_by_agent: dict[str, Causes] = {}
     unanswered_ids = unanswered(data, settings)
     for agent in settings.agents:

@@ -100,7 +100,6 @@ def calibrate_tables(
     Args:
         judges: files of judges' opinions; without any, agents are compared by people's grades only.
         people: files of people's opinions.
-        settings: settings of the comparison.
         data: texts for disagreements, and the conversations of the queries.
         most: how many disagreements to list for each judge.
         label_next: number of items to suggest for labelling, per judge; ``None`` computes no corrected estimates.

@@ -119,7 +119,6 @@ class RelevanceLabels:
 
     Args:
         config: the tournament; its section ``retrieval`` names the judges and the depth.
-        data: the data with the retrieved documents.
         assume: for plans: whether to show documents without a label as relevant.
 
     Attributes:
@@ -236,7 +235,6 @@ class TournamentStage(Stage):
     """Base class of stages that have a section in the configuration of a tournament.
 
     Args:
-        config: the tournament.
         data: the queries, answers and documents to judge.
         labels: the relevance labels of the run.
 

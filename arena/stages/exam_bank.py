@@ -123,7 +123,6 @@ def kept_bank(bank: Bank, *, gold: bool) -> dict[str, Any]:
     """A bank's active items as stored: everything that scores need, but no text of a secret question.
 
     Args:
-        bank: the tournament's bank.
         gold: whether scores use gold answers; if not, the answers and choices of secret items are left out.
     """
     items = [
@@ -222,12 +221,9 @@ def save_bank(
     """Write a bank, including its secret items.
 
     Args:
-        path: path of the file.
         bank: the bank; items are never deleted from it, only retired.
         folder: the folder that must contain the file; ``None`` to allow any.
         seen: ``safe_files.digest`` of the version that was edited; ``None`` for a new file.
-        by: name of the editor.
-        what: description of the change.
 
     Returns:
         Path of the previous version in the file's history, if there is one.

@@ -20,11 +20,6 @@ _SECTION = "ratings.bradley_terry"
 def check_ratings(config: Config, data: Dataset, wanted: Iterable[Wanted]) -> None:
     """Check that the planned games allow the ratings that the configuration asks for.
 
-    Args:
-        config: the tournament.
-        data: the tournament's data, with the answers so far.
-        wanted: all games of the tournament.
-
     Raises:
         ConfigError: the anchor has no game, or the effects of covariates cannot be separated in these games.
     """

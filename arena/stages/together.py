@@ -24,8 +24,6 @@ class TournamentStages(Stage):
     """The stages in a configuration, in the order in which they run.
 
     Args:
-        config: the tournament.
-        data: the data to judge.
         assume: for plans: whether to count unlabelled documents as relevant and games as undecided.
 
     Raises:

@@ -57,11 +57,7 @@ class AgentQuery(Struct, frozen=True):
 
 
 class AgentReplies:
-    """The replies in a store, shared by all its tournaments.
-
-    Attributes:
-        location: the store's location, as it may be printed.
-    """
+    """The replies in a store, shared by all its tournaments."""
 
     def __init__(self, store: Database) -> None:
         self._store = store

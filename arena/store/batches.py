@@ -22,7 +22,6 @@ class OpenBatch(Struct, frozen=True):
     """A batch with requests whose judgments are not in the store yet.
 
     Attributes:
-        batch: the batch as submitted.
         open: number of requests without a stored judgment.
     """
 

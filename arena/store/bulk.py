@@ -49,8 +49,6 @@ def insert_rows(connection: Connection, kind: Table, rows: Sequence[Mapping[str,
     """Insert rows into a table; all rows must have different keys.
 
     Args:
-        connection: in a write transaction.
-        kind: the table.
         rows: the rows to insert, each with a value for every column.
         if_there: SQL after ``ON CONFLICT``, for rows whose key exists already.
 

@@ -22,12 +22,7 @@ class FigureCache:
     """The cached figures of one tournament, as bytes; callers serialise them.
 
     Args:
-        store: the store that holds the cache.
-        tournament: the tournament's name.
         made_by: a key such as the program's version; figures stored under another key are ignored.
-
-    Attributes:
-        location: the store's location, as it may be printed.
     """
 
     def __init__(self, store: Database, tournament: str, made_by: str) -> None:

@@ -43,8 +43,6 @@ class Checked(Struct, frozen=True):
     """The result of checking a whole store.
 
     Attributes:
-        judgments: number of judgments in the store.
-        problems: one line for each problem.
         damaged: the keys of the rows that ``discard`` deletes, by table.
         tournaments: problems with a tournament's settings, data or planned judgments, by the tournament's number.
     """

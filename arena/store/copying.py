@@ -24,7 +24,6 @@ class Content(Struct, frozen=True):
     """The size and digest of a table.
 
     Attributes:
-        rows: number of rows.
         digest: 32 hexadecimal digits that do not depend on the order of the rows.
     """
 

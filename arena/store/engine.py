@@ -123,7 +123,6 @@ def writing(engine: Engine, patience_s: float | None = None, *, waited_s: float 
     """The engine, set up for write transactions; these see rows that other processes have just committed.
 
     Args:
-        engine: the store's engine.
         patience_s: timeout for a lock in seconds; ``PATIENCE_S`` if ``None``.
         waited_s: seconds already spent waiting for other writers of this process, subtracted from the timeout: when
             another program holds the lock, they time out together and not one after the other.
@@ -389,7 +388,6 @@ def retry_while_away(location: str, act: Callable[[bool], Result]) -> Result:
     """Run a transaction, and retry it for up to ``PATIENCE_S`` seconds while the store's server is away.
 
     Args:
-        location: the store's location, as it may be printed.
         act: runs the transaction. Its argument is whether this is a retry; the earlier attempt may have been committed,
             so a retry must be idempotent.
 

@@ -114,7 +114,6 @@ def claim(
     """Claim for this runner the ids that need a call and that no other runner holds.
 
     Args:
-        connection: in a write transaction.
         runner: the runner that asks; it must be registered (``beat``).
         idents: ids of judgments or of agents' replies, without duplicates.
         look_up: returns the known results by id.

@@ -56,11 +56,7 @@ class StoredRun(Struct, frozen=True):
 
 
 class Runs:
-    """The runs of one tournament in an open store.
-
-    Attributes:
-        location: the store's location, as it may be printed.
-    """
+    """The runs of one tournament in an open store."""
 
     def __init__(self, store: Database, tournament: str) -> None:
         self._store, self._tournament = store, tournament

@@ -66,7 +66,6 @@ class Store(Database):
         """Open a store for writing; creates it if it does not exist.
 
         Args:
-            location: a path, or a database URL.
             to_fill: the caller fills a new store in one transaction, and nobody else uses it yet. Then SQLite needs no
                 write-ahead log, which would grow as large as the store; the next writer turns it on.
 
@@ -150,7 +149,6 @@ class Store(Database):
         """Link each planned judgment to its id, and claim for this runner the judgments that need a call.
 
         Args:
-            name: the tournament.
             judgments: planned judgments with their judgment ids.
             runner: the runner that asks; it must be registered (``beat``).
             to_be_asked: whether a judgment needs a call, by its known result or ``None``.
@@ -261,9 +259,6 @@ class Store(Database):
         """The planned judgments of a task in plan order, each with its result or ``None``.
 
         Args:
-            name: the tournament.
-            task: the task.
-            query_id: only the planned judgments on this query.
             among: only the games between these agents.
         """
         return self._ask(name, want_rows.outcomes, task, query_id, among)

@@ -78,10 +78,6 @@ def each_outcome(
     """Stream the planned judgments of a task in plan order, each with its result or ``None``.
 
     Args:
-        connection: open for reading.
-        number: the tournament's number.
-        task: the task.
-        query_id: only the planned judgments on this query.
         among: only the games between these agents.
     """
     wants = WANTED.c
@@ -136,8 +132,6 @@ def replace(connection: Connection, number: int, wants: Iterable[Wanted], *, kee
     """Replace a tournament's planned judgments; returns whether they changed.
 
     Args:
-        connection: in a write transaction.
-        number: the tournament's number.
         wants: the new planned judgments, in plan order.
         keep_judgments: whether a planned judgment that stays also keeps its link to a stored judgment.
     """
@@ -281,8 +275,6 @@ def games(connection: Connection, number: int, also: Sequence[str] = ()) -> RowC
     """The planned games of a tournament with their verdicts, one row per sample, in no order.
 
     Args:
-        connection: open for reading.
-        number: the tournament's number.
         also: further columns of judgments to read, ``reason`` or ``model``.
 
     Returns:

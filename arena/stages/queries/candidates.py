@@ -344,12 +344,7 @@ _UNREADABLE: Final = "unreadable"
 
 
 class WrittenFiles:
-    """Writes the tables of a tournament, and records a digest of each in its store.
-
-    Args:
-        store: the store, open for writing.
-        tournament: name of the tournament.
-    """
+    """Writes the tables of a tournament, and records a digest of each in its store."""
 
     def __init__(self, store: Store, tournament: str) -> None:
         self._store, self._tournament = store, tournament
