@@ -33,7 +33,6 @@ def lacking_cards(settings: StoredSettings, kind: JudgedKind | None, today: date
 
     Args:
         kind: what the judges judged; ``None`` for a score that people never judge, so that no card can exist.
-        today: the date on which the cards must be valid.
     """
     if settings.card is None or settings.card.cards is None:
         return []

@@ -72,15 +72,11 @@ class AgentCosts(Struct, frozen=True):
     """Costs of one agent's answers. An answer without a figure is left out of the mean, not counted as 0.
 
     Attributes:
-        queries: number of queries in the tournament.
-        answered: number of queries with an answer.
         missing: by cause, the number of queries without an answer, for an agent that the tournament asks itself.
         latency_s: seconds that a user waits for an answer: from sending the request to the end of the answer.
         retried: number of answers that came after failed attempts.
         tried_s: seconds of all attempts at an answer, without the waits between them; the latency if attempts were not
             recorded.
-        cost_usd: dollars per answer.
-        input_tokens, output_tokens: tokens per answer.
     """
 
     agent: str
@@ -209,7 +205,6 @@ class CostBoard(Board, frozen=True):
     Attributes:
         agents: best rated first; agents without a rating follow, sorted by name.
         fronts: the Pareto front for each price, see ``fronts``.
-        notes: sentences on the fronts and on retried answers.
     """
 
     agents: tuple[AgentCosts, ...] = ()

@@ -50,7 +50,6 @@ class LabelScores(Struct, frozen=True):
 
     Attributes:
         metrics: the measures of each query with labels; the agents are its runs.
-        labels: number of labels.
         measures: mean over queries with its interval, by agent and measure.
     """
 
@@ -69,13 +68,10 @@ class RetrievalBoard(Struct, frozen=True):
 
     Attributes:
         measures: measures by ir_measures' names, among them at least one Judged@k.
-        queries: number of queries in the tournament.
         scores: scores by source of labels; empty without labels, or if no agent retrieved documents.
         mean_labels: mean of the judges' labels of each agent's documents. Documents whose judgment failed are counted
             and left out.
-        distributions: distribution of the judges' labels of each agent's documents.
         without_documents: agents that only have answers.
-        judges: labels of each relevance judge.
         between_judges: agreement between the judges; ``None`` if there is only one.
         agreement: agreement of the judges' labels with people's, if both exist.
         rankings: by measure, how well the rankings of agents by judges' and by people's labels agree.
@@ -243,7 +239,6 @@ class CitationBoard(Struct, frozen=True):
 
     Attributes:
         relevant: the lowest label that counts as relevant.
-        scores: scores by source of labels and agent.
     """
 
     relevant: int

@@ -47,17 +47,13 @@ class Study(Struct, frozen=True, dict=True):
     Attributes:
         source: all grades as the graders gave them, one per passage and item.
         graded: the same grades by document, if documents were cut into passages for grading.
-        grader: the grader whose grades count.
-        grades: the grades of that grader.
         bank: the test bank; ``None`` if there is none, then the graded items are used.
         rankings: the passages of each agent's response, or its documents.
-        grids: the grades by query.
         labels: people's relevance labels, empty if there are none.
         levels: the thresholds in use: at level 4, an item counts as covered from grade 4.
         unit: what was graded: passages of ``answers``, or retrieved ``documents``.
         min_grade: the level to show first, if the configuration names one.
         bank_version: version of the whole bank, if ``bank`` lacks some of its texts.
-        clusters: the conversations of the queries.
     """
 
     source: Graded
@@ -174,8 +170,6 @@ def load_labels(file: Path, *, llm: str | None = None, prompt: str | None = None
 
     Args:
         file: the workbench's graded file or a table of grades.
-        llm: the model that gave the labels.
-        prompt: the model's prompt.
 
     Raises:
         InputError: the file is invalid, or several graders match.
@@ -246,9 +240,6 @@ class ExamScores(Struct, frozen=True):
     """Exam scores of every agent.
 
     Attributes:
-        grids: the grades that count.
-        cover: cover of each agent, query and level.
-        by_level: the scores by level and measure.
         workbench: whether means are over the queries to which the agent has a response, as in the workbench.
         official: ranks of the agents on another leaderboard, for comparison.
     """
@@ -308,7 +299,6 @@ def exam_scores(
 
     Args:
         k: number of passages of a response that count.
-        alpha: parameter of alpha-nDCG.
         workbench: score as the workbench's code does: divide by the items that have a grade instead of the bank's, give
             every item the weight 1, and average over the queries to which the agent has a response.
         official: ranks of the agents on another leaderboard.

@@ -277,7 +277,6 @@ def games_of(rows: RowColumns, settings: StoredSettings, clusters: Mapping[str, 
 
     Args:
         rows: columns from ``Store.games``, with ``reason`` if games are scored by preferences.
-        clusters: the conversation of each query that belongs to one.
     """
     rows = rows.in_order_of("position")
     judges, (judge,) = in_order(rows.texts["judge"])

@@ -41,7 +41,6 @@ class Point(Struct, frozen=True):
     """Scores of a run, or of its answer to one topic, in both conditions.
 
     Attributes:
-        a, b: score in the first and in the second condition.
         length: length in words, ``None`` if neither condition gives it.
         topic: the topic of an answer; empty for a run.
         front: whether no other run is at least as good and as short in the first condition; only for runs.
@@ -59,9 +58,6 @@ class NuggetAgreement(Struct, frozen=True):
     """Agreement of two conditions on the labels of the same nuggets, matched by query and text.
 
     Attributes:
-        shared: number of nuggets in both conditions.
-        only_a: number of nuggets in the first condition only.
-        only_b: number of nuggets in the second condition only.
         assignment: agreement on the labels of (nugget, run).
         two_grades: agreement on these labels if partial_support counts as not_support, as in strict scores.
         importance: agreement on the importance of nuggets that have one in both conditions.
@@ -79,7 +75,6 @@ class ConditionsCompared(Struct, frozen=True):
     """Agreement of the scores and labels of two conditions.
 
     Attributes:
-        correlation: correlation of their scores.
         topics: names of the shared topics; empty if a condition has none.
         runs: runs in both conditions, sorted by their score in the first condition, best first.
         pairs: answers scored in both conditions; empty if a condition has no topics.
@@ -233,7 +228,6 @@ class Condition(Struct, frozen=True, eq=False):
     """Scores of one condition.
 
     Attributes:
-        runs: sorted names of runs.
         topics: sorted names of topics; ``None`` if the file only has scores of whole runs.
         scores: shape (runs, topics) or (runs,), NaN where undefined, 0 where a run did not answer.
         answered: whether the run answered, same shape as ``scores``.

@@ -33,9 +33,8 @@ class NuggetResults(Struct, frozen=True):
         assignments: the assignment of every answer to a query with a bank, if answers are assigned; a label that failed
             or does not exist yet is ``None``.
         passages: assignments by query and document, if documents are assigned.
-        retrieved: assignments to the first documents of each agent, all of a query together, see ``banks.recalled``.
+        retrieved: assignments to the first documents of each agent, all of a query together.
         depth: number of documents of each agent that count.
-        clusters: the conversations of the queries.
     """
 
     banks: Mapping[str, NuggetBank]
@@ -155,13 +154,7 @@ def _recalled(
     banks: Mapping[str, NuggetBank],
     passages: Mapping[tuple[str, str], Assignment],
 ) -> list[Assignment]:
-    """Combine the assignments of an agent's top documents: each nugget gets its best label over the documents.
-
-    Args:
-        section: the configuration; its depth limits the documents' rank.
-        banks: the nugget banks by query.
-        passages: the assignment of each document, by query and document.
-    """
+    """Combine the assignments of an agent's top documents: each nugget gets its best label over the documents."""
     recalls = []
     for (query_id, agent), ranking in data.rankings.items():
         if query_id in banks:
@@ -187,7 +180,6 @@ class Scored(Struct, frozen=True):
 
     Attributes:
         runs: best Vital strict score first.
-        queries: number of queries in the topic set.
         unjudged: queries for which no run has an assignment; every run scores 0 on them.
         differing: queries whose runs were assigned different nuggets.
         left_out: number of assignments outside the topic set.

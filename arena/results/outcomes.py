@@ -128,10 +128,8 @@ class Shortfall(Struct, frozen=True):
 
     Attributes:
         kind: ``judge`` or ``agent``.
-        name: the judge or agent with the smallest share of its verdicts judged.
         judged: number of its verdicts that exist; each order of a game counts as one verdict.
         wanted: number of its verdicts to make.
-        min_coverage: the share that ``ratings.min_coverage`` requires.
         rated: whether any game has a verdict, so that ratings can be shown on request.
         again: a phrase that says how to get the missing verdicts.
     """
@@ -185,7 +183,6 @@ def shortfall(judged_of: Mapping[str, Mapping[str, tuple[int, int]]], min_covera
     Args:
         judged_of: by kind (``judge`` or ``agent``) and name, the number of verdicts that exist and the number to make.
             With an adaptive schedule, only verdicts on games already chosen are to be made.
-        min_coverage: the required share of verdicts, from 0 to 1.
     """
     for kind, by_name in judged_of.items():
         for name, (judged, wanted) in sorted(by_name.items(), key=lambda entry: entry[1][0] / entry[1][1]):

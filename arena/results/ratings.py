@@ -54,9 +54,6 @@ class Leaderboard(Struct, frozen=True):
         by_judge: ratings by each judge's games, if there are several judges.
         criteria: the mean of each answer's grades, then its grade by each criterion; empty without any.
         ungraded: a sentence for each criterion that skips answers without the documents or reference it needs.
-        coverage: coverage by stage.
-        causes: number of failed judgments by cause.
-        settings: settings stored with the tournament.
         adaptive: progress of an adaptive schedule, ``None`` with another schedule.
         shortfall: the judge or agent with too few verdicts to rate on, ``None`` if there is none.
         consistency: agreement between samples, by stage and judge that was asked several times.
@@ -72,8 +69,6 @@ class Leaderboard(Struct, frozen=True):
         missing: number of missing judgments and of judgments to make, by score and agent.
         uneven: for scores with missing judgments, each agent's share of them and the share of all other agents.
         models: number of judgments by judge and model, for judges that servers run.
-        complete: whether every judgment to make exists, and every agent that the tournament asks has answered every
-            query.
     """
 
     tournament: str

@@ -30,7 +30,6 @@ def with_replies(data: Dataset, agents: Sequence[StoredAgent], location: str) ->
 
     Args:
         data: queries, and answers and documents from files.
-        agents: agents in the order of the configuration.
         location: the store's path or URL; the store may not exist yet.
 
     Raises:

@@ -35,8 +35,6 @@ class Spending(Struct, frozen=True):
 
     Attributes:
         games: number of pairs of answers with a verdict in at least one order.
-        wanted: number of verdicts to make.
-        failed: number of verdicts that failed.
         cost_usd: cost of all the judge's verdicts in dollars; ``None`` if a price is not known.
     """
 
@@ -56,16 +54,11 @@ class Calibration(Struct, frozen=True):
 
     Attributes:
         comparisons: comparisons of judges with people; empty if there are no opinions of people.
-        settings: settings of the comparisons.
         notes: sentences about oddities in the input and about opinions that were left out.
         texts: texts to show with disagreements: queries by ``(query_id, "")``; answers, documents and nuggets by query
             and name.
         tournament: the tournament's name. This and the attributes below are empty for tables of opinions.
-        methods: comparison of the tournament's ways of scoring.
         spent, orders: cost and position bias of each answer judge.
-        styles: how answer style and model family affect the answer judges.
-        apart: levels at which people annotated only items that no judge judged.
-        grade_tests: comparisons of agents by people's grades.
     """
 
     comparisons: tuple[Comparison, ...] = ()

@@ -26,8 +26,6 @@ class AdaptiveState(Struct, frozen=True):
     Attributes:
         decide: the question of the schedule, ``order`` or ``top``.
         confidence: probability that all claims are right, however often the verdicts were examined.
-        decided: whether the question of the schedule is decided.
-        places: agents whose place is decided, best first.
         games: number of judged games, counting each pair of agents on each query once.
         possible: number of possible games: all pairs of agents on all queries that both answered.
         ended: whether no further games will be chosen, decided or not.
@@ -48,7 +46,6 @@ class AdaptiveGames(Struct, dict=True):
     Each run starts from the stored verdicts and repeats the earlier choices.
 
     Attributes:
-        section: the configuration of judges and schedule.
         data: the tournament's data; its answers determine which agents can meet on a query.
         asked: all pairings chosen so far, each of two agents on a query.
     """

@@ -234,10 +234,6 @@ class RelevanceLabels:
 class TournamentStage(Stage):
     """Base class of stages that have a section in the configuration of a tournament.
 
-    Args:
-        data: the queries, answers and documents to judge.
-        labels: the relevance labels of the run.
-
     Attributes:
         key: name of the stage's section in the configuration and in stored settings.
     """

@@ -50,11 +50,7 @@ def grouped(
 
 
 class ExamStage(TournamentStage):
-    """Writes items if the configuration asks for it, then grades every passage against its query's items.
-
-    Attributes:
-        bank: the test bank from a file; ``None`` if a judge writes the items.
-    """
+    """Writes items if the configuration asks for it, then grades every passage against its query's items."""
 
     key = "exam"
     written_once = (Task.QUESTIONS, Task.EXTRACTION)

@@ -33,13 +33,9 @@ class QueryNuggets(Struct, dict=True):
     A run gives it every result as it comes; readers of a store give it the stored results in the order of the plan.
 
     Attributes:
-        texts: the nuggets after the last turn.
-        turns: number of turns made.
         importances: importances by the places of their nuggets in ``texts``.
         labels: labels by the task and the name of an answer or document, then by the nugget's place among ``settled``.
         repetitions: the judge's reasons for leaving out nuggets that repeat another.
-        failed: tasks with a failure.
-        waiting: tasks with a judgment that has no result yet.
     """
 
     section: NuggetsSection

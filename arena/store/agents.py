@@ -100,7 +100,6 @@ class AgentReplies:
         """Save replies and release their claims. A stored answer stays; a stored failure is replaced.
 
         Args:
-            replies: the replies and failures, each with its query.
             runner: the runner that sent the queries, whose spending grows by their cost; ``None`` to record none.
         """
         rows: dict[str, dict[str, Any]] = {}

@@ -49,7 +49,6 @@ def insert_rows(connection: Connection, kind: Table, rows: Sequence[Mapping[str,
     """Insert rows into a table; all rows must have different keys.
 
     Args:
-        rows: the rows to insert, each with a value for every column.
         if_there: SQL after ``ON CONFLICT``, for rows whose key exists already.
 
     Returns:

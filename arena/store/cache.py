@@ -44,7 +44,6 @@ class FigureCache:
         """Cache figures, replacing earlier ones of the same kinds; returns whether they were stored.
 
         Args:
-            figures: the figures to cache, by kind.
             seen: the store's change counter, read before the inputs of the figures. If the store has changed since, the
                 figures are stale and are not stored.
         """

@@ -28,7 +28,6 @@ class Consistency(Struct, frozen=True):
 
     Attributes:
         agreement: share of equal outcomes among pairs of samples of the same judgment; ``None`` without a pair.
-        repeated: number of judgments with two or more samples.
     """
 
     agreement: float | None
@@ -53,7 +52,6 @@ def document_labels(
 
     Args:
         results: planned relevance judgments with their results, in plan order.
-        how: the method that combines each judge's samples, by judge.
         across: the method that combines the labels of several judges, see ``combine``.
     """
     each = list(results)

@@ -36,7 +36,6 @@ class StoredRun(Struct, frozen=True):
     Attributes:
         state: ``running`` while its process is alive, then its ending; ``killed`` if the process died without one.
         here: whether the run's process runs, or ran, on this machine.
-        begun, ended: seconds since 1970.
         subject: the settings, the agents, and a digest of every query's text.
         stages: counts of results by stage, recorded at the end of the run; for the agents' queries also during the run.
         spent: results, calls, tokens and cost so far, by stage.
@@ -189,11 +188,9 @@ class Spent(Struct, frozen=True):
 
     Attributes:
         judged: judgments, or answers of agents.
-        failed: failures.
         calls: requests sent, retries included.
         input_tokens, output_tokens: sums over the results for which both are known.
         tokens_unknown: number of results for which a token count is unknown.
-        cost_usd: sum of the known costs.
         cost_unknown: number of results without a known cost.
     """
 

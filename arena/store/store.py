@@ -146,18 +146,7 @@ class Store(Database):
         to_be_asked: Callable[[Result | None], bool],
         tried: Callable[[str], bool] = lambda _: False,
     ) -> tuple[dict[str, Result], set[str]]:
-        """Link each planned judgment to its id, and claim for this runner the judgments that need a call.
-
-        Args:
-            judgments: planned judgments with their judgment ids.
-            runner: the runner that asks; it must be registered (``beat``).
-            to_be_asked: whether a judgment needs a call, by its known result or ``None``.
-            tried: whether the known failure of a judgment is from this run. Such judgments are not claimed: this run
-                does not ask for them again, and other runners would wait in vain.
-
-        Returns:
-            The known results by id, and the ids that another runner is asking for now.
-        """
+        """Link each planned judgment to its id, and claim the judgments that need a call; see ``runners.claim``."""
         from arena.store import runners
 
         if not judgments:

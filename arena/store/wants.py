@@ -132,7 +132,6 @@ def replace(connection: Connection, number: int, wants: Iterable[Wanted], *, kee
     """Replace a tournament's planned judgments; returns whether they changed.
 
     Args:
-        wants: the new planned judgments, in plan order.
         keep_judgments: whether a planned judgment that stays also keeps its link to a stored judgment.
     """
     table, columns = WANTED, WANTED.c
@@ -393,11 +392,7 @@ def spent_by_judge(store: Database, tournament: str) -> list[tuple[str, int, int
 
 
 class StageProgress(Struct, frozen=True):
-    """Counts of one stage's planned judgments; every sample counts.
-
-    Attributes:
-        causes: number of failures by cause.
-    """
+    """Counts of one stage's planned judgments; every sample counts."""
 
     wanted: int
     judged: int
@@ -416,7 +411,6 @@ class TournamentProgress(Struct, frozen=True):
     """Progress of all stages of a tournament, and its cost.
 
     Attributes:
-        stages: progress of each stage by task, in plan order.
         cost_usd: total of the known costs of the tournament's judgments; each judgment counts once.
         cost_unknown: number of judgments without a known cost.
     """

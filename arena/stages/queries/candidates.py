@@ -59,9 +59,6 @@ class Candidate(Struct, frozen=True):
 
     Attributes:
         query_id: a hash of model, passage and text.
-        generator: the model's name in the configuration.
-        model: the model's name on its server.
-        prompt: name and version of the prompt.
         dropped: a key of ``REASONS``; empty if the query is not dropped.
         detail: the other query that this one repeats, or the judge's reason.
     """
@@ -135,7 +132,6 @@ def to_be_checked(
     """The candidates that must be checked next to fill the quotas.
 
     Args:
-        candidates: the candidates in the order of the draw.
         quotas: number of queries for each generator; if empty, all candidates are checked.
         checked: whether the passage answers the query, by query_id; ``None`` if the check failed.
     """

@@ -32,7 +32,6 @@ class QueriesStage(Stage):
     ``next_checks`` once no judgment is open.
 
     Args:
-        config: the models, filters and quotas.
         reading: receives counts of the documents read.
 
     Attributes:
