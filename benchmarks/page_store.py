@@ -71,8 +71,7 @@ def _answer(query: int, agent: int) -> str:
 def _wants(data: Dataset, games_per_query: int, seed: int) -> Iterator[Wanted]:
     answering = dict.fromkeys(data.queries, data.agents)
     schedule = ScheduleSection(kind="random", games_per_query=games_per_query, seed=seed)
-    for game in games(PairwiseSection(judges=["judge"], schedule=schedule), answering):
-        yield game.want("judge")
+    return games(PairwiseSection(judges=["judge"], schedule=schedule), answering)
 
 
 def _judged(wants: list[Wanted], agents: int, seed: int) -> Iterator[Judgment]:

@@ -270,8 +270,7 @@ def games_on(
     keys = [games.key(row) for row in rows]
     orders: defaultdict[tuple[str, frozenset[str]], list[ShownOrder]] = defaultdict(list)
     for want, result in outcomes(store, tournament, Task.PAIRWISE, query_id, among):
-        shown_agents = (want.item, want.other) if want.order == "ab" else (want.other, want.item)
-        orders[want.judge, frozenset(shown_agents)].append(ShownOrder(*shown_agents, result))
+        orders[want.judge, frozenset(want.shown)].append(ShownOrder(*want.shown, result))
     records = []
     for row, key in zip(rows, keys, strict=True):
         score = float(scores[row])

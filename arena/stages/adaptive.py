@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 
@@ -16,7 +16,7 @@ from arena.ratings.adaptive import Fixtures, Meeting, next_games
 from arena.ratings.evidence import AdaptiveSettings, decision, outcomes_of
 from arena.ratings.games import Games, GameVerdict, reconcile, tabulate
 from arena.stages.base import answering
-from arena.store.rows import GameSubject
+from arena.store import Wanted
 from judges.types import conversations
 
 
@@ -70,13 +70,13 @@ class AdaptiveGames(Struct, dict=True):
     def learn(self, verdicts: Iterable[GameVerdict]) -> None:
         self._verdicts.extend(verdicts)
 
-    def choose(self) -> list[GameSubject]:
+    def choose(self) -> list[Wanted]:
         """The next batch of games, in the configured orders of answers; empty if no game is left to choose."""
         batch = next_games(self._fixtures, self.asked, self._outcomes(), self.settings)
         self.asked += batch
         return [game for meeting in batch for game in self._orders(meeting)]
 
-    def at_most(self) -> list[GameSubject]:
+    def at_most(self) -> list[Wanted]:
         """The maximum number of games, spread evenly over all pairs, for an upper bound in plans."""
         available = self._fixtures.available
         turns = range(int(available.max(initial=0)))
@@ -105,11 +105,12 @@ class AdaptiveGames(Struct, dict=True):
         verdicts = tabulate(self._verdicts).clustered(self._clusters if clusters is None else clusters)
         return outcomes_of(reconcile(verdicts, win_and_tie=self.section.win_and_tie), agents)
 
-    def _orders(self, meeting: Meeting) -> Sequence[GameSubject]:
-        if self.section.both_orders:
-            return [GameSubject.between(*meeting, swapped=swapped) for swapped in (False, True)]
-        rng = random.Random("\x00".join([str(self.settings.seed), *meeting]))  # noqa: S311 - reproducible, not secret
-        return [GameSubject.between(*meeting, swapped=rng.random() < 0.5)]
+    def _orders(self, meeting: Meeting) -> Iterator[Wanted]:
+        orders: Sequence[bool] = (False, True)
+        if not self.section.both_orders:
+            seed = "\x00".join([str(self.settings.seed), *meeting])
+            orders = [random.Random(seed).random() < 0.5]  # noqa: S311 - reproducible, not secret
+        return (Wanted.game(judge, *meeting, swapped=swapped) for swapped in orders for judge in self.section.judges)
 
 
 def adaptive_settings(section: PairwiseSection) -> AdaptiveSettings:

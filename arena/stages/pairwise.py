@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import combinations
+from itertools import chain, combinations
 
 from msgspec.structs import replace
 
@@ -16,7 +16,6 @@ from arena.stages.base import Release, RelevanceLabels, TournamentStage, answeri
 from arena.stages.ratable import check_ratings
 from arena.store import IDENTICAL, Result, Wanted
 from arena.store.outcomes import combined, game_verdicts
-from arena.store.rows import GameSubject
 from judges.errors import ConfigError
 from judges.prompts import load_prompt
 from judges.prompts.tasks import PairwiseOptions, pairwise_prompt, references
@@ -41,22 +40,25 @@ class PairwiseStage(TournamentStage):
         self._options = PairwiseOptions(section.documents.options(), section.citations, section.factors)
 
     def first(self, query_id: str) -> Release:
-        return Release.all(self._wants(self._games.get(query_id, ())))
+        return Release.all(self._games.get(query_id, ()))
 
     @cached_property
-    def _games(self) -> Mapping[str, list[GameSubject]]:
-        return by_query(games(self._section, answering(self.data)))
+    def _games(self) -> Mapping[str, list[Wanted]]:
+        """All games by query."""
+        by_query: dict[str, list[Wanted]] = {}
+        for game in self._scheduled():
+            by_query.setdefault(game.query_id, []).append(game)
+        return by_query
 
-    def _wants(self, chosen: Iterable[GameSubject]) -> Iterator[Wanted]:
-        return (game.want(judge) for game in chosen for judge in self._section.judges)
+    def _scheduled(self) -> Iterable[Wanted]:
+        return games(self._section, answering(self.data))
 
     def shown(self, want: Wanted) -> tuple[Answer, Answer]:
-        game = GameSubject.of(want)
-        return self.data.answers[want.query_id, game.first], self.data.answers[want.query_id, game.second]
+        first, second = want.shown
+        return self.data.answers[want.query_id, first], self.data.answers[want.query_id, second]
 
     def prompt(self, want: Wanted) -> Prompt | None:
-        game = GameSubject.of(want)
-        documents = self.labels.shown(want.query_id, {game.first, game.second}, self._section.documents)
+        documents = self.labels.shown(want.query_id, want.shown, self._section.documents)
         if documents is None:
             return None
         query, answers = self.data.queries[want.query_id], self.shown(want)
@@ -86,7 +88,7 @@ class PairwiseStage(TournamentStage):
         self._try_prompt(self._planned())
 
     def _planned(self) -> Iterator[Wanted]:
-        return self._wants(game for games in self._games.values() for game in games)
+        return chain.from_iterable(self._games.values())
 
 
 class AdaptiveStage(PairwiseStage):
@@ -107,9 +109,8 @@ class AdaptiveStage(PairwiseStage):
         self._batch: list[Wanted] = []
         self._results: dict[Wanted, Result] = {}
 
-    @cached_property
-    def _games(self) -> Mapping[str, list[GameSubject]]:
-        return by_query(self._schedule.at_most())
+    def _scheduled(self) -> Iterable[Wanted]:
+        return self._schedule.at_most()
 
     def first(self, query_id: str) -> Release:
         """The query's part of the first batch, once all queries have labels; in plans, the maximum number of games."""
@@ -132,7 +133,7 @@ class AdaptiveStage(PairwiseStage):
         return self._next()
 
     def _next(self) -> Release:
-        wants = list(self._wants(self._schedule.choose()))
+        wants = self._schedule.choose()
         self._batch = [replace(want, sample=at) for want in wants for at in range(self._samples(want))]
         self._results = {}
         return Release(wants, wants)
@@ -152,14 +153,7 @@ def pairwise_stage(section: PairwiseSection, config: Config, data: Dataset, labe
     return stage(section, config, data, labels)
 
 
-def by_query(chosen: Iterable[GameSubject]) -> dict[str, list[GameSubject]]:
-    games_of: dict[str, list[GameSubject]] = {}
-    for game in chosen:
-        games_of.setdefault(game.query_id, []).append(game)
-    return games_of
-
-
-def games(section: PairwiseSection, agents: Mapping[str, Sequence[str]]) -> Iterator[GameSubject]:
+def games(section: PairwiseSection, agents: Mapping[str, Sequence[str]]) -> Iterator[Wanted]:
     """All games of a schedule that is known from the start, query by query; ``agents`` answered each query.
 
     Raises:
@@ -179,7 +173,8 @@ def games(section: PairwiseSection, agents: Mapping[str, Sequence[str]]) -> Iter
             rng.seed(f"{schedule.seed}\x00{query_id}")
         for first, second in _pairs(schedule, sorted(present), rng):
             for swapped in (False, True) if section.both_orders else (rng.random() < 0.5,):
-                yield GameSubject.between(query_id, first, second, swapped=swapped)
+                for judge in section.judges:
+                    yield Wanted.game(judge, query_id, first, second, swapped=swapped)
 
 
 def _pairs(schedule: ScheduleSection, agents: Sequence[str], rng: random.Random) -> Sequence[tuple[str, str]]:

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from arena.ratings.games import GameVerdict
 from arena.store import Result, Wanted
-from arena.store.rows import GameSubject
 from judges.errors import RETRIED_NEXT_RUN
 from judges.spec import Combine
 from judges.types import GAME_OUTCOMES, LABEL, GameOutcome, JudgeFailure, Judgment, Outcome, Verdict
@@ -179,5 +178,4 @@ def game_verdicts(outcomes: Iterable[tuple[Wanted, Result | None]]) -> Iterable[
     """The verdicts of pairwise games, with the agent shown first as ``agent_a``; skips games without a judgment."""
     for want, result in outcomes:
         if isinstance(result, Judgment):
-            game = GameSubject.of(want)
-            yield GameVerdict(want.query_id, game.first, game.second, Verdict(str(result.outcome)), want.judge)
+            yield GameVerdict(want.query_id, *want.shown, Verdict(str(result.outcome)), want.judge)

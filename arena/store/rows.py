@@ -44,6 +44,16 @@ class Wanted(Struct, frozen=True):
     order: str = ""
     sample: int = 0
 
+    @staticmethod
+    def game(judge: str, query_id: str, item: str, other: str, *, swapped: bool) -> Wanted:
+        """A game between the answers of two agents; ``swapped`` shows the answer of ``other`` first."""
+        return Wanted(Task.PAIRWISE, judge, query_id, item, other, "ba" if swapped else "ab")
+
+    @property
+    def shown(self) -> tuple[str, str]:
+        """The two agents of a game, in the order in which the judge sees their answers."""
+        return (self.other, self.item) if self.order == "ba" else (self.item, self.other)
+
 
 def tournament_number(connection: Connection, name: str) -> int:
     """The number of a tournament, which is the key of its rows."""
@@ -158,32 +168,6 @@ def _read_outcome(text: str) -> Any:
 def _read_choice(text: str) -> Any:
     """Parse a label, verdict or grade; cached, because few different values occur very often."""
     return json.loads(text)
-
-
-class GameSubject(NamedTuple):
-    """Two agents' answers to a query, in the order shown to the judge.
-
-    Attributes:
-        swapped: whether the store has the pair in reverse, with ``second`` in the column ``item``.
-    """
-
-    query_id: str
-    first: str
-    second: str
-    swapped: bool = False
-
-    @classmethod
-    def between(cls, query_id: str, item: str, other: str, *, swapped: bool) -> Self:
-        return cls(query_id, other, item, True) if swapped else cls(query_id, item, other)
-
-    @classmethod
-    def of(cls, want: Wanted) -> Self:
-        return cls.between(want.query_id, want.item, want.other, swapped=want.order == "ba")
-
-    def want(self, judge: str) -> Wanted:
-        if self.swapped:
-            return Wanted(Task.PAIRWISE, judge, self.query_id, self.second, self.first, "ba")
-        return Wanted(Task.PAIRWISE, judge, self.query_id, self.first, self.second, "ab")
 
 
 class GradedSubject(NamedTuple):
