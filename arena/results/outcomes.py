@@ -52,7 +52,7 @@ def labels_of(store: Store, tournament: str, query_id: str | None = None) -> Lab
 
 
 def labels_by_judge(store: Store, tournament: str, query_id: str | None = None) -> dict[str, LabelResults]:
-    """Relevance labels of each judge, for all queries or one, by (query_id, doc_id); samples are combined."""
+    """Relevance labels of each judge by (query_id, doc_id), on all queries or one; samples are combined."""
     return of_each_judge(outcomes(store, tournament, Task.RELEVANCE, query_id))
 
 

@@ -250,7 +250,7 @@ class Store(Database):
         Args:
             among: only the games between these agents.
         """
-        return self._ask(name, want_rows.outcomes, task, query_id, among)
+        return self._ask(name, lambda *asked: list(want_rows.each_outcome(*asked)), task, query_id, among)
 
     def each_outcome(self, name: str, task: Task) -> Iterator[tuple[Wanted, Result | None]]:
         """Stream the results of ``outcomes``, with few rows in memory."""

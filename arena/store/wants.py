@@ -112,16 +112,6 @@ def _judges_of(number: int, task: Task) -> Select[Any]:
     return select(judges.c[0]).where(judges.c[0].is_not(None))
 
 
-def outcomes(
-    connection: Connection,
-    number: int,
-    task: Task,
-    query_id: str | None = None,
-    among: Collection[str] | None = None,
-) -> list[tuple[Wanted, Result | None]]:
-    return list(each_outcome(connection, number, task, query_id, among))
-
-
 def extend(connection: Connection, number: int, added: Iterable[Wanted]) -> int:
     wants = WANTED.c
     last = connection.execute(select(func.max(wants.position)).where(wants.tournament_id == number)).scalar()
