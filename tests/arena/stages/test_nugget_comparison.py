@@ -12,7 +12,6 @@ from judges.errors import InputError
 
 
 def assigned(path: Path, labels: dict[tuple[str, str], str], importances: str = "vvo") -> Path:
-    """A file of assignments: by run and topic one letter a nugget (support, partial, not_support, failed)."""
     words = {"s": "support", "p": "partial_support", "n": "not_support", "f": "failed"}
     lines = []
     for (run, topic), letters in labels.items():

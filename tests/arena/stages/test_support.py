@@ -281,7 +281,6 @@ def test_marks_that_are_read_as_no_citations_are_named_with_their_answers(tmp_pa
 
 
 def test_a_sentence_that_people_were_shown_is_the_one_that_the_judge_was(tmp_path: Path) -> None:
-    """How an agent counts is seen from all its answers, whichever is looked at."""
     answers = {("q1", "x"): "About q1 [0].", ("q2", "x"): "About q2 [1]."}
     data = load_data(tournament(tmp_path, answers))
     sentences = data.sentences["q1", "x"]
