@@ -19,7 +19,7 @@ from arena.data.warnings import notes_of
 from arena.present.numbers import counted, listed
 from arena.run.preflight import Preflight, preflight
 from arena.run.reach import reached
-from arena.stages.queries.config import SynthConfig, load_either
+from arena.stages.queries_config import SynthConfig, load_either
 from arena.store import sqlite_path
 from judges.errors import DISTRIBUTION, InputError, RagleagueError, how_to_install
 from judges.judge import Judge

@@ -17,7 +17,7 @@ from arena.config.schema import load_config
 from arena.data.safe_files import digest
 from arena.present.numbers import counted
 from arena.run import exam as exam_run
-from arena.stages.exam_bank import save_bank, shorter_than_asked
+from arena.stages.exam import save_bank, shorter_than_asked
 
 
 def make_bank(

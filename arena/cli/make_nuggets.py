@@ -21,7 +21,7 @@ from arena.present.numbers import counted
 from arena.results.nuggets import nugget_results, repetitions, unedited_banks
 from arena.run import judging
 from arena.run.ledger import RunSummary
-from arena.stages.nugget_files import assignment_of_files, nuggets_of
+from arena.stages.nuggets import assignment_of_files, nuggets_of
 from arena.store import Store
 from judges.errors import InputError
 from judges.types import NUGGET_TASKS, Task

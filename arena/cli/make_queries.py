@@ -15,7 +15,7 @@ from arena.cli.run_lines import print_summary, quota_lines
 from arena.cli.show import show
 from arena.cli.trace import asking
 from arena.run.queries import synthesise
-from arena.stages.queries.config import load_synth_config
+from arena.stages.queries_config import load_synth_config
 
 
 def make_queries(

@@ -11,7 +11,7 @@ from arena.cli.show import show
 from arena.run.plan import plan as make_plan
 from arena.run.plan import plan_queries
 from arena.run.preflight import preflight
-from arena.stages.queries.config import SynthConfig, load_either
+from arena.stages.queries_config import SynthConfig, load_either
 
 
 def plan(

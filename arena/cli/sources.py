@@ -26,7 +26,7 @@ def _read(source: str) -> tuple[str, str | None, Config | None]:
     """Location and name as in ``location_and_name``, and the configuration if ``source`` configures a tournament."""
     if source.endswith((".yaml", ".yml")):
         from arena.config.schema import Config
-        from arena.stages.queries.config import load_either
+        from arena.stages.queries_config import load_either
 
         config = load_either(Path(source))
         if isinstance(config, Config):
@@ -65,7 +65,7 @@ def parts_of(store: Store, config: Config) -> list[str]:
     """
     names, all_names = [config.name], store.tournaments()
     if config.synth is not None:
-        from arena.stages.queries.config import of_tournament
+        from arena.stages.queries_config import of_tournament
 
         names.append(of_tournament(config).tournament)
     stored_names = [name for name in names if name in all_names]

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from arena.config.settings import StoredExam
 from arena.results.exam_evaluation import ExamScores, Study, exam_scores
 from arena.results.outcomes import OutcomesOf, outcomes_of
-from arena.stages.exam_bank import bank_kept, generated_bank, material, written_items
+from arena.stages.exam import bank_kept, generated_bank, material, written_items
 from arena.store import Result, Store
 from arena.store.outcomes import combined
 from arena.store.rows import GradedSubject

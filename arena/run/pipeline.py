@@ -116,7 +116,7 @@ def _ask(
     complete, agents_run = True, None
     if config.synth is not None and (not stages or "synth" in stages):
         from arena.run.queries import synthesise
-        from arena.stages.queries.config import of_tournament
+        from arena.stages.queries_config import of_tournament
 
         with progress() as display:
             report = synthesise(

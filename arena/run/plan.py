@@ -18,7 +18,7 @@ from arena.run.judging import load_data, stored_settings
 from arena.run.planner import SECONDS_PER_CALL, PlannedCalls, Planner
 from arena.run.queries_plan import plan_synth
 from arena.run.to_come import ANSWER, queries_to_come, with_all_answers
-from arena.stages.queries.config import SynthConfig, of_tournament
+from arena.stages.queries_config import SynthConfig, of_tournament
 from arena.stages.together import TournamentStages
 from arena.store import Store, missing
 from judges.providers.http_answers import shown

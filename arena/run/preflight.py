@@ -140,7 +140,7 @@ def _check_data(config: Config, report: Preflight) -> None:
 
 
 def _check_synth(config: Config) -> None:
-    from arena.stages.queries.config import of_tournament
+    from arena.stages.queries_config import of_tournament
 
     section = of_tournament(config).synth
     load_prompt(section.prompt, Task.QUERIES)

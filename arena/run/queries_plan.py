@@ -10,9 +10,8 @@ from msgspec.structs import replace
 
 from arena.data.corpus import CorpusReading
 from arena.run.planner import PlannedCalls, Planner
-from arena.stages.queries.candidates import read_reviewed
-from arena.stages.queries.config import SynthConfig
-from arena.stages.queries.stage import QueriesStage
+from arena.stages.queries import QueriesStage, read_reviewed
+from arena.stages.queries_config import SynthConfig
 from arena.store import Store, Wanted, missing
 from judges.types import Task
 

@@ -1,26 +1,35 @@
-"""Exam stage: judges write items, unless a bank has them, and grade passages against them."""
+"""Exam stage: judges write items, unless a bank has them, and grade passages of answers or documents against them."""
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from math import ceil
-from typing import Any
+from math import ceil, floor
+from pathlib import Path
+from typing import Any, Final
 
-from msgspec.structs import replace
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
-from arena.config.judging import ExamSection
+from arena.config.judging import ExamSection, GenerateSection
 from arena.config.schema import Config
+from arena.data import safe_files
 from arena.data.dataset import Dataset
 from arena.stages.base import Release, RelevanceLabels, TournamentStage, file_digest
-from arena.stages.exam_bank import Material, kept_bank, load_bank, material, subtopics, written_items
 from arena.store import Result, Store, Wanted
 from arena.store.rows import GradedSubject
+from judges.errors import ConfigError, DataError
 from judges.prompts import PromptTemplate, load_prompt
 from judges.prompts.tasks import answer_check_prompt, extraction_prompt, grading_prompt, questions_prompt
 from judges.self_rating import is_answer
 from judges.types import Document, Judgment, Prompt, Query, Task
-from retrieval_eval.exam.items import Item, ItemType
+from retrieval_eval.data.table_spec import TableSpec
+from retrieval_eval.exam.bank_files import read_bank, write_bank
+from retrieval_eval.exam.grades import Rankings
+from retrieval_eval.exam.items import Bank, Item, ItemType, QueryInfo
+from retrieval_eval.exam.passages import document_of, passages_of, passages_of_document
 
 _UNWRITTEN = "Item {} that nobody wrote yet, about as long as an item usually is?"
 _EXTRACTION: Mapping[ItemType, str] = {"question": "extraction", "nugget": "extraction_nugget"}
@@ -220,3 +229,225 @@ class ExamStage(TournamentStage):
             for query_id, passages in self._material.passages.items()
             for passage in passages
         }
+
+
+_KEPT = frozenset(
+    {"query_id", "text", "item_type", "item_id", "facet_id", "answers", "kind", "choices", "weight", "secret"}
+)
+SUBTOPICS: Final = TableSpec(("qid", "facet"), ("qid", "facet", "subtopic"))
+_DEFAULTS = asdict(Item("q", "t"))
+
+
+def load_bank(section: ExamSection, data: Dataset) -> Bank:
+    """The configured bank, limited to the queries of the data.
+
+    Raises:
+        DataError: the file cannot be used, or has no item for any of the queries.
+        ConfigError: the grading needs gold answers that an item does not have.
+    """
+    assert section.bank is not None
+    bank = of_queries(read_bank(section.bank), data)
+    require_usable(section, bank)
+    return bank
+
+
+def of_queries(bank: Bank, data: Dataset) -> Bank:
+    items = tuple(item for item in bank.items if item.query_id in data.queries)
+    return Bank(items, {key: info for key, info in bank.queries.items() if key[0] in data.queries})
+
+
+def require_usable(section: ExamSection, bank: Bank) -> None:
+    """Raise the same errors as ``load_bank`` if the bank cannot be used for grading."""
+    if not any(bank.active.values()):
+        raise DataError(str(section.bank), "has no item for any of the queries; use the ids of data.queries")
+    if section.grading in ("extraction_words", "extraction_llm"):
+        _require_gold(section, bank.items)
+
+
+def _require_gold(section: ExamSection, items: Iterable[Item]) -> None:
+    for item in items:
+        if not item.answers and not item.retired:
+            which = "a secret item" if item.secret else f"item {item.item_id!r}"
+            raise ConfigError(
+                f"exam.grading: {section.grading!r} checks against gold answers, and {which} of {section.bank} has none"
+            )
+
+
+def subtopics(section: GenerateSection, data: Dataset) -> dict[tuple[str, str | None], str]:
+    """The subtopics to write items for, by query and facet; a query without any has facet ``None`` and an empty text.
+
+    Raises:
+        DataError: the table of subtopics cannot be used.
+    """
+    texts: dict[tuple[str, str | None], str] = {}
+    if section.subtopics is not None:
+        for row in SUBTOPICS.rows(section.subtopics):
+            key = row.identifier("qid"), row.identifier("facet")
+            if key[0] not in data.queries:
+                raise row.error("no query has this id", key[0])
+            if key in texts:
+                raise row.error("this facet is repeated", " ".join(key))
+            texts[key] = row.identifier("subtopic")
+    named = {query_id for query_id, _ in texts}
+    return {**{(query_id, None): "" for query_id in data.queries if query_id not in named}, **texts}
+
+
+def written_items(
+    section: GenerateSection, want: Wanted, result: Result | None, origin: Mapping[str, Any] | None = None
+) -> tuple[Item, ...]:
+    """The items in a reply, each with ``origin`` and the model as metadata if given; none without a judgment.
+
+    Some items are marked as secret at random; the seed depends on section, query and facet.
+    """
+    if not isinstance(result, Judgment) or not isinstance(result.outcome, tuple):
+        return ()
+    texts, facet = result.outcome, want.item or None
+    hidden = floor(section.secret * len(texts) + 0.5)
+    draw = random.Random(f"{section.seed} {want.query_id} {facet}")  # noqa: S311 - needs no cryptographic randomness
+    secret = set(draw.sample(range(len(texts)), hidden))
+    metadata = {} if origin is None else {"generated": {"model": result.model, **origin}}
+    return tuple(
+        Item(want.query_id, text, section.kind, facet_id=facet, secret=place in secret, metadata=metadata)
+        for place, text in enumerate(texts)
+    )
+
+
+def shorter_than_asked(section: GenerateSection, bank: Bank) -> dict[str, int]:
+    """Queries or subtopics (as ``query/facet``) with fewer items than requested, with their number of items."""
+    counts = Counter("/".join(filter(None, (item.query_id, item.facet_id))) for item in bank.items)
+    return {name: number for name, number in counts.items() if number < section.per_query}
+
+
+def generated_bank(
+    queries: Mapping[str, Query], facets: Iterable[tuple[str, str | None]], items: Iterable[Item]
+) -> Bank:
+    """A bank of written items; if two subtopics have the same text, each keeps it under a separate id."""
+    named = {(query_id, facet): QueryInfo(queries[query_id].text) for query_id, facet in facets}
+    return Bank(tuple({item.item_id: item for item in items}.values()), named)
+
+
+def kept_bank(bank: Bank, *, gold: bool) -> dict[str, Any]:
+    """A bank's active items as stored: everything that scores need, but no text of a secret question.
+
+    Args:
+        gold: whether scores use gold answers; if not, the answers and choices of secret items are left out.
+    """
+    items = [
+        {name: value for name, value in asdict(item).items() if name in _KEPT and value != _DEFAULTS.get(name)}
+        | {"text": item.open_text}
+        for items in bank.active.values()
+        for item in (entry if gold or not entry.secret else _without_gold(entry) for entry in items)
+    ]
+    return {"version": bank.version, "queries": list(bank.query_ids), "items": items}
+
+
+def _without_gold(item: Item) -> Item:
+    return replace(item, answers=(), kind="free", choices={})
+
+
+def bank_kept(kept: Mapping[str, Any]) -> Bank:
+    items = tuple(Item(**{**item, "answers": tuple(item.get("answers", ()))}) for item in kept["items"])
+    return Bank(items, {(query_id, None): QueryInfo() for query_id in kept["queries"]})
+
+
+class Material(Struct, frozen=True):
+    """The passages to grade.
+
+    Attributes:
+        passages: the passages by query_id; a passage of several agents occurs once.
+        rankings: each agent's response: the passages of its answer in order, or its ranked documents.
+    """
+
+    passages: Mapping[str, tuple[Document, ...]]
+    rankings: Rankings
+
+    @property
+    def texts(self) -> dict[str, dict[str, str]]:
+        return {
+            query_id: {passage.doc_id: passage.text for passage in passages}
+            for query_id, passages in self.passages.items()
+        }
+
+    @property
+    def passage_rankings(self) -> Rankings:
+        pieces: dict[tuple[str, str], list[str]] = {}
+        for query_id, passages in self.passages.items():
+            for passage in passages:
+                pieces.setdefault((query_id, document_of(passage.doc_id)[0]), []).append(passage.doc_id)
+        return {
+            (query_id, agent): tuple(piece for name in ranking for piece in pieces.get((query_id, name), (name,)))
+            for (query_id, agent), ranking in self.rankings.items()
+        }
+
+
+def material(data: Dataset, section: ExamSection) -> Material:
+    return _documents(data, section) if section.texts == "documents" else _answers(data, section)
+
+
+def _answers(data: Dataset, section: ExamSection) -> Material:
+    """Cut answers into passages; an empty answer has none, but counts as a response."""
+    by_query: dict[str, list[Document]] = {}
+    rankings = {}
+    for (query_id, agent), answer in data.answers.items():
+        passages = passages_of(answer, most_words=section.passage_words)[: section.depth]
+        by_query.setdefault(query_id, []).extend(Document(passage.passage_id, passage.text) for passage in passages)
+        rankings[query_id, agent] = tuple(passage.passage_id for passage in passages)
+    return Material({query_id: tuple(passages) for query_id, passages in by_query.items()}, rankings)
+
+
+def _documents(data: Dataset, section: ExamSection) -> Material:
+    """Cut documents into passages; documents without text are left out of the rankings."""
+    pieces: dict[str, dict[str, tuple[Document, ...]]] = {query_id: {} for query_id in data.retrieved}
+    ranked: dict[tuple[str, str], list[str]] = {key: [] for key in data.rankings}
+    for key, ranking in data.rankings.items():
+        query_pieces, doc_ids = pieces[key[0]], ranked[key]
+        for doc_id in ranking:
+            if len(doc_ids) == section.depth:
+                break
+            if doc_id not in query_pieces:
+                query_pieces[doc_id] = _pieces(data.documents[doc_id], section.passage_words)
+            if query_pieces[doc_id]:
+                doc_ids.append(doc_id)
+    passages = {
+        query_id: tuple(piece for doc_ids in query_pieces.values() for piece in doc_ids)
+        for query_id, query_pieces in pieces.items()
+    }
+    return Material(passages, {key: tuple(doc_ids) for key, doc_ids in ranked.items()})
+
+
+def _pieces(document: Document, most_words: int) -> tuple[Document, ...]:
+    return tuple(
+        Document(piece.passage_id, piece.text, document.metadata)
+        for piece in passages_of_document(document, most_words=most_words)
+    )
+
+
+def save_bank(
+    path: Path, bank: Bank, *, folder: Path | None = None, seen: str | None = None, by: str = "", what: str = ""
+) -> Path | None:
+    """Write a bank, including its secret items.
+
+    Args:
+        bank: the bank; items are never deleted from it, only retired.
+        folder: the folder that must contain the file; ``None`` to allow any.
+        seen: ``safe_files.digest`` of the version that was edited; ``None`` for a new file.
+
+    Returns:
+        Path of the previous version in the file's history, if there is one.
+
+    Raises:
+        InputError: the file has changed since, exists already, is outside the folder, or cannot be written.
+    """
+    inside = path.parent if folder is None else folder
+    return safe_files.save(path, lambda draft: _write(draft, path, bank), folder=inside, seen=seen, by=by, what=what)
+
+
+def _write(draft: Path, path: Path, bank: Bank) -> None:
+    """Write the draft and read it back, since a file format may be unable to hold some text."""
+    try:
+        write_bank(draft, bank, secret=True)
+        again = read_bank(draft)
+    except DataError as error:
+        raise DataError(path, error.problem, line=error.line, value=error.value) from error
+    if again.by_id != {item.item_id: replace(item, text=item.text.strip()) for item in bank.items}:
+        raise DataError(path, "cannot hold this bank; nothing was saved. Convert it with 'ragleague convert bank'")

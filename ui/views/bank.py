@@ -19,7 +19,7 @@ from arena.present.blocks import Block
 from arena.present.numbers import counted
 from arena.present.picture import of_table
 from arena.results.exam_evaluation import Study
-from arena.stages.exam_bank import of_queries, require_usable, save_bank
+from arena.stages.exam import of_queries, require_usable, save_bank
 from judges.errors import InputError
 from retrieval_eval.exam.bank_files import new_item, read_bank
 from retrieval_eval.exam.items import ITEM_TYPES, Bank, Item, ItemEdit, described, diff, edited_bank

@@ -12,7 +12,7 @@ import pytest
 from arena.run import exam as exam_run
 from arena.run import judging
 from arena.run.plan import plan
-from arena.stages.exam_bank import save_bank
+from arena.stages.exam import save_bank
 from judges.errors import InputError
 from judges.types import Task
 from retrieval_eval.data.tables import write_rows
