@@ -246,14 +246,9 @@ def load_bank(section: ExamSection, data: Dataset) -> Bank:
         ConfigError: the grading needs gold answers that an item does not have.
     """
     assert section.bank is not None
-    bank = of_queries(read_bank(section.bank), data)
+    bank = read_bank(section.bank).of_queries(data.queries)
     require_usable(section, bank)
     return bank
-
-
-def of_queries(bank: Bank, data: Dataset) -> Bank:
-    items = tuple(item for item in bank.items if item.query_id in data.queries)
-    return Bank(items, {key: info for key, info in bank.queries.items() if key[0] in data.queries})
 
 
 def require_usable(section: ExamSection, bank: Bank) -> None:
