@@ -131,7 +131,11 @@ def retrieval_board(
     entries = retrieved_by_agents(data, settings.depth)
     runs = {run.name: run.scores() for run in runs_of(entries)}
     names = _measures(settings, labels.values())
-    failed = _unanswered(data, settings) if settings.agents else {}
+    failed: Mapping[str, Collection[str]] = {}
+    if settings.agents:
+        from arena.results.replies import unanswered
+
+        failed = unanswered(data, settings)
     metrics = {
         source: evaluate(source_labels, runs, names, failed, missing if source == "judge" else None)
         for source, source_labels in (labels.items() if runs else ())
@@ -167,12 +171,6 @@ def retrieval_board(
         else None,
         rankings=_rankings(metrics, resampling),
     )
-
-
-def _unanswered(data: Dataset, settings: StoredSettings) -> Mapping[str, Collection[str]]:
-    from arena.results.replies import unanswered
-
-    return unanswered(data, settings)
 
 
 def check_measures(names: Iterable[str], data: Dataset) -> None:

@@ -28,7 +28,7 @@ from arena.results.nuggets import nugget_results
 from arena.results.outcomes import outcomes
 from arena.store import Store
 from arena.store.annotations import Annotations
-from judges.types import Judgment, Task
+from judges.types import Judgment
 from retrieval_eval.stats.arrays import Bools
 
 _QRELS = "qrels"
@@ -140,16 +140,17 @@ def _opinions_on(
         return verdict_opinions(games, of)
     if kind is NUGGETS:
         return _nuggets(store, tournament)
-    if kind is CRITERIA:
-        return _criteria(store, tournament)
     return (opinion for judgment in judgments_of(store, tournament, kind.name) for opinion in kind.opinions(judgment))
 
 
 def judgments_of(store: Store, tournament: str, name: str) -> list[Annotation]:
+    """Each judge's value for each item of a kind, as a person would give it; without failures."""
+    settings, kind = store.settings(tournament), KINDS[name]
     return [
-        Annotation(name, want.judge, want.query_id, want.item, want.other, "", result.outcome)
-        for want, result in outcomes(store, tournament, KINDS[name].task)
+        Annotation(name, want.judge, want.query_id, want.item, want.other, "", value)
+        for want, result in outcomes(store, tournament, kind.task)
         if isinstance(result, Judgment)
+        for value in [grades(want, result, settings) if kind is CRITERIA else result.outcome]
     ]
 
 
@@ -172,14 +173,6 @@ def verdict_opinions(games: GameTable, of: Bools | None = None) -> list[Opinion]
         Opinion(queries[query], (agents[a], agents[b]), judges[judge], float(outcome), swapped)
         for query, a, b, judge, outcome, swapped in zip(*(column.tolist() for column in columns), strict=True)
     ]
-
-
-def _criteria(store: Store, tournament: str) -> Iterator[Opinion]:
-    settings = store.settings(tournament)
-    for want, result in outcomes(store, tournament, Task.CRITERIA):
-        if isinstance(result, Judgment):
-            for criterion, grade in grades(want, result, settings).items():
-                yield Opinion(want.query_id, (want.item, criterion), want.judge, grade)
 
 
 def _nuggets(store: Store, tournament: str) -> Iterator[Opinion]:
