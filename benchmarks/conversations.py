@@ -25,9 +25,8 @@ from arena.ratings.results import Ratings, RatingSettings
 from judges.types import Verdict
 from retrieval_eval.stats.agreement import RaterAgreement, rater_agreement
 from retrieval_eval.stats.arrays import Floats
-from retrieval_eval.stats.bootstrap import ALONE, Clusters, units_of
+from retrieval_eval.stats.bootstrap import ALONE, Clusters, mean_estimates, units_of
 from retrieval_eval.stats.estimate import Estimate
-from retrieval_eval.stats.means import mean_estimates
 
 WIN_RATE = "win-rate"
 GRADES: Final = (1.0, 4.0)
@@ -50,12 +49,10 @@ class Grades(Struct, frozen=True):
 
     @property
     def queries(self) -> tuple[str, ...]:
-        """Ids, sorted."""
         return tuple(sorted({name for raters in self.given.values() for own in raters.values() for name in own}))
 
     @property
     def conversations(self) -> dict[str, str]:
-        """Of each query."""
         return {name: name.split(_TURN)[0] for name in self.queries}
 
     def table(self, criterion: str) -> Floats:
@@ -69,12 +66,10 @@ class Grades(Struct, frozen=True):
         )
 
     def means(self, criterion: str, clusters: Clusters = ALONE) -> dict[str, Estimate]:
-        """Each agent's mean over queries."""
         found = mean_estimates(self.table(criterion), units_of(self.queries, clusters), GRADES)
         return dict(zip(self.agents, found, strict=True))
 
     def agreement(self, criterion: str, clusters: Clusters = ALONE) -> RaterAgreement:
-        """Krippendorff's alpha of the raters."""
         labels = [
             {name: {agent: int(grade) for agent, grade in each.items()} for name, each in own.items()}
             for own in self.given[criterion].values()
@@ -91,7 +86,6 @@ class Grades(Struct, frozen=True):
         )
 
     def ratings(self, clusters: Clusters = ALONE) -> Ratings:
-        """Of these games."""
         return rate(self.verdicts().clustered(clusters), RatingSettings(tournaments=0))
 
 
@@ -100,7 +94,6 @@ def _preferred(one: float, other: float) -> Verdict:
 
 
 def read_grades(folder: Path) -> Grades:
-    """The grades of mtrag_human."""
     given: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
     agents: dict[str, None] = {}
     with gzip.open(folder / "human_grades.csv.gz", "rt", encoding="utf-8") as rows:
@@ -147,7 +140,6 @@ def _written(own: Estimate) -> str:
 
 
 def _wider(whole: Sequence[Estimate], single: Sequence[Estimate]) -> float:
-    """How much wider the first intervals are, the mean of ratios."""
     ratios = [
         ((a.high or 0) - (a.low or 0)) / ((b.high or 0) - (b.low or 0)) for a, b in zip(whole, single, strict=True)
     ]
@@ -159,7 +151,6 @@ def _folded(line: str) -> str:
 
 
 def page(grades: Grades, simulations: int) -> str:
-    """The section."""
     clusters, criteria = grades.conversations, grades.criteria
     lines = [
         f"{len(grades.queries)} turns of {len(set(clusters.values()))} conversations, {len(grades.agents)} agents, "

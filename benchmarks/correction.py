@@ -71,7 +71,6 @@ def means(judge: str, simulations: int, study: Study, seed: int) -> Tally:
 
 
 def win_rates(judge: str, simulations: int, study: Study, seed: int) -> Tally:
-    """Share of games that the best agent wins against the worst, ties half."""
     rng = np.random.default_rng(seed)
     truth = _people_score(STRENGTHS[0] - STRENGTHS[3])
     rows = []
@@ -85,7 +84,6 @@ def win_rates(judge: str, simulations: int, study: Study, seed: int) -> Tally:
 
 
 def ratings(judge: str, simulations: int, study: Study, seed: int) -> Tally:
-    """Bradley-Terry ratings of four agents."""
     rng = np.random.default_rng(seed)
     truth = true_ratings()
     rows = []

@@ -92,7 +92,6 @@ def write_grades(folder: Path) -> int:
 
 
 def of_store(folder: Path) -> None:
-    """As ``ragleague leaderboard`` and the page of the exam do."""
     from arena.boards.exam import exam_board
     from arena.results.exam import stored_scores
     from arena.store import Store
@@ -105,8 +104,6 @@ def of_store(folder: Path) -> None:
 
 
 def of_file(name: str) -> Callable[[Path], None]:
-    """As the views of ``exam`` do."""
-
     def work(folder: Path) -> None:
         from arena.boards.exam import exam_board
         from arena.results.exam_evaluation import exam_scores, load_study
@@ -120,7 +117,7 @@ def of_file(name: str) -> Callable[[Path], None]:
 
 def tables(study: object, folder: Path) -> None:
     """Labels and their agreement with people's, the grid of every query, and what each item does to the leaderboard."""
-    from arena.boards.exam_oversight import of_labels
+    from arena.boards.exam import of_labels
     from arena.results.exam_evaluation import Study
     from retrieval_eval.data.trec import read_qrels
     from retrieval_eval.exam.oversight import graded_answers, grid_rows, influences, spurious_items, uncovered_passages
@@ -138,7 +135,6 @@ def tables(study: object, folder: Path) -> None:
 
 
 def rows_of_store(folder: Path) -> None:
-    """The bound of the store."""
     with closing(sqlite3.connect(folder / "exam.db")) as connection:
         found = connection.execute(
             "SELECT query_id, item, other, outcome, reply FROM wanted JOIN judgment USING (judgment_id)"
@@ -152,13 +148,11 @@ def rows_of_store(folder: Path) -> None:
 
 
 def rows_of_table(folder: Path) -> None:
-    """The bound of the table."""
     with (folder / "grades.csv").open(newline="") as file:
         assert [(row[0], row[1], row[2], row[3]) for row in csv.reader(file)]
 
 
 def rows_of_workbench(folder: Path) -> None:
-    """The bound of the workbench's file."""
     with gzip.open(folder / "graded.jsonl.gz", "rt") as file:
         assert [json.loads(line) for line in file]
 
@@ -171,19 +165,13 @@ WAYS = {
 
 
 def peak_mb() -> float:
-    """The largest resident size of this process so far, in MB of 10**6 bytes."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024 / 1e6
-    raise RuntimeError("/proc/self/status has no VmHWM: this needs Linux")
+    return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) * 1024 / 1e6
 
 
 def main() -> None:
-    """Print one line per source and way, or be one of them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=100_000)
     parser.add_argument("--child", nargs=3, metavar=("FOLDER", "SOURCE", "PLACE"), help=argparse.SUPPRESS)
-    parser.add_argument("--profile", choices=WAYS, help="say where the time of one source goes")
     given = parser.parse_args()
     if given.child:
         folder, source, place = given.child
@@ -194,11 +182,6 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         write_data(Path(name), given.pairs)
         pairs = write_grades(Path(name))
-        if given.profile:
-            from benchmarks.profiling import profiled
-
-            print("\n".join(profiled(lambda: WAYS[given.profile][1](Path(name)), 25)))
-            return
         print(f"{pairs:,} grades\nsource     way    seconds    MB  seconds / reading  (bar {BAR_S} s, {BAR_MB} MB)")
         for source in WAYS:
             read = 0.0

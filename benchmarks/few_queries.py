@@ -57,7 +57,6 @@ SAMPLES = 500
 
 
 def simulated(world: World, queries: int, rng: np.random.Generator) -> Games:
-    """Games of every pair on every query."""
     agents = len(world.strengths)
     pairs = np.array(np.triu_indices(agents, k=1), np.int32)
     a, b = np.tile(pairs, queries * world.times)

@@ -17,10 +17,8 @@ import scipy
 from numpy.typing import NDArray
 
 from retrieval_eval.stats.arrays import Floats
-from retrieval_eval.stats.bootstrap import student
-from retrieval_eval.stats.looks import level_of_look
-from retrieval_eval.stats.means import LOST, UNSEEN
-from retrieval_eval.stats.paired import STAKES, interval, paired
+from retrieval_eval.stats.bootstrap import LOST, UNSEEN, student
+from retrieval_eval.stats.paired import STAKES, interval, level_of_look, paired
 
 MARGIN, LEVEL, BATCH = 0.05, 0.95, 20
 QUERIES = (20, 50, 100, 200, 500, 1000)
@@ -32,7 +30,6 @@ TRUTHS = {"equal": 0.0, "at the margin": -MARGIN, "worse": -2 * MARGIN}
 
 
 def games(rng: np.random.Generator, truth: float, shape: tuple[int, int]) -> Floats:
-    """Share of points less one half, by four verdicts that agree as often as not."""
     strength = np.clip(0.5 + truth + rng.uniform(-0.35, 0.35, shape), 0, 1)
     verdicts = rng.random((4, *shape)) < strength
     shares: Floats = verdicts.mean(axis=0) - 0.5
@@ -40,7 +37,6 @@ def games(rng: np.random.Generator, truth: float, shape: tuple[int, int]) -> Flo
 
 
 def scores(rng: np.random.Generator, truth: float, shape: tuple[int, int]) -> Floats:
-    """Differences of scores from 0 to 1: one query in three differs."""
     differing = rng.random(shape) < 1 / 3
     return np.where(differing, np.clip(rng.normal(3 * truth, 0.3, shape), -1, 1), 0.0)
 
@@ -60,7 +56,6 @@ KINDS: dict[str, tuple[Callable[..., Floats], float]] = {
 
 
 def passes_once(d: Floats, reach: float) -> bool:
-    """Whether one look at these queries passes."""
     low, _ = interval((1 + d / reach) / 2, LEVEL, any_look=False)
     return reach * (2 * low - 1) > -MARGIN
 
@@ -121,7 +116,6 @@ def _said(d: Floats, reach: float, **how: Any) -> bool:
 
 @cache
 def levels_of_looks(looks: int) -> Floats:
-    """The level of each of so many looks, evenly over the queries."""
     times = [number / looks for number in range(1, looks + 1)]
     return np.array([level_of_look(times[:number], LEVEL) for number in range(1, looks + 1)])
 

@@ -79,7 +79,6 @@ DRAWN: Final = """
 
 
 def main() -> None:
-    """Print every figure beside its bar."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--store", type=Path, help="a store that an earlier run of this made; made if absent")
     parser.add_argument("--games-per-query", type=int, default=200)
@@ -105,7 +104,6 @@ def main() -> None:
 
 
 def rate(store: Path) -> None:
-    """As the end of a run does, once for each state of a store."""
     with closing(Store.open(str(store))) as opened:
         begun = time.process_time()
         cached_leaderboard(opened, page_store.NAME)
@@ -115,7 +113,6 @@ def rate(store: Path) -> None:
 
 
 def measured(small: Path, large: Path) -> dict[str, Any]:
-    """What a fresh process tells of its work."""
     command = [sys.executable, "-m", "benchmarks.pages", "--child", str(small), str(large)]
     found: dict[str, Any] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     return found
@@ -155,7 +152,6 @@ def child(small: str, large: str) -> dict[str, Any]:
 
 
 def drawn(page: str) -> Any:
-    """One page in Streamlit's runner, which knows no addresses of pages."""
     from streamlit.testing.v1 import AppTest
 
     return AppTest.from_function(_draw, kwargs={"page": page})
@@ -171,7 +167,6 @@ def _draw(page: str) -> None:
 
 
 def timed(run: Any) -> tuple[float, float]:
-    """Wall and processor seconds of drawing a page."""
     wall, cpu = time.perf_counter(), time.process_time()
     run.run(timeout=120)
     seconds = time.perf_counter() - wall, time.process_time() - cpu
@@ -214,7 +209,6 @@ def one_heading() -> Iterator[str]:
 
 
 def until_listens(port: int) -> None:
-    """Wait until something listens on a port."""
     for _ in range(600):
         with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
             return
@@ -257,7 +251,6 @@ def opened(page: Page, address: str) -> float:
 
 
 def pid_of(store: Path) -> int:
-    """The process that serves a store."""
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         words = entry.read_bytes().split(b"\0")
         if b"ui.serve" in words and str(store).encode() in words:
@@ -266,18 +259,15 @@ def pid_of(store: Path) -> int:
 
 
 def peak_mb(pid: int) -> float:
-    """The largest resident size of a process so far, in MB of 10**6 bytes."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0]) * 1024 / 1e6
 
 
 def show_memory(what: str, found: float) -> None:
-    """One line."""
     print(f"memory of {what}: {found:.0f} MB{verdict(found, MEMORY_MB)}")
 
 
 def verdict(found: float, bar: float | None) -> str:
-    """The bar, and whether it is met."""
     return "" if bar is None else f"  (bar {bar:g}: {'met' if found <= bar else 'missed'})"
 
 

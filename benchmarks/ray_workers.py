@@ -19,7 +19,6 @@ BAR = 1.6
 
 
 def main() -> None:
-    """Print one line per executor, and what two workers are worth."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--delay-ms", type=float, default=500)
     parser.add_argument("--concurrency", type=int, default=32)

@@ -62,7 +62,6 @@ def fill(location: str, verdicts: int) -> None:
 
 
 def forget(location: str) -> None:
-    """Take kept figures away, so that the next leaderboard makes its own."""
     with closing(Store.create(location)) as store, store.writing(alone=True):
         pass
 
@@ -89,7 +88,6 @@ def _wants(queries: int, idents: NDArray[np.int64]) -> Iterator[tuple[object, ..
 
 
 def _judgments(idents: NDArray[np.int64], outcomes: NDArray[np.int8]) -> Iterator[tuple[object, ...]]:
-    """In the order of their ids, which is none of their wants."""
     for ident, outcome in enumerate(outcomes[np.argsort(idents)].tolist()):
         nothing = (None, None, None, 0, 0.0, None)
         said = ("imported", "m", _OUTCOMES[outcome], None, "", "", "[]", *nothing)
@@ -98,7 +96,6 @@ def _judgments(idents: NDArray[np.int64], outcomes: NDArray[np.int8]) -> Iterato
 
 
 def main() -> None:
-    """Print how long filling took, the leaderboard's time and memory, and whether it is right."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--verdicts", type=int, default=1_000_000)
     parser.add_argument("--store", help="a file or the address of an empty database; a file for the while when absent")

@@ -39,7 +39,6 @@ _LABEL: Final = "Answer 1"
 
 
 def main() -> None:
-    """Print what became of the votes, how long they took, and what they cost."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--people", type=int, default=100)
     parser.add_argument("--votes", type=int, default=15, help="of each")
@@ -130,7 +129,6 @@ class Page:
         self._words: list[str] = []
 
     async def run(self, fragment: str = "", pressed: str = "") -> None:
-        """Ask for a drawing, and wait until it has come."""
         asked = BackMsg()
         state = asked.rerun_script
         state.query_string, state.page_script_hash, state.fragment_id = self._query, self._script, fragment
@@ -146,21 +144,17 @@ class Page:
             pass
 
     async def press(self, label: str) -> None:
-        """Press a button, and wait until what it redraws has come."""
         ident, fragment = self._buttons[label]
         self._buttons = {}
         await self.run(fragment, ident)
 
     def says(self, words: str) -> bool:
-        """Whether the last drawing says this."""
         return any(words in each for each in self._words)
 
     def problem(self) -> str:
-        """What it says in place of a success."""
         return " ".join(word for word in self._words if "<" not in word)[:200]
 
     def _take(self, message: ForwardMsg) -> bool:
-        """Note what a message draws; whether it ends the drawing."""
         kind = message.WhichOneof("type")
         if kind == "new_session":
             self._script = message.new_session.page_script_hash

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from arena.store.check import damage_behind
 from judges.errors import RagleagueError, StoreError
 from ui import address, data, editing, sign_in, text
-from ui.views import bank, compare, games, leaderboard, nugget_lists, queries, review, trust, workbench
+from ui.views import bank, compare, games, leaderboard, nugget_lists, queries, review, trust, versus, workbench
 
 
 def main() -> None:
@@ -161,7 +161,7 @@ def _choice(label: str, options: Sequence[tuple[str, str]], chosen: str) -> str:
 
 PAGES: Final = (
     Page("Leaderboard", {"leaderboard": leaderboard.show}, grouped=True),
-    Page("Compare", {"compare": compare.show}, grouped=True),
+    Page("Compare", {"compare": compare.show, "versus": versus.show}, grouped=True),
     Page("Queries", {"queries": queries.show, "games": games.show}, grouped=True),
     Page(
         "Trust",

@@ -27,9 +27,8 @@ from judges.self_rating import is_answer
 from judges.types import Document, Judgment, Prompt, Query, Task
 from retrieval_eval.data.table_spec import TableSpec
 from retrieval_eval.exam.bank_files import read_bank, write_bank
-from retrieval_eval.exam.grades import Rankings
+from retrieval_eval.exam.grades import Rankings, document_of, passages_of, passages_of_document
 from retrieval_eval.exam.items import Bank, Item, ItemType, QueryInfo
-from retrieval_eval.exam.passages import document_of, passages_of, passages_of_document
 
 _UNWRITTEN = "Item {} that nobody wrote yet, about as long as an item usually is?"
 _EXTRACTION: Mapping[ItemType, str] = {"question": "extraction", "nugget": "extraction_nugget"}

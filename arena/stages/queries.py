@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from arena.config.synth import FiltersSection
+from arena.config.schema import FiltersSection
 from arena.data.corpus import CorpusReading, read_passages
 from arena.stages.base import Release, Stage
 from arena.stages.queries_config import SynthConfig
@@ -29,7 +29,7 @@ from judges.prompts import load_prompt
 from judges.prompts.tasks import answerable_prompt, queries_prompt
 from judges.types import Document, Judgment, Prompt, Query, Task
 from retrieval_eval.data.collections import topic_rows
-from retrieval_eval.data.files import read_lines
+from retrieval_eval.data.files import first_line, read_lines
 from retrieval_eval.data.rows import Cell, Row, known_format
 from retrieval_eval.data.table_spec import TableSpec
 from retrieval_eval.data.tables import read_rows, write_rows
@@ -310,7 +310,7 @@ DECISIONS = ("accept", "edit", "reject")
 
 
 def _are_topics(path: Path) -> bool:
-    first = next((line for _, line in read_lines(path) if not line.isspace()), "")
+    first = first_line(path)
     return first.lstrip().startswith("<") or "\t" in first.strip()
 
 

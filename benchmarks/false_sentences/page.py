@@ -11,8 +11,8 @@ from statistics import fmean
 from typing import Any
 
 from arena.present.blocks import Checks, Remarks, Section, VerdictCard
+from arena.present.files import Report
 from arena.present.picture import Matrix, Whiskers
-from arena.present.report import Report
 from arena.present.table import Table
 from benchmarks.false_sentences.claims import (
     NOUN,
@@ -23,7 +23,6 @@ from benchmarks.false_sentences.claims import (
     claim,
     krippendorff,
 )
-from benchmarks.false_sentences.recount import Recount
 from benchmarks.false_sentences.sentences import (
     BRACKET,
     END,
@@ -36,13 +35,13 @@ from benchmarks.false_sentences.sentences import (
     status_follows,
     whole,
 )
+from benchmarks.false_sentences.worlds import Recount
 
 READ = ("leaderboard", "trust", "matrix", "judges", "coverage")
 """Sections that speak of verdicts; the others hold settings and commands."""
 
 
 def lines(report: Report) -> Iterator[str]:
-    """All that a report says of verdicts, a line each."""
     for block in report.opening:
         if isinstance(block, VerdictCard):
             yield f"headline: {block.headline}"
@@ -53,7 +52,6 @@ def lines(report: Report) -> Iterator[str]:
 
 
 def section_lines(section: Section) -> Iterator[str]:
-    """All that a section says, whatever draws it."""
     for block in section.blocks:
         yield from _block(block)
 

@@ -26,7 +26,6 @@ _ASKED: Final = ("inputs", "question", "query", "user", "human", "input")
 _ANSWERED: Final = ("outputs", "answer", "response", "assistant", "ai", "bot", "output")
 """``_ASKED`` and ``_ANSWERED``: keys of the user's and the assistant's text if a turn is one object."""
 _MOST_SHOWN: Final = 40
-"""Most characters of a value in an error message."""
 
 
 def with_messages(row: Row) -> Row:
@@ -34,9 +33,6 @@ def with_messages(row: Row) -> Row:
 
     If the row has no other question, the last message is the question. A row without messages is returned unchanged.
     System and tool messages and the assistant's tool calls are removed and counted in ``Row.left_out``.
-
-    Raises:
-        DataError: ``messages`` is not a list of messages by user and assistant, or does not end with a question.
     """
     messages, query = row.values.get("messages"), row.values.get("query")
     if isinstance(query, list) or row.text("query").lstrip().startswith("[{"):
@@ -50,12 +46,16 @@ def with_messages(row: Row) -> Row:
     row, question = replace(row, left_out=len(objects) - len(spoken)), cell_text(query)
     if not spoken:
         if not question.strip():
-            raise row.error("'messages' has none of the user, and there is no 'query'; end them with the question")
+            raise row.error(
+                "'messages' has no message of the user, and there is no 'query'; make the question the last message"
+            )
         return replace(row, values={**row.values, "messages": ""})
     *before, last = (_message(row, number, message) for number, message in spoken)
     if not question.strip():
         if last.role != "user":
-            problem = "the last of 'messages' is the assistant's, and there is no 'query'; end them with the question"
+            problem = (
+                "the last of 'messages' is the assistant's, and there is no 'query'; make the question the last message"
+            )
             raise row.error(problem, last.text[:_MOST_SHOWN])
         question = last.text
     elif last != Message("user", question.strip()):
@@ -127,15 +127,9 @@ def query_id_of(row: Row) -> str:
 
 
 def earlier_turns(rows: Mapping[str, Row]) -> dict[str, list[str]]:
-    """For each query the ids of the earlier queries in its conversation, by the columns ``conversation`` and ``turn``.
+    """For each query id the ids of the earlier queries of its conversation, by ``conversation`` and ``turn``.
 
     Empty if the rows lack these columns, or have messages, which contain more than the earlier queries.
-
-    Args:
-        rows: the queries' rows by query id.
-
-    Raises:
-        DataError: a turn is not a whole number, occurs twice, or a turn before another one is missing.
     """
     if any(row.text("messages") for row in rows.values()):
         return {}
@@ -164,9 +158,7 @@ def _without_gap(turns: Mapping[int, str], rows: Mapping[str, Row]) -> list[int]
     for before, number in zip([min(numbers[0], 1) - 1, *numbers], numbers, strict=False):
         if number != before + 1:
             row = rows[turns[number]]
-            problem = (
-                f"turn {before + 1} of this conversation is missing: what was said before is not known; add its query"
-            )
+            problem = f"turn {before + 1} of this conversation is missing; add its query"
             raise row.error(problem, row.text("conversation"))
     return numbers
 
@@ -197,11 +189,6 @@ def note_of_left_out(rows: Iterable[Row]) -> str:
 
 
 def require_one_spelling(names: Iterable[str]) -> None:
-    """Check that no two conversations have confusingly similar names.
-
-    Raises:
-        InputError: two names look alike.
-    """
     spelt: dict[str, str] = {}
     for name in names:
         if problem := spelling_problem("conversations", name, spelt):
@@ -212,9 +199,6 @@ def with_conversations(queries: Mapping[str, Query]) -> tuple[dict[str, Query], 
     """The queries with ``conversation`` in their metadata, and a note on how they were grouped.
 
     If no query names its conversation, queries whose messages begin with the same message form one conversation.
-
-    Raises:
-        InputError: see ``require_one_spelling``.
     """
     require_one_spelling(
         query.metadata["conversation"] for query in queries.values() if "conversation" in query.metadata
