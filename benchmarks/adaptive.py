@@ -97,7 +97,7 @@ def errs(drawn: World, places: tuple[str, ...]) -> bool:
 
 
 def repeated_tests_err(drawn: World, meetings: list[Meeting]) -> tuple[bool, bool]:
-    """Fixed-sample tests at 95 % (Wald, clustered by query, Holm): some false difference, some false first place."""
+    """Whether fixed-sample tests at 95 % (Wald, by query, Holm) claim a false difference, and a false first place."""
     outcomes = drawn.outcomes(meetings)
     query = np.array([int(meeting.query_id) for meeting in meetings], np.int32)
     games = Games(drawn.agents, outcomes.a, outcomes.b, outcomes.score, query)
@@ -211,7 +211,7 @@ def _print_saved(
 
 
 def _first_from(looks: NDArray[np.int64], found: Floats, share: float) -> float:
-    """The look from which on ``found`` stays at ``share``; NaN if it does not."""
+    """The first look from which ``found`` stays at or above ``share``; NaN if there is none."""
     below = np.flatnonzero(found < share)
     start = below[-1] + 1 if below.size else 0
     return float(looks[start]) if start < looks.size else float("nan")

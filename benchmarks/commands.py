@@ -58,7 +58,7 @@ def by_evalica(file: Path) -> float:
 
 
 def by_fastchat(file: Path) -> float:
-    """Seconds that FastChat's way needs: each distinct result drawn by its number, and fitted in all processors."""
+    """Seconds of FastChat's way: resamples of the distinct results, fitted by a pool of processes."""
     started = time.perf_counter()
     table = _read(file)
     codes, names = pd.factorize(pd.concat([table["agent_a"], table["agent_b"]]))
@@ -93,7 +93,7 @@ def _read(file: Path) -> pd.DataFrame:
 
 
 class Rows(Struct, frozen=True):
-    """How often each command runs, and which: those whose line holds these words."""
+    """Number of repetitions, and words that the line of a command must hold to be measured."""
 
     times: int
     only: str
@@ -115,7 +115,7 @@ def measure(
     peers: Mapping[str, Callable[[], float]] = MappingProxyType({}),
     before: Callable[[], None] = lambda: None,
 ) -> None:
-    """Run a command, after what is to be done before it each time, and print its line, one below it for each peer."""
+    """Print a line for a command, and one for each peer; ``before`` runs ahead of each repetition."""
     if not rows.wanted(words):
         return
     took = []
@@ -169,7 +169,6 @@ def on_votes(data: Path, rows: Rows) -> None:
 
 
 def on_store(folder: Path, rows: Rows, verdicts: int) -> None:
-    """The leaderboard of a store that keeps no figures yet, with all that stands on it."""
     store = str(folder / "volume.db")
     if not rows.wanted(f"leaderboard {store}"):
         return

@@ -30,9 +30,9 @@ from retrieval_eval.stats.estimate import Estimate
 
 WIN_RATE = "win-rate"
 GRADES: Final = (1.0, 4.0)
-"""The scale."""
+"""Lowest and highest grade."""
 _TURN = "<::>"
-"""Between the conversation and the turn in a query's id."""
+"""Separates the conversation from the turn in a query's id."""
 
 
 class Grades(Struct, frozen=True):
@@ -77,7 +77,6 @@ class Grades(Struct, frozen=True):
         return rater_agreement(labels, clusters=clusters)
 
     def verdicts(self) -> VerdictTable:
-        """Each rater's preference between every two answers to a turn: the one of the greater win rate."""
         return tabulate(
             GameVerdict(name, one, other, _preferred(rates[one], rates[other]), rater)
             for rater, own in self.given[WIN_RATE].items()
@@ -105,7 +104,7 @@ def read_grades(folder: Path) -> Grades:
 
 
 SD = 1.5
-"""Of how far a conversation favours one of two agents, in log-odds."""
+"""Standard deviation, in log-odds, of how far a conversation favours one of two agents."""
 CENTRE = RatingSettings().centre
 
 
@@ -117,7 +116,7 @@ class Held(Struct, frozen=True):
 
 
 def simulated(simulations: int, conversations: int, turns: int, seed: int = 0) -> dict[str, Held]:
-    """Two agents as good as each other on the whole; each conversation leans to one of them on all of its turns."""
+    """Two equally good agents; each conversation favours one of them on all of its turns."""
     rng = np.random.default_rng(seed)
     names = [f"{at:03}-{turn}" for at in range(conversations) for turn in range(turns)]
     clusters = {name: name.split("-")[0] for name in names}

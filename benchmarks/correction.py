@@ -21,7 +21,7 @@ STRENGTHS = np.array([0.6, 0.2, -0.2, -0.6])
 """Log-odds of the agents on the average query."""
 
 QUERY_SD = 0.5
-"""Of an agent's strength, and of people's and judge's leniency, over queries."""
+"""Standard deviation over queries of an agent's strength, and of the leniency of people and judge."""
 
 LIKING = np.array([-0.4, 0.0, 0.0, 0.4])
 """What a biased judge adds to each agent: it likes the worst."""

@@ -37,7 +37,7 @@ from retrieval_eval.stats.rank import kendall_taus, spearmans
 STRENGTHS: Final = {3: (0.0, 0.3, 0.8), 4: (0.0, 0.2, 0.4, 0.9), 6: (0.0, 0.2, 0.4, 0.4, 0.8, 1.2)}
 """Log-odds of the agents on the average query, by their number."""
 QUERY_SD: Final = 0.6
-"""An agent is better at some queries than at others: standard deviation, in log-odds, of its strength over queries."""
+"""Standard deviation, in log-odds, of an agent's strength over queries."""
 TIE: Final = 0.5
 """Davidson's nu: about a fifth of all games end in a tie."""
 QUERIES: Final = (10, 20, 30, 60)
@@ -50,7 +50,7 @@ LABELS: Final = 4
 
 
 class Coverage(Struct, frozen=True):
-    """Of the intervals of ratings.
+    """Coverage of the intervals of ratings.
 
     Attributes:
         covered: share that hold the truth, over agents and tournaments.
@@ -71,7 +71,7 @@ def tournament(rng: np.random.Generator, queries: int, agents: int) -> Games:
 
 @cache
 def truth(agents: int, ties: TieModel) -> Floats:
-    """What very many queries give; equal agents get their common mean, so that sampling does not set them apart."""
+    """Ratings from very many queries; agents of equal strength get their mean."""
     games = tournament(np.random.default_rng(0), MANY, agents)
     ratings = bradley_terry(games, BradleyTerrySettings(ties=ties)).ratings
     strengths = np.array(STRENGTHS[agents])
@@ -99,7 +99,7 @@ def of_ratings(simulations: int, queries: int, agents: int, ties: TieModel, seed
 
 
 Figure: TypeAlias = tuple[float, Callable[[np.random.Generator, int], Estimate]]
-"""The truth, and what is found with so many queries."""
+"""The true value, and a function that estimates it from a number of queries."""
 
 
 def of_figures(simulations: int, queries: int, seed: int) -> dict[str, float]:

@@ -24,7 +24,7 @@ WORLDS = {
     "same order": (0.5, 0.3, False),
     "one agent planted too high": (0.5, 0.3, True),
 }
-"""Distance of neighbours by the games in log-odds, and by the score; whether the last agent is its first."""
+"""Distance of neighbours in log-odds by the games, and by the score; whether the score puts the last agent first."""
 SHARED_SD, NOISE_SD, SAMPLES = 0.8, 0.5, 400
 
 

@@ -24,13 +24,12 @@ from pathlib import Path
 
 BAR_S, BAR_MB = 5, 1000
 AGENTS, PASSAGES, ITEMS = 10, 20, 10
-"""Of each query: 2000 pairs of passage and item."""
+"""Numbers for each query: 2000 pairs of passage and item."""
 WORDS = 60
-"""Of a passage."""
+"""Words of a passage."""
 
 
 def write_data(folder: Path, pairs: int) -> None:
-    """Queries, answers of as many passages as count, a bank, and labels by people."""
     draw = random.Random(0)
     words = [f"word{number}" for number in range(2000)]
     queries = [f"q{number}" for number in range(-(-pairs // (AGENTS * PASSAGES * ITEMS)))]
@@ -49,7 +48,7 @@ def write_data(folder: Path, pairs: int) -> None:
 
 
 def write_grades(folder: Path) -> int:
-    """Grade all of it at random, into ``exam.db``, ``grades.csv`` and ``graded.jsonl.gz``; returns the pairs."""
+    """Grade all pairs at random, into ``exam.db``, ``grades.csv`` and ``graded.jsonl.gz``; returns their number."""
     from arena.config.schema import Config
     from arena.results.exam import exam_study
     from arena.run import judging as tournament
@@ -116,7 +115,6 @@ def of_file(name: str) -> Callable[[Path], None]:
 
 
 def tables(study: object, folder: Path) -> None:
-    """Labels and their agreement with people's, the grid of every query, and what each item does to the leaderboard."""
     from arena.boards.exam import of_labels
     from arena.results.exam_evaluation import Study
     from retrieval_eval.data.trec import read_qrels

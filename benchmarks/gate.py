@@ -23,9 +23,9 @@ from retrieval_eval.stats.paired import STAKES, interval, level_of_look, paired
 MARGIN, LEVEL, BATCH = 0.05, 0.95, 20
 QUERIES = (20, 50, 100, 200, 500, 1000)
 OF_LOOKS = 300
-"""Queries that are there while one looks after each batch."""
+"""Number of queries of a gate that looks after each batch."""
 HINDSIGHT = np.r_[np.geomspace(1e-3, 0.5, 1000), 1 - np.geomspace(0.5, 1e-3, 200)[1:]]
-"""Stakes among which the best in hindsight is sought."""
+"""Stakes to choose the best from in hindsight."""
 TRUTHS = {"equal": 0.0, "at the margin": -MARGIN, "worse": -2 * MARGIN}
 
 
@@ -42,7 +42,7 @@ def scores(rng: np.random.Generator, truth: float, shape: tuple[int, int]) -> Fl
 
 
 def rare(rng: np.random.Generator, truth: float, shape: tuple[int, int]) -> Floats:
-    """Most queries tie; where the two are equal, two in a hundred are lost altogether and as many won."""
+    """Most queries tie; if the two are equal, two in a hundred are lost altogether and as many won."""
     drawn = rng.random(shape)
     lost, won = (-truth, 0.0) if truth else (0.02, 0.02)
     return np.where(drawn < lost, -1.0, np.where(drawn < lost + won, 1.0, 0.0))
@@ -75,9 +75,10 @@ def capital(x: Floats, null: float, stakes: Floats) -> Floats:
 
 
 def first_passes(d: Floats, reach: float) -> Floats:
-    """Queries at which a gate first passes that looks after each batch, infinite where it never does, shape (3, runs).
+    """Number of queries at which a gate that looks after each batch first passes, shape (3, runs); else infinite.
 
-    By alpha spending and by the confidence sequence, which allow it, and by the interval of one look, which does not.
+    By alpha spending and by the confidence sequence, which allow looks, and by the interval of one look, which does
+    not.
     """
     null = (1 - MARGIN / reach) / 2
     looks = np.arange(BATCH, d.shape[1] + 1, BATCH)

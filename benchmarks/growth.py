@@ -28,7 +28,7 @@ def leaderboard(folder: Path, verdicts: int) -> Used:
 
 
 def rate(folder: Path, verdicts: int) -> Used:
-    """Of a Parquet file, with 1000 samples by query and without Elo, whose passes are a choice of their own."""
+    """Rate a Parquet file without Elo, whose number of passes is a choice of its own."""
     file = folder / f"{verdicts}.parquet"
     simulated(verdicts, 0).rename(columns={"query_id": "qid"}).to_parquet(file)
     used = run("rate", str(file), "--set", "tournaments=0")

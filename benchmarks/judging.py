@@ -111,7 +111,8 @@ def measure(folder: Path, base_url: str, concurrency: int, **sections: Any) -> M
 
 
 class Spread(Struct, frozen=True):
-    """Several runs of one kind: median, least and largest share of the bound, and CPU of a call in milliseconds."""
+    """Median, least and largest share of the bound over several runs, and the same of the CPU of a call in
+    milliseconds."""
 
     shares: tuple[float, float, float]
     cpu_ms: tuple[float, float, float]
@@ -124,7 +125,7 @@ class Spread(Struct, frozen=True):
 
 
 def by_sdk(folder: Path, base_url: str, concurrency: int) -> Measured:
-    """The same prompts by the SDK's typed method, so many at once, replies decoded and nothing kept."""
+    """Send the same prompts by the SDK's typed method; replies are decoded and not kept."""
     config = configured(folder, base_url, concurrency)
     stages = TournamentStages(config, load_data(config))
     bodies = [
@@ -148,7 +149,7 @@ def by_sdk(folder: Path, base_url: str, concurrency: int) -> Measured:
 
 
 def known(folder: Path, wants: int, rounds: int) -> None:
-    """Lines for ``run`` and ``plan`` of a tournament of which everything is known."""
+    """Print the times of ``run`` and ``plan`` of a tournament whose verdicts are all known."""
     path, pending = write_tournament(folder, wants, settings("known.db", provider="lexical"))
     used.run("run", str(path))
     for word in ("run", "plan"):
@@ -196,7 +197,7 @@ def main() -> None:
 
 
 def beside_ragelo(folder: Path, base_url: str, python: Path | None, games: int) -> None:
-    """One line: RAGElo's calls per second, ours right before and after, and the ratio; judging alone on both sides."""
+    """Compare calls per second of RAGElo with ours right before and after; judging alone on both sides."""
     if python is None:  # the package index must be within reach
         subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
         python = folder / "venv/bin/python"

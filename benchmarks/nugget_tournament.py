@@ -34,13 +34,12 @@ from retrieval_eval.stats.rank import RankCorrelation, rank_correlations
 
 
 class AgainstRatings(Struct, frozen=True):
-    """Two scores of each run.
+    """Ratings and scores of each run, best rating first.
 
     Attributes:
-        runs: best rating first.
         ratings: Bradley-Terry ratings in points, shape (runs,).
         scores: nugget scores, shape (runs,).
-        games: reconciled games behind the ratings.
+        games: number of reconciled games behind the ratings.
         correlation: with intervals over queries, which are drawn for both at once.
     """
 
@@ -54,17 +53,10 @@ class AgainstRatings(Struct, frozen=True):
 def against_ratings(
     verdicts: Iterable[GameVerdict], table: ScoreTable, column: str = "v_strict", samples: int = 200, seed: int = 0
 ) -> AgainstRatings:
-    """Rate runs, and hold the order against a nugget score of the same queries.
+    """Correlate the ratings of runs with a nugget score of the same queries; runs without a game are left out.
 
     Queries are weighed by exponentials (Rubin 1981, the Bayesian bootstrap), since a query that is left out may hold a
     run's only games; games and scores of a query get the same weight.
-
-    Args:
-        verdicts: of the tournament.
-        table: nugget scores; runs without a game are left out.
-        column: which score.
-        samples: of the bootstrap.
-        seed: of the samples.
 
     Raises:
         InputError: fewer than two runs have both, or the score of one is not defined.
@@ -111,7 +103,7 @@ pairwise: {{judges: baseline, schedule: {{kind: random, games_per_query: {games}
 
 
 def play(folder: Path, games: int, samples: int = 200) -> AgainstRatings:
-    """Play so many games per query, each in both orders, and hold the ratings against V strict."""
+    """Play ``games`` games per query, each in both orders, and correlate the ratings with V strict."""
     assignments = read_assignments([folder / "nugget_assignment.jsonl.gz"])
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "tournament.yaml"

@@ -44,15 +44,15 @@ BARS_S: Final = {
     "compare, cold": 1.5,
     **{f"games, {what}": 0.5 for what in ("an agent", "a pair", "orders disagree", "judges disagree", "a query")},
 }
-"""Processor seconds of the server."""
+"""Bars for processor seconds of the server."""
 SEEN_S: Final = 1.0
-"""Until a person sees a warm page."""
+"""Bar for seconds until a person sees a warm page."""
 COLD_S: Final = 3.0
-"""Until a person sees the first page of a server that was just started."""
+"""Bar for seconds until a person sees the first page of a server that was just started."""
 VOTED_S, AFTER_S = 0.5, 1.5
-"""Until a vote is said to be saved, and until the leaderboard after it is seen."""
+"""Bars for seconds until a vote is called saved, and until the leaderboard after it is shown."""
 BACKGROUND_S: Final = 60.0
-"""Until what a page has made in the background, with its progress drawn, is there."""
+"""Bar for seconds until what a page computes in the background is there."""
 MEMORY_MB: Final = 1000
 REPEATS: Final = 11
 FILTERS: Final = {
@@ -63,9 +63,9 @@ FILTERS: Final = {
     "a query": {"query": "query-0400"},
 }
 OTHERS: Final = ("compare", "queries?view=games", "queries", "trust", "workbench")
-"""Addresses besides the leaderboard's that this store has something for."""
+"""Further pages that have content for this store."""
 LEAST: Final = "one heading"
-"""A page of Streamlit's own, beside which ours are seen."""
+"""Name of the page of Streamlit's that holds one heading, for comparison."""
 BACKGROUND: Final = ", in the background"
 DRAWN: Final = """
 () => {
@@ -75,7 +75,7 @@ DRAWN: Final = """
     && performance.now() / 1000
 }
 """
-"""Seconds from the address to the first frame that holds the whole page; asked for at every frame."""
+"""Seconds from the navigation to the first frame with the whole page; evaluated at every frame."""
 
 
 def main() -> None:
@@ -119,7 +119,7 @@ def measured(small: Path, large: Path) -> dict[str, Any]:
 
 
 def child(small: str, large: str) -> dict[str, Any]:
-    """Draw the pages of both stores; wall and processor seconds for those of the large one."""
+    """Draw the pages of both stores; returns wall and processor seconds for the large one."""
     # Else it says at every drawing that no browser asked for it.
     logging.getLogger("streamlit.runtime.scriptrunner_utils.script_run_context").disabled = True
     os.environ[EVERYBODY_VARIABLE] = "editor"
@@ -175,7 +175,7 @@ def timed(run: Any) -> tuple[float, float]:
 
 
 def in_browser(store: Path) -> None:
-    """Seconds from an address to a page that is drawn: with a new server, and with one that drew it before."""
+    """Time pages in Chromium: with a new server, and with one that has drawn them before."""
     with chromium() as browser:
         page = reader(browser).new_page()
         page.set_default_timeout(120_000)
@@ -191,7 +191,7 @@ def in_browser(store: Path) -> None:
 
 @contextmanager
 def one_heading() -> Iterator[str]:
-    """The address of a page of Streamlit's that holds one heading: no page of ours can be seen sooner."""
+    """Address of a page of Streamlit's that holds one heading: none of our pages can appear sooner."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -242,7 +242,7 @@ def _warm(page: Page, ours: str, least: str) -> None:
 
 
 def opened(page: Page, address: str) -> float:
-    """Seconds until a page is drawn, its charts and tables too; the one before is gone by then."""
+    """Seconds until a page is drawn, with its charts and tables."""
     page.goto("about:blank")
     page.wait_for_timeout(300)
     page.goto(address)

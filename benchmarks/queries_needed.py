@@ -87,7 +87,7 @@ def with_more(games: Games, more: int, rng: np.random.Generator) -> Games:
 
 
 def sufficient(games: Games, pair: PairDifference, simulations: int, most: int = 4096) -> int | None:
-    """The fewest more queries with a power of 0.8, within the noise of simulation; ``None`` beyond ``most``."""
+    """The fewest more queries with a power of 0.8, within the noise of simulation; ``None`` if above ``most``."""
     top = 1
     while power(games, pair, top, simulations) < 0.8:
         top *= 2

@@ -111,7 +111,7 @@ def show(what: str, ours: Measured, bar: str, peer: Measured | None = None, peer
 
 
 def evalica_columns(games: Games, *, names: bool = False) -> dict[str, NDArray[Any]]:
-    """Games as evalica takes them: by name, or quicker, by number, and with its own winners."""
+    """Games as columns for evalica; numbers in place of names are faster."""
     winners = np.array([evalica.Winner.Y, evalica.Winner.Draw, evalica.Winner.X], object)
     agents = np.array(games.agents, object) if names else np.arange(len(games.agents))
     return {"xs": agents[games.a], "ys": agents[games.b], "winners": winners[(2 * games.score).astype(int)]}

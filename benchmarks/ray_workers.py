@@ -15,7 +15,7 @@ from benchmarks.judging import Measured, measure, write_data
 from benchmarks.loopback import server
 
 BAR = 1.6
-"""How many times one worker's calls per second are asked of two."""
+"""Least ratio of calls per second with two workers and with one."""
 
 
 def main() -> None:

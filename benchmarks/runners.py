@@ -44,8 +44,7 @@ assert run(load_config(Path(sys.argv[1])), Quiet()).complete
 
 
 class Plan(Struct, frozen=True):
-    """How many processes judge how many queries, how many of them are killed, how often the store's server restarts,
-    and how fast the judge lets them."""
+    """A run to measure: ``kills`` runners are killed, and the store's server is restarted ``restarts`` times."""
 
     runners: int
     kills: int
@@ -56,7 +55,7 @@ class Plan(Struct, frozen=True):
 
 
 class Shared(Struct, frozen=True):
-    """What several runners did.
+    """Result of a run by several processes.
 
     Attributes:
         wanted: judgments.
@@ -86,7 +85,7 @@ def judged(location: str) -> int:
 
 
 def share(folder: Path, postgres: PostgresServer, plan: Plan) -> Shared:
-    """Run them all, kill some and restart the store's server on the way, and read the judge's log at the end."""
+    """Start all runners, kill some and restart the store's server on the way, and read the judge's log at the end."""
     location = postgres.database()
     wanted = plan.queries * OF_A_QUERY
     with server(plan.delay_ms) as base_url:

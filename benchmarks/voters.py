@@ -34,7 +34,7 @@ from benchmarks import page_store
 from tests.support.browser import served
 
 MEDIAN_S: Final = 0.3
-"""Of a vote."""
+"""Bar for the median seconds of a vote."""
 _LABEL: Final = "Answer 1"
 
 
@@ -78,14 +78,13 @@ def _written(location: str, given: argparse.Namespace) -> str:
 
 
 class Voter(Struct):
-    """Somebody who votes.
+    """One simulated voter.
 
     Attributes:
-        name: theirs.
-        opened: seconds until their first task was there.
-        seconds: of each vote.
-        saved: votes that the page said it had saved.
-        refused: what it said of the others.
+        opened: seconds until the first task is shown.
+        seconds: seconds of each vote.
+        saved: number of votes that the page called saved.
+        refused: the page's words about the other votes.
     """
 
     name: str
@@ -120,7 +119,7 @@ async def _votes(voter: Voter, web: aiohttp.ClientSession, address: str, votes: 
 
 
 class Page:
-    """A page as a browser holds it: what was drawn last, and its buttons."""
+    """A page as a browser holds it: the words and buttons drawn last."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse, query: str) -> None:
         self._socket, self._query = socket, query

@@ -26,7 +26,7 @@ from benchmarks.false_sentences.sentences import (
 from benchmarks.false_sentences.voters import MARGIN, PANEL, Recount, World
 
 FEW = 10
-"""Queries below which nothing is said of a judge."""
+"""With fewer queries ``calibrate`` claims nothing about a judge."""
 
 
 class Seen(Struct):

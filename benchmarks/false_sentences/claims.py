@@ -19,7 +19,7 @@ from benchmarks.false_sentences.sentences import NAMES, NUMBER, Finding, Said, S
 from benchmarks.false_sentences.worlds import Recount, World
 
 PRIOR = 50.0
-"""Points by which the prior of flagged agents may move others apart that games hold equal."""
+"""Agents of equal record may differ by this many points, because of the prior of flagged agents."""
 
 NOUN = r"(?P<unit>query|queries|games?)"
 
@@ -39,7 +39,7 @@ class Seen(Struct):
 
     @property
     def fewest(self) -> int:
-        """Queries below which no leader is named: ten, and ten more each time there are twice three agents."""
+        """Least number of queries for a leader: ten, and ten more each time the number of agents doubles from three."""
         return math.ceil(10 * (1 + math.log2(max(len(self.count.agents), 3) / 3)))
 
     @property
@@ -52,7 +52,7 @@ claim, always = RATINGS.claim, RATINGS.always
 
 
 def read(seen: Seen, lines: Iterable[str]) -> Iterator[Finding]:
-    """Each line with what is wrong with it; how firmly a conclusion stands is left out."""
+    """Check each line, without the words on how firmly a conclusion stands."""
     opening = rf"^(?:(?:{'|'.join(STANDINGS.values())}): [^.?]+[.?] |Judge \w+ alone: )"
     return RATINGS.read(seen, (re.sub(opening, "", line) for line in lines))
 
@@ -64,7 +64,7 @@ _ABSENT = r"(?: (?P<absent>[v-z]) has games on (?P<on>\d+) (?:queries|query|game
 
 
 def _absent(seen: Seen, said: Said) -> bool | str:
-    """Whether the agent that met others on the fewest queries is named with their number, where one met on few."""
+    """Whether the sentence names the agent with games on the fewest queries, if that is under 90 % of the most."""
     present = seen.count.present if seen.count.named else {}
     few = {agent: times for agent, times in present.items() if times < 0.9 * max(present.values())}
     if not few or said["absent"] is None:
@@ -295,7 +295,7 @@ def changes_places(seen: Seen, ahead: str, behind: str, numbers: str) -> bool | 
 
 
 def between_judges(count: Recount) -> list[list[float]]:
-    """What each judge said of each game that several judged, each judge's orders folded."""
+    """Each judge's outcome of each game that several judged, with the two orders merged."""
     found: dict[tuple[str, str, str], list[float]] = {}
     for row in {(q, j, one, other): orders for q, j, one, other, orders in count.folded}.items():
         (query, _, one, other), orders = row

@@ -45,13 +45,13 @@ NAMED: Mapping[str, str] = {
     "exam": "exam",
     "nuggets": "nuggets",
 }
-"""What checks call scores."""
+"""Names of the scores in trust checks."""
 TITLE = r"(?P<title>Games won|Criteria|EXAM-Cover|Nuggets V strict|P@\d)"
 CHEATS = ("constant", "padded")
 
 
 class Scores:
-    """Every score of a tournament counted again from what its judge said."""
+    """Every score of a tournament, recounted from the judge's script."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -69,7 +69,7 @@ class Scores:
         return found
 
     def between(self, score: str, new: str, old: str) -> dict[str, list[tuple[float, float]]]:
-        """By independent unit, both scores on each query that both have; of games points of single ones."""
+        """Both agents' scores on each query that both have, by independent unit; for games, the points of each game."""
         found: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
         if score == "pairwise":
             for game in self.games.games:
@@ -84,7 +84,7 @@ class Scores:
         return dict(found)
 
     def ends(self, score: str, new: str, old: str) -> tuple[float, float]:
-        """The least and the most that new less old can be, whatever is missing; of games new's share less one half."""
+        """Lowest and highest possible difference of new and old, whatever the missing judgments are."""
         units: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
         for query in self.world.names:
             units[self.world.conversation(query)].append(self._ends(score, query, new, old))
@@ -197,7 +197,7 @@ claim, always = TOURNAMENTS.claim, TOURNAMENTS.always
 
 
 def read(seen: Seen, lines: Iterable[str]) -> Iterator[Finding]:
-    """Each line with what is wrong with it: sentences on games and on people have checks of their own."""
+    """Check each line: first as a sentence about tournaments, then about people, then about games."""
     for line in lines:
         if match := re.match(r"check (\w+): ([^:]+?):", line):
             seen.checks[match[2]] = match[1]

@@ -80,7 +80,7 @@ def _block(block: object) -> Iterator[str]:
 
 
 def _cells(table: Table, row: Mapping[str, Any]) -> Iterator[str]:
-    """All that a row may show, also columns that are left out where no row has a value."""
+    """All cells of a row, also in columns that the page leaves out because no row has a value."""
     for column in table.columns:
         if column.heading:
             yield column.form.write(column.value(row))
@@ -134,7 +134,7 @@ def _ratings(seen: Seen, said: Said) -> bool | str:
 
 
 def _ranked(seen: Seen, said: Said) -> str:
-    """What is wrong with the ranks that an agent may have, beside its rank and the agents said to be first."""
+    """Say what is wrong with an agent's range of ranks; empty if nothing is."""
     ranks = [int(own) for own in re.findall(r"\d+", said["ranks"])]
     if (said["interval"] == "-") != (not ranks):
         return "ranks without an interval"
@@ -243,7 +243,7 @@ ONLY = r"(?: By judge only (?P<only>\w+(?:(?:, | and )\w+)*) fails?\.)?"
 
 
 def _only(seen: Seen, said: Said, of_judge: Callable[[Recount], bool]) -> bool | str:
-    """Whether the judges that alone fail a check are some of several, each beyond the bar by itself."""
+    """Whether the judges that are said to fail a check alone do fail it."""
     if said["only"] is None:
         return True
     names = re.split(r", | and ", said["only"])

@@ -38,11 +38,11 @@ from benchmarks.false_sentences.worlds import Recount, Row, draw
 from judges.types import Task, Verdict
 
 SIDE, FAMILY = 0.025, 0.05
-"""How often a claim on one side may be untrue, and one about several agents at once."""
+"""Allowed error rate of a one-sided claim (``SIDE``), and of a claim about several agents (``FAMILY``)."""
 
 
 def search_ratings(found: Result, numbers: Iterable[int], seed: int, samples: int = 200) -> None:
-    """Read all that ``rate`` and the report say of these tables, rated with so many bootstrap samples."""
+    """Check all that ``rate`` and the report say about these tables."""
     with tempfile.TemporaryDirectory() as folder:
         for number in numbers:
             world, rows = draw(number, seed)
@@ -63,7 +63,7 @@ def _leads(found: Result, seen: Seen, best: str | None) -> None:
 
 
 def search_votes(found: Result, numbers: Iterable[int], seed: int) -> None:
-    """Read all that ``calibrate`` says of these tables of judges and people."""
+    """Check all that ``calibrate`` says about these tables of judges and people."""
     with tempfile.TemporaryDirectory() as folder:
         for number in numbers:
             world, *votes = voters.draw(number, seed)
@@ -202,7 +202,7 @@ def _verdict(row: Row, first: str) -> Verdict:
 
 
 def _write(file: Path, seen: Seen) -> None:
-    """The table as a file; every third row has its columns the other way round and says so."""
+    """Write the table; every third row has its two agents exchanged, and an order that says so."""
     with file.open("w", newline="", encoding="utf-8") as out:
         table = csv.writer(out)
         table.writerow([*(["qid"] if seen.count.named else []), "agent_a", "agent_b", "verdict", "judge", "order"])

@@ -19,10 +19,10 @@ END = rf"(?:under |over )?[+]?{NUMBER}"
 BRACKET = rf" \((?P<l>{END})(?: to (?P<h>{END}))?%?\)"
 
 Said: TypeAlias = Mapping[str, Any]
-"""What stands at the named places of a pattern: texts, ``None`` where one is left out."""
+"""The named groups of a pattern; ``None`` for a group without a match."""
 
 Seen = TypeVar("Seen")
-"""What a sentence is held against."""
+"""The recount that a sentence is checked against."""
 
 
 class Claim(Struct, Generic[Seen], frozen=True):
@@ -32,7 +32,7 @@ class Claim(Struct, Generic[Seen], frozen=True):
 
 
 class Finding(Struct, frozen=True):
-    """One sentence that was read: what kind it is, and ``""`` or what is wrong with it."""
+    """A sentence's kind and text, and what is wrong with it; empty if nothing is."""
 
     kind: str
     line: str
@@ -97,7 +97,7 @@ def is_figure(said: str, value: float | None, factor: float = 1.0) -> bool:
 
 
 def first_wrong(*held: bool | str) -> bool | str:
-    """Of several answers of checks the first that is not ``True``."""
+    """The first answer that is not ``True``."""
     return next((own for own in held if own is not True), True)
 
 

@@ -59,7 +59,7 @@ class World(Struct, frozen=True):
     one_value: bool = False
 
     def gap(self, judge: str) -> float | None:
-        """How often the judge agrees with a person less how often two people do; ``None`` where orders are folded."""
+        """Agreement of judge and person minus that of two people; ``None`` if people judge both orders."""
         if self.people_both:
             return None
         kept = 1 - self.outside
@@ -72,7 +72,7 @@ class World(Struct, frozen=True):
 
 
 MARGIN = 0.05
-"""By how much less than people a judge may agree with them and still do as they do."""
+"""A judge agrees as people do if it agrees with them less than they do by at most this much."""
 
 
 def _alike(one: float, other: float) -> float:
@@ -80,7 +80,7 @@ def _alike(one: float, other: float) -> float:
 
 
 def _below(right: float, gap: float) -> float:
-    """How often a judge is right that agrees with people less than they do by so much."""
+    """Probability at which a judge is right if it agrees with people less than they do by ``gap``."""
     return right - 2 * gap / (3 * right - 1)
 
 
@@ -168,7 +168,7 @@ def _of_people(world: World, noise: random.Random, thing: Thing, says: Callable[
 
 
 class Recount:
-    """All that is checked of one table, counted slowly and plainly."""
+    """A plain and slow recount of one table."""
 
     def __init__(
         self,
@@ -277,7 +277,7 @@ class Recount:
         return all(len(own) == 1 for own in every) and self.of_two == 1
 
     def kappa(self, judge: str) -> float | None:
-        """Cohen's, with the consensus; of verdicts each counts both ways round."""
+        """Cohen's kappa with the consensus; each verdict counts in both directions."""
         values = self.of(judge)
         pairs = [(self.consensus[thing], values[thing]) for thing in self.both(judge)]
         if self.verdicts:

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 POINTS = 400 / math.log(10)
 STILL = 10.0
-"""Ratings that a hundred times the prior moves by more points than this have no maximum."""
+"""Ratings have no maximum if a hundred times the prior moves them by more points than this."""
 
 STEPS = 80
 
@@ -147,7 +147,7 @@ class Recount:
 
     @cached_property
     def place_known(self) -> bool:
-        """Whether some set of pairs shows what the first place is worth apart from strengths: rank of the design."""
+        """Whether the advantage of being shown first differs from every set of strengths (rank of the design)."""
         pairs = {(row.first, row.second) for row in self.rows if row.placed}
         number = {agent: at for at, agent in enumerate(self.agents)}
         design = np.zeros((len(pairs), len(self.agents) + 1))
@@ -166,7 +166,7 @@ class Recount:
         return len(seen) == len(self.agents)
 
     def circles(self) -> tuple[int, int]:
-        """Sets of three of which each two have a majority winner, and those that go round."""
+        """Number of triples with a majority winner in each pair, and of circular triples."""
         triples = around = 0
         for a, b, c in combinations(self.agents, 3):
             pairs = ((a, b), (b, c), (c, a))
@@ -176,7 +176,7 @@ class Recount:
         return triples, around
 
     def on_a_circle(self, agents: Iterable[str]) -> bool:
-        """Whether direct results and the order of ratings lead from each of these agents back to itself."""
+        """Whether each of these agents lies on a circle of direct results and ratings."""
         ratings = self.fit.ratings
         after = {
             one: {o for o in self.agents if o != one and (self.beats(one, o) or ratings[one] > ratings[o] + 1)}

@@ -154,22 +154,12 @@ class HostedEmbedder:
 
         self._spec = spec
         self.parallel = spec.concurrency
-        asked = JudgeSpec(
-            provider="openai",
-            model=spec.model,
-            base_url=spec.base_url,
-            api_key_env=spec.api_key_env,
-            headers_env=spec.headers_env,
-            timeout_s=spec.timeout_s,
-            concurrency=spec.concurrency,
-        )
+        shared = {"provider", "model", "base_url", "api_key_env", "headers_env", "timeout_s", "concurrency"}
+        asked = JudgeSpec(**spec.model_dump(include=shared))
         sdk = openai.AsyncOpenAI(api_key=api_key(asked), base_url=asked.address, http_client=unused_client())
         self._requests = Requests(sdk_target(sdk, "/embeddings", asked), spec.max_attempts)
-        self.identity: Mapping[str, str | int | None] = {
-            "provider": "openai",
-            "model": spec.model,
-            "dimensions": spec.dimensions,
-        }
+        identity = spec.model_dump(include={"provider", "model", "dimensions"})
+        self.identity: Mapping[str, str | int | None] = identity
 
     @property
     def endpoint(self) -> Endpoint:

@@ -122,14 +122,11 @@ def read_text_columns(source: TextSource) -> list[TextTable]:
         columns = source.columns
     elif isinstance(source, Rows) or (kind := table_format(source)) in {"json", "jsonl"}:
         return _tables_of_rows(read_rows(source))
-    else:
-        if kind == "parquet":
-            with open_parquet(Path(source)) as file:
-                columns = _columns_of_arrow(Path(source), file.read())
-        else:
-            columns = _delimited_columns(Path(source))
-        if columns is None:
-            return [table._replace(line=None) for table in _tables_of_rows(read_rows(source))]
+    elif kind == "parquet":
+        with open_parquet(Path(source)) as file:
+            columns = _columns_of_arrow(Path(source), file.read())
+    elif (columns := _delimited_columns(Path(source))) is None:
+        return [table._replace(line=None) for table in _tables_of_rows(read_rows(source))]
     size = next(iter(columns.values())).codes.size if columns else 0
     if not size:
         raise DataError(str(source), "the table has no rows; add at least one")

@@ -106,9 +106,8 @@ def _message(row: Row, number: int, message: Mapping[str, Any]) -> Message:
     if role not in _ROLES:
         problem = f"message {number} of 'messages' is neither the user's nor the assistant's; leave it out"
         raise row.error(problem, role or cell_text(dict(message))[:_MOST_SHOWN])
-    if (
-        isinstance(text, list) and text and all(isinstance(part, dict) for part in text)
-    ):  # OpenAI splits a message into parts
+    # OpenAI splits a message into parts.
+    if isinstance(text, list) and text and all(isinstance(part, dict) for part in text):
         if other_types := [str(part.get("type")) for part in text if not isinstance(part.get("text"), str)]:
             problem = f"message {number} of 'messages' holds more than text; judges read text only, so leave it out"
             raise row.error(problem, other_types[0])
@@ -142,25 +141,18 @@ def earlier_turns(rows: Mapping[str, Row]) -> dict[str, list[str]]:
             raise row.error("'turn' must be a whole number: number the turns of a conversation from 1", text or None)
         turns = conversations.setdefault(name, {})
         if (other := turns.setdefault(int(text), query_id)) != query_id:
-            raise row.error(
-                f"turn {text} of conversation {name!r} stands in {rows[other].place}; number each once", text
-            )
-    return {
-        query_id: [turns[number] for number in numbers[:count]]
-        for turns in conversations.values()
-        for numbers in [_without_gap(turns, rows)]
-        for count, query_id in enumerate(turns[number] for number in numbers)
-    }
-
-
-def _without_gap(turns: Mapping[int, str], rows: Mapping[str, Row]) -> list[int]:
-    numbers = sorted(turns)
-    for before, number in zip([min(numbers[0], 1) - 1, *numbers], numbers, strict=False):
-        if number != before + 1:
-            row = rows[turns[number]]
-            problem = f"turn {before + 1} of this conversation is missing; add its query"
-            raise row.error(problem, row.text("conversation"))
-    return numbers
+            problem = f"turn {text} of conversation {name!r} is also in {rows[other].place}; number each once"
+            raise row.error(problem, text)
+    earlier: dict[str, list[str]] = {}
+    for turns in conversations.values():
+        before, asked = min(1, *turns) - 1, list[str]()
+        for number, query_id in sorted(turns.items()):
+            if number != before + 1:
+                row, problem = rows[query_id], f"turn {before + 1} of this conversation is missing; add its query"
+                raise row.error(problem, row.text("conversation"))
+            earlier[query_id], before = list(asked), number
+            asked.append(query_id)
+    return earlier
 
 
 def with_turns(queries: Mapping[str, Query], earlier: Mapping[str, Sequence[str]]) -> dict[str, Query]:
@@ -170,14 +162,12 @@ def with_turns(queries: Mapping[str, Query], earlier: Mapping[str, Sequence[str]
         answered = [] if query.reference is None else [Message("assistant", query.reference)]
         return [Message("user", query.text), *answered]
 
-    return {
-        query_id: replace(
-            query, messages=tuple(each for other in earlier[query_id] for each in messages(queries[other]))
-        )
-        if earlier.get(query_id)
-        else query
-        for query_id, query in queries.items()
-    }
+    threaded = dict(queries)
+    for query_id, others in earlier.items():
+        if others:
+            thread = tuple(each for other in others for each in messages(queries[other]))
+            threaded[query_id] = replace(queries[query_id], messages=thread)
+    return threaded
 
 
 def note_of_left_out(rows: Iterable[Row]) -> str:

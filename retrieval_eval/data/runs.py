@@ -6,7 +6,7 @@ import sys
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import compress, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -116,16 +116,11 @@ class _Entries:
         if len(set(self.doc_ids)) == len(self.doc_ids):
             return []
         first: dict[str, int] = {}
-        dropped = [
-            (self.lines[index], doc_id)
-            for index, doc_id in enumerate(self.doc_ids)
-            if first.setdefault(doc_id, index) != index
-        ]
-        indices = first.values()
-        self.scores = array("d", [self.scores[index] for index in indices])
-        self.ranks = array("q", [self.ranks[index] for index in indices])
-        self.lines = array("I", [self.lines[index] for index in indices])
-        self.doc_ids = list(first)
+        is_first = [first.setdefault(doc_id, index) == index for index, doc_id in enumerate(self.doc_ids)]
+        lines = zip(self.lines, self.doc_ids, is_first, strict=True)
+        dropped = [(line, doc_id) for line, doc_id, kept in lines if not kept]
+        self.doc_ids, self.scores = list(first), array("d", compress(self.scores, is_first))
+        self.ranks, self.lines = array("q", compress(self.ranks, is_first)), array("I", compress(self.lines, is_first))
         return dropped
 
 
