@@ -25,8 +25,8 @@ from arena.ratings.pairs import WinMatrix, pair_results
 from arena.results.cache import cached_games
 from arena.results.documents import documents_shown
 from arena.results.games import GameKey, GameTable
+from arena.results.outcomes import outcomes
 from arena.results.ratings import Leaderboard, rating_settings
-from arena.results.samples import outcomes
 from arena.store import IDENTICAL, Result, Store
 from arena.store.annotations import Annotations
 from arena.store.outcomes import LabelResults
@@ -258,8 +258,7 @@ def games_on(
     keys = [games.key(row) for row in rows]
     orders: defaultdict[tuple[str, frozenset[str]], list[ShownOrder]] = defaultdict(list)
     for want, result in outcomes(store, tournament, Task.PAIRWISE, query_id, among):
-        shown_agents = (want.item, want.other) if want.order == "ab" else (want.other, want.item)
-        orders[want.judge, frozenset(shown_agents)].append(ShownOrder(*shown_agents, result))
+        orders[want.judge, frozenset(want.shown)].append(ShownOrder(*want.shown, result))
     records = []
     for row, key in zip(rows, keys, strict=True):
         score = float(scores[row])

@@ -10,8 +10,7 @@ from arena.calibration.votes import ItemKey, ItemMeans
 from arena.config.schema import Config
 from arena.data.dataset import Dataset
 from arena.data.kinds import SUPPORT_WORDS, Annotation, Choice, JudgedKind, TaskForm
-from arena.stages.base import Release, TournamentStage
-from arena.stages.labels import RelevanceLabels
+from arena.stages.base import Release, RelevanceLabels, TournamentStage
 from arena.store import Wanted
 from judges import sections
 from judges.errors import ConfigError
@@ -49,7 +48,6 @@ class SupportSubject(NamedTuple):
 
     @classmethod
     def of(cls, thing: Wanted | Annotation) -> Self:
-        """The sentence and document of a wanted judgment or an annotation."""
         return cls(thing.query_id, thing.item, *json.loads(thing.other))
 
     @property
@@ -107,7 +105,6 @@ KIND: Final = _Citations(
         names=("Statement", "Document"),
     ),
 )
-"""The kind of judgment that annotators repeat for this stage."""
 
 
 class SupportStage(TournamentStage):
@@ -141,7 +138,6 @@ class SupportStage(TournamentStage):
         return self.templates[SUPPORT].render(Inputs(query, (shown,), items=(sentences[place].text,)))
 
     def check(self) -> None:
-        """Also check that the prompt has the right values, and that there is a citation to judge."""
         ((_, words),) = self.templates[SUPPORT].reply.choices.items()
         if {*words.values()} != _LEVELS:
             raise ConfigError(

@@ -17,8 +17,8 @@ from arena.boards.games import address_of
 from arena.boards.ratings import FLAGS
 from arena.config.stages import all_tasks
 from arena.data.dataset import Dataset
-from arena.results.coverage import stage_words
 from arena.results.games import GameKey
+from arena.results.outcomes import stage_words
 from arena.run.imports import import_table
 from arena.store import Store, engine
 from judges.types import Query

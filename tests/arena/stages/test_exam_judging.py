@@ -36,7 +36,6 @@ from tests.support.tiny_qa import QUESTION, passage
 
 
 def rating(grade: dict[str, str]) -> Any:
-    """A judge that replies by the text of the question."""
     return lambda call: Reply(next(reply for text, reply in grade.items() if text in user(call)))
 
 
@@ -260,7 +259,6 @@ def is_check(call: Call) -> bool:
 
 
 def examinee(call: Call) -> Reply:
-    """Extracts what the tests expect, and takes "the outer one" for the epidermis."""
     asked = user(call)
     if is_check(call):
         return Reply("yes" if "the outer one" in asked else "no")
