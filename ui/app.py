@@ -16,7 +16,7 @@ from arena.store.check import damage_behind
 from judges.errors import RagleagueError, StoreError
 from ui import address, data, editing, sign_in, text
 from ui.access import allowed
-from ui.views import bank, compare, games, leaderboard, nugget_lists, queries, review, trust, workbench
+from ui.views import bank, compare, games, leaderboard, nugget_lists, queries, review, trust, versus, workbench
 
 
 def main() -> None:
@@ -183,7 +183,7 @@ _PART: Final = "part-for-annotators"
 """Session key of the tournament and part that annotators were last shown, where the menu leads back."""
 PAGES: Final = (
     Page("Leaderboard", {"leaderboard": leaderboard.show}, grouped=True),
-    Page("Compare", {"compare": compare.show}, grouped=True),
+    Page("Compare", {"compare": compare.show, "versus": versus.show}, grouped=True),
     Page("Queries", {"queries": queries.show, "games": games.show}, grouped=True),
     Page(
         "Trust",

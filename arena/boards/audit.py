@@ -8,7 +8,7 @@ from typing import Any, Final
 from arena.boards.trust import NOT_FOOLED
 from arena.present.blocks import Board, Check, Checks, Section, Status, settled
 from arena.present.numbers import COUNT, PERCENT, listed, with_interval
-from arena.present.table import Column, Table
+from arena.present.table import INTERVAL, Column, Table
 from arena.results.audit import AuditResults
 
 BAR: Final = 0.15
@@ -19,9 +19,9 @@ _COLUMNS: Final = (
     Column("canary", "Cheat"),
     Column("queries", "Queries", COUNT, "Those on which both orders were judged."),
     Column("missing", "Missing", COUNT, "Queries without both verdicts; in no figure."),
-    Column("points", "Points", PERCENT, "Share of points against the agents, a tie half.", "95% interval"),
+    Column("points", "Points", PERCENT, "Share of points against the agents, a tie half.", INTERVAL),
     Column("fair", "Fair", PERCENT, "What it deserves: half where it copies the answer that it meets."),
-    Column("given", "Given away", PERCENT, "Points less what is fair.", "95% interval"),
+    Column("given", "Given away", PERCENT, "Points less what is fair.", INTERVAL),
     Column("rank", "Would rank", meaning="The place that these points would give it among the agents."),
 )
 
@@ -37,7 +37,6 @@ class AuditBoard(Board, frozen=True):
         return [Section("audit", "Can the judge be gamed?", lead, [Checks(self.checks()), table])]
 
     def checks(self) -> list[Check]:
-        """A check for each judge that it gives the cheats few points."""
         return [self._check(judge) for judge in dict.fromkeys(row["judge"] for row in self.rows)]
 
     def _check(self, judge: str) -> Check:
@@ -65,5 +64,4 @@ class AuditBoard(Board, frozen=True):
 
 
 def board(results: AuditResults) -> AuditBoard:
-    """Build the board from the results."""
     return AuditBoard(results.rows)

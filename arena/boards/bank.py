@@ -15,7 +15,7 @@ from msgspec import Struct
 from arena.data.safe_files import Saved
 from arena.present.blocks import Block, Board, Figure, Figures, Section
 from arena.present.numbers import COUNT, FIGURE, WORDS, NumberForm, counted, listed
-from arena.present.table import Column, Table, flat, plain, records
+from arena.present.table import Column, Table, TableRow, flat, plain, records
 from arena.results.exam_evaluation import Study
 from arena.results.nuggets import NuggetResults
 from retrieval_eval.exam.items import Bank, Item, diff
@@ -49,13 +49,7 @@ _LABELS: Final = (
 
 
 class BankBoard(Board, frozen=True):
-    """Items of a test bank.
-
-    Attributes:
-        version: the version of the whole bank.
-        items: all items, including retired items.
-        secret: whether to show the texts of secret items.
-    """
+    """Items of a test bank, retired items included; ``secret`` shows the texts of secret items."""
 
     version: str | None
     items: Sequence[Item]
@@ -72,7 +66,6 @@ class BankBoard(Board, frozen=True):
         return {"version": self.version, "items": records(self.tables()[0])}
 
     def _row(self, item: Item) -> dict[str, Any]:
-        marks = {"gold": bool(item.answers), "secret": item.secret, "retired": item.retired}
         row = {
             **flat(item),
             "qid": item.query_id,
@@ -80,7 +73,7 @@ class BankBoard(Board, frozen=True):
             "item": item.item_id,
             "type": item.item_type,
             "shown": item.text,
-            "marks": [mark for mark, holds in marks.items() if holds],
+            "marks": _marks(item),
         }
         if item.secret and not self.secret:
             row |= {"item": None, "text": None, "answers": None, "shown": item.open_text}
@@ -88,13 +81,7 @@ class BankBoard(Board, frozen=True):
 
 
 class BankEditBoard(Board, frozen=True):
-    """The changes from one version of a bank to another.
-
-    Attributes:
-        before, after: the two versions.
-        effect: how the edit changes labels and places, by the grades known so far; ``None`` without grades.
-        secret: whether to show the texts of secret items.
-    """
+    """Changes from one version of a bank to another; ``effect``: what they change in labels and places, if known."""
 
     before: Bank
     after: Bank
@@ -162,46 +149,22 @@ def history_table(saves: Sequence[Saved], folder: object) -> Table:
 
 
 _NAMED: Final = 4
-"""Largest number of agents that a cell names."""
 
 
 class ItemEffect(Struct, frozen=True):
-    """The effect of one item on the scores.
-
-    Attributes:
-        covering: number of agents that cover the item.
-        failing: the agents that do not cover it.
-        influence: how the leaderboard changes without the item; ``None`` if no mean includes its query.
-    """
+    """What one item does to the scores; ``influence`` is ``None`` if no mean includes its query."""
 
     covering: int
     failing: tuple[str, ...]
     influence: Influence | None
 
 
-class ItemLine(Struct, frozen=True):
-    """An item as a table shows it.
-
-    Attributes:
-        key: id of the item, by which its effect is looked up.
-        weight: a number, or a word for the importance of a nugget.
-        marks: words such as "gold" or "retired".
-    """
-
-    key: str
-    query: str
-    text: str
-    weight: float | str | None
-    marks: tuple[str, ...] = ()
-
-
 def exam_effects(study: Study, level: int, k: int) -> dict[str, ItemEffect]:
-    """Effect of each item on the mean cover, by item id; an empty dictionary without rankings."""
     return _effects(*exam_covers(study.grids, study.rankings, level=level, k=k)) if study.rankings else {}
 
 
 def nugget_effects(results: NuggetResults) -> dict[str, ItemEffect]:
-    """Effect of each nugget on V strict, by nugget id; okay nuggets have no effect."""
+    """Effect of each nugget on V strict, by nugget id; okay nuggets have none."""
     agents = tuple(sorted({assignment.run for assignment in results.assignments}))
     covers = {}
     for query_id, bank in results.banks.items():
@@ -227,24 +190,28 @@ def _effects(agents: tuple[str, ...], covers: Mapping[str, Covers]) -> dict[str,
     }
 
 
-def item_line(item: Item, marks: Mapping[str, str]) -> ItemLine:
-    """The table line of a test bank's item; hides the text of a secret item."""
-    properties = {"gold": bool(item.answers), "secret": item.secret, "retired": item.retired}
-    line_marks = (*(mark for mark, holds in properties.items() if holds), *filter(None, [marks.get(item.item_id)]))
+def _marks(item: Item) -> list[str]:
+    marks = {"gold": bool(item.answers), "secret": item.secret, "retired": item.retired}
+    return [mark for mark, holds in marks.items() if holds]
+
+
+def item_line(item: Item, marks: Mapping[str, str]) -> TableRow:
+    """The table line of a bank's item, without the text of a secret item."""
+    line_marks = (*_marks(item), *filter(None, [marks.get(item.item_id)]))
     query = item.query_id if item.facet_id is None else f"{item.query_id}, {item.facet_id}"
-    return ItemLine(item.item_id, query, item.open_text, item.weight, line_marks)
+    return {"key": item.item_id, "query": query, "item": item.open_text, "weight": item.weight, "marks": line_marks}
 
 
-def nugget_line(nugget: Nugget) -> ItemLine:
-    """The table line of a nugget, with its importance as the weight."""
-    return ItemLine(nugget.nugget_id, nugget.query_id, nugget.text, nugget.importance or "not known")
+def nugget_line(nugget: Nugget) -> TableRow:
+    weight = nugget.importance or "not known"
+    return {"key": nugget.nugget_id, "query": nugget.query_id, "item": nugget.text, "weight": weight, "marks": ()}
 
 
 def items_table(
-    lines: Sequence[ItemLine], effects: Mapping[str, ItemEffect], notes: Iterable[str] = (), links: Iterable[str] = ()
+    lines: Sequence[TableRow], effects: Mapping[str, ItemEffect], notes: Iterable[str] = (), links: Iterable[str] = ()
 ) -> Table:
     """A row for each item, in the given order; ``links`` are the addresses of the first items."""
-    words = any(isinstance(line.weight, str) for line in lines)
+    words = any(isinstance(line["weight"], str) for line in lines)
     weight: NumberForm = WORDS if words else FIGURE
     columns = [
         Column("query", "Query"),
@@ -255,23 +222,12 @@ def items_table(
         Column("marks", "Marks", meaning="Gold: it has gold answers. Decides: another agent would lead without it."),
         Column("failing", "Failed by", meaning="Agents whose answers do not cover it."),
     ]
-    addresses = chain(links, repeat(""))
-    rows = [
-        {**_row(line, effects.get(line.key)), "to": address} for line, address in zip(lines, addresses, strict=False)
-    ]
+    rows = [line | {"to": to} for line, to in zip(lines, chain(links, repeat("")), strict=False)]
+    for row in rows:
+        if (effect := effects.get(row["key"])) is not None:
+            row["covering"] = effect.covering
+            row["failing"] = listed(effect.failing, _NAMED) if effect.failing else "nobody" if effect.covering else None
+            if effect.influence is not None:
+                row["moved"] = effect.influence.moved
+                row["marks"] = (*(["decides"] if effect.influence.new_leader else []), *row["marks"])
     return Table("items", "", columns, rows, list(notes))
-
-
-def _row(line: ItemLine, effect: ItemEffect | None) -> dict[str, Any]:
-    row: dict[str, Any] = {"query": line.query, "item": line.text, "weight": line.weight}
-    if effect is None:
-        return row | {"marks": line.marks}
-    influence = effect.influence
-    nobody = "nobody" if effect.covering else None
-    decides = ("decides",) if influence is not None and influence.new_leader else ()
-    return row | {
-        "covering": effect.covering,
-        "failing": listed(effect.failing, _NAMED) if effect.failing else nobody,
-        "moved": None if influence is None else influence.moved,
-        "marks": (*decides, *line.marks),
-    }

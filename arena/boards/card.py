@@ -8,12 +8,22 @@ from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from arena.boards.calibration.people import alternative_json, alternative_table, in_words, people_checks, slug
+from arena.boards.people import alternative_json, alternative_table, in_words, people_checks, slug
 from arena.boards.scores import further_boards
-from arena.boards.trust import LENGTH, NOT_FOOLED, PEOPLE, PLACE, TIES, habit_checks, orders_asked, retest_check
+from arena.boards.trust import (
+    LENGTH,
+    NOT_FOOLED,
+    PEOPLE,
+    PLACE,
+    TIES,
+    habit_checks,
+    names_of,
+    orders_asked,
+    retest_check,
+)
 from arena.calibration.comparison import PANEL, Comparison, JudgeAgainstPeople, judge_against_people, people
 from arena.calibration.votes import Level
-from arena.config.card import seal
+from arena.config.settings import seal
 from arena.data.kinds import JudgedKind, kind_of
 from arena.present.blocks import (
     Block,
@@ -28,8 +38,8 @@ from arena.present.blocks import (
     estimated,
     passed,
 )
-from arena.present.numbers import FIGURE, MONEY, PERCENT, POINTS, SIGNED, with_interval
-from arena.present.table import plain
+from arena.present.numbers import FIGURE, MONEY, PERCENT, POINTS, SIGNED, capital, with_interval
+from arena.present.table import fields, plain
 from arena.ratings.games import Unit
 from arena.ratings.results import UNITS, JudgeHealth, Ratings
 from arena.results.calibration import Calibration, Spending
@@ -46,7 +56,6 @@ FEWEST_PEOPLE: Final = 3
 """Smallest number of annotators for the alternative annotator test, as its authors advise."""
 _GOOD_FOR: Final = timedelta(days=90)
 MOST_FAILED: Final = 0.05
-"""Largest allowed share of failed judgments."""
 _STAND_IN: Final = "Fitness to stand in for people"
 _IN_ORDERS: Final = "Agreement of both orders"
 _FAILURES: Final = "Few failures"
@@ -67,12 +76,8 @@ class JudgeCard(Struct, frozen=True):
     """The card of one judge on one task.
 
     Attributes:
-        judge, level: the judge's name, and the level of its judgments.
         verdict: ``no`` if a check outside ``_TASTES`` failed; else ``not known`` if a needed check has no
             result; else ``yes``.
-        checks: all checks.
-        against: the judge compared with people.
-        figures: the figures behind the checks, by key.
         bound_to: hash of model, prompt and parameters; empty if the model or prompt is not known.
         expires: the last day on which the card is valid.
     """
@@ -96,11 +101,10 @@ class JudgeCard(Struct, frozen=True):
 
     def decides(self) -> dict[str, Any]:
         """The fields that the gate reads and the seal protects."""
-        named = {name: getattr(self, name) for name in ("judge", "level", "verdict", "bound_to")}
+        named = fields(self, "judge", "level", "verdict", "bound_to")
         return {**named, "expires": self.expires.isoformat(), "epsilon": self.against.alternative.epsilon}
 
     def section(self) -> Section:
-        """The section of the card: the verdict, then checks, figures and the alternative test."""
         standing, label = _VERDICT_LABELS[self.verdict]
         facts = [f"epsilon {self.against.alternative.epsilon:g}", f"good until {self.expires:%-d %B %Y}"]
         facts += [f"bound to {self.bound_to}"] if self.bound_to else []
@@ -115,22 +119,12 @@ class JudgeCard(Struct, frozen=True):
         return Section(slug("card", self.judge, self.level), self.question, lead, blocks)
 
     def _why(self) -> str:
-        """Names of the failed and unknown checks, in a sentence."""
-        named = {
-            status: [check.name for check in self.checks if check.status == status] for status in ("failed", "unknown")
-        }
-        failed, unknown = ([name[0].lower() + name[1:] for name in names] for names in named.values())
-        sentences = []
-        if failed:
-            sentences.append(f"{'With care' if self.verdict == 'yes' else 'Failed'}: {'; '.join(failed)}.")
-        if unknown:
-            sentences.append(f"Not known: {'; '.join(unknown)}.")
-        return " ".join(sentences) or "Every check passed."
+        failed = "With care" if self.verdict == "yes" else "Failed"
+        named = {failed: names_of(self.checks, "failed"), "Not known": names_of(self.checks, "unknown")}
+        return " ".join(f"{how}: {names}." for how, names in named.items() if names) or "Every check passed."
 
 
 class JudgeCards(Board, frozen=True):
-    """Cards of a tournament's judges: one for each judge and each task that people judged as well."""
-
     tournament: str
     made: date
     cards: tuple[JudgeCard, ...]
@@ -145,10 +139,7 @@ class JudgeCards(Board, frozen=True):
                 "seal": seal(decides),
                 "made": self.made.isoformat(),
                 "alternative_test": alternative_json(card.against.alternative),
-                "figures": {
-                    key: {"value": figure.value, "low": figure.low, "high": figure.high}
-                    for key, figure in card.figures.items()
-                },
+                "figures": {key: fields(figure, "value", "low", "high") for key, figure in card.figures.items()},
                 "checks": card.checks,
             }
             for card in self.cards
@@ -157,14 +148,7 @@ class JudgeCards(Board, frozen=True):
 
 
 def judge_cards(board: Leaderboard, calibration: Calibration, made: date, expires: date | None = None) -> JudgeCards:
-    """Build a card for each judge and task from existing results; judges nothing.
-
-    Args:
-        board: the tournament's leaderboard.
-        calibration: comparison of its judges with people, their costs, and their preferences of style.
-        made: today.
-        expires: the last day on which the cards are valid; by default 90 days after ``made``.
-    """
+    """A card for each judge and task from existing results; by default valid for 90 days after ``made``."""
     last_day = made + _GOOD_FOR if expires is None else expires
     family_effects = {effect.judge: effect.points for effect in calibration.styles if effect.name == "own family"}
     comparisons = list(calibration.comparisons)
@@ -187,8 +171,6 @@ def judge_cards(board: Leaderboard, calibration: Calibration, made: date, expire
 
 
 class _Evidence(Struct, frozen=True):
-    """Evidence on one judge for one task; ``family_effect``: by how many points it favours its own model family."""
-
     board: Leaderboard
     comparison: Comparison
     judge: JudgeAgainstPeople
@@ -222,7 +204,6 @@ class _Evidence(Struct, frozen=True):
 
     @property
     def consistency(self) -> Consistency | None:
-        """How often repeated judgments of the judge agree; ``None`` if none were made."""
         return self.board.consistency.get(self.kind.task, {}).get(self.judge.judge)
 
     @property
@@ -267,7 +248,6 @@ class _Evidence(Struct, frozen=True):
         )
 
     def _figures(self) -> Iterator[tuple[str, Figure]]:
-        """The figures by key, as programs read them."""
         test, labels, (failed, wanted) = self.judge.alternative, self.judge.labels, self.failed
         half = "Share of people that it replaces; the bar is half."
         yield "winning_rate_clustered", Figure("Winning rate", test.winning_rate_clustered, FIGURE, half)
@@ -317,4 +297,4 @@ def _alternative(test: AlternativeTest, unit: Unit) -> Check:
     remedy = "Let at least three people judge the same random sample of things, on more queries."
     if status == "failed":
         remedy = "Read where they differ ('ragleague calibrate --disagreements 20'), change the prompt or the judge."
-    return Check(_STAND_IN, status, sentence[0].upper() + sentence[1:], remedy)
+    return Check(_STAND_IN, status, capital(sentence), remedy)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, partial
 from itertools import compress
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -12,14 +12,22 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from arena.boards.calibration.methods import lacking, method_chart, method_pairs, tau_matrix, way_of
-from arena.boards.wins import Wins, by_points
-from arena.calibration.methods import Method, MethodComparison, compare_drawn, draw, uneven_shares
-from arena.calibration.reversals import Departure, Departures, departures
+from arena.boards.games import Wins, by_points
+from arena.boards.methods import lacking, method_chart, method_pairs, tau_matrix, way_of
+from arena.calibration.methods import (
+    Departure,
+    Departures,
+    Method,
+    MethodComparison,
+    compare_drawn,
+    departures,
+    draw,
+    uneven_shares,
+)
 from arena.present.blocks import Block, Board, Remarks, Section
-from arena.present.numbers import Number, counted, deserved, listed
+from arena.present.numbers import Number, capital, counted, deserved, listed
 from arena.present.picture import FLAG, Aligned, CellPanel, Chart, Line, Look, Mark, Matrix, Strip, Whiskers, nowhere
-from arena.present.table import Column, Table, flat
+from arena.present.table import INTERVAL, Column, Table, flat
 from arena.ratings.pairs import pair_results
 from arena.ratings.results import UNITS
 from arena.results.cache import DRAWN, Cache, cached_games, cached_leaderboard
@@ -28,11 +36,9 @@ from arena.results.ratings import Group, of_group, rating_settings
 from arena.results.scores import RATING, people_methods, stored_methods
 from arena.store import Store
 from arena.store.annotations import Annotations
-from retrieval_eval.stats.bootstrap import ALONE, Clusters, estimates, units_of, units_with
+from retrieval_eval.stats.bootstrap import ALONE, Clusters, estimates, mean_estimates, units_of, units_with
 from retrieval_eval.stats.estimate import Drawn, Estimate
-from retrieval_eval.stats.means import mean_estimates
-from retrieval_eval.stats.missing import MissingShare
-from retrieval_eval.stats.scores import Scores
+from retrieval_eval.stats.scores import MissingShare, Scores
 
 Link: TypeAlias = Callable[..., str]
 """Function that returns the address of the queries page with the given fields set."""
@@ -42,7 +48,6 @@ WON: Final = "won"
 OF_STAGE: Final[Mapping[str, str]] = {"pairwise": RATING, "exam": "cover", "nuggets": "v_strict"}
 """Name of the score that represents a stage, by the stage's name; other scores are named directly."""
 MOST_CHOSEN: Final = 4
-"""Largest number of agents whose differences one chart shows."""
 _LEFT_OUT: Final = ("elo",)
 """Scores not shown: Elo rates the same games as Bradley-Terry."""
 _PHRASES: Final[Mapping[str, str]] = {"v_strict": "nuggets", "criteria": "criteria", "people": "people's votes"} | {
@@ -52,7 +57,6 @@ _TAU_SAMPLES: Final = 200
 """Draws behind the intervals of rank correlations, which are the slowest to compute."""
 _SAME: Final = 1e-9
 _MOST_NAMED: Final = 3
-"""Largest number of agents that a sentence names."""
 _LOOKS: Final[Sequence[Look]] = ("blue", "orange", "grey")
 _ALONE: Final = (
     "Only the games score these agents. Exam questions, nuggets, criteria or labels would show whether other scores "
@@ -77,17 +81,14 @@ class Way(Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """Name of the score for headings."""
         return "Rating" if self.name == RATING else way_of(self.name)[0]
 
     @property
     def phrase(self) -> str:
-        """Name of the score within a sentence."""
         return _PHRASES.get(self.name, self.title)
 
     @property
     def form(self) -> Number:
-        """Number format with as many digits as the intervals justify."""
         return _form(way_of(self.name)[1], self.scores.values())
 
 
@@ -108,22 +109,14 @@ class CompareBoard(Board, frozen=True, eq=False):
     """The scores of the same agents by every way of scoring.
 
     Attributes:
-        group: the group of queries that the board covers; ``None`` for all queries.
         order: agents, best rated first, then the agents without a rating.
         queries: number of queries, or of conversations, behind the scores.
         ways: the scores; the rating comes first if there is one.
         departures: disagreements of other scores with the rating that hold whatever the missing judgments would be;
             ``None`` without a rating.
-        methods: rank correlations of the scores.
-        wins: the win matrix; ``None`` without games.
-        by_query: scores of single queries, for comparing groups of queries.
-        samples, seed: number of draws, and their seed.
-        clusters: the conversation that each query belongs to.
         uneven: agents that lack more judgments of a score than other agents do, by more than chance.
     """
 
-    tournament: str
-    group: Group | None
     order: tuple[str, ...]
     queries: int
     ways: tuple[Way, ...]
@@ -131,14 +124,11 @@ class CompareBoard(Board, frozen=True, eq=False):
     methods: MethodComparison
     wins: Wins | None
     by_query: tuple[Scores, ...]
-    samples: int
-    seed: int
     clusters: Clusters = field(default_factory=dict)
     uneven: tuple[MissingShare, ...] = ()
 
     @property
     def noun(self) -> tuple[str, str]:
-        """Singular and plural of the unit behind a score: query or conversation."""
         return UNITS["conversation" if self.clusters else "query"]
 
     def sections(self) -> Sequence[Section]:
@@ -150,7 +140,6 @@ class CompareBoard(Board, frozen=True, eq=False):
         return [Section("compare", "Compare", _LEAD, [*blocks, self.table()])]
 
     def report(self) -> Section:
-        """The board's section in the report: the sentences and the figure."""
         return Section("compare", "Compare", _LEAD, [Remarks(self.sentences()), self.figure()])
 
     def json(self) -> Any:
@@ -187,12 +176,8 @@ class CompareBoard(Board, frozen=True, eq=False):
         return placements
 
     def sentences(self) -> list[str]:
-        """Sentences that describe the figure, then one for each score with too many missing judgments of an agent."""
-        return [*self._disagreements(), *self._missing_judgments()]
-
-    def _missing_judgments(self) -> Iterator[str]:
-        ways = {way.name: way.phrase for way in self.ways}
-        return lacking(self.uneven, ways.__getitem__)
+        phrases = {way.name: way.phrase for way in self.ways}
+        return [*self._disagreements(), *lacking(self.uneven, phrases.__getitem__)]
 
     def _disagreements(self) -> list[str]:
         if self.departures is None:
@@ -214,13 +199,18 @@ class CompareBoard(Board, frozen=True, eq=False):
         return sentences
 
     def figure(self, link: Link = nowhere) -> Aligned:
-        """The figure of all scores and the win matrix; ``link`` returns the address of an agent or a pair of agents."""
-        flags = self._flags()
+        """All scores and the win matrix; ``link`` returns the address of an agent or of two agents."""
+        flags = {
+            (way.name, placement.agent): _sentence(placement, [way])
+            for way in self.ways
+            for placement in self.findings(way.name)
+        }
         panels: list[Strip | CellPanel] = []
         for way in self.ways:
             panels.append(self._strip(way, flags, link))
             if way is self.ways[0] and self.wins is not None:
-                panels.append(CellPanel("Row against column, % won", self._cells(link)))
+                wins = self.wins.picture(lambda agent, opponent: link(view="games", agent=agent, opponent=opponent))
+                panels.append(CellPanel("Row against column, % won", wins.cells))
         caption = "Lines are 95% intervals."
         if self.wins is not None:
             caption += (
@@ -237,19 +227,15 @@ class CompareBoard(Board, frozen=True, eq=False):
         return Aligned("compare", "", words, caption, self.order, panels, "Agent", links)
 
     def title(self, way: str) -> str:
-        """Heading of a score by its name."""
         return next((entry.title for entry in self.ways if entry.name == way), "Share of games won")
 
     def agreement(self) -> Matrix:
-        """Matrix of Kendall's tau between every two scores."""
         return tau_matrix(self.methods, self.title)
 
     def correlations(self) -> Table:
-        """Table of the rank correlations of every two scores, a row for each pair."""
         return method_pairs(self.methods, self.title)
 
     def scatter(self, across: str, up: str, link: Link = nowhere) -> Chart:
-        """Scatter chart of the agents by two scores, with intervals."""
         ways = {way.name: way for way in self.ways}
 
         def ends(way: str, agent: str) -> tuple[float, float] | None:
@@ -267,28 +253,18 @@ class CompareBoard(Board, frozen=True, eq=False):
         """
         scores = next(means for means in self.by_query if means.name == way)
         first, *others = agents
-        differences: dict[str, dict[str, Estimate]] = {}
-        for name, queries in {"All queries": scores.queries, **groups}.items():
-            differences[name] = {other: self._difference(scores.among(queries), other, first) for other in others}
-        known_differences = [
-            difference
-            for by_agent in differences.values()
-            for difference in by_agent.values()
-            if difference.value is not None
-        ]
-        form = _form(replace(way_of(way)[1], signed=True), known_differences)
+        differences = {
+            name: {other: self._difference(scores.among(queries), other, first) for other in others}
+            for name, queries in {"All queries": scores.queries, **groups}.items()
+        }
+        every = (score for by_agent in differences.values() for score in by_agent.values() if score.value is not None)
+        form = _form(replace(way_of(way)[1], signed=True), every)
         lines = []
         for name, by_agent in differences.items():
             marks = [
-                Mark(
-                    difference.value,
-                    difference.low,
-                    difference.high,
-                    look,
-                    f"({counted(difference.n or 0, *self.noun)})",
-                )
-                for look, difference in zip(_LOOKS, by_agent.values(), strict=False)
-                if difference.value is not None
+                Mark(score.value, score.low, score.high, look, f"({counted(score.n or 0, *self.noun)})")
+                for look, score in zip(_LOOKS, by_agent.values(), strict=False)
+                if score.value is not None
             ]
             if marks:
                 lines.append(Line(name, marks))
@@ -316,12 +292,11 @@ class CompareBoard(Board, frozen=True, eq=False):
         return replace(estimate, low=None, high=None) if np.ptp(differences) < _SAME else estimate
 
     def table(self) -> Table:
-        """The scores and intervals of the figure."""
         rows = [
             {"agent": agent} | {way.name: way.scores.get(agent, Estimate(None)) for way in self.ways}
             for agent in self.order
         ]
-        columns = [Column(way.name, way.title, way.form, interval="95% interval") for way in self.ways]
+        columns = [Column(way.name, way.title, way.form, interval=INTERVAL) for way in self.ways]
         return Table("compare", "Scores with intervals", [Column("agent", "Agent"), *columns], rows)
 
     def _strip(self, way: Way, flags: Mapping[tuple[str, str], str], link: Link) -> Strip:
@@ -339,23 +314,11 @@ class CompareBoard(Board, frozen=True, eq=False):
         note = "" if way.queries == self.queries else f"{way.queries:,} of {counted(self.queries, *self.noun)}"
         return Strip(way.title, marks, way.form, note)
 
-    def _flags(self) -> dict[tuple[str, str], str]:
-        """Text of the flag by score and agent; only for agents that the score places differently from the games."""
-        flags = {}
-        for way in self.ways:
-            for placement in self.findings(way.name):
-                flags[way.name, placement.agent] = _sentence(placement, [way])
-        return flags
-
-    def _cells(self, link: Link) -> Mapping[Any, Any]:
-        assert self.wins is not None
-        return self.wins.picture(lambda agent, opponent: link(view="games", agent=agent, opponent=opponent)).cells
-
 
 def _sentence(placement: Placement, ways: Sequence[Way]) -> str:
     who = listed([way.phrase for way in ways])
     verb = "disagree" if len(ways) > 1 or ways[0].name in _PHRASES else "disagrees"
-    sentence = f"{who[:1].upper()}{who[1:]} {verb} with the games about {placement.agent}"
+    sentence = f"{capital(who)} {verb} with the games about {placement.agent}"
     if placement.above is None:
         return f"{sentence}."
     here, there = ("above", "below") if placement.above else ("below", "above")
@@ -363,13 +326,7 @@ def _sentence(placement: Placement, ways: Sequence[Way]) -> str:
 
 
 def compare_board(store: Store, tournament: str, group: Group | None = None) -> CompareBoard:
-    """All scores of a tournament's agents, on all its queries or on one group of queries.
-
-    The board is cached in the store until a new verdict or annotation arrives.
-
-    Raises:
-        InputError: no such tournament or group.
-    """
+    """All scores of a tournament's agents, cached in the store until a new verdict or annotation arrives."""
     board_cache = Cache(store, tournament)
     kind = "compare" if group is None else f"compare {'='.join(group)}"
     fingerprint = repr(Annotations(store, tournament).latest()).encode()
@@ -393,9 +350,9 @@ def _computed(store: Store, tournament: str, group: Group | None, board_cache: C
     wins, played = None, games.rated(settings)
     if played is not None:
         pairs = pair_results(played)
-        order = [agent for agent in ratings or by_points(pairs.wins) if agent in pairs.wins.agents]
+        order = [agent for agent in ratings or by_points(pairs) if agent in pairs.agents]
         wins, board = Wins(pairs, order), replace(board, order=tuple(dict.fromkeys([*order, *board.order])))
-    return replace(board, tournament=tournament, group=group, wins=wins)
+    return replace(board, wins=wins)
 
 
 def compared(
@@ -407,67 +364,46 @@ def compared(
     *,
     clusters: Clusters = ALONE,
 ) -> CompareBoard:
-    """The board of the given scores, without the win matrix.
-
-    Args:
-        methods: the scores; if Bradley-Terry ratings are among them, the other scores are compared with the ratings.
-        queries: the queries to draw from.
-        ratings: the ratings to show, best first; ``None`` leaves the ratings out.
-        draws: number of draws, and their seed.
-        draw_scores: function that computes a method's scores on these draws; by default ``draw``.
-        clusters: conversations, which are drawn as a whole.
-    """
+    """Compare these scores, without the win matrix; ``ratings`` are best first, ``None`` leaves the games out."""
     draw_scores = draw_scores or (lambda method, names: draw(method, names, *draws, clusters))
+    chosen = (method for method in methods if method.name not in _LEFT_OUT)
     used = [
-        method for method in methods if method.name not in _LEFT_OUT and (method.name != RATING or ratings is not None)
+        replace(method.among(queries), clusters=clusters) if isinstance(method, Scores) else method
+        for method in sorted(chosen, key=lambda method: method.name != RATING)
+        if method.name != RATING or ratings is not None
     ]
-    used = [
-        replace(method.among(queries), clusters=clusters) if isinstance(method, Scores) else method for method in used
-    ]
-    used.sort(key=lambda method: method.name != RATING)
     score_draws = [draw_scores(method, queries) for method in used]
-    counts = {method.name: units_with(method.seen(), units_of(method.queries, clusters)).tolist() for method in used}
-    seen = {method.name: dict(zip(method.agents, counts[method.name], strict=True)) for method in used}
-    units = {
-        method.name: int(units_with(np.asarray(method.seen().any(axis=0)), units_of(method.queries, clusters)))
-        for method in used
-    }
-    gaps = {method.name: method.gaps for method in used if isinstance(method, Scores) and method.gaps is not None}
-    counts_missing = {name: {agent: gap.of(agent) for agent in gap.agents} for name, gap in gaps.items()}
-    uneven = uneven_shares(used, clusters)
-    ways = []
-    for method, score_draw in zip(used, score_draws, strict=True):
+    seen: dict[str, dict[str, int]] = {}
+    ways: list[Way] = []
+    for method, drawn in zip(used, score_draws, strict=True):
+        unit = units_of(method.queries, clusters)
+        counts = dict(zip(method.agents, units_with(method.seen(), unit).tolist(), strict=True))
+        missing = {}
         if isinstance(method, Scores):
-            scores = tuple(method.means.values())
+            scores = dict(zip(drawn.agents, method.means.values(), strict=True))
+            missing = {} if method.gaps is None else {agent: method.gaps.of(agent) for agent in method.gaps.agents}
+        elif method.name == RATING and ratings is not None:
+            scores = {agent: replace(rating, n=counts[agent]) for agent, rating in ratings.items()}
         else:
-            scores = estimates(
-                score_draw.points, score_draw.samples, [seen[score_draw.name][agent] for agent in score_draw.agents]
-            )
-        ways.append(_way(score_draw, scores, units[score_draw.name], counts_missing.get(score_draw.name, {})))
-    drawn_from = len({*units_of(queries, clusters).tolist()})
-    order: list[str] = []
-    if ratings is not None and ways and ways[0].name == RATING:
-        order = list(ratings)
-        ways[0] = replace(
-            ways[0], scores={name: replace(rating, n=seen[RATING][name]) for name, rating in ratings.items()}
-        )
+            found = estimates(drawn.points, drawn.samples, [counts[agent] for agent in drawn.agents])
+            scores = dict(zip(drawn.agents, found, strict=True))
+        known = {agent: score for agent, score in scores.items() if score.value is not None}
+        seen[method.name] = counts
+        ways.append(Way(method.name, known, int(units_with(np.asarray(method.seen().any(axis=0)), unit)), missing))
+    is_rated = bool(ways) and ways[0].name == RATING
+    order = [*ratings] if ratings is not None and is_rated else []
     for way in ways:
         order += sorted(way.scores.keys() - set(order), key=lambda agent: -(way.scores[agent].value or 0))
+    uneven, drawn_from = uneven_shares(used, clusters), len({*units_of(queries, clusters).tolist()})
+    few_draws = [replace(drawn, samples=drawn.samples[:_TAU_SAMPLES]) for drawn in score_draws]
     return CompareBoard(
-        "",
-        None,
         tuple(order),
         drawn_from,
         tuple(ways),
-        _robust(departures(score_draws, seen), used) if ways and ways[0].name == RATING else None,
-        compare_drawn(
-            [replace(score_draw, samples=score_draw.samples[:_TAU_SAMPLES]) for score_draw in score_draws],
-            drawn_from,
-            uneven,
-        ),
+        _robust(departures(score_draws, seen), used) if is_rated else None,
+        compare_drawn(few_draws, drawn_from, uneven),
         None,
         tuple(map(_by_query, used)),
-        *draws,
         clusters,
         uneven,
     )
@@ -479,7 +415,7 @@ def _robust(candidates: Departures, methods: Sequence[Method]) -> Departures:
 
     def holds(departure: Departure) -> bool:
         scores = means.get(departure.way)
-        return scores is None or scores.lowest(departure.raised) > scores.highest(departure.lowered)
+        return scores is None or scores.mean_bounds(departure.raised)[0] > scores.mean_bounds(departure.lowered)[1]
 
     return replace(candidates, pairs=tuple(filter(holds, candidates.pairs)))
 
@@ -489,12 +425,6 @@ def _by_query(method: Method) -> Scores:
     if isinstance(method, Scores):
         return method
     return replace(method.won(), name=WON) if method.name == RATING else method.won()
-
-
-def _way(drawn: Drawn, scores: Sequence[Estimate], queries: int, missing: Mapping[str, tuple[int, int]]) -> Way:
-    by_agent = zip(drawn.agents, scores, strict=True)
-    known_scores = {agent: score for agent, score in by_agent if score.value is not None}
-    return Way(drawn.name, known_scores, queries, missing)
 
 
 def _form(form: Number, scores: Iterable[Estimate]) -> Number:

@@ -15,15 +15,18 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from arena.present.advice import judge_first
-from arena.present.numbers import COUNT, counted, listed
+from arena.data.kinds import kind_of
+from arena.present.blocks import judge_first
+from arena.present.numbers import COUNT, PERCENT, SIGNED_2, capital, counted, listed, with_interval
 from arena.ratings.likelihood import NO_TIES, probabilities
-from arena.ratings.results import fewest_queries
+from arena.ratings.results import UNITS, fewest_queries
 from arena.results.costs import Front, lowest_prices
+from retrieval_eval.stats.bootstrap import FEW_QUERIES
+from retrieval_eval.stats.estimate import Estimate
 
 if TYPE_CHECKING:
-    from arena.boards.judge_sentences import Finding
-    from arena.calibration.comparison import Comparison
+    from arena.calibration.comparison import Comparison, JudgeAgainstPeople
+    from arena.calibration.votes import Level
     from arena.present.blocks import Check
     from arena.ratings.results import PairDifference, Ratings
     from arena.results.coverage import Shortfall
@@ -40,10 +43,8 @@ STANDINGS: Final[Mapping[Standing, str]] = {
     "care": "Read with care",
     "none": "Nothing to conclude yet",
 }
-"""Label of each standing."""
 
 _NAMED = 5
-"""Number of agents that a sentence names; it only counts the others."""
 
 NO_MODEL: Final = "No language model judged these games"
 """Headline, and name of the failed check, if all judges only compare words."""
@@ -59,10 +60,8 @@ class Conclusion(Struct, frozen=True):
     """The conclusion about a set of ratings.
 
     Attributes:
-        kind: ``leader``, ``tie`` (at the top), ``unclear``, or ``empty`` (nothing to rate).
         headline: a fixed text without names.
         sentence: the conclusion with figures; it contains agents' names, which are untrusted text.
-        top: the leader, or the agents tied for first; empty if there is no leader.
         ordered: whether the order of the ratings means anything, so that more queries could change it.
         standing: ``decided``; ``care`` if a trust check failed; ``none`` if there is no conclusion.
     """
@@ -76,20 +75,21 @@ class Conclusion(Struct, frozen=True):
 
     @property
     def line(self) -> str:
-        """Standing, headline and sentence on one line."""
         ending = "" if self.headline.endswith("?") else "."
         return f"{STANDINGS[self.standing]}: {self.headline}{ending} {self.sentence}"
 
     def weighed(self, checks: Sequence[Check]) -> Conclusion:
-        """A copy with the standing that follows from these trust checks."""
         if self.kind in ("unclear", "empty"):
             return replace(self, standing="none")
         failed = self.standing == "care" or any(check.status == "failed" for check in checks)
         return replace(self, standing="care" if failed else "decided")
 
 
+def _unclear(headline: str, sentence: str, *, ordered: bool = False) -> Conclusion:
+    return Conclusion("unclear", headline, sentence, ordered=ordered)
+
+
 def conclude_board(board: Leaderboard, comparisons: Sequence[Comparison] = ()) -> Conclusion:
-    """The conclusion of a leaderboard; ``comparisons`` compare its judges with people."""
     return conclude(
         board.ratings,
         shortfall=board.shortfall,
@@ -107,17 +107,7 @@ def conclude(
     comparisons: Sequence[Comparison] = (),
     of_words: Sequence[str] = (),
 ) -> Conclusion:
-    """The conclusion of some ratings. A missing interval or test never makes a winner.
-
-    If agents tie in quality, the sentence says which are cheaper or faster, as far as the answers record it.
-
-    Args:
-        ratings: the ratings; ``None`` if there are none.
-        shortfall: the judge or agent with too few verdicts, if there is one.
-        fronts: cost and time of the agents beside their ratings.
-        comparisons: comparisons of the judges with people.
-        of_words: names of the games' judges if none is a language model (they only compare words); else empty.
-    """
+    """The conclusion of some ratings. A missing interval or test never makes a winner."""
     conclusion = _from_ratings(ratings, shortfall, fronts or {}, comparisons)
     if ratings is None:
         return conclusion
@@ -148,8 +138,8 @@ def _from_ratings(
 ) -> Conclusion:
     if ratings is None:
         if shortfall is not None and shortfall.rated:
-            sentence = f"{shortfall.message}: {shortfall.remedy}."
-            return Conclusion("empty", "Not enough verdicts to rate", sentence[0].upper() + sentence[1:])
+            sentence = capital(f"{shortfall.message}: {shortfall.remedy}.")
+            return Conclusion("empty", "Not enough verdicts to rate", sentence)
         return Conclusion("empty", "No verdicts yet", "No game has a verdict, so there is nothing to rate.")
     obstacles = (
         _too_little(ratings, shortfall),
@@ -169,32 +159,22 @@ def _from_ratings(
     if len(top) == len(rows):
         # Where no agent is surely behind another, no two are told apart.
         who = f"{listed(top, _NAMED)} cannot" if len(top) == 2 else f"No two of the {len(top)} agents can"
-        return Conclusion("unclear", "Not enough signal", f"{who} be told apart, {ending}", ordered=True)
+        return _unclear("Not enough signal", f"{who} be told apart, {ending}", ordered=True)
     sentence = f"{listed(top, _NAMED)} are tied for first: no two of them can be told apart, {ending}"
     return Conclusion("tie", "Tie at the top", sentence, top, ordered=True)
 
 
 def expectation(ratings: Ratings, conclusion: Conclusion) -> Iterator[str]:
-    """Sentences on the first two places: their games so far, and the wins that the ratings predict."""
-    first, second = ratings.by_rank[:2]
-    meeting = next(
-        (record for record in ratings.direct if {record.one, record.other} == {first.agent, second.agent}), None
-    )
+    first, second = (row.agent for row in ratings.by_rank[:2])
+    meeting = next((record for record in ratings.direct if {record.one, record.other} == {first, second}), None)
     if meeting is not None:
-        sides = (meeting.wins, meeting.losses) if meeting.one == first.agent else (meeting.losses, meeting.wins)
+        sides = (meeting.wins, meeting.losses) if meeting.one == first else (meeting.losses, meeting.wins)
         won, lost, tied = map(COUNT.write, (*sides, max(0.0, meeting.ties)))  # soft games add up to about their number
         yield (
-            f"{first.agent} and {second.agent} met in {counted(meeting.games, 'game')}: "
-            f"{first.agent} won {won}, {second.agent} won {lost}, {tied} tied."
+            f"{first} and {second} met in {counted(meeting.games, 'game')}: "
+            f"{first} won {won}, {second} won {lost}, {tied} tied."
         )
-    pair = next(
-        (
-            difference
-            for difference in ratings.pairs
-            if {difference.better, difference.worse} == {first.agent, second.agent}
-        ),
-        None,
-    )
+    pair = _first_pair(ratings)
     # A prior on some of the ratings also moves the others a little.
     if not conclusion.ordered or pair is None or ratings.convergence.prior_games:
         return
@@ -214,15 +194,18 @@ def expectation(ratings: Ratings, conclusion: Conclusion) -> Iterator[str]:
 
 def to_tell_apart(ratings: Ratings, conclusion: Conclusion) -> str:
     """Sentence on the number of further queries that would separate the first two; empty if it is unknown."""
-    first, second = (row.agent for row in ratings.by_rank[:2])
-    pair = next(
-        (difference for difference in ratings.pairs if {difference.better, difference.worse} == {first, second}), None
-    )
+    pair = _first_pair(ratings)
     more = more_needed(pair) if pair is not None and conclusion.ordered else ""
     if not more or pair is None or ratings.convergence.prior_games or conclusion.headline == NO_MODEL:
         return ""
     needed = f"To tell {pair.better} and {pair.worse} apart, about {more} more {ratings.noun[1]} like these are needed."
     return " ".join(filter(None, (judge_first(ratings.unjudged), needed)))
+
+
+def _first_pair(ratings: Ratings) -> PairDifference | None:
+    """The difference between the first two places."""
+    names = {row.agent for row in ratings.by_rank[:2]}
+    return next((pair for pair in ratings.pairs if {pair.better, pair.worse} == names), None)
 
 
 def _expected(points: float, ratings: Ratings) -> tuple[float, float]:
@@ -237,35 +220,30 @@ def _expected(points: float, ratings: Ratings) -> tuple[float, float]:
 def _too_little(ratings: Ratings, shortfall: Shortfall | None) -> Conclusion | None:
     if shortfall is None:
         return None
-    again = shortfall.again[0].upper() + shortfall.again[1:]
-    sentence = f"{shortfall.message[0].upper()}{shortfall.message[1:]}. {again}."
-    return Conclusion("unclear", "Too little is judged", sentence, ordered=_no_order(ratings) is None)
+    sentence = f"{capital(shortfall.message)}. {capital(shortfall.again)}."
+    return _unclear("Too little is judged", sentence, ordered=_no_order(ratings) is None)
 
 
 def _no_order(ratings: Ratings) -> Conclusion | None:
     rows = ratings.by_rank
     if not ratings.convergence.converged:
-        return Conclusion("unclear", "No ratings", "The ratings did not converge, so they cannot be compared.")
+        return _unclear("No ratings", "The ratings did not converge, so they cannot be compared.")
     if any("disconnected" in row.flags for row in rows):
-        return Conclusion(
-            "unclear",
+        return _unclear(
             "Not all agents met",
             "Some agents never met the others, not even through third ones, so their ratings cannot be compared.",
         )
     if by_place := _by_place(ratings):
         return by_place
     if circle := ratings.contradicted:
-        return Conclusion(
-            "unclear",
+        return _unclear(
             "No one order fits",
             f"One rating for each agent cannot describe these games: {listed(circle, _NAMED)} beat each other in a "
             "circle, or lose to agents rated below them, by more than chance. Compare them pair by pair.",
         )
     if rows[0].bt - rows[-1].bt <= _EQUAL:
         why = "Wins and losses balance" if any(row.wins for row in rows) else "Every game is a tie"
-        return Conclusion(
-            "unclear", "All rated equal", f"{why}: all {len(rows)} agents have the same rating, and none leads."
-        )
+        return _unclear("All rated equal", f"{why}: all {len(rows)} agents have the same rating, and none leads.")
     return None
 
 
@@ -275,8 +253,7 @@ def _beaten(ratings: Ratings) -> Conclusion | None:
     if len(first) == len(ratings.agents) or not any("winless" in row.flags for row in first):
         return None
     beaten = [row.agent for row in ratings.by_rank if "winless" in row.flags]
-    return Conclusion(
-        "unclear",
+    return _unclear(
         "Not enough signal",
         f"{listed(beaten, _NAMED)} won or tied no game: these games do not say how far behind "
         f"{'it is' if len(beaten) == 1 else 'they are'}. No leader is named, {_basis(ratings)}.",
@@ -287,15 +264,13 @@ def _by_place(ratings: Ratings) -> Conclusion | None:
     health, tally = ratings.judge_health, ratings.tally
     orders = health or tally
     if orders is not None and orders.both_orders and 2 * orders.contradictions >= orders.both_orders:
-        return Conclusion(
-            "unclear",
+        return _unclear(
             "The orders contradict each other",
             f"In {orders.contradictions:,} of the {counted(orders.both_orders, 'game')} judged in both orders, each "
             "order preferred another agent: the place shown may decide, not the answer. No agent can be said to lead.",
         )
     if health is None and tally is not None and tally.single_order:
-        return Conclusion(
-            "unclear",
+        return _unclear(
             BY_PLACE,
             f"{tally.single_order:,} of {counted(tally.games, 'game')} were judged in one order only. Whether place or "
             "strength decided them is not computed here, so none can be said to lead.",
@@ -310,8 +285,7 @@ def _by_place(ratings: Ratings) -> Conclusion | None:
         explanation += (
             f", and the answer shown first won {first:,} of {counted(health.decided, 'verdict')} with a winner"
         )
-    return Conclusion(
-        "unclear",
+    return _unclear(
         BY_PLACE,
         f"{explanation}. Strength and place cannot be told apart, so none can be said to lead. Judge both orders.",
     )
@@ -320,25 +294,19 @@ def _by_place(ratings: Ratings) -> Conclusion | None:
 def _untrusted(comparisons: Sequence[Comparison]) -> Conclusion | None:
     if not comparisons:
         return None
-    from arena.boards.judge_sentences import findings
     from arena.calibration.comparison import PANEL
 
-    game_findings = [
-        finding
-        for comparison in comparisons
-        if comparison.people.level == "verdicts"
-        for finding in findings(comparison)
-    ]
+    on_games = (comparison for comparison in comparisons if comparison.people.level == "verdicts")
     measured = [
         finding
-        for finding in game_findings
+        for comparison in on_games
+        for finding in findings(comparison)
         if finding.trust not in ("unknown", "other scale", "few") and finding.kappa.value is not None
     ]
-    decisive: Sequence[Finding] = [finding for finding in measured if finding.judge == PANEL] or measured
+    decisive = [finding for finding in measured if finding.judge == PANEL] or measured
     if not decisive or any(finding.trust != "chance" for finding in decisive):
         return None
-    return Conclusion(
-        "unclear",
+    return _unclear(
         "The judge is not shown to agree with people",
         f"{decisive[0].sentence} So its games name no leader.",
         ordered=True,
@@ -349,18 +317,16 @@ def _unsure(ratings: Ratings) -> Conclusion | None:
     rows, number, enough = ratings.by_rank, ratings.units, fewest_queries(len(ratings.agents))
     if number < enough:
         only = counted(number, *ratings.noun)
-        return Conclusion(
-            "unclear",
+        return _unclear(
             f"Too few {ratings.noun[1]}",
             f"Only {only}: with fewer than {enough}, intervals miss too often to name a leader.",
             ordered=True,
         )
     if not ratings.pairs or any(row.rank_low is None for row in rows):
         doubt = "There are no intervals, so a higher rating may be chance."
-        return Conclusion("unclear", "Not enough signal", doubt, ordered=True)
+        return _unclear("Not enough signal", doubt, ordered=True)
     if ratings.beyond_place is False and rows[0].rank_high == 1:
-        return Conclusion(
-            "unclear",
+        return _unclear(
             BY_PLACE,
             f"{rows[0].agent} is rated highest, but not every game was judged in both orders. If being shown first "
             "has an effect, its lead may be chance. Judge both orders.",
@@ -403,3 +369,106 @@ def adaptive_line(state: AdaptiveState, *, ordered: bool) -> str:
     if not ordered and state.places:
         return f"{line}; that counts games alone, and the conclusion says why their order means nothing."
     return line + (f"; decided from the first place down: {', '.join(state.places)}." if state.places else ".")
+
+
+Trust: TypeAlias = Literal[
+    "unknown", "other scale", "few", "chance", "below people", "beside people", "as people", "above chance"
+]
+
+MARGIN: Final = 0.05
+"""Margin of equivalence: a judge may agree with people by up to this much less than people do with each other."""
+_BESIDE: Final[dict[Trust, str]] = {
+    "below people": "It agrees with people less than they do among themselves.",
+    "as people": f"It agrees with people as they do among themselves, or less by {MARGIN:g} at most.",
+    "beside people": f"These votes do not show whether it agrees less than people do, by more than {MARGIN:g}.",
+}
+
+
+class Finding(Struct, frozen=True):
+    """Whether a judge can be trusted on one level.
+
+    Attributes:
+        level: what was judged.
+        judge: the judge's name, which is untrusted text.
+        trust: ``unknown``: people and judge have no item in common; ``other scale``: their values cannot be compared;
+            ``few``: too few queries; ``chance``: agreement not shown to exceed chance; ``below people``: the judge
+            agrees with people less than people do among themselves; ``as people``: no less, up to ``MARGIN``;
+            ``beside people``: undecided between these two; ``above chance``: above chance, and no two people judged
+            the same things.
+        sentence: the finding in words, with figures.
+        kappa: Cohen's kappa against the consensus of people; no value if the values are not labels.
+    """
+
+    level: Level
+    judge: str
+    trust: Trust
+    sentence: str
+    kappa: Estimate
+
+
+def findings(comparison: Comparison) -> tuple[Finding, ...]:
+    found = []
+    for judge in comparison.judges.values():
+        trust, kappa = _trust(comparison, judge), Estimate(None) if judge.labels is None else judge.labels.kappa
+        found.append(Finding(judge.level, judge.judge, trust, _sentence(comparison, judge, trust), kappa))
+    return tuple(found)
+
+
+def _sentence(comparison: Comparison, judge: JudgeAgainstPeople, trust: Trust) -> str:
+    things, within, share = kind_of(judge.level).things, comparison.people.within.share, judge.votes.share
+    if trust == "unknown":
+        return f"{judge.judge} and people judged none of the same {things}."
+    if trust == "other scale" and judge.judge_range and judge.people_range:
+        ranges = [f"{low:g} to {high:g}" for low, high in (judge.judge_range, judge.people_range)]
+        return (
+            f"The scales differ: {judge.judge} gave {ranges[0]}, and people {ranges[1]}, on "
+            f"{counted(judge.n, things[:-1], things)}. Agreement, kappa and bias mean nothing before both are on one "
+            f"scale; rank correlation does: Spearman's is {with_interval(judge.correlations.spearman)}."
+        )
+    sentence = f"{judge.judge} says what a person says in {with_interval(share, PERCENT)} of cases"
+    sentence += f", on {counted(judge.n, things[:-1], things)} of {counted(judge.queries, *UNITS[judge.unit])}"
+    if trust == "few":
+        return f"{sentence}. That is too little to trust or distrust it."
+    if trust == "chance":
+        return f"{sentence}. It is not shown to agree with people more than chance would."
+    if trust == "above chance":
+        more = "That is more than chance. How often two people agree is not known: let several judge the same things."
+        return f"{sentence}. {more}"
+    among = f"two people agree in {with_interval(within, PERCENT)}"
+    gap = judge.less_people
+    difference = "nobody repeated a vote on what it judged"
+    if gap.value is not None:
+        difference = f"on {things} with votes of two people the difference is {with_interval(gap, SIGNED_2)}"
+    return f"{sentence}; {among}; {difference}. {_BESIDE[trust]}"
+
+
+def is_full(agreement: Estimate) -> bool:
+    """Whether agreement is 100 %; all resamples are then the same, so there is no interval."""
+    return agreement.value == 1 and agreement.low is None
+
+
+def _trust(comparison: Comparison, judge: JudgeAgainstPeople) -> Trust:
+    within, share = comparison.people.within.share, judge.votes.share
+    if not judge.n or share.value is None:
+        return "unknown"
+    if judge.other_scale:
+        return "other scale"
+    if judge.queries < FEW_QUERIES:
+        return "few"
+    agreement = judge.labels.kappa if judge.labels is not None else judge.correlations.spearman
+    if not is_full(agreement) and (agreement.low is None or agreement.low <= 0):
+        return "chance"
+    if within.value is None:
+        return "above chance"
+    return _beside(judge.less_people)
+
+
+def _beside(gap: Estimate) -> Trust:
+    """Trust that follows from the judge's agreement with people minus people's agreement among themselves."""
+    if gap.value is None or (gap.n or 0) < FEW_QUERIES:
+        return "beside people"
+    if gap.low is None or gap.high is None:  # all queries have the same value, so the uncertainty is unknown
+        return "beside people"
+    if gap.high < 0:
+        return "below people"
+    return "as people" if gap.low > -MARGIN else "beside people"

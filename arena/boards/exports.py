@@ -62,7 +62,7 @@ def verdict_rows_of(store: Store, tournament: str) -> tuple[tuple[str, ...], Ite
 
 
 def export_verdicts(store: Store, tournament: str, out: Path) -> int:
-    """Write every verdict, one row for each order of the two answers; returns the number of rows."""
+    """Write a row for each verdict (each order of the two answers); returns the number of rows."""
     columns, rows = verdict_rows_of(store, tournament)
     counter = itertools.count()
     write_rows(out, columns, (row for row, _ in zip(rows, counter, strict=False)))
@@ -74,9 +74,6 @@ def export_verdict_parts(store: Store, tournament: str, out: Path, parts: int) -
 
     The partitions are named as in Hive (``part=0``, ...), so pyarrow, polars, DuckDB and Spark read the folder as one
     table. Verdicts are streamed, so memory does not grow with their number. Each sample of a verdict is a row.
-
-    Raises:
-        DataError: the folder is not empty, or cannot be written.
     """
     import pyarrow as pa
     from pyarrow import dataset
@@ -130,12 +127,9 @@ def export_labels(store: Store, tournament: str, out: Path) -> int:
     Details that the prompt asks for besides the label are columns under the prompt's names. With several judges,
     each judge's labels are separate rows with a column ``judge``. The probability of each label is in a column
     ``p_LABEL``.
-
-    Raises:
-        DataError: the file is named like qrels, or cannot be written.
     """
     if is_qrels(out):
-        raise DataError(out, "not a table; 'export qrels' writes qrels")
+        raise DataError(out, "qrels are no table of labels; name a .csv file, or use 'ragleague export qrels'")
     settings = store.settings(tournament)
     wanted = outcomes(store, tournament, Task.RELEVANCE)
     judges = {want.judge for want, _ in wanted}
@@ -157,7 +151,7 @@ def export_labels(store: Store, tournament: str, out: Path) -> int:
 
 
 def export_query_labels(store: Store, tournament: str, out: Path) -> int:
-    """Write each query's mean label, means of the label's parts and number of labelled documents; returns the rows."""
+    """Write the mean label of each query, the means of its parts and the number of labelled documents."""
     labels_by_query = query_labels(store, tournament)
     names = dict.fromkeys(name for labels in labels_by_query.values() for name in labels.parts)
     rows = (
@@ -166,7 +160,7 @@ def export_query_labels(store: Store, tournament: str, out: Path) -> int:
             "mean_label": "" if labels.label.mean is None else str(labels.label.mean),
             **{name: str(labels.parts[name]) for name in names if name in labels.parts},
             "judged": str(labels.label.judged),
-            "of": str(labels.label.of),
+            "of": str(labels.label.wanted),
         }
         for query_id, labels in labels_by_query.items()
     )
@@ -175,11 +169,7 @@ def export_query_labels(store: Store, tournament: str, out: Path) -> int:
 
 
 def export_criteria(store: Store, tournament: str, out: Path) -> int:
-    """Write the criteria grades: one row for each answer, one column for each criterion; returns the number of rows.
-
-    Raises:
-        DataError: the file cannot be written, or a criterion has the same name as another column.
-    """
+    """Write the criteria grades: one row for each answer, one column for each criterion; returns the number of rows."""
     settings = store.settings(tournament)
     rows: list[dict[str, Cell]] = []
     names: dict[str, None] = {}
@@ -189,13 +179,13 @@ def export_criteria(store: Store, tournament: str, out: Path) -> int:
             names |= dict.fromkeys(graded)
             rows.append({**graded, "qid": want.query_id, "agent": want.item, "reason": result.reason})
     if clashes := names.keys() & {"qid", "agent", "reason"}:
-        raise DataError(out, "a criterion has the name of another column; rename it", value=min(clashes))
+        raise DataError(out, "a criterion has the name of another column; rename the criterion", value=min(clashes))
     write_rows(out, ("qid", "agent", *names, "reason"), rows)
     return len(rows)
 
 
 def export_data(store: Store, tournament: str, out: Path) -> int:
-    """Write queries, documents and answers as the CSV triple into a folder; returns the number of answers."""
+    """Write queries, documents and answers as CSV files into a folder; returns the number of answers."""
     data = store.dataset(tournament)
     try:
         save_dataset(data, out)
@@ -205,26 +195,13 @@ def export_data(store: Store, tournament: str, out: Path) -> int:
 
 
 class ExportedQrels(Struct, frozen=True):
-    """Outcome of an export of qrels.
-
-    Attributes:
-        written: number of labels.
-        failed: number of documents whose judgment failed, by cause.
-        left: number of documents not judged yet.
-    """
-
     written: int
     failed: Mapping[str, int]
     left: int
 
 
 def export_qrels(store: Store, tournament: str, out: Path, judge: str | None = None) -> ExportedQrels:
-    """Write the relevance labels in the format of trec_eval: one judge's labels, or the labels of all judges combined.
-
-    Raises:
-        InputError: the tournament has no relevance labels, the judge gave none, or no document is judged yet; the file
-            cannot be written, or a name contains white space, which qrels do not allow.
-    """
+    """Write the labels in the format of trec_eval: those of one judge, or of all judges combined."""
     results = _results(store, tournament, judge)
     labels: dict[str, dict[str, int]] = {}
     failed: Counter[str] = Counter()

@@ -1,12 +1,13 @@
-"""Games for people to read: filters, the verdicts of both orders with reasons, readers' flags, and the documents."""
+"""Games for people to read: filters, verdicts with reasons, flags and documents, and the win matrix of all games."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Final, Literal, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import permutations
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 from msgspec import Struct
@@ -16,10 +17,15 @@ from numpy.typing import NDArray
 from arena.config.settings import StoredSettings
 from arena.data.dataset import SHARED, Dataset
 from arena.data.kinds import FLAG, Annotation, texts_now
-from arena.present.numbers import COUNT, PERCENT, clipped
-from arena.present.table import Column, Table
+from arena.present.blocks import Board, Section
+from arena.present.numbers import COUNT, P_VALUE, PERCENT, POINTS, Number, clipped
+from arena.present.picture import Matrix, MatrixCell, nowhere
+from arena.present.table import Column, Table, TableRow, plain
+from arena.ratings.pairs import WinMatrix, pair_results
+from arena.results.cache import cached_games
 from arena.results.documents import documents_shown
 from arena.results.games import GameKey, GameTable
+from arena.results.ratings import Leaderboard, rating_settings
 from arena.results.samples import outcomes
 from arena.store import IDENTICAL, Result, Store
 from arena.store.annotations import Annotations
@@ -31,12 +37,9 @@ from retrieval_eval.stats.arrays import Bools, Floats
 GameEnding: TypeAlias = Literal["a winner", "a tie", "no verdict yet", "the agent wins", "the agent loses"]
 Apart: TypeAlias = Literal["the two orders", "the judges"]
 GameLink: TypeAlias = Callable[[GameKey], str]
-"""Function that returns the address of a game."""
 Flags: TypeAlias = Mapping[GameKey, Sequence[Annotation]]
-"""Flags by game, oldest first."""
 
 _REASON: Final = 240
-"""Largest number of characters of a reason in a cell."""
 _COLUMNS: Final = (
     Column("agent_a", "Agent", link="to_agent_a"),
     Column("agent_b", "Opponent", link="to_agent_b"),
@@ -70,16 +73,7 @@ _OPPONENTS: Final = (
 
 
 class GameFilter(Struct, frozen=True):
-    """Which games to list; ``None`` means any.
-
-    Attributes:
-        agent: one of the two agents.
-        opponent: the other agent.
-        queries: ids of queries.
-        ending: how the rated game ended; "the agent wins" and "the agent loses" need ``agent``.
-        apart: only games on which the two orders, or the judges, disagree.
-        among: keys of the games to choose from, such as the flagged games.
-    """
+    """Conditions on games; ``None`` means any. "The agent wins" and "the agent loses" need ``agent``."""
 
     agent: str | None = None
     opponent: str | None = None
@@ -151,12 +145,10 @@ def games_table(
 
 
 def address_of(key: GameKey) -> str:
-    """A game's key as a string for a page's address."""
     return json.dumps(key, ensure_ascii=False, separators=(",", ":"))
 
 
 def game_at(address: str | None) -> GameKey | None:
-    """The game that an address names; ``None`` if it names none."""
     try:
         names = json.loads(address or "null")
     except (ValueError, RecursionError):
@@ -193,7 +185,6 @@ class ShownOrder(Struct, frozen=True):
 
     @property
     def verdict_text(self) -> str:
-        """The verdict in words, or why there is none."""
         if isinstance(self.result, JudgeFailure):
             return f"failed: {CAUSES.get(self.result.cause, self.result.cause)}"
         return "not judged yet" if self.preferred is None else self.preferred or "a tie"
@@ -230,7 +221,6 @@ class GameRecord(Struct, frozen=True):
 
     @property
     def orders_disagree(self) -> bool:
-        """Whether both orders have a verdict and the verdicts differ."""
         preferred = [order.preferred for order in self.orders]
         return len(preferred) == 2 and None not in preferred and preferred[0] != preferred[1]
 
@@ -241,7 +231,6 @@ class GameRecord(Struct, frozen=True):
 
     @property
     def outcome(self) -> str:
-        """How the game ended and why, in one sentence."""
         if self.score is None:
             return "No verdict yet."
         ending = f"{self.winner} wins" if self.winner is not None else "A tie"
@@ -281,7 +270,6 @@ def games_on(
 
 
 def verdicts_table(records: Sequence[GameRecord], link: GameLink) -> Table:
-    """A row per game: both verdicts with their reasons."""
     several = len({record.judge for record in records}) > 1
     rows = []
     for record in records:
@@ -299,7 +287,6 @@ def verdicts_table(records: Sequence[GameRecord], link: GameLink) -> Table:
 
 
 def lost_table(records: Iterable[GameRecord], agent: str, queries: Mapping[str, Query], link: GameLink) -> Table:
-    """A row for each game that an agent lost, with the reason of a verdict against it."""
     lost = [record for record in records if record.winner not in {None, agent}]
     several = len({record.judge for record in lost}) > 1
     rows = []
@@ -326,10 +313,7 @@ def opponents_table(
     link: Callable[[str, bool], str],
     queries: Collection[str] | None = None,
 ) -> Table:
-    """A row for each opponent of an agent, lowest share of points first.
-
-    ``link`` returns the address of all games, or of the lost games, against an opponent; ``queries`` limits the games.
-    """
+    """A row for each opponent, lowest share of points first; ``link`` gets an opponent and whether games are lost."""
     index = games.agents.index(agent)
     agent_games = games.of_agent(agent) & games.played
     if queries is not None:
@@ -373,14 +357,7 @@ def flags_of(store: Store, tournament: str) -> Flags:
 
 
 class RetrievedDocument(Struct, frozen=True):
-    """A document that agents retrieved for a query.
-
-    Attributes:
-        result: combined result of the relevance judges; ``None`` if they did not judge the document.
-        ranks: agent and rank of each retrieval; ``SHARED`` for a document given to every agent.
-        human: label by people; ``None`` if people did not label it.
-        shown: whether the game's judge saw the document.
-    """
+    """A document of a query with the rank that each agent gave it, and whether the game's judge saw it."""
 
     document: Document
     result: Result | None
@@ -390,7 +367,6 @@ class RetrievedDocument(Struct, frozen=True):
 
     @property
     def label(self) -> int | None:
-        """The judges' label; ``None`` if they gave none."""
         return label_of(self.result.outcome) if isinstance(self.result, Judgment) else None
 
 
@@ -423,3 +399,115 @@ def documents_of(
     shown = [] if game.same_answers else documents_shown(game.query_id, agents, data, labels, settings, alone=False)
     others = (document for doc_id, document in documents.items() if doc_id not in shown)
     return [*(replace(documents[doc_id], shown=True) for doc_id in shown), *others]
+
+
+ALPHA: Final = 0.05
+_WHOLE: Final = Number(0, factor=100)
+_LEAD: Final = "How each agent did against each other one: where the order of the leaderboard comes from."
+_PAIRS: Final = (
+    Column("row", "Agent"),
+    Column("column", "Against"),
+    Column("share", "Percent", PERCENT, "Of the pair's games, how many the agent took."),
+    Column("games", "Games", COUNT),
+    Column("won", "Won", COUNT),
+    Column("tied", "Tied", COUNT),
+    Column("lost", "Lost", COUNT),
+    Column("p", "p, corrected", P_VALUE, "How likely so clear a difference would be between equals (Holm)."),
+)
+
+
+class Wins(Board, frozen=True, eq=False):
+    """Results of every two agents that played; ``order`` lists the agents to show."""
+
+    pairs: WinMatrix
+    order: Sequence[str]
+
+    def sections(self) -> Sequence[Section]:
+        return [Section("matrix", "Who beats whom", _LEAD, [self.percentages()])]
+
+    def json(self) -> Any:
+        return {"percent": plain(self._rows())}
+
+    def percentages(self) -> Table:
+        """A row for each agent: the percentage of games won against each other agent, and the average.
+
+        ``arena.data.verdicts`` reads this table. Ties count for neither side; a cell is empty if the two agents never
+        met, and the average leaves such cells out (004, Table 5).
+        """
+        rows = [
+            {key: round(value, 1) if isinstance(value, float) else value for key, value in row.items()}
+            for row in self._rows()
+        ]
+        columns = [Column("agent", "Agent"), *(Column(name, name, POINTS) for name in self.order)]
+        note = "Percentage of its games that the row's agent won against the column's; the rest are ties and losses."
+        return Table("matrix", "", [*columns, Column("average", "Average", POINTS)], rows, [note])
+
+    def pairwise(self) -> Table:
+        return Table("win-matrix", "", _PAIRS, list(self._met()))
+
+    def picture(self, link: Callable[[str, str], str] = nowhere) -> Matrix:
+        """The heat map; ``link`` returns the address of two agents' games."""
+        cells, significant = {}, 0
+        for pair in self._met():
+            row, column, is_significant = pair["row"], pair["column"], bool(pair["p"] < ALPHA)
+            significant += is_significant
+            counts = ", ".join(f"{key} {COUNT.write(pair[key])}" for key in ("won", "tied", "lost"))
+            cells[row, column] = MatrixCell(
+                _WHOLE.write(pair["share"]),
+                2 * pair["share"] - 1,
+                COUNT.write(pair["games"]),
+                f"{row} against {column}: {counts}; p {P_VALUE.write(pair['p'])}",
+                bold=is_significant,
+                link=link(row, column),
+            )
+        caption = (
+            "Percentage of its games against the column's agent that the row's agent took (wins and half the ties); "
+            "below it, where there is room, the number of games. Blue: the row's agent does better; orange: worse; "
+            "pale: even. A gap is a pair that never met. In bold are pairs that their own games tell apart: "
+            f"{significant // 2:,} of {len(cells) // 2:,}, at 5% for all of them together. Where it is not bold, a "
+            "strong colour may be chance."
+        )
+        if link is not nowhere:
+            caption += " A cell leads to the two agents' games."
+        words = "Win matrix, row against column"
+        return Matrix("win-matrix", "", words, caption, self.order, self.order, cells, "Row against column")
+
+    def _met(self) -> Iterator[TableRow]:
+        """A row for each ordered pair of agents that met."""
+        wins, index = self.pairs, self.pairs.agents.index
+        assert wins.p is not None
+        for row, column in permutations(self.order, 2):
+            at = index(row), index(column)
+            if wins.games[at] > 0:
+                won, tied, lost = wins.wins[at], wins.ties[at], wins.wins[at[::-1]]
+                figures = {"share": (won + tied / 2) / wins.games[at], "games": wins.games[at], "won": won}
+                figures |= {"tied": tied, "lost": lost, "p": wins.p[at]}
+                yield {"row": row, "column": column, **{name: float(value) for name, value in figures.items()}}
+
+    def _rows(self) -> list[TableRow]:
+        won = {(pair["row"], pair["column"]): 100 * pair["won"] / pair["games"] for pair in self._met()}
+        rows = []
+        for agent in self.order:
+            shares = {opponent: won.get((agent, opponent)) for opponent in self.order}
+            known = [share for share in shares.values() if share is not None]
+            rows.append({"agent": agent, **shares, "average": sum(known) / len(known) if known else None})
+        return rows
+
+
+def tournament_pairs(store: Store, tournament: str) -> WinMatrix | None:
+    """Results of every two agents over the rated games; ``None`` before the first verdict."""
+    games = cached_games(store, tournament).rated(rating_settings(store.settings(tournament)))
+    return None if games is None else pair_results(games)
+
+
+def as_declared(board: Leaderboard) -> list[str]:
+    """The rated agents in the configuration's order; agents that it does not list follow, best rated first."""
+    rated = [row.agent for row in board.ratings.agents] if board.ratings else []
+    stated = [agent.name for agent in board.settings.agents if agent.name in rated]
+    return list(dict.fromkeys([*stated, *rated]))
+
+
+def by_points(wins: WinMatrix) -> list[str]:
+    """Agents by share of points, largest first; a win counts 1, a tie half."""
+    share = (wins.wins + wins.ties / 2).sum(axis=1) / wins.games.sum(axis=1)
+    return [wins.agents[number] for number in np.argsort(-share, kind="stable")]

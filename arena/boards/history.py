@@ -14,14 +14,15 @@ from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import asdict
 
-from arena.boards.changes import BoardState, compare
 from arena.boards.runs import run_names
+from arena.config.ratings import RatingsSection
 from arena.data.dataset import Dataset
 from arena.present.blocks import Block, Board, Remarks, Section
-from arena.present.numbers import COUNT, POINTS, SIGNED, counted, listed
+from arena.present.numbers import COUNT, POINTS, SIGNED, clipped, counted, listed
 from arena.present.picture import Line, Mark, Whiskers
-from arena.present.table import Column, Table
+from arena.present.table import INTERVAL, Column, Table, TableRow
 from arena.results.ratings import Leaderboard
 from arena.run.recorder import answer_digests, standings_of, subject_of
 from arena.store.runs import StoredRun
@@ -29,14 +30,186 @@ from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import estimates, units_of
 from retrieval_eval.stats.estimate import Drawn, Estimate
 
+_MOST_NAMES: Final = 8
+_LONGEST: Final = 200
+"""Largest number of characters of names or of a setting in a cell."""
+_BOTH: Final = (
+    Column("agent", "Agent"),
+    Column("place_before", "Place before", COUNT, "Among the agents that both states rate."),
+    Column("place_after", "Place after", COUNT),
+    Column("bt_before", "Rating before", POINTS),
+    Column("bt_after", "Rating after", POINTS),
+    Column("points", "Points", SIGNED, "Rating points gained."),
+    Column(
+        "intervals",
+        "Intervals",
+        meaning="Apart: they share no point, so the change is more than the ratings' own uncertainty.",
+    ),
+)
+
+
+class BoardState(Struct, frozen=True):
+    """A leaderboard at one time.
+
+    Attributes:
+        subject: settings, agents, and a digest of every query, see ``arena.run.recorder.subject_of``.
+        standings: the leaderboard's rows, best first, see ``arena.run.recorder.standings_of``.
+    """
+
+    subject: Mapping[str, Any]
+    standings: Sequence[Mapping[str, Any]]
+
+
+class NamesChanged(Struct, frozen=True):
+    """Names that only the second state has, that only the first has, and that both have with different content."""
+
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    changed: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed or self.changed)
+
+
+class Changes(Board, frozen=True):
+    """Differences between two states.
+
+    Attributes:
+        moves: a row for each agent that both states rate, best first now; places are among these agents.
+        agents: agents added, removed, and changed (other answers; detected only if both states have answer digests).
+        queries: ids of queries added, removed, and changed (other text).
+        settings: values before and after, ``None`` if not set, by path such as ``judges.strict.model``.
+    """
+
+    moves: Sequence[Mapping[str, Any]]
+    agents: NamesChanged
+    judges: NamesChanged
+    queries: NamesChanged
+    settings: Mapping[str, tuple[Any, Any]]
+
+    @property
+    def names(self) -> dict[str, NamesChanged]:
+        kinds = {"agents": self.agents, "judges": self.judges, "queries": self.queries}
+        return {kind: names for kind, names in kinds.items() if names}
+
+    @property
+    def same_subject(self) -> bool:
+        """Whether agents, judges, queries and settings are the same, so that only verdicts can differ."""
+        return not (self.names or self.settings)
+
+    def changed_settings(self, *elsewhere: str) -> bool:
+        """Whether a setting changed outside the named sections."""
+        return any(path.split(".")[0] not in elsewhere for path in self.settings)
+
+    def sections(self) -> list[Section]:
+        blocks: list[Block] = [Remarks([self.in_short()])]
+        if self.moves:
+            blocks.append(Table("agents-in-both", "Agents in both", _BOTH, self.moves))
+        if rows := [
+            {"what": kind.capitalize(), **{how: _few(some) for how, some in asdict(names).items()}}
+            for kind, names in self.names.items()
+        ]:
+            columns = (Column("what", "What"), *(Column(how, how.capitalize()) for how in asdict(self.agents)))
+            blocks.append(Table("subjects", "Agents, judges and queries that differ", columns, rows))
+        if self.settings:
+            columns = (Column("path", "Setting"), Column("before", "Before"), Column("after", "After"))
+            rows = [
+                {"path": path, "before": _setting(before), "after": _setting(after)}
+                for path, (before, after) in self.settings.items()
+            ]
+            blocks.append(Table("settings", "Settings that differ", columns, rows))
+        return [Section("changes", "What changed", "", blocks)]
+
+    def in_short(self) -> str:
+        if not self.same_subject:
+            different = [*self.names, *(["settings"] if self.changed_settings("judges") else [])]
+            scale = "Ratings of different agents, judges or queries are not on one scale; History anchors them."
+            return f"Changed: {listed(different)}. {scale}"
+        outcome = "no agent has a rating in both"
+        if self.moves:
+            moved = sum(move["place_before"] != move["place_after"] for move in self.moves)
+            outcome = f"{moved} of {len(self.moves)} agents changed place"
+        return f"Agents, judges, queries and settings are the same; {outcome}."
+
+
+def compare(before: BoardState, after: BoardState) -> Changes:
+    subjects = before.subject, after.subject
+    old, new = map(_settings, subjects)
+    return Changes(
+        [*_moves(before.standings, after.standings)],
+        _difference(*_agents(*subjects)),
+        _difference(old.get("judges", {}), new.get("judges", {})),
+        _difference(*(subject.get("queries", {}) for subject in subjects)),
+        dict(_differences("", old, new)),
+    )
+
+
+def _agents(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Agents of both states, with digests of their answers if both states have digests and the same queries."""
+    if "answers" in old and "answers" in new and old.get("queries") == new.get("queries"):
+        return [old["answers"], new["answers"]]
+    return [dict.fromkeys(subject.get("agents", ())) for subject in (old, new)]
+
+
+def _settings(subject: Mapping[str, Any]) -> dict[str, Any]:
+    """The recorded settings; rating settings that did not exist yet get their defaults, so they count as unchanged."""
+    settings = dict(subject.get("settings", {}))
+    if "ratings" in settings:
+        settings["ratings"] = RatingsSection.model_validate(settings["ratings"]).model_dump(mode="json")
+    return settings
+
+
+def _moves(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> Iterator[TableRow]:
+    rated = {line["agent"] for line in after}
+    old_lines = {line["agent"]: line for line in before if line["agent"] in rated}
+    old_places = {agent: place for place, agent in enumerate(old_lines, start=1)}
+    for place, new in enumerate((line for line in after if line["agent"] in old_lines), start=1):
+        old, intervals = old_lines[new["agent"]], None
+        if None not in (old["bt_low"], new["bt_low"]):
+            apart = old["bt_high"] < new["bt_low"] or new["bt_high"] < old["bt_low"]
+            intervals = "apart" if apart else "overlap"
+        yield {
+            "agent": new["agent"],
+            "place_before": old_places[new["agent"]],
+            "place_after": place,
+            "bt_before": old["bt"],
+            "bt_after": new["bt"],
+            "points": new["bt"] - old["bt"],
+            "intervals": intervals,
+        }
+
+
+def _difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> NamesChanged:
+    return NamesChanged(
+        tuple(name for name in after if name not in before),
+        tuple(name for name in before if name not in after),
+        tuple(name for name in after if name in before and before[name] != after[name]),
+    )
+
+
+def _differences(path: str, before: Any, after: Any) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for name in sorted({*before, *after}):
+            yield from _differences(f"{path}.{name}" if path else name, before.get(name), after.get(name))
+    elif before != after:
+        yield path, (before, after)
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
+    return clipped(", ".join(names[:_MOST_NAMES]), _LONGEST) + more
+
+
+def _setting(value: object) -> str:
+    return "not set" if value is None else clipped(str(value), _LONGEST)
+
+
 NOW: Final = "now"
-"""Name of the moment for the present state."""
 _Z: Final = 1.959964
 """Quantile of the normal distribution for a 95 % interval."""
 _DRAWN: Final = 30
 """Largest number of moments in the picture; older moments are left out."""
 _NAMED: Final = 6
-"""Largest number of agents that a remark names."""
 
 
 class Moment(BoardState, frozen=True):
@@ -58,7 +231,6 @@ class Moment(BoardState, frozen=True):
 
     @property
     def ratings(self) -> dict[str, float]:
-        """Ratings by agent, relative to the field of this moment."""
         return {line["agent"]: line["bt"] for line in self.standings}
 
     def distance(self, agent: str, anchors: Collection[str]) -> Estimate:
@@ -93,7 +265,6 @@ class Moment(BoardState, frozen=True):
 
 
 def moment(state: BoardState, name: str, unchanged: frozenset[str], differs: tuple[str, ...]) -> Moment:
-    """Build a moment; reads variances and draws from the standings as far as they were stored."""
     count = len(state.standings)
     variances = np.full((count, count), math.nan)
     np.fill_diagonal(variances, 0.0)
@@ -109,10 +280,6 @@ class Version(Struct, frozen=True):
     """A version of an agent: the moments between two changes of its answers.
 
     Attributes:
-        number: 1 for the first known version.
-        since: name of the first moment with this version.
-        last: name of the last moment with this version.
-        rating: rating at the last moment, on the present scale; unshifted if there are no anchors.
         change: rating minus the previous version's rating; ``None`` if no anchor connects them.
         paired: whether the interval of the change comes from paired draws of the same queries.
     """
@@ -120,19 +287,13 @@ class Version(Struct, frozen=True):
     agent: str
     number: int
     since: str
-    last: str
     rating: Estimate
     change: Estimate | None
     paired: bool
 
 
 class HistoryBoard(Board, frozen=True):
-    """Ratings of a tournament over its runs.
-
-    Attributes:
-        moments: states of the leaderboard, oldest first; the last is the present state.
-        agent: the agent in the picture; ``None`` for the agent with the most versions.
-    """
+    """Ratings over the runs, oldest first; the picture shows ``agent``, or the agent with the most versions."""
 
     moments: Sequence[Moment]
     agent: str | None = None
@@ -143,18 +304,13 @@ class HistoryBoard(Board, frozen=True):
             Column("agent", "Agent"),
             Column("version", "Version", COUNT, "A version with other answers than the one before gets a new number."),
             Column("since", "Since", meaning="The first run with these answers."),
-            Column("rating", "Rating", POINTS, "At the last run with these answers.", interval="95% interval"),
-            Column("change", "Change", SIGNED, "Points gained on the version before.", interval="95% interval"),
+            Column("rating", "Rating", POINTS, "At the last run with these answers.", interval=INTERVAL),
+            Column("change", "Change", SIGNED, "Points gained on the version before.", interval=INTERVAL),
             Column("interval", "Interval from"),
         ]
-        rows: list[Mapping[str, Any]] = [
-            {
-                "agent": version.agent,
-                "version": version.number,
-                "since": version.since,
-                "rating": version.rating,
-                "change": version.change,
-            }
+        rows = [
+            asdict(version)
+            | {"version": version.number}
             | {"interval": None if version.change is None else "same queries" if version.paired else "independent"}
             for version in versions
         ]
@@ -172,7 +328,6 @@ class HistoryBoard(Board, frozen=True):
 
     @property
     def drawn(self) -> str:
-        """The agent in the picture."""
         return self.agent or max(self.agents, key=lambda agent: len(self.versions(agent)))
 
     def anchors(self, *moments: Moment) -> list[str]:
@@ -193,7 +348,6 @@ class HistoryBoard(Board, frozen=True):
         return Estimate(distance.value + level, distance.low + level, distance.high + level)
 
     def versions(self, agent: str) -> list[Version]:
-        """The versions of an agent, oldest first."""
         groups: list[list[Moment]] = []
         for moment in self.moments:
             if agent in moment.ratings:
@@ -205,7 +359,7 @@ class HistoryBoard(Board, frozen=True):
         for number, group in enumerate(groups, start=1):
             change, paired = (None, False) if number == 1 else self._change(groups[number - 2][-1], group[-1], agent)
             rating = self.rating(group[-1], agent)
-            versions.append(Version(agent, number, group[0].name, group[-1].name, rating, change, paired))
+            versions.append(Version(agent, number, group[0].name, rating, change, paired))
         return versions
 
     def _change(self, before: Moment, after: Moment, agent: str) -> tuple[Estimate | None, bool]:
@@ -241,7 +395,6 @@ class HistoryBoard(Board, frozen=True):
             yield f"{runs} no anchor: no agent is known to give the same answers now as then."
 
     def picture(self) -> Whiskers:
-        """Chart of one agent's rating at each moment."""
         agent, versions = self.drawn, self.versions(self.drawn)
         starts = {version.since: f"version {version.number}" for version in versions} if len(versions) > 1 else {}
         lines = []
@@ -267,11 +420,7 @@ class HistoryBoard(Board, frozen=True):
 
 
 def history(runs: Sequence[StoredRun], board: Leaderboard, data: Dataset, drawn: Drawn | None = None) -> HistoryBoard:
-    """The history of a tournament.
-
-    ``runs`` start with the latest run, whose leaderboard is ``board``; ``drawn`` is a result of
-    ``arena.results.cache.rating_draws``.
-    """
+    """The history of a tournament; the runs start with the latest, whose leaderboard is ``board``."""
     names, now = run_names(runs), BoardState(subject_of(board.settings, data), standings_of(board, drawn))
     digests: dict[tuple[str, ...], dict[str, str]] = {}
     moments = []
@@ -294,9 +443,8 @@ def _moment(
             agent for agent, digest in digests[tuple(queries)].items() if recorded_digests.get(agent) == digest
         )
     changes = compare(state, now)
-    kinds = {"judges": changes.judges, "queries": changes.queries}
-    differs = [kind for kind, difference in kinds.items() if difference]
-    if any(change.path.split(".")[0] not in ("judges", "agents", "left_out") for change in changes.settings):
+    differs = [kind for kind in changes.names if kind != "agents"]
+    if changes.changed_settings("judges", "agents", "left_out"):
         differs.append("settings")
     return moment(state, name, unchanged, tuple(differs))
 

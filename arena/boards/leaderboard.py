@@ -18,12 +18,11 @@ from arena.boards.ratings import (
     ratings_section,
 )
 from arena.boards.scores import ScoreBoard, further_boards
-from arena.boards.trust import in_short, judge_section, no_people, trust_checks
+from arena.boards.trust import in_short, judge_section, no_people, still_to_judge, trust_checks
 from arena.config.stages import further_stages
-from arena.present.advice import to_judge_the_rest
 from arena.present.blocks import Block, Board, Check, Checks, Remarks, Section, VerdictCard
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, MONEY, PERCENT, POINTS, SECONDS, counted, listed, told_apart
-from arena.present.table import Column, Table, first, flat, plain, records
+from arena.present.table import INTERVAL, Column, Table, first, flat, plain, records
 from arena.present.terminal import fitted
 from arena.results.costs import front_chart
 from arena.results.coverage import stage_words
@@ -43,7 +42,6 @@ DETAILS: Final = frozenset(
     {"conclusion", "leaderboard", "judges", "criteria", "exam", "nuggets", "retrieval", "citations", "costs"}
     | {"coverage", "retrieval-judges", "retrieval-agreement"}
 )
-"""Sections short enough for a terminal."""
 _BELOW: Final = ("criteria", "exam", "nuggets", "citations", "retrieval", "costs")
 """Order of these sections below the ratings; the sections of further stages follow."""
 _JUDGED_ALONE: Final = ("criteria", "exam", "nuggets", "retrieval")
@@ -57,9 +55,7 @@ _ONE_SCORE: Final = (
     Column("citation_precision", "Citations", FIGURE, "Share of the documents cited that are relevant."),
 )
 """One score for each stage, shown beside the rating; the retrieval score is its first measure."""
-_INTERVAL: Final = "95% interval"
 _MOST_COLUMNS: Final = 7
-"""Largest number of columns on the first screen."""
 _LESS: Final = ("grade", "citation_precision", "cost_usd", "latency_median_s")
 """Columns to drop first if the first screen has too many."""
 _TAKEN: Final = (
@@ -67,11 +63,9 @@ _TAKEN: Final = (
     Column("latency_median_s", "Latency", SECONDS, "Median of its answers."),
 )
 _NAMED: Final = 3
-"""Number of judges that the first screen names; it only counts the others."""
 _NAME: Final = 20
 """Length to which a terminal shortens agents' names; names stay longer where they would become equal."""
 _WIDTH, _LINES = 80, 25
-"""Characters and lines of a terminal screen."""
 _FITTING: Final = ((100, 9), (50, 2), (50, 1), (15, 2), (15, 1), (10, 1), (8, 1), (6, 0))
 """Numbers of agents and remedies to show: each pair is tried in this order until the text fits the screen."""
 _STAGES: Final = (
@@ -96,14 +90,9 @@ class TournamentBoard(Board, frozen=True):
     """A leaderboard with the evidence for and against it.
 
     Attributes:
-        board: the computed results.
-        comparisons: comparisons of the judges with people, if people judged anything.
         apart: levels on which people and judges have no judged item in common.
-        figure: section with all scores side by side.
         queries: texts of the queries by id; for a conversation, its first question.
         failures: counts of failures by task, judge and cause; if empty, the board's causes are used.
-        effort: tables of calls, tokens and cost of the judging.
-        calibration: sections on people and on methods of scoring.
     """
 
     board: Leaderboard
@@ -117,15 +106,13 @@ class TournamentBoard(Board, frozen=True):
 
     @property
     def conclusion(self) -> Conclusion:
-        """The conclusion with its standing."""
         return self.verdict()[0]
 
     def verdict(self) -> tuple[Conclusion, tuple[Check, ...]]:
-        """The conclusion with its standing, and all trust checks."""
         conclusion = conclude_board(self.board, self.comparisons)
         of_people: Sequence[Check] = [no_people(self.apart)]
         if self.comparisons:
-            from arena.boards.calibration.people import people_checks
+            from arena.boards.people import people_checks
 
             of_people = people_checks(self.comparisons, self.apart)
         checks = trust_checks(self.board, conclusion, of_people)
@@ -137,13 +124,7 @@ class TournamentBoard(Board, frozen=True):
         return [] if self.board.ratings is None else [row.agent for row in self.board.ratings.agents]
 
     def brief(self, more: Sequence[str] = (), agents: int | None = None, remedies: int | None = None) -> list[Section]:
-        """The decision on one screen: the conclusion, every agent's scores, and the failed checks.
-
-        Args:
-            more: lines that say where to find further results.
-            agents: largest number of agents to show; if given, names are shortened as far as they stay distinct.
-            remedies: number of failed checks to show in full; the others are only named.
-        """
+        """The decision on one screen: ``agents`` is the number to show, ``remedies`` of failed checks in full."""
         ratings, (conclusion, checks) = self.board.ratings, self.verdict()
         table = self._one_screen()
         if agents is not None:
@@ -185,14 +166,7 @@ class TournamentBoard(Board, frozen=True):
     def opening(
         self, queries: int, judged: str = "", *, checks: str = "", link: Callable[[str], str] | None = None
     ) -> list[Block]:
-        """First screen of page and report: conclusion, agents, trust checks, and charts of quality by cost and latency.
-
-        Args:
-            queries: number of queries.
-            judged: the day of the last judgments, in words.
-            checks: address of the trust checks.
-            link: function that returns an agent's address.
-        """
+        """First screen of page and report; ``judged`` is the day of the last judgments in words."""
         board, (conclusion, trust) = self.board, self.verdict()
         headline, sentence = conclusion.headline, conclusion.sentence
         if board.ratings is None and not board.settings.pairwise:
@@ -203,12 +177,10 @@ class TournamentBoard(Board, frozen=True):
         filled.sort(key=lambda column: (column.key != "agent", column.key in _LESS))
         columns = [replace(column, drawn=column.key == "bt") for column in filled[:_MOST_COLUMNS]]
         columns[:1] = [replace(column, link="address") for column in columns[:1]]
-        table = Table("agents", "", columns, rows)
+        label, facts = STANDINGS[conclusion.standing], self._facts(queries, judged)
         return [
-            VerdictCard(
-                conclusion.standing, STANDINGS[conclusion.standing], headline, sentence, self._facts(queries, judged)
-            ),
-            *([table] if rows else []),
+            VerdictCard(conclusion.standing, label, headline, sentence, facts),
+            *([Table("agents", "", columns, rows)] if rows else []),
             Checks([check for check in trust if check.name != headline], folded=True, link=checks),
             *(front_chart(front, link) for front in board.costs.fronts.values()),
         ]
@@ -244,7 +216,7 @@ class TournamentBoard(Board, frozen=True):
         columns = [
             *([ranks] if board.ratings is not None else []),
             Column("agent", "Agent"),
-            Column("bt", "Rating", POINTS, "Bradley-Terry: 100 points more is 64% of the decided games.", _INTERVAL),
+            Column("bt", "Rating", POINTS, "Bradley-Terry: 100 points more is 64% of the decided games.", INTERVAL),
             Column("share", "Won", PERCENT, "Share of its games, a tie half."),
             *scores,
         ]
@@ -264,6 +236,7 @@ class TournamentBoard(Board, frozen=True):
         board, (conclusion, checks) = self.board, self.verdict()
         sections = [conclusion_section(conclusion, board.ratings, in_short(checks))]
         if board.ratings is not None:
+            notes = dict.fromkeys(note for agent in board.settings.agents for note in agent.notes)
             sections.append(
                 ratings_section(
                     board.ratings,
@@ -271,7 +244,7 @@ class TournamentBoard(Board, frozen=True):
                     table=self._table(),
                     controlled=board.controlled,
                     queries=self.queries,
-                    remarks=[*self._remarks(conclusion)],
+                    remarks=[*self._schedule(conclusion), *notes],
                 )
             )
         lead = "Each of these must hold before the order above is worth acting on. The bars are rules of thumb."
@@ -292,14 +265,13 @@ class TournamentBoard(Board, frozen=True):
         return tables if self.board.ratings is not None else [self._table(), *tables]
 
     def json(self) -> dict[str, Any]:
-        """The JSON of ``leaderboard --format json`` and ``run --format json``."""
         board, ratings, parts = self.board, self.board.ratings, self._parts()
         shortfall, word_judges = board.shortfall, [*filter(board.settings.of_words, board.settings.judges)]
         return {
             "tournament": board.tournament,
             "group": board.group and dict(zip(("column", "value"), board.group, strict=True)),
             "agents": self._agents(),
-            "criteria": parts["criteria"].json(),
+            **{name: parts[name].json() if name in parts else None for name in _BELOW},
             "conclusion": self.conclusion,
             "judge_health": ratings and ratings.judge_health and flat(ratings.judge_health),
             "judges": ratings and ratings.judges,
@@ -307,18 +279,11 @@ class TournamentBoard(Board, frozen=True):
                 judge: ratings_json(ratings_of_judge, self.comparisons, judge, of_words=judge in word_judges)
                 for judge, ratings_of_judge in board.by_judge.items()
             },
-            "pairs": ratings.pairs if ratings else [],
-            "fragility": ratings.fragility if ratings else [],
-            "nuggets": parts["nuggets"].json() if "nuggets" in parts else None,
+            **{name: getattr(ratings, name, []) for name in ("pairs", "fragility", "notes")},
             "coverage": {task: _stage(coverage) for task, coverage in board.coverage.items()},
             "self_consistency": board.consistency,
             "shortfall": shortfall
-            and {
-                **plain(shortfall),
-                "share": shortfall.share,
-                "message": shortfall.message,
-                "withheld": board.withheld,
-            },
+            and plain(shortfall) | {"share": shortfall.share, "message": shortfall.message, "withheld": board.withheld},
             "failures": board.causes,
             "complete": board.complete,
             "missing": {
@@ -328,16 +293,11 @@ class TournamentBoard(Board, frozen=True):
                 },
                 "shares": [{**plain(share), "uneven": share.uneven} for share in board.uneven],
             },
-            "costs": parts["costs"].json(),
             "controlled": None if board.controlled is None else controlled_json(board.controlled),
             "position": None
             if ratings is None or ratings.position_effect is None
             else {"effect": ratings.position_effect, "low": ratings.position_low, "high": ratings.position_high},
             "adaptive": board.adaptive,
-            "retrieval": parts["retrieval"].json() if "retrieval" in parts else None,
-            "citations": parts["citations"].json() if "citations" in parts else None,
-            "notes": ratings.notes if ratings else [],
-            "exam": parts["exam"].json() if "exam" in parts else None,
             "settings": board.settings.shown(),
             **{key: further.json() for key, further in further_boards(board.further).items()},
         }
@@ -350,14 +310,14 @@ class TournamentBoard(Board, frozen=True):
 
             parts["nuggets"] = Nuggets(board.nuggets, self.order)
         if board.citations is not None:
-            from arena.boards.metrics import Citations
+            from arena.boards.retrieval import Citations
 
             parts["citations"] = Citations(board.citations, self.order)
         if board.exam is not None:
             from arena.boards.exam import exam_board
 
             parts["exam"] = exam_board(board.exam)
-        parts["criteria"] = self._criteria()
+        parts["criteria"] = Criteria("criteria", board.criteria[1:], order=self.order, settings=board.settings)
         if board.retrieval is not None:
             from arena.boards.retrieval import Retrieval
 
@@ -368,11 +328,8 @@ class TournamentBoard(Board, frozen=True):
         if self.board.ratings is None:
             return []
         rows = records(self._table(("nuggets", "citations", "exam")))
-        criteria = self._criteria().json()
+        criteria = self._parts()["criteria"].json()
         return [{**row, "criteria": criteria.get(row["agent"], {})} for row in rows]
-
-    def _criteria(self) -> Criteria:
-        return Criteria("criteria", self.board.criteria[1:], order=self.order, settings=self.board.settings)
 
     def _table(self, beside: Collection[str] = _BELOW) -> Table:
         """Table of ratings; for programs also the scores of the sections in ``beside`` with one number per agent."""
@@ -415,13 +372,9 @@ class TournamentBoard(Board, frozen=True):
         lead = "How much of what was planned is behind the figures. A failure is never counted as a verdict."
         yield Section("coverage", "Coverage and failures", lead, blocks)
 
-    def _remarks(self, conclusion: Conclusion) -> Iterator[str]:
-        yield from self._schedule(conclusion)
-        yield from dict.fromkeys(note for agent in self.board.settings.agents for note in agent.notes)
-
-    def _schedule(self, conclusion: Conclusion) -> Iterator[str]:
-        if self.board.adaptive is not None:
-            yield adaptive_line(self.board.adaptive, ordered=conclusion.ordered)
+    def _schedule(self, conclusion: Conclusion) -> list[str]:
+        state = self.board.adaptive
+        return [] if state is None else [adaptive_line(state, ordered=conclusion.ordered)]
 
 
 class Criteria(ScoreBoard, frozen=True, eq=False, kw_only=True):
@@ -447,11 +400,9 @@ class Criteria(ScoreBoard, frozen=True, eq=False, kw_only=True):
         return [Section("criteria", "Grades by criterion", lead, [table])]
 
     def scored(self) -> Collection[str]:
-        """The agents with a grade."""
         return self.json()
 
     def columns(self, agent: str) -> dict[str, float | None]:
-        """An agent's mean grades as columns of the leaderboard, without intervals."""
         graded = (scores for scores in self.scores if scores.seen().any())
         return {scores.column: scores.means[agent].value if agent in scores.means else None for scores in graded}
 
@@ -479,16 +430,11 @@ def missing(board: Leaderboard) -> list[str]:
     wanted, judged, failed = (sum(getattr(stage, name) for stage in stages) for name in ("wanted", "judged", "failed"))
     if judged < wanted:
         left = wanted - judged - failed
-        again = to_judge_the_rest(board.causes, left, imported=board.settings.imported)
         sentences.append(
             f"{wanted - judged:,} of {wanted:,} judgments are missing: {failed:,} failed, {left:,} "
-            f"not made yet. Figures use what is there. {_sentence(again)}"
+            f"not made yet. Figures use what is there. {still_to_judge(board)}"
         )
     return [*sentences, *(f"{left_out}." for left_out in board.ungraded)]
-
-
-def _sentence(phrase: str) -> str:
-    return f"{phrase[0].upper()}{phrase[1:]}."
 
 
 def _stage(coverage: Coverage) -> dict[str, Any]:
@@ -499,15 +445,8 @@ def _failures(causes: Mapping[Any, int]) -> Table:
     rows = []
     for key, count in sorted(causes.items(), key=lambda entry: -entry[1]):
         task, judge, cause = key if isinstance(key, tuple) else (None, None, key)
-        rows.append(
-            {
-                "cause": CAUSES.get(cause, cause),
-                "stage": task and task.value,
-                "judge": judge,
-                "failures": count,
-                "remedy": remedy(cause),
-            }
-        )
+        words, help_words = CAUSES.get(cause, cause), remedy(cause)
+        rows.append({"cause": words, "stage": task, "judge": judge, "failures": count, "remedy": help_words})
     notes = ["'ragleague failures' lists them with their replies."]
     return Table("failures", "Why judgments failed", _FAILURES, rows, notes)
 
@@ -525,10 +464,30 @@ def with_people(store: Store, board: Leaderboard) -> TournamentBoard:
 
 
 def judged_on(store: Store, tournament: str) -> str:
-    """The day of the last run in words; an empty string if the tournament never ran."""
+    """The day of the last run in words; empty if the tournament never ran."""
     from datetime import UTC, datetime
 
     from arena.store.runs import Runs
 
     runs = Runs(store, tournament).all(1)
     return "" if not runs else f"{datetime.fromtimestamp(runs[0].ended or runs[0].begun, UTC):%-d %B %Y}"
+
+
+def keep_boards(location: str, board: Leaderboard) -> None:
+    """Cache the slow pages' figures of a large tournament at the end of a run, so that its pages open at once."""
+    from contextlib import closing
+
+    from arena.boards.compare import compare_board
+    from arena.boards.queries import query_board
+    from arena.results.agreement import keep_judges_alone
+    from arena.results.cache import WORTH_KEEPING
+    from arena.store import Store
+    from judges.types import Task
+
+    games = board.coverage.get(Task.PAIRWISE)
+    if games is None or games.wanted < WORTH_KEEPING:
+        return
+    with closing(Store.open(location)) as store:
+        keep_judges_alone(store, board.tournament)
+        compare_board(store, board.tournament)
+        query_board(store, board.tournament)

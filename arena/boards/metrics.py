@@ -1,9 +1,9 @@
-"""Boards of relevance labels: scores of runs by label files, pools of runs, and citations of answers."""
+"""Label files: agreement of two sets of labels, scores of runs, and pools of runs."""
 
 from __future__ import annotations
 
-import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
@@ -11,20 +11,195 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import field
 from msgspec.structs import asdict, replace
 
-from arena.boards.agreement import MOST_NAMED, WIDE, as_read, remark_on_scale, remarks_on
-from arena.present.blocks import Block, Board, Remarks, Section
-from arena.present.numbers import ALIGNED, COUNT, FIGURE, P_VALUE, PERCENT, Number, NumberForm, counted, listed
-from arena.present.table import ORDERS, Column, Table, TableRow, flat, plain
+from arena.present.blocks import Block, Board, Figures, Remarks, Section, estimated
+from arena.present.numbers import ALIGNED, COUNT, FIGURE, P_VALUE, PERCENT, Number, counted, listed
+from arena.present.table import INTERVAL, ORDERS, Column, Table, TableRow, crossed, flat, plain
 from arena.ratings.results import UNITS
 from retrieval_eval.stats.bootstrap import FEW_QUERIES, Clusters, units_of
 
 if TYPE_CHECKING:
-    from arena.results.documents import CitationBoard, LabelSource
     from retrieval_eval.data.runs import Run
-    from retrieval_eval.data.trec import Note, Qrels
-    from retrieval_eval.scores.citations import CitationScores
+    from retrieval_eval.data.trec import FaultyLine, Note, Qrels
     from retrieval_eval.scores.metrics import Metrics
     from retrieval_eval.scores.run_comparison import Pool, QrelsScores, RankingAgreement
+    from retrieval_eval.stats.agreement import LabelAgreement, RaterAgreement
+
+MOST_NAMED: Final = 3
+"""Largest number of queries, and of faulty lines of a file, that a message names."""
+COEFFICIENTS: Final = (
+    Column("agreement", "Same label", PERCENT, interval=INTERVAL),
+    Column("kappa", "Kappa", FIGURE, interval=INTERVAL),
+    Column("kappa_linear", "Kappa, linear", FIGURE, interval=INTERVAL),
+    Column("kappa_quadratic", "Kappa, quadratic", FIGURE, interval=INTERVAL),
+    Column("alpha", "Alpha", FIGURE, interval=INTERVAL),
+    Column("alpha_ordinal", "Alpha, ordinal", FIGURE, interval=INTERVAL),
+)
+"""Columns of the coefficients; the keys are fields of ``LabelAgreement``."""
+_BINARISED: Final = (
+    Column("qrels", "Labels"),
+    Column("threshold", "Relevant", ALIGNED),
+    Column("both", "Both", COUNT, "Documents that both call relevant."),
+    Column("first_only", "First only", COUNT),
+    Column("second_only", "Second only", COUNT),
+    Column("neither", "Neither", COUNT),
+    Column("kappa", "Kappa", FIGURE, interval=INTERVAL),
+)
+
+
+def correlation_columns(headings: Mapping[str, str]) -> Iterator[Column]:
+    for key, heading in headings.items():
+        yield Column(key, heading, FIGURE, interval=INTERVAL)
+        yield Column(f"{key}_p", "p", P_VALUE, "Of no correlation, two-sided.")
+
+
+def coefficients(agreement: LabelAgreement | RaterAgreement) -> Figures:
+    known = (column for column in COEFFICIENTS if hasattr(agreement, column.key))
+    return Figures(
+        [estimated(column.heading, getattr(agreement, column.key), column.form, column.explained) for column in known]
+    )
+
+
+def confusion(
+    agreement: LabelAgreement,
+    title: str,
+    first: str,
+    second: str,
+    names: Sequence[str] = (),
+    *,
+    name: str = "confusion",
+) -> Table:
+    """Confusion matrix, the first rater in rows; ``names`` of the labels default to their numbers."""
+    labels = names or list(map(str, agreement.scale))
+    return crossed(name, title, f"{first}, {second} across", (labels, labels), agreement.confusion)
+
+
+def agreement_json(agreement: LabelAgreement) -> dict[str, Any]:
+    binarised = [flat(table) for table in agreement.binarised]
+    return flat(agreement) | {"coverage": share_labelled(agreement), "binarised": binarised}
+
+
+def share_labelled(agreement: LabelAgreement) -> float | None:
+    """Share of the reference's query-document pairs that the other set labels too; ``None`` if there are no pairs."""
+    reference_pairs = agreement.n + agreement.first_only
+    return agreement.n / reference_pairs if reference_pairs else None
+
+
+def as_read(qrels: Qrels, reference: Qrels) -> dict[str, Any]:
+    return {
+        "labels": len(qrels),
+        "faulty": qrels.faulty,
+        "notes": [note.text for note in qrels.notes],
+        "outside_scale": outside_scale(qrels, reference),
+    }
+
+
+def outside_scale(qrels: Qrels, reference: Qrels) -> list[dict[str, int]]:
+    """Labels outside the reference's scale, which includes 0, each with its number of documents."""
+    low, high = _scale(reference)
+    lowest = 0 if qrels is reference else low
+    counts = Counter(label for labels in qrels.labels.values() for label in labels.values())
+    return [{"value": label, "n": count} for label, count in sorted(counts.items()) if not lowest <= label <= high]
+
+
+def _scale(reference: Qrels) -> tuple[int, int]:
+    values = {label for labels in reference.labels.values() for label in labels.values()}
+    return min({0, *values}), max({0, *values})
+
+
+def remark_on_scale(name: str, qrels: Qrels, reference: Qrels, reference_name: str) -> Iterator[str]:
+    outside = outside_scale(qrels, reference)
+    labels = ", ".join(f"{entry['value']} ({entry['n']:,})" for entry in outside)
+    if labels and qrels is reference:
+        number = counted(sum(entry["n"] for entry in outside), "label")
+        yield f"{name}: {number} below 0: {labels}; measures take them for not relevant, kappa for labels of their own"
+    elif labels:
+        low, high = _scale(reference)
+        yield f"{name}: labels outside the {low} to {high} of {reference_name}: {labels}; each counts as it is"
+
+
+def remarks_on(name: str, notes: Iterable[Note], faulty: Sequence[FaultyLine]) -> Iterator[str]:
+    for note in notes:
+        yield f"{name}: {note.text}"
+    if faulty:
+        yield f"{name}: {counted(len(faulty), 'faulty line')} left out"
+        yield from (f"  {fault}" for fault in faulty[:MOST_NAMED])
+        if len(faulty) > MOST_NAMED:
+            yield f"  ... and {len(faulty) - MOST_NAMED:,} more (--format json: all)"
+
+
+class QrelsAgreement(Board, frozen=True):
+    """Agreement of each other set of labels with the first set in ``qrels``, by the name of the set."""
+
+    agreements: Mapping[str, LabelAgreement]
+    qrels: Mapping[str, Qrels]
+    clusters: Clusters = field(default_factory=dict)
+
+    def sections(self) -> list[Section]:
+        binarised = [
+            {"qrels": name, **flat(table), "threshold": f">= {table.threshold}"}
+            for name, agreement in self.agreements.items()
+            for table in agreement.binarised
+        ]
+        blocks: list[Block] = [self._coefficients()]
+        if binarised:
+            blocks.append(Table("binarised", "Relevant or not, from each label on", _BINARISED, binarised))
+        if len(self.agreements) == 1:
+            title = "Documents by their two labels"
+            blocks += [
+                confusion(agreement, title, "First", "second")
+                for agreement in self.agreements.values()
+                if agreement.scale
+            ]
+        return [Section("agreement", "Agreement", "", [*blocks, self.notes()])]
+
+    def notes(self) -> Remarks:
+        reference = next(iter(self.qrels))
+        sentences = [
+            f"against {reference}: {len(self.qrels[reference]):,} labels; figures are of the pairs that both have"
+        ]
+        for name, qrels in self.qrels.items():
+            agreement = self.agreements.get(name)
+            if agreement is not None and agreement.first_only + agreement.second_only:
+                sentences.append(
+                    f"{name}: lacks {agreement.first_only:,} of {reference}'s pairs, "
+                    f"has {agreement.second_only:,} others"
+                )
+            if agreement is not None and agreement.queries < FEW_QUERIES:
+                units = counted(agreement.queries, *UNITS["conversation" if self.clusters else "query"])
+                sentences.append(f"{name}: {units} in common, so intervals are rough")
+            sentences += remark_on_scale(name, qrels, self.qrels[reference], reference)
+            sentences += remarks_on(name, qrels.notes, qrels.faulty)
+        return Remarks(sentences)
+
+    def json(self) -> Any:
+        reference, labels = next(iter(self.qrels.items()))
+        sets = {name: agreement_json(own) | as_read(self.qrels[name], labels) for name, own in self.agreements.items()}
+        return plain({"reference": {"name": reference, **as_read(labels, labels)}, "sets": sets})
+
+    def _coefficients(self) -> Table:
+        tables = (table for agreement in self.agreements.values() for table in agreement.binarised)
+        thresholds = sorted({table.threshold for table in tables})
+        columns = [
+            Column("qrels", "Labels"),
+            Column("coverage", "Coverage", PERCENT, "Share of the first set's pairs that the other labels as well."),
+            Column("faulty", ""),
+            Column("n", "Pairs", COUNT, "Documents of a query that both label."),
+            *(Column(name, "") for name in ("queries", "first_only", "second_only")),
+        ]
+        for column in COEFFICIENTS:
+            if column.key == "kappa":
+                columns.append(column)
+            else:  # people get one interval, so that the table fits a terminal
+                ends = (Column(f"{column.key}_{end}", "") for end in ("low", "high"))
+                columns += [replace(column, interval=""), *ends]
+        columns += [Column(f"kappa_at_{threshold}", "") for threshold in thresholds]
+        rows = [
+            {"qrels": name, "faulty": len(self.qrels[name].faulty), "coverage": share_labelled(agreement)}
+            | flat(agreement)
+            | {f"kappa_at_{table.threshold}": table.kappa.value for table in agreement.binarised}
+            for name, agreement in self.agreements.items()
+        ]
+        return Table("agreement", "", columns, rows)
 
 
 _LEVEL: Final = 0.05
@@ -33,7 +208,7 @@ _DECIMALS: Final = 12
 _DIFFERENCES: Final = (
     Column("first", "Run"),
     Column("second", "Against"),
-    Column("difference", "Difference", Number(3, signed=True), "Mean difference over queries.", WIDE),
+    Column("difference", "Difference", Number(3, signed=True), "Mean difference over queries.", INTERVAL),
     Column("outcomes", "W/T/L", ALIGNED, "Queries on which the run scores higher, the same, lower."),
     Column("p_t_holm", "p (t)", P_VALUE, "Paired t test, corrected for all pairs (Holm)."),
     Column("p_permutation_holm", "p (flips)", P_VALUE, "Sign-flip test, corrected for all pairs (Holm)."),
@@ -41,8 +216,8 @@ _DIFFERENCES: Final = (
 _RANKINGS: Final = (
     Column("qrels", "Labels"),
     Column("measure", "Measure"),
-    Column("kendall_tau", "Kendall's tau", FIGURE, interval=WIDE),
-    Column("spearman", "Spearman's rho", FIGURE, interval=WIDE),
+    Column("kendall_tau", "Kendall's tau", FIGURE, interval=INTERVAL),
+    Column("spearman", "Spearman's rho", FIGURE, interval=INTERVAL),
     Column("swapped", "Swapped", COUNT, "Pairs that the two rank the other way round."),
     Column("topics", "Queries", COUNT, "Those that both label."),
 )
@@ -83,7 +258,6 @@ class RunMetrics(Board, frozen=True):
         return [records, *Board.tables(self)]
 
     def notes(self) -> Remarks:
-        """Remarks for readers of the scores: coverage, labels outside the scale, faulty lines, ties."""
         sentences: list[str] = []
         reference = next(iter(self.scores))
         for name, by_labels in self.scores.items():
@@ -135,10 +309,9 @@ class RunMetrics(Board, frozen=True):
         return {name: scores.rankings for name, scores in list(self.scores.items())[1:]}
 
     def _best_first(self) -> list[str]:
-        """The runs, best first by the first measure and the first set of labels."""
         metrics = self._reference.metrics
-        first = {run: metrics.value(run, metrics.measures[0]) for run in metrics.runs}
-        return sorted(metrics.runs, key=lambda run: (math.isnan(first[run]), -first[run], run))
+        first = {run: values[metrics.measures[0]].value for run, values in metrics.estimates.items()}
+        return sorted(first, key=lambda run: (first[run] is None, -(first[run] or 0), run))
 
     def _scores(self, runs: Sequence[str]) -> Table:
         metrics = self._reference.metrics
@@ -162,7 +335,7 @@ class RunMetrics(Board, frozen=True):
                 coverage = scores.metrics.coverage[run]
                 counts = {"missing": len(coverage.missing), "unlabelled": len(coverage.unlabelled)}
                 counts |= {"missing_labels": coverage.missing_labels, "lost": coverage.missing_labels}
-                row = {"qrels": name, "run": run, **coverage.judged, **flat(scores.intervals[run])}
+                row = {"qrels": name, "run": run, **coverage.judged, **flat(scores.metrics.estimates[run])}
                 topics = len(scores.metrics.topics) - scores.metrics.unlabelled
                 rows.append(plain({**row, "topics": topics, **counts}, _DECIMALS))
         return Table("scores", "", columns, rows)
@@ -201,10 +374,7 @@ class RunMetrics(Board, frozen=True):
         yield Table("differences", f"Differences {direction} by {main}{labels_phrase}", _DIFFERENCES, rows, [note])
 
     def for_paper(self, digits: int) -> Table:
-        """Table of rounded scores by the first set of labels; * marks a significant difference from the baseline.
-
-        Without a baseline nothing is marked.
-        """
+        """Rounded scores by the first labels; * marks a significant difference from the baseline, if there is one."""
         metrics, baseline = self._reference.metrics, self.settings["baseline"]
         form, rows = Number(digits), []
         for run in self._best_first():
@@ -213,7 +383,7 @@ class RunMetrics(Board, frozen=True):
                 pairs = self._reference.comparisons[measure]
                 other = next((pair for pair in pairs if {pair.first, pair.second} == {run, baseline}), None)
                 significant = other is not None and other.p_permutation_holm < _LEVEL
-                row[measure] = f"{form.write(metrics.value(run, measure))}{'*' if significant else ''}"
+                row[measure] = f"{form.write(metrics.estimates[run][measure].value)}{'*' if significant else ''}"
             rows.append(row)
         columns = [Column("run", "Run"), *(Column(measure, measure, ALIGNED) for measure in metrics.measures)]
         counted_for = counted(max(map(len, self._reference.comparisons.values()), default=0), "pair")
@@ -242,10 +412,10 @@ def rankings(
     return Table("rankings", title, _RANKINGS if several else _RANKINGS[1:], rows, [*notes, *order_note])
 
 
-def measures(names: Iterable[str], form: NumberForm = FIGURE, intervals: int = 1) -> Iterator[Column]:
-    """A column for each measure; the first ``intervals`` columns have intervals."""
+def measures(names: Iterable[str]) -> Iterator[Column]:
+    """A column for each measure; the first has an interval."""
     for position, name in enumerate(names):
-        yield Column(name, name, form, _meaning(name), interval=WIDE if position < intervals else "")
+        yield Column(name, name, FIGURE, _meaning(name), interval="" if position else INTERVAL)
 
 
 def _meaning(measure: str) -> str:
@@ -287,12 +457,13 @@ def _with_ties_explained(note: Note) -> Note:
 
 
 def _per_query(metrics: Metrics) -> dict[str, dict[str, TableRow]]:
+    values = [scores.values.tolist() for scores in metrics.scores.values()]
     return {
         run: {
-            query_id: dict(zip(metrics.measures, values, strict=True))
-            for query_id, values in zip(metrics.topics, run_values.T.tolist(), strict=True)
+            query_id: dict(zip(metrics.measures, of_query, strict=True))
+            for query_id, *of_query in zip(metrics.topics, *(of_measure[row] for of_measure in values), strict=True)
         }
-        for run, run_values in zip(metrics.runs, metrics.values, strict=True)
+        for row, run in enumerate(metrics.runs)
     }
 
 
@@ -303,11 +474,11 @@ def _qrels_json(scores: QrelsScores, per_query: bool) -> TableRow:
         "without_relevant": metrics.without_relevant,
         "runs": {
             run: {name: estimate.value for name, estimate in estimates.items()}
-            for run, estimates in scores.intervals.items()
+            for run, estimates in metrics.estimates.items()
         },
         "intervals": {
             run: {name: [estimate.low, estimate.high] for name, estimate in estimates.items()}
-            for run, estimates in scores.intervals.items()
+            for run, estimates in metrics.estimates.items()
         },
         **{
             part: {run: getattr(coverage[run], part) for run in coverage}
@@ -334,8 +505,6 @@ _POOLED_QUERIES: Final = (
 
 
 class PoolBoard(Board, frozen=True):
-    """A pool of the runs' top documents, and the labels that exist for them."""
-
     pooled: Pool
     runs: Sequence[Run]
     labels: Qrels | None = None
@@ -350,11 +519,9 @@ class PoolBoard(Board, frozen=True):
         return [Section("pool", "Pool", "", [Table("runs", title, _POOLED_RUNS, shares), queries])]
 
     def tables(self) -> list[Table]:
-        """The table of queries, for programs; without the table of runs."""
         return [self._queries()]
 
     def notes(self) -> Remarks:
-        """Remarks on the files, and on queries of the pool without labels."""
         sentences = [
             line for source in self._sources() for line in remarks_on(source.name, source.notes, source.faulty)
         ]
@@ -388,69 +555,3 @@ class PoolBoard(Board, frozen=True):
                 row["unlabelled"] = row["pairs"] - row["labelled"]
             rows.append(row)
         return Table("queries", "", _POOLED_QUERIES if self.labels is not None else _POOLED_QUERIES[:2], rows)
-
-
-_CITATIONS: Final = (
-    Column("agent", "Agent"),
-    Column(
-        "precision", "Precision", FIGURE, "Share of the labelled documents cited that are relevant.", "95% interval"
-    ),
-    Column("queries", "Queries", COUNT, "Those on which precision is defined."),
-    Column("uncited", "Cite nothing", COUNT, "Answers that cite nothing; they are in no mean."),
-    Column("unlabelled", "No label", COUNT, "Answers that cite only documents without a label; they are in no mean."),
-    Column("cited", "Cited", COUNT, "Documents cited, once for each answer."),
-    Column("labelled", ""),
-    Column("relevant", ""),
-    Column("unresolved", ""),
-    Column("coverage", "Labelled", PERCENT, "Share of the documents cited that have a label."),
-)
-WHOSE: Final[Mapping[LabelSource, str]] = {"judge": "the judge", "people": "people"}
-_KEYS: Final[Mapping[LabelSource, str]] = {"judge": "citation_precision", "people": "citation_precision_people"}
-
-
-class Citations(Board, frozen=True):
-    """Citation precision of agents; the agents in ``order`` come first, then the others, most precise first."""
-
-    cited: CitationBoard
-    order: Sequence[str] = ()
-
-    def sections(self) -> list[Section]:
-        lead = "Are the documents that the answers cite relevant?"
-        note = f"Relevant from label {self.cited.relevant} on; means over the queries where precision is defined."
-        tables = [
-            citations_table(
-                f"citations_{source}", f"Citations, by labels of {WHOSE[source]}", scores, self.order, [note]
-            )
-            for source, scores in self.cited.scores.items()
-        ]
-        return [Section("citations", "Citations", lead, tables)]
-
-    def json(self) -> TableRow:
-        return {
-            "relevant": self.cited.relevant,
-            **{source: citations(scores) for source, scores in self.cited.scores.items()},
-        }
-
-    def columns(self, agent: str) -> TableRow:
-        """An agent's citation precision as columns of the leaderboard."""
-        scores = self.cited.scores.items()
-        return {_KEYS[source]: by_agent[agent].precision if agent in by_agent else None for source, by_agent in scores}
-
-
-def citations(scores: Mapping[str, CitationScores]) -> dict[str, TableRow]:
-    """All citation figures by agent, each agent's figures in one flat row."""
-    return {agent: flat(figures) | {"coverage": figures.coverage} for agent, figures in scores.items()}
-
-
-def citations_table(
-    name: str, title: str, scores: Mapping[str, CitationScores], order: Sequence[str] = (), notes: Sequence[str] = ()
-) -> Table:
-    """Table of citation precision; the agents in ``order`` come first, then the others, most precise first."""
-    best = sorted(scores, key=lambda agent: (-(scores[agent].precision.value or 0), agent))
-    agents = [*(agent for agent in order if agent in scores), *(agent for agent in best if agent not in order)]
-    figures = citations(scores)
-    unresolved = [
-        f"{agent} {agent_scores.unresolved}" for agent, agent_scores in scores.items() if agent_scores.unresolved
-    ]
-    remarks = [f"Numbers that stand for no document, left out: {', '.join(unresolved)}."] if unresolved else []
-    return Table(name, title, _CITATIONS, [{"agent": agent, **figures[agent]} for agent in agents], [*notes, *remarks])

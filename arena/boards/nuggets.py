@@ -9,22 +9,38 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import field
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
-from arena.boards.metrics import citations, citations_table
+from arena.boards.metrics import COEFFICIENTS, confusion
+from arena.boards.retrieval import citations, citations_table
 from arena.boards.scores import ScoreBoard
 from arena.data.kinds import SUPPORT, SUPPORT_WORDS
 from arena.present.blocks import Block, Board, Remarks, Section
-from arena.present.numbers import COUNT, FIGURE, MISSING, PERCENT, POINTS, WORDS, counted, listed
-from arena.present.table import Column, Exact, Table, TableRow
-from retrieval_eval.nuggets.editing import Change, EditKind, changes, is_reordered
-from retrieval_eval.nuggets.scores import NUGGETIZER, RunScores, ScoreTable
-from retrieval_eval.nuggets.types import NuggetBank, Support
+from arena.present.numbers import (
+    COUNT,
+    FIGURE,
+    MISSING,
+    P_VALUE,
+    PERCENT,
+    POINTS,
+    WORDS,
+    counted,
+    listed,
+    with_interval,
+)
+from arena.present.picture import Chart, Dot, Look
+from arena.present.table import INTERVAL, ORDERS, Column, Exact, Table, TableRow, fields, flat
+from arena.ratings.results import UNITS
+from arena.results.nugget_comparison import SCALES, ConditionsCompared, NuggetAgreement, Point
+from retrieval_eval.nuggets.scores import NUGGETIZER, ScoreTable
+from retrieval_eval.nuggets.types import Change, EditKind, NuggetBank, Support, changes, is_reordered
+from retrieval_eval.stats.agreement import LabelAgreement
+from retrieval_eval.stats.estimate import Coefficient
+from retrieval_eval.stats.scores import Scores
 
 if TYPE_CHECKING:
-    from arena.results.nuggets import NuggetBoard, Scored
+    from arena.results.nuggets import NuggetBoard
     from retrieval_eval.scores.citations import CitationScores
-
 
 SCORES: Final[Mapping[str, tuple[str, str]]] = {
     "v_strict": ("V strict", "Share of the vital nuggets that an answer states in full: the primary score."),
@@ -35,11 +51,9 @@ SCORES: Final[Mapping[str, tuple[str, str]]] = {
     "a": ("All", "Share of all nuggets; one stated in part counts a half."),
 }
 """Heading and meaning of each score; the primary score comes first."""
-_COUNTS: Final = ("length", "topics", "missing", "failed", "empty", "labels", "assigned", "coverage")
 _DIGITS = 8
 """Significant digits in files of single scores, where p-values are small."""
 MOST_NAMED: Final = 5
-"""Largest number of runs or queries that a note names."""
 
 
 class Nuggets(Board, frozen=True):
@@ -52,9 +66,9 @@ class Nuggets(Board, frozen=True):
         lead = "Which of the facts (nuggets) that make a good answer does each agent state?"
         blocks: list[Block] = []
         spread: list[Block] = []
-        for name, title, scored in self._scored():
-            blocks.append(scores_table(title, scored, self.order, name=f"{name}_scores"))
-            spread.append(_intervals_table(name, title, scored, self.order))
+        for name, title, table in self._scored():
+            blocks.append(scores_table(title, table, self.order, name=f"{name}_scores"))
+            spread.append(_intervals_table(name, title, table, self.order))
         reasons = Counter(self.scores.without.values())
         if left_out := [f"{counted(number, 'query', 'queries')} left out: {why}." for why, number in reasons.items()]:
             blocks.append(Remarks(left_out))
@@ -64,7 +78,7 @@ class Nuggets(Board, frozen=True):
             Section("nugget-intervals", "Intervals of the nugget scores", asked, spread),
         ]
 
-    def _scored(self) -> Iterator[tuple[str, str, Scored]]:
+    def _scored(self) -> Iterator[tuple[str, str, ScoreTable]]:
         board = self.scores
         if board.answers.runs:
             yield "nuggets", "Nuggets of answers", board.answers
@@ -73,32 +87,25 @@ class Nuggets(Board, frozen=True):
 
     def json(self) -> TableRow:
         answers, documents = self.scores.answers, self.scores.documents
-        shape = _scores_json(answers, "agents") | {"queries": answers.queries, "without": dict(self.scores.without)}
+        shape = _scores_json(answers, "agents") | {"queries": len(answers.topics), "without": dict(self.scores.without)}
         if documents.runs:
             shape["documents"] = {"depth": self.scores.depth, **_scores_json(documents, "agents")}
         return shape
 
     def scored(self) -> list[str]:
-        """Agents with a score."""
         return list(dict.fromkeys(agent for board in self._boards() for agent in board.scored()))
 
     def columns(self, agent: str) -> TableRow:
-        """An agent's nugget scores as columns of the leaderboard; ``None`` without a score."""
         return {name: value for board in self._boards() for name, value in board.columns(agent).items()}
 
     def _boards(self) -> list[ScoreBoard]:
-        """The scores on the leaderboard: V strict and All."""
-        return [
-            ScoreBoard(name, tuple(scores for scores in scored.scores if scores.name in ("v_strict", "a")))
-            for name, _, scored in self._scored()
-        ]
+        return [ScoreBoard(name, (table.score("v_strict"), table.score("a"))) for name, _, table in self._scored()]
 
 
 class NuggetScores(Board, frozen=True):
     """Nugget scores of runs read from files, with the runs' citation scores in ``cited``."""
 
-    scores: Scored
-    table: ScoreTable
+    scores: ScoreTable
     cited: Mapping[str, CitationScores] = field(default_factory=dict)
 
     def sections(self) -> list[Section]:
@@ -107,7 +114,7 @@ class NuggetScores(Board, frozen=True):
         table = scores_table("", self.scores, who="Run", more=more)
         blocks: list[Block] = [replace(table, rows=[exact(row) for row in table.rows])]
         if cited:
-            blocks.append(citations_table("citations", "Citations", self.cited, [run.run for run in self.scores.runs]))
+            blocks.append(citations_table("citations", "Citations", self.cited, self.scores.best_first()))
         return [Section("nuggets", "Nuggets", "", blocks)]
 
     def json(self) -> Any:
@@ -119,42 +126,33 @@ class NuggetScores(Board, frozen=True):
 
     def metrics(self) -> Iterator[TableRow]:
         """Lines of nuggetizer's metrics file: each run's queries, then its means under the query ``all``."""
-        table = self.table
-        for run in self.scores.runs:
-            row = table.runs.index(run.run)
+        table = self.scores
+        for run in table.best_first():
+            row = table.runs.index(run)
             for column, topic in enumerate(table.topics):
-                scores = dict(zip(NUGGETIZER.values(), table.values[row, column].tolist(), strict=True))
+                values = {NUGGETIZER[scores.name]: float(scores.values[row, column]) for scores in table.scores}
                 words, answered = int(table.words[row, column]), bool(table.answered[row, column])
-                yield exact({"run_id": run.run, "qid": topic, **scores, "response_length": words, "answered": answered})
-            means = {NUGGETIZER[score]: mean.value for score, mean in run.means.items()}
-            yield exact({"run_id": run.run, "qid": "all", **means, "response_length": run.length})
+                yield exact({"run_id": run, "qid": topic, **values, "response_length": words, "answered": answered})
+            means = {NUGGETIZER[scores.name]: scores.means[run].value for scores in table.scores}
+            yield exact({"run_id": run, "qid": "all", **means, "response_length": table.coverage(run)["length"]})
 
 
 def scores_table(
     title: str,
-    scored: Scored,
+    table: ScoreTable,
     order: Sequence[str] = (),
     *,
     name: str = "nuggets_scores",
     who: str = "Agent",
     more: Mapping[str, TableRow] = MappingProxyType({}),
 ) -> Table:
-    """Table of the six scores of each run.
-
-    Args:
-        title: title of the table.
-        scored: nugget scores of all runs.
-        order: runs to list first; the others follow, best first.
-        name: name of the table in files.
-        who: heading of the column of runs.
-        more: further columns for programs, by run.
-    """
+    """Six scores of each run, those in ``order`` first; ``more`` are further columns for programs, by run."""
     none = dict.fromkeys(key for row in more.values() for key in row)
-    rows = [_score_row(run) | more.get(run.run, none) for run in _ordered(scored.runs, order)]
-    if all(row["v_strict_topics"] == scored.queries for row in rows):
+    rows = [_score_row(table, run) | more.get(run, none) for run in _ordered(table, order)]
+    if all(row["v_strict_topics"] == len(table.topics) for row in rows):
         rows = [row | {"queries": None} for row in rows]  # the note states the number
     scores = [
-        Column(key, heading, FIGURE, meaning, interval="95% interval" if key == "v_strict" else "", programs=False)
+        Column(key, heading, FIGURE, meaning, interval=INTERVAL if key == "v_strict" else "", programs=False)
         for key, (heading, meaning) in SCORES.items()
     ]
     people = [
@@ -167,68 +165,77 @@ def scores_table(
     ]
     programs = [Column(key, "") for key in rows[0] if key not in ("queries", "unanswered")] if rows else []
     notes = [
-        f"Means over {counted(scored.queries, 'query', 'queries')}, from 0 to 1. V counts vital nuggets, W okay ones "
-        "by half, All every one; strict scores give nothing for partial support, the others half.",
-        *score_notes(scored),
+        f"Means over {counted(len(table.topics), 'query', 'queries')}, from 0 to 1. V counts vital nuggets, W okay "
+        "ones by half, All every one; strict scores give nothing for partial support, the others half.",
+        *score_notes(table),
     ]
     return Table(name, title, [*people, *programs], rows, notes)
 
 
-def _intervals_table(name: str, title: str, scored: Scored, order: Sequence[str]) -> Table:
+def _intervals_table(name: str, title: str, table: ScoreTable, order: Sequence[str]) -> Table:
     columns = [Column(key, heading, WORDS, meaning) for key, (heading, meaning) in SCORES.items()]
+    by_score = {scores.name: scores.means for scores in table.scores}
     rows = [
-        {"run": run.run, **{key: FIGURE.between(mean.low, mean.high) for key, mean in run.means.items()}}
-        for run in _ordered(scored.runs, order)
+        {"run": run, **{key: FIGURE.between(means[run].low, means[run].high) for key, means in by_score.items()}}
+        for run in _ordered(table, order)
     ]
     return Table(f"{name}_intervals", f"{title}: 95% intervals", [Column("run", "Agent"), *columns], rows)
 
 
-def _ordered(runs: Sequence[RunScores], order: Sequence[str]) -> list[RunScores]:
+def _ordered(table: ScoreTable, order: Sequence[str]) -> list[str]:
     place = {agent: position for position, agent in enumerate(order)}
-    return sorted(runs, key=lambda run: place.get(run.run, len(place)))
+    return sorted(table.best_first(), key=lambda run: place.get(run, len(place)))
 
 
-def _score_row(run: RunScores) -> TableRow:
-    row: TableRow = {"run": run.run, **{column: mean.value for column, mean in run.means.items()}}
-    row |= {name: getattr(run, name) for name in _COUNTS}
-    for column, mean in run.means.items():
-        row |= {f"{column}_topics": mean.n, f"{column}_low": mean.low, f"{column}_high": mean.high}
-        row |= {f"{column}_lowest": mean.lowest, f"{column}_highest": mean.highest}
-    return row | {"queries": run.means["v_strict"].n, "unanswered": run.missing or None}
+def _score_row(table: ScoreTable, run: str) -> TableRow:
+    row: TableRow = {"run": run, **{scores.name: scores.means[run].value for scores in table.scores}}
+    row |= table.coverage(run)
+    for scores in table.scores:
+        column, mean = scores.name, scores.means[run]
+        row |= {f"{column}_topics": scores.count(run), f"{column}_low": mean.low, f"{column}_high": mean.high}
+        row |= zip((f"{column}_lowest", f"{column}_highest"), _bounds(scores, run), strict=True)
+    return row | {"queries": row["v_strict_topics"], "unanswered": row["missing"] or None}
 
 
-def _scores_json(scored: Scored, key: str) -> TableRow:
+def _bounds(scores: Scores, run: str) -> list[float | None]:
+    """The lowest and highest possible mean over all outcomes of the failed labels."""
+    return [None if math.isnan(bound) else bound for bound in scores.mean_bounds(run)]
+
+
+def _scores_json(table: ScoreTable, key: str) -> TableRow:
     hidden = {"run", "queries", "unanswered"}
-    rows = {run.run: {k: v for k, v in _score_row(run).items() if k not in hidden} for run in scored.runs}
-    return {key: rows, "notes": score_notes(scored)}
+    rows = {run: {k: v for k, v in _score_row(table, run).items() if k not in hidden} for run in table.best_first()}
+    return {key: rows, "notes": score_notes(table)}
 
 
-def score_notes(scored: Scored) -> list[str]:
-    """Notes for readers of the scores: failures, missing answers, queries left out."""
-    runs = scored.runs
-    empty = [f"{run.run} {run.empty}" for run in runs if run.empty]
+def score_notes(table: ScoreTable) -> list[str]:
+    runs = {run: table.coverage(run) for run in table.best_first()}
+    vital = table.score("v_strict")
+
+    def counts(key: str) -> list[str]:
+        return [f"{run} {row[key]}" for run, row in runs.items() if row[key]]
+
     lists = {
-        "topics a run did not answer, each counted 0": [f"{run.run} {run.missing}" for run in runs if run.missing],
-        "answers without a single nugget, left out of the means": empty,
+        "topics a run did not answer, each counted 0": counts("missing"),
+        "answers without a single nugget, left out of the means": counts("empty"),
         "V is not defined without vital nuggets; topics in its mean": [
-            f"{run.run} {run.means['v_strict'].n}"
-            for run in runs
-            if (run.means["v_strict"].n or 0) < run.topics - run.failed - run.empty
+            f"{run} {vital.count(run)}"
+            for run, row in runs.items()
+            if vital.count(run) < row["topics"] - row["failed"] - row["empty"]
         ],
-        "topics without an assignment of any run, counted 0 for all": scored.unjudged,
-        "topics where runs were graded by different nuggets": scored.differing,
+        "topics without an assignment of any run, counted 0 for all": table.unjudged_topics,
+        "topics where runs were graded by different nuggets": table.differing_topics,
     }
     notes = [f"{words}: {listed(names, MOST_NAMED)}" for words, names in lists.items() if names]
     notes += [
-        f"{run.run}: {run.labels - run.assigned} of {run.labels} labels failed; topics left out of its means for that: "
-        f"{run.failed}; with every label V strict would lie in "
-        + FIGURE.between(run.means["v_strict"].lowest, run.means["v_strict"].highest)
-        for run in runs
-        if run.failed
+        f"{run}: {row['labels'] - row['assigned']} of {row['labels']} labels failed; topics left out of its means for "
+        f"that: {row['failed']}; with every label V strict would lie in {FIGURE.between(*_bounds(vital, run))}"
+        for run, row in runs.items()
+        if row["failed"]
     ]
-    if scored.left_out:
-        notes.append(f"{scored.left_out} assignments are on queries outside the topic set and left out")
-    if not scored.partial:
+    if table.left_out:
+        notes.append(f"{table.left_out} assignments are on queries outside the topic set and left out")
+    if not table.partial:
         notes.append("no label is partial_support, so strict scores are the same as the others")
     return notes
 
@@ -254,18 +261,11 @@ _EDITS: Final = (
 
 
 def support_words(label: Support | None) -> str:
-    """A support label in words."""
     return "not known" if label is None else SUPPORT_WORDS[SUPPORT[label]]
 
 
 class NuggetEdits(Board, frozen=True):
-    """People's edits of lists of nuggets.
-
-    Attributes:
-        file: the file with the edited lists.
-        changes: the changes by query.
-        not_in_edited_file: queries that are missing in the edited file; their lists are unchanged.
-    """
+    """People's edits of lists of nuggets by query; lists that the edited file lacks are unchanged."""
 
     file: str
     changes: Mapping[str, Sequence[Change]]
@@ -286,12 +286,11 @@ class NuggetEdits(Board, frozen=True):
 
 
 def edits_table(before: NuggetBank, after: NuggetBank) -> Table:
-    """Table of the changes to one list of nuggets, without unchanged nuggets."""
     notes = ["The nuggets stand in another order."] if is_reordered(before, after) else []
     return Table("your-changes", "Your changes", _EDITS, list(_edits(changes(before, after))), notes)
 
 
-def preview_table(before_and_after: Sequence[tuple[RunScores, RunScores]]) -> Table:
+def preview_table(before: ScoreTable, after: ScoreTable) -> Table:
     """V strict and All of each agent before and after an edit; ranges where nuggets have no assigned label yet."""
     shown = {key: SCORES[key][0] for key in ("v_strict", "a")}
     columns = [
@@ -301,15 +300,15 @@ def preview_table(before_and_after: Sequence[tuple[RunScores, RunScores]]) -> Ta
     ]
     rows = [
         {
-            "agent": before.run,
+            "agent": run,
             **{
-                f"{key}_{when}": _mean_words(scores, key)
+                f"{key}_{when}": _mean_words(table, run, key)
                 for key in shown
-                for when, scores in (("before", before), ("after", after))
+                for when, table in (("before", before), ("after", after))
             },
-            "open": after.labels - after.assigned,
+            "open": after.score("v_strict").missing(run)[0],
         }
-        for before, after in before_and_after
+        for run in before.best_first()
     ]
     note = (
         "Scores over all queries as of the last run, and with these nuggets. Labels of nuggets whose text stays are "
@@ -331,8 +330,137 @@ def _edits(query_changes: Sequence[Change]) -> Iterator[TableRow]:
             }
 
 
-def _mean_words(run: RunScores, key: str) -> str:
-    mean = run.means[key]
-    if run.assigned == run.labels:
-        return FIGURE.write(mean.value)
-    return MISSING if mean.lowest is None else FIGURE.between(mean.lowest, mean.highest)
+def _mean_words(table: ScoreTable, run: str, key: str) -> str:
+    scores = table.score(key)
+    if not scores.missing(run)[0]:
+        return FIGURE.write(scores.means[run].value)
+    lowest, highest = _bounds(scores, run)
+    return MISSING if lowest is None else FIGURE.between(lowest, highest)
+
+
+_ORDERS: Final = (
+    Column("measure", "Correlation"),
+    Column("n", "n", COUNT, "Runs, pairs of a run and a query, or queries."),
+    Column("value", "Value", FIGURE, "1 is the same order, 0 unrelated, -1 the reverse.", interval=INTERVAL),
+    Column("p", "p", P_VALUE, "How likely so clear a correlation would be between unrelated orders."),
+)
+_LABELS_OF_NUGGETS: Final = (Column("labels", "Labels"), Column("n", "Labels in both", COUNT), *COEFFICIENTS[:2])
+
+
+class NuggetComparison(Board, frozen=True):
+    """Two conditions compared by one score; ``names`` are the conditions, ``column`` is the score."""
+
+    comparison: ConditionsCompared
+    column: str
+    names: tuple[str, str]
+
+    def sections(self) -> list[Section]:
+        comparison, correlation = self.comparison, self.comparison.correlation
+        orders = [
+            ("Kendall's tau, runs", correlation.runs, correlation.kendall),
+            ("Spearman's rho, runs", correlation.runs, correlation.spearman),
+        ]
+        if comparison.topics:
+            orders.append(("Kendall's tau, all (run, query) pairs", correlation.pairs, correlation.pairs_kendall))
+            orders.append(("Kendall's tau by query, mean", correlation.topics, correlation.topics_kendall))
+        rows = [{"measure": name, "n": n, "value": tau, "p": tau.p_value} for name, n, tau in orders]
+        unit = UNITS[comparison.unit][1] if correlation.resampled == "topic" else "runs, since no queries are known"
+        title = f"{self.column} of {self.names[0]} against {self.names[1]}"
+        order_notes = [ORDERS] if correlation.resampled == "topic" else []
+        notes = [f"Intervals: bootstrap over {unit}.", *order_notes, *self._left_out()]
+        blocks: list[Block] = [Table("orders", title, _ORDERS, rows, notes), *self._charts()]
+        sections = [Section("orders", "Order of the runs", "", blocks)]
+        if comparison.nuggets is not None:
+            sections.append(Section("labels", "Labels of nuggets", "", list(_label_tables(comparison.nuggets))))
+        front = [f"{run.run} ({run.length:.0f} words, {run.a:.3f})" for run in comparison.runs if run.front]
+        if front:
+            remark = f"No run is both shorter and better than {listed(front)}."
+            sections.append(Section("front", "Front", "", [Remarks([remark])]))
+        return sections
+
+    def _charts(self) -> Iterator[Chart]:
+        """Both scores, and the first score by length with its front (Pradeep et al. 2024, Figures 6 and 7)."""
+        comparison = self.comparison
+        points = [*comparison.runs, *comparison.pairs]
+        first, second = (f"{self.column}, {name}" for name in self.names)
+        tau = with_interval(comparison.correlation.kendall, FIGURE)
+        caption = f"Kendall's tau of the runs: {tau}. Runs by name; the small points behind them are single answers."
+        dots = [Dot(point.a, point.b, *_name(point)) for point in points]
+        yield Chart("scores", f"{first} and {second}", "Two scores of each run", caption, first, second, dots)
+        with_length = [(point, point.length) for point in points if point.length is not None]
+        if with_length:
+            dots = [Dot(length, point.a, *_name(point)) for point, length in with_length]
+            path = sorted((run.length, run.a) for run in comparison.runs if run.front and run.length is not None)
+            words = "The score of each run by its length"
+            front_caption = "Line: no run is both shorter and better."
+            yield Chart("length", "Score by length", words, front_caption, "Length in words", first, dots, path)
+
+    def _left_out(self) -> list[str]:
+        name = dict(zip("ab", self.names, strict=True))
+        nouns = {"runs": "runs", "topics": "queries"}
+        return [
+            f"Left out, {nouns[key[:-2]]} in {name[key[-1]]} alone: {listed(names, MOST_NAMED)}."
+            for key, names in self.comparison.left_out.items()
+            if names
+        ]
+
+    def json(self) -> Any:
+        comparison, correlation = self.comparison, self.comparison.correlation
+        shape: TableRow = {
+            "column": self.column,
+            "a": self.names[0],
+            "b": self.names[1],
+            "resampled": correlation.resampled,
+            **_kendall(correlation.runs, correlation.kendall),
+            **flat({"spearman": correlation.spearman}),
+            "pairs": _kendall(correlation.pairs, correlation.pairs_kendall),
+            "per_topic": _kendall(correlation.topics, correlation.topics_kendall)
+            | {"topics": dict(zip(comparison.topics, correlation.by_topic, strict=True))},
+            "nuggets": None if comparison.nuggets is None else _nuggets_json(comparison.nuggets),
+            "points": {
+                "runs": [_without(run, "topic") for run in comparison.runs],
+                "topics": [_without(pair, "front") for pair in comparison.pairs],
+            },
+            "left_out": comparison.left_out,
+        }
+        return exact(shape)
+
+
+def _kendall(n: int, tau: Coefficient) -> TableRow:
+    figures = flat({"kendall": tau})
+    return {"n": n, "kendall_tau": figures.pop("kendall"), **figures}
+
+
+def _nuggets_json(agreement: NuggetAgreement) -> TableRow:
+    shape = fields(agreement, "shared", "only_a", "only_b")
+    for name, labels in SCALES.items():
+        of_labels: LabelAgreement = getattr(agreement, name)
+        shape[name] = fields(of_labels, "n", "confusion") | fields(of_labels.kappa, "low", "high")
+        shape[name] |= {"labels": labels, "share": of_labels.agreement.value, "kappa": of_labels.kappa.value}
+    return shape
+
+
+def _label_tables(agreement: NuggetAgreement) -> Iterator[Table]:
+    agreements = {name.replace("_", " "): getattr(agreement, name) for name in SCALES}
+    rows = [{"labels": name, **flat(own)} for name, own in agreements.items() if own.n]
+    alone = f"in the first alone {agreement.only_a}, in the second alone {agreement.only_b}"
+    yield Table(
+        "labels",
+        "Labels of the same nuggets",
+        _LABELS_OF_NUGGETS,
+        rows,
+        [f"Nuggets in both: {agreement.shared}; {alone}."],
+    )
+    if agreement.assignment.n:
+        yield confusion(agreement.assignment, "Assignments", "First", "second", SCALES["assignment"])
+
+
+def _without(point: Point, name: str) -> TableRow:
+    return {key: value for key, value in asdict(point).items() if key != name}
+
+
+def _name(point: Point) -> tuple[str, Look, str]:
+    figures = f"{FIGURE.write(point.a)}, {FIGURE.write(point.b)}"
+    if point.topic:
+        return "", "quiet", f"{point.run}, {point.topic}: {figures}"
+    return point.run, "blue", f"{point.run}: {figures}"

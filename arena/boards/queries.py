@@ -17,7 +17,7 @@ from arena.data.dataset import groupings
 from arena.present.blocks import Board, Figure, Figures, Remarks, Section
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT, POINTS, Number, clipped, counted, listed
 from arena.present.picture import Matrix, MatrixCell, nowhere
-from arena.present.table import Column, Table, plain
+from arena.present.table import INTERVAL, Column, Table, TableRow, plain
 from arena.ratings.results import Ratings
 from arena.ratings.separation import GamesOfAgent, QueryFigures, Standings, Unlike, divided, separations, standings
 from arena.results.cache import Cache, cached_games
@@ -31,7 +31,6 @@ from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.estimate import Estimate
 
 _LONGEST = 80
-"""Largest number of characters of a query in a cell."""
 _QUERY = (Column("query_id", "Query", link="to"), Column("text", "Text", link="to"))
 _SHARE = Column("share", "Share of points", PERCENT, "A win counts 1, a tie half.")
 _SEPARATION = (
@@ -41,12 +40,10 @@ _SEPARATION = (
 )
 
 _NAMED: Final = 5
-"""Number of queries that a sentence names; it only counts the others."""
 _STANDING_OUT: Final[Mapping[Unlike, tuple[str, str]]] = {
     "more": ("separates the agents more than the others do,", "separate the agents more than the others do,"),
     "reversed": ("turns the order of the others round,", "turn the order of the others round,"),
 }
-"""Verb phrases on an unusual query: for one query, and for several."""
 GAMES, EXAM, NUGGETS, GRADE = "games", "EXAM", "vital nuggets", "mean grade"
 """Kinds of score on a query: share of points, share of the exam's items covered, share of vital nuggets stated in full,
 and mean grade over the criteria."""
@@ -71,12 +68,9 @@ class QueryBoard(Board, frozen=True, eq=False):
     """Scores of agents on each query of a tournament.
 
     Attributes:
-        queries: the queries by id, in the order of the data.
         verdicts: by query, numbers of existing and of planned verdicts; each order of a game has one verdict.
-        standings: numbers of won, tied and lost games of every agent on every query.
         silent: pairs of a query and an agent that gave no answer to it.
         scores: scores other than games, by kind, then by query and agent.
-        labels: relevance labels of each query's documents, by query.
     """
 
     queries: Mapping[str, Query]
@@ -88,7 +82,6 @@ class QueryBoard(Board, frozen=True, eq=False):
 
     @property
     def by_separation(self) -> list[QueryFigures]:
-        """Figures of every query, largest separation first, unknown separation last."""
         return sorted(
             self.standings.figures,
             key=lambda figures: (figures.separation is None, -(figures.separation or 0), -(figures.spread or 0)),
@@ -106,11 +99,9 @@ class QueryBoard(Board, frozen=True, eq=False):
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Kinds of score that this tournament has; games first."""
         return (*([GAMES] if any(figures.games for figures in self.standings.figures) else []), *self.scores)
 
     def of_group(self, column: str, value: str) -> QueryBoard:
-        """The board of one group of queries."""
         places = [row for row, query in enumerate(self.queries.values()) if query.metadata.get(column) == value]
         ids = list(self.queries)
         chosen = {ids[row]: self.queries[ids[row]] for row in places}
@@ -176,12 +167,10 @@ class QueryBoard(Board, frozen=True, eq=False):
         return Matrix("queries", "", f"{heading}, queries by agents", caption, rows, agents, cells, "Query", links)
 
     def agents(self, ratings: Ratings | None) -> list[str]:
-        """All agents: rated agents first, best first."""
         rated = [row.agent for row in ratings.agents] if ratings else []
         return [*rated, *(agent for agent in self.standings.agents if agent not in rated)]
 
     def scores_of(self, agent: str, ratings: Ratings | None = None) -> Figures:
-        """An agent's rating, if it has one, and its score of each kind over all queries."""
         column, figures = self.standings.agents.index(agent), list[Figure]()
         for row in ratings.agents if ratings else ():
             if row.agent == agent:
@@ -194,7 +183,7 @@ class QueryBoard(Board, frozen=True, eq=False):
                 better = int((means > means[column]).sum())
                 scored, on = int(np.isfinite(means).sum()), int((played[:, column] > 0).sum())
                 of = f"Place {1 + better} of {scored}, on {on:,} queries."
-                name, form = _NAMES[kind][0], FIGURE if kind == GRADE else PERCENT
+                name, form = _NAMES[kind][0], _form(kind)
                 agent_points = points[:, column], played[:, column]
                 interval = None if kind == GRADE else self.standings.interval(*agent_points, means=kind != GAMES)
                 figures.append(Figure(name, float(means[column]), form, of, *(interval or (None, None))))
@@ -222,34 +211,30 @@ class QueryBoard(Board, frozen=True, eq=False):
             }
             for query_id, record in zip(self.standings.queries, records, strict=True)
         ]
-        return sorted(rows, key=_badness)
+        return sorted(rows, key=lambda row: (row["answered"], row["share"] is None, row["share"] or 0.0, -row["lost"]))
 
     def by_group(self, column: str) -> list[dict[str, Any]]:
         """Rows of a grouping column: value, number of queries, mean separation, and each agent's games."""
         groups: defaultdict[str, list[int]] = defaultdict(list)
         for row, query in enumerate(self.queries.values()):
             groups[query.metadata.get(column, "")].append(row)
-        return [
-            {
-                "value": value,
-                "queries": len(places),
-                "separation": _mean([self.standings.figures[row].separation for row in places]),
-                "agents": {agent: self.standings.together(agent, places) for agent in self.standings.agents},
-            }
-            for value, places in sorted(groups.items())
-        ]
+        rows = []
+        for value, places in sorted(groups.items()):
+            known = [own for row in places if (own := self.standings.figures[row].separation) is not None]
+            by_agent = {agent: self.standings.together(agent, places) for agent in self.standings.agents}
+            separation = fmean(known) if known else None
+            rows.append({"value": value, "queries": len(places), "separation": separation, "agents": by_agent})
+        return rows
 
     def sections(self) -> list[Section]:
         lead = "How far each query tells the agents apart, and which stand out by more than chance."
         return [Section("queries", "Queries by separation", lead, [self.by_separation_table(), self.in_short()])]
 
     def in_short(self) -> Remarks:
-        """The finding, and the number of missing verdicts."""
         return Remarks([sentence for sentence in (self.finding, self.missing) if sentence])
 
     @property
     def finding(self) -> str:
-        """Sentences on queries that stand out by more than chance, and on queries without separation."""
         separated = [figures for figures in self.by_separation if figures.separation is not None]
         if not separated:
             return ""
@@ -266,7 +251,6 @@ class QueryBoard(Board, frozen=True, eq=False):
 
     @property
     def missing(self) -> str:
-        """A sentence on missing verdicts; empty if none is missing."""
         missing = {query_id: wanted - judged for query_id, (judged, wanted) in self.verdicts.items()}
         incomplete = [query_id for query_id, number in missing.items() if number]
         if not incomplete:
@@ -277,7 +261,6 @@ class QueryBoard(Board, frozen=True, eq=False):
         )
 
     def by_separation_table(self) -> Table:
-        """A row for each query, largest separation first."""
         rows = [
             {**row, "text": self._text(row["query_id"]), "verdicts": f"{row['verdicts']} of {row['wanted']}"}
             for row in self._figures()
@@ -297,7 +280,7 @@ class QueryBoard(Board, frozen=True, eq=False):
         return Table("queries-by-separation", "", columns, rows, [_SEPARATION])
 
     def failures_table(self, agent: str, link: Link = nowhere) -> Table:
-        """A row for each query, the agent's worst first; ``link`` as in ``heat_map``."""
+        """A row for each query, the agent's worst first."""
         rows = [
             {**row, **row["scores"], "text": self._text(row["query_id"]), "lost": f"{row['lost']} of {row['games']}"}
             | {"answer": None if row["answered"] else "none"}
@@ -315,12 +298,11 @@ class QueryBoard(Board, frozen=True, eq=False):
         return Table("queries-of-agent", "", columns, rows)
 
     def groups_table(self, column: str, agents: Sequence[str]) -> Table:
-        """A row for each group of queries and agent."""
         rows = [
-            {**line, "group": clipped(line["value"], _LONGEST) or "(none)", "agent": agent}
-            | _row(line["agents"][agent])
+            {**line, "group": clipped(line["value"], _LONGEST) or "(none)", "agent": agent, **record.counts()}
+            | {"share": Estimate(record.share, record.low, record.high)}
             for line in self.by_group(column)
-            for agent in agents
+            for agent, record in ((agent, line["agents"][agent]) for agent in agents)
         ]
         columns = (
             Column("group", column),
@@ -328,18 +310,17 @@ class QueryBoard(Board, frozen=True, eq=False):
             Column("queries", "Queries", COUNT),
             Column("separation", "Separation", FIGURE, "Mean over the queries of the group."),
             Column("games", "Games", COUNT),
-            replace(_SHARE, interval="95% interval"),
+            replace(_SHARE, interval=INTERVAL),
         )
         notes = ["With few queries in a group, its shares may be chance: see their intervals."]
         return Table("groups-of-queries", "", columns, rows, notes)
 
     def labels_table(self) -> Table:
-        """A row for each query with documents to label, lowest mean label first."""
         worst = sorted(self.labels.items(), key=lambda entry: (entry[1].label.mean is None, entry[1].label.mean or 0.0))
         parts = dict.fromkeys(name for labels in self.labels.values() for name in labels.parts)
         rows = [
             {"query_id": query_id, "text": self._text(query_id), "mean": labels.label.mean, **labels.parts}
-            | {"judged": f"{labels.label.judged} of {labels.label.of}"}
+            | {"judged": f"{labels.label.judged} of {labels.label.wanted}"}
             for query_id, labels in worst
         ]
         columns = (
@@ -352,7 +333,7 @@ class QueryBoard(Board, frozen=True, eq=False):
         return Table("labels-by-query", "", columns, rows, notes)
 
     def query_table(self, query_id: str, agents: Sequence[str], link: Link = nowhere) -> Table:
-        """A row for each agent on one query, best first; ``link`` as in ``heat_map``."""
+        """A row for each agent on one query, best first."""
         row = self.standings.queries.index(query_id)
         records = {agent: self.standings.on(row, agent) for agent in agents}
         rows = [
@@ -369,38 +350,22 @@ class QueryBoard(Board, frozen=True, eq=False):
         return Table("agents-on-query", "", columns, rows)
 
     def scores_line(self, query_id: str, agent: str) -> str:
-        """All scores of one agent on one query, in one line."""
-        cell = self.standings.queries.index(query_id), self.standings.agents.index(agent)
-        won, tied, lost = (
-            float(cells[cell]) for cells in (self.standings.won, self.standings.tied, self.standings.lost)
-        )
-        played = won + tied + lost
-        values = {GAMES: (won + tied / 2) / played if played else None}
+        values = {GAMES: self.standings.on(self.standings.queries.index(query_id), agent).share}
         values |= {kind: by_answer.get((query_id, agent)) for kind, by_answer in self.scores.items()}
-        return " · ".join(
-            f"{_NAMES[kind][0]} {(FIGURE if kind == GRADE else PERCENT).write(value)}"
-            for kind in self.kinds
-            if (value := values[kind]) is not None
-        )
+        known = ((kind, value) for kind in self.kinds if (value := values[kind]) is not None)
+        return " · ".join(f"{_NAMES[kind][0]} {_form(kind).write(value)}" for kind, value in known)
 
     def label(self, query_id: str) -> str:
-        """A unique label of a query, in one line."""
         return label_of_query(query_id, self.queries[query_id])
 
     def json(self) -> Any:
+        def group(line: TableRow) -> TableRow:
+            return line | {"agents": {agent: asdict(own) | own.counts() for agent, own in line["agents"].items()}}
+
         shape = {
             "queries": [{**row, "labels": self._labels(row["query_id"])} for row in self._figures()],
             "agents": {agent: self.failures(agent) for agent in self.standings.agents},
-            "groups": {
-                column: [
-                    {
-                        **line,
-                        "agents": {agent: asdict(games) | games.counts() for agent, games in line["agents"].items()},
-                    }
-                    for line in self.by_group(column)
-                ]
-                for column in self.columns
-            },
+            "groups": {column: list(map(group, self.by_group(column))) for column in self.columns},
         }
         return plain(shape)
 
@@ -414,35 +379,29 @@ class QueryBoard(Board, frozen=True, eq=False):
         labels = self.labels.get(query_id)
         if labels is None:
             return None
-        return {**asdict(labels.label), "coverage": labels.label.coverage, "parts": labels.parts}
+        return {**labels.label.json(), "parts": labels.parts}
 
     def _text(self, query_id: str) -> str:
         return clipped(self.queries[query_id].text, _LONGEST)
 
     def _scores(self) -> Iterator[Column]:
-        return (
-            Column(name, *_NAMES[name][:1], FIGURE if name == GRADE else PERCENT, _NAMES[name][1])
-            for name in self.scores
-        )
+        return (Column(name, _NAMES[name][0], _form(name), _NAMES[name][1]) for name in self.scores)
+
+
+def _form(kind: str) -> Number:
+    return FIGURE if kind == GRADE else PERCENT
 
 
 def heading_of(kind: str) -> str:
-    """Heading of a kind of score."""
     return _NAMES[kind][0]
 
 
 def label_of_query(query_id: str, query: Query) -> str:
-    """Label of a query in one line; unique since it starts with the id."""
     return f"{query_id}: {clipped(query.text, 60)}"
 
 
 def queries_meant(words: str, queries: Mapping[str, Query]) -> list[str] | None:
-    """Ids of the queries that match a reader's search; ``None`` if the search is empty.
-
-    Args:
-        words: an id, a query's label, or words contained in a query, in any order and case.
-        queries: all queries by id.
-    """
+    """Ids of the queries with this id or label, or that contain all the words; ``None`` without words."""
     search = words.strip()
     if not search:
         return None
@@ -455,11 +414,7 @@ def queries_meant(words: str, queries: Mapping[str, Query]) -> list[str] | None:
 
 
 def query_board(store: Store, tournament: str) -> QueryBoard:
-    """Read a tournament's queries; the result is cached in the store until a new verdict or run arrives.
-
-    Raises:
-        InputError: no such tournament.
-    """
+    """Read a tournament's queries; the result is cached in the store until a new verdict or run arrives."""
     return Cache(store, tournament).made("queries", lambda: _computed(store, tournament))
 
 
@@ -483,24 +438,8 @@ def _computed(store: Store, tournament: str) -> QueryBoard:
     )
 
 
-def _row(record: GamesOfAgent) -> dict[str, Any]:
-    return record.counts() | {"share": Estimate(record.share, record.low, record.high)}
-
-
-def _badness(row: Mapping[str, Any]) -> tuple[bool, bool, float, int]:
-    return row["answered"], row["share"] is None, row["share"] or 0.0, -row["lost"]
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    numbers = [value for value in values if value is not None]
-    return fmean(numbers) if numbers else None
-
-
 def nugget_matrix(assignments: Iterable[Assignment], query_id: str, agents: Sequence[str]) -> Matrix | None:
-    """Matrix of one query's nuggets by agents: which answers state which nugget; ``None`` without assignments.
-
-    Nuggets on which the answers differ come first, vital nuggets before okay nuggets.
-    """
+    """Which answers to a query state which nugget; nuggets on which they differ come first."""
     by_agent = {assignment.run: assignment for assignment in assignments if assignment.query_id == query_id}
     columns = [agent for agent in agents if agent in by_agent]
     if not columns:
@@ -521,7 +460,7 @@ def nugget_matrix(assignments: Iterable[Assignment], query_id: str, agents: Sequ
 
 
 def exam_matrix(study: Study, query_id: str, agents: Sequence[str], depth: int) -> Matrix | None:
-    """Matrix of an exam's items by agents: the best grade of each answer to a query; ``None`` without grades."""
+    """The best grade of each answer to a query, items by agents; ``None`` without grades."""
     grid = study.grids.grids.get(query_id)
     ranked = {agent: study.rankings[query_id, agent] for agent in agents if (query_id, agent) in study.rankings}
     if grid is None or not grid.items or not ranked:

@@ -10,12 +10,10 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from arena.data.verdicts import CONVERSATION, ImportedVerdicts, read_verdicts
-from arena.data.win_matrix import read_win_matrix
+from arena.data.verdicts import CONVERSATION, ImportedVerdicts, read_verdicts, read_win_matrix
 from arena.ratings.covariates import Controlled, controlled_ratings, standardised_difference
 from arena.ratings.games import Unit, as_games
-from arena.ratings.health import judge_health
-from arena.ratings.judges import of_judge
+from arena.ratings.health import judge_health, of_judge
 from arena.ratings.pairs import from_win_matrix
 from arena.ratings.rate import rate, rate_games
 from arena.ratings.results import Ratings, RatingSettings
@@ -39,19 +37,7 @@ _UNKNOWN_ORDER = {
 
 
 class TableOptions(Struct, frozen=True):
-    """How to read a table of verdicts.
-
-    Attributes:
-        cluster: the column whose values are resampled as a whole; ``qid`` for queries, ``none`` for single games;
-            ``auto`` is ``conversation`` if the table has that column, else ``qid``.
-        covariates: ``NAME`` for the columns NAME_a and NAME_b, or ``COLUMN:COLUMN`` for agent_a's and agent_b's;
-            the prefix ``log:`` takes logarithms, and so does ``log_NAME`` if there are no such columns.
-        columns: ``NAME=COLUMN`` pairs: the column's name in ragleague and its name in the file.
-        values: meanings of the file's words, see ``read_verdicts``.
-        skip_empty: skip rows without a verdict.
-        skip_self_play: skip games of an agent against itself.
-        by_judge: also rate each judge's verdicts separately.
-    """
+    """How to read a table of verdicts; the fields are the options of ``ragleague rate``."""
 
     cluster: str = AUTO
     covariates: tuple[str, ...] = ()
@@ -62,7 +48,6 @@ class TableOptions(Struct, frozen=True):
     by_judge: bool = False
 
     def cluster_column(self, verdict_file: ImportedVerdicts) -> str | None:
-        """The column to resample by; ``None`` if the unit is the query or the game."""
         if self.cluster == AUTO:
             return CONVERSATION if CONVERSATION in verdict_file.further and verdict_file.table.queries else None
         return None if self.cluster in {BY_QUERY, NO_CLUSTER} else self.cluster
@@ -72,9 +57,7 @@ class RatedTable(Struct, frozen=True):
     """Ratings of a file.
 
     Attributes:
-        ratings: ratings from all verdicts.
         by_judge: ratings of each judge's verdicts, by judge; an empty dictionary unless requested.
-        controlled: ratings controlled for covariates; ``None`` unless requested.
         rows: counts of rows with a peculiarity: skipped, repeated, conflicting, ...
         cluster_column: the column whose values are resampled as a whole; ``None`` to resample queries.
     """
@@ -87,11 +70,7 @@ class RatedTable(Struct, frozen=True):
 
 
 def rate_win_matrix(file: Path, settings: RatingSettings, queries: int | None) -> RatedTable:
-    """Rate a matrix of win percentages; each cell counts as ``queries`` games.
-
-    Raises:
-        InputError: ``queries`` is missing, the anchor is not among the agents, or the file cannot be read.
-    """
+    """Rate a matrix of win percentages; each cell counts as ``queries`` games."""
     if queries is None:
         raise InputError(
             f"{file}: a matrix of win percentages; give the number of games behind each cell with --queries"
@@ -103,11 +82,6 @@ def rate_win_matrix(file: Path, settings: RatingSettings, queries: int | None) -
 
 
 def rate_table(source: TextSource, settings: RatingSettings, options: TableOptions) -> RatedTable:
-    """Rate a table of verdicts.
-
-    Raises:
-        InputError: the table, a column or a setting cannot be used; the message names the row or column.
-    """
     verdict_file = read_verdicts(
         source,
         columns=column_names(options.columns),
@@ -117,7 +91,7 @@ def rate_table(source: TextSource, settings: RatingSettings, options: TableOptio
         preferences=settings.preferences == "soft",
     )
     if not len(verdict_file.table):
-        raise DataError(verdict_file.path, "no row has a verdict to rate")
+        raise DataError(verdict_file.path, "no row has a verdict to rate; check the column of verdicts")
     sides = [_sides(verdict_file, name) for name in options.covariates]
     verdict_file.say({options.cluster, *(column for pair in sides for column in pair)})
     if settings.position and verdict_file.order_unknown:
@@ -147,19 +121,15 @@ def rate_table(source: TextSource, settings: RatingSettings, options: TableOptio
     )
 
 
-def column_names(entries: Sequence[str], option: str = "--column") -> dict[str, str]:
-    """The file's column name for each of ragleague's, from ``NAME=COLUMN`` entries of a command-line option.
-
-    Raises:
-        InputError: an entry has another form, or two entries contradict each other.
-    """
+def column_names(entries: Sequence[str]) -> dict[str, str]:
+    """The file's column name for each of ragleague's, from ``NAME=COLUMN`` entries of a command-line option."""
     columns: dict[str, str] = {}
     for entry in entries:
         name, separator, column = entry.partition("=")
         if not (name and separator and column):
-            raise InputError(f"{option}: write NAME=COLUMN, as in verdict=gold, not {entry!r}")
+            raise InputError(f"--column: write NAME=COLUMN, as in verdict=gold, not {entry!r}")
         if columns.setdefault(name, column) != column:
-            raise InputError(f"{option}: {name!r} is mapped to {columns[name]!r} and to {column!r}; keep one")
+            raise InputError(f"--column: {name!r} is mapped to {columns[name]!r} and to {column!r}; keep one")
     return columns
 
 

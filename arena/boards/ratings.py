@@ -9,10 +9,9 @@ from msgspec.structs import asdict, replace
 
 from arena.boards.conclusion import BY_PLACE, Conclusion, conclude, expectation, more_needed
 from arena.boards.trust import judge_section, rating_checks
-from arena.present.advice import judge_first
-from arena.present.blocks import Block, Board, Remarks, Section
+from arena.present.blocks import Block, Board, Remarks, Section, judge_first
 from arena.present.numbers import COUNT, P_VALUE, POINTS, SIGNED, counted, listed
-from arena.present.table import Column, Table, flat, plain, records
+from arena.present.table import Column, Table, fields, flat, plain, records
 from retrieval_eval.stats.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -32,14 +31,15 @@ FLAGS: Final[Mapping[str, str]] = {
     "covariates": "a covariate runs away with the ratings",
     "single_game": "rated on a single game",
 }
-"""Meaning of each flag of a rating, in words."""
 
 _MOST_QUERIES: Final = 12
-"""Largest number of queries to show with their texts, of the queries that carry the lead."""
 _NAMED: Final = 8
-"""Number of agents that a note names; it only counts the others."""
 _MOST_ALIKE: Final = 3
-"""Number of notes of the same kind, such as notes on single agents, to show."""
+_JSON: Final = (
+    *("judges", "fragility", "pairs", "position_effect", "position_low", "position_high", "tie_parameter"),
+    *("convergence", "notes", "settings"),
+)
+"""Fields of ratings that their JSON has as they are."""
 _ROWS: Final = {
     "skipped": "without a verdict left out",
     "self_play": "of an agent against itself left out",
@@ -49,12 +49,9 @@ _ROWS: Final = {
     "both_bad": "tied because both are bad",
     "both_good": "tied because both are good",
 }
-"""Phrases for the counts of skipped, repeated and other peculiar rows in a table of verdicts."""
 
 
 class RatedBoard(Board, frozen=True):
-    """Ratings of a table of verdicts."""
-
     rated: RatedTable
 
     def sections(self) -> list[Section]:
@@ -99,7 +96,6 @@ class RatedBoard(Board, frozen=True):
         return [replace(table, columns=columns, rows=rows), *Board.tables(self)]
 
     def json(self) -> dict[str, Any]:
-        """The JSON of ``rate --format json``."""
         rated = self.rated
         return {
             **ratings_json(rated.ratings),
@@ -131,7 +127,6 @@ def _weighed_conclusion(
 
 
 def conclusion_section(conclusion: Conclusion, ratings: Ratings | None, trust: str = "") -> Section:
-    """The section with the conclusion and the predicted wins of the first two places."""
     predictions = [] if ratings is None else expectation(ratings, conclusion)
     sentences = [conclusion.line, *predictions, *([trust] if trust else [])]
     return Section("conclusion", conclusion.headline, "", [Remarks(sentences)])
@@ -148,18 +143,7 @@ def ratings_section(
     name: str = "leaderboard",
     title: str = "Leaderboard",
 ) -> Section:
-    """The section with the ratings, the changes that would reverse their order, and notes.
-
-    Args:
-        ratings: ratings of the agents.
-        conclusion: the conclusion about the ratings.
-        table: a leaderboard with further columns; by default ``rating_table``.
-        controlled: ratings controlled for covariates.
-        queries: texts of the queries by id; needed to list the queries without which the leader would change.
-        remarks: sentences to add after the notes of the ratings.
-        name: name of the section, for files.
-        title: title of the section.
-    """
+    """Ratings, the changes that would reverse their order, and notes; ``queries`` are texts by id."""
     shown = table or rating_table(ratings, name=name)
     blocks: list[Block] = [_whiskers(ratings, conclusion.top, name), replace(shown, title=title)]
     if controlled is not None:
@@ -176,7 +160,6 @@ def ratings_section(
 
 
 def rating_table(ratings: Ratings, *, name: str = "leaderboard") -> Table:
-    """The leaderboard table; defines the columns for people and programs."""
     level = f"{ratings.settings.level:.0%}"
     columns = [
         Column("agent", "Agent"),
@@ -203,7 +186,6 @@ def rating_table(ratings: Ratings, *, name: str = "leaderboard") -> Table:
 def ratings_json(
     ratings: Ratings, comparisons: Sequence[Comparison] = (), judge: str = "", *, of_words: bool = False
 ) -> dict[str, Any]:
-    """Ratings as JSON, with the conclusion; ``of_words``: whether the judge only compares words."""
     judge_comparisons = [
         replace(comparison, judges={judge: comparison.judges[judge]})
         for comparison in comparisons
@@ -213,31 +195,18 @@ def ratings_json(
         "agents": records(rating_table(ratings)),
         "conclusion": _weighed_conclusion(ratings, judge_comparisons, [judge] if of_words else ()),
         "judge_health": ratings.judge_health and flat(ratings.judge_health),
-        "judges": ratings.judges,
-        "fragility": ratings.fragility,
         "coverage": ratings.tally,
-        "pairs": ratings.pairs,
-        "position_effect": ratings.position_effect,
-        "position_low": ratings.position_low,
-        "position_high": ratings.position_high,
-        "tie_parameter": ratings.tie_parameter,
-        "convergence": ratings.convergence,
-        "notes": ratings.notes,
-        "settings": ratings.settings,
+        **fields(ratings, *_JSON),
     }
 
 
 def controlled_json(board: Controlled) -> dict[str, Any]:
-    """Ratings controlled for covariates, as JSON."""
-    errors = {row.agent: row.standard_error for row in board.agents}
-    fields = {key: value for key, value in plain(board).items() if key != "clusters"}
-    return {
-        **fields,
-        "problems": [problem.message for problem in board.problems],
-        "agents": {row.agent: row.rating for row in board.agents},
-        "raw": {row.agent: row.raw for row in board.agents},
-        "standard_errors": None if None in errors.values() else errors,
-    }
+    ratings, raw, errors = (
+        {row.agent: getattr(row, name) for row in board.agents} for name in ("rating", "raw", "standard_error")
+    )
+    shape = {key: value for key, value in plain(board).items() if key != "clusters"}
+    shape |= {"problems": [problem.message for problem in board.problems], "agents": ratings, "raw": raw}
+    return shape | {"standard_errors": None if None in errors.values() else errors}
 
 
 def few_alike(notes: Sequence[str]) -> list[str]:
@@ -329,12 +298,9 @@ def _neighbours(ratings: Ratings, name: str) -> Iterator[Table]:
         Column("change", "Change places without", meaning="The fewest games, or queries, that carry their order."),
     ]
     rows = [
-        {
-            "better": pair.better,
-            "worse": pair.worse,
+        asdict(pair)
+        | {
             "difference": Estimate(pair.difference, pair.low, pair.high),
-            "p_holm": pair.p_holm,
-            "separable": pair.separable,
             "needed": "" if pair.separable else more_needed(pair),
             "change": ", ".join(changes.get(frozenset((pair.better, pair.worse)), [])),
         }
@@ -345,7 +311,7 @@ def _neighbours(ratings: Ratings, name: str) -> Iterator[Table]:
 
 
 def _carriers(flips: Sequence[Fragility], texts: Mapping[str, str], name: str) -> Iterator[Table]:
-    """Table of the queries that carry the lead: without them another agent would lead. No table without texts."""
+    """The queries without which another agent would lead; no table without texts."""
     flip = next((flip for flip in flips if flip.unit != "game"), None)
     if flip is None or not texts:
         return

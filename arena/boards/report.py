@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import re
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,27 +14,33 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from arena.boards.calibration.board import CalibrationBoard
+from arena.boards.calibration import CalibrationBoard
 from arena.boards.card import judge_cards
 from arena.boards.compare import compare_board
 from arena.boards.conclusion import expectation
+from arena.boards.games import documents_on, games_on, opponents_table, verdicts_table
 from arena.boards.leaderboard import TournamentBoard, judged_on
+from arena.boards.queries import QueryBoard, query_board
 from arena.config.settings import StoredSettings
 from arena.config.stages import all_tasks
-from arena.data.dataset import texts_of
+from arena.data.dataset import Dataset, texts_of
 from arena.present.blocks import Block, Board, Commands, Remarks, Section, Thread
+from arena.present.files import MARK, Report, render, style_sheet
 from arena.present.numbers import COUNT, MISSING, MONEY, POINTS
-from arena.present.picture import Chart, Whiskers
-from arena.present.report import MARK, Report, render
-from arena.present.table import Column, Table
+from arena.present.picture import Chart, Matrix, Whiskers, nowhere
+from arena.present.table import Column, Table, TableRow, first
 from arena.results.agreement import calibrate_tournament, resampling_of
-from arena.results.cache import cached_leaderboard
+from arena.results.cache import cached_games, cached_leaderboard
+from arena.results.games import GameTable
+from arena.results.samples import labels_of
 from arena.store import IDENTICAL, Result, Store, Wanted
 from judges.errors import InputError
 from judges.types import JudgeFailure, Judgment, Message, Query, Task, Usage
 from retrieval_eval.data.files import open_binary, open_replacing
+from retrieval_eval.stats.arrays import Floats
 
 JudgedWants: TypeAlias = Sequence[tuple[Wanted, Result | None]]
 
@@ -41,6 +48,12 @@ _PACKAGES: Final = ("ragleague", "numpy", "scipy", "ir-measures")
 """Packages whose versions may change a figure."""
 _SECTIONS: Final = ("pairwise", "retrieval", "criteria", "exam", "nuggets", "agents", "ratings", "prompts")
 """Order of the settings' sections; other sections follow."""
+_COMMANDS: Final = ("leaderboard", "report", "failures")
+_REPRODUCED: Final = (
+    "The same store gives the same figures, whatever the machine: all draws are seeded. With the same data, prompts "
+    "and models a new run asks nothing that the store knows.",
+    "Two stores with equal digests hold the same texts and the same judgments.",
+)
 _EFFORT: Final = (
     Column("judge", "Judge"),
     Column("task", "Stage"),
@@ -58,14 +71,10 @@ class TournamentReport(Board, frozen=True):
     """Contents of a report.
 
     Attributes:
-        shown: the leaderboard with trust checks and all scores.
         judged: day of the last judgments in words; empty if unknown.
         source: the configuration or store, in a form that may be shown.
-        counts: numbers of queries, documents, answers, agents and human labels.
         data_digest: SHA-256 of the data, see ``arena.data.dataset.Dataset.digest``.
         results_digest: SHA-256 of the ids and outcomes of all judgments.
-        versions: versions of Python and of the packages that compute figures.
-        queries: the queries by id.
     """
 
     shown: TournamentBoard
@@ -109,13 +118,15 @@ class TournamentReport(Board, frozen=True):
         ]
 
     def page(self, made: datetime, link: Callable[[str], str] | None = None) -> Report:
-        """The page; ``made`` is the time in UTC, ``link`` returns an agent's address by its name."""
         return Report(
             self.shown.board.tournament,
             self.shown.opening(self.counts["queries"], self.judged, checks="#trust", link=link),
             self.sections(),
-            f"{made:%Y-%m-%d %H:%M} UTC by ragleague {self.versions['ragleague']}",
+            self.written(made),
         )
+
+    def written(self, made: datetime) -> str:
+        return f"{made:%Y-%m-%d %H:%M} UTC by ragleague {self.versions['ragleague']}"
 
     def _reproduce(self) -> Section:
         board = self.shown.board
@@ -130,33 +141,14 @@ class TournamentReport(Board, frozen=True):
         tournament_option = [] if self.source.endswith((".yaml", ".yml")) else ["--tournament", board.tournament]
         blocks: list[Block] = [
             Table("identity", "Identity", [Column("what", "What"), Column("value", "Value")], rows),
-            Commands(
-                [
-                    shlex.join(["ragleague", command, self.source, *tournament_option])
-                    for command in ("leaderboard", "report", "failures")
-                ]
-            ),
-            Remarks(
-                [
-                    "The same store gives the same figures, whatever the machine: all draws are seeded. With the same "
-                    "data, prompts and models a new run asks nothing that the store knows.",
-                    "Two stores with equal digests hold the same texts and the same judgments.",
-                ]
-            ),
+            Commands([shlex.join(["ragleague", command, self.source, *tournament_option]) for command in _COMMANDS]),
+            Remarks(_REPRODUCED),
         ]
         lead = "From the store behind this report."
         return Section("reproduce", "How to get these figures again", lead, blocks)
 
 
 def tournament_report(store: Store, tournament: str, source: str, *, below_coverage: bool = False) -> TournamentReport:
-    """Read a tournament for its report.
-
-    Args:
-        store: the store with the tournament.
-        tournament: its name.
-        source: the configuration or store, in a form that may be shown.
-        below_coverage: as for ``leaderboard``.
-    """
     board = cached_leaderboard(store, tournament, below_coverage=below_coverage)
     data = store.dataset(tournament)
     outcomes = [entry for task in all_tasks() for entry in store.outcomes(tournament, task)]
@@ -193,41 +185,22 @@ def tournament_report(store: Store, tournament: str, source: str, *, below_cover
 def write_report(
     store: Store, tournament: str, out: Path, source: str, *, below_coverage: bool = False, force: bool = False
 ) -> tuple[TournamentReport, int]:
-    """Write a tournament's report as one HTML file; returns the report and the number of bytes.
-
-    Args:
-        store: the store with the tournament.
-        tournament: its name.
-        out: the file; an earlier report is replaced.
-        source: the configuration or store, in a form that may be shown.
-        below_coverage: as for ``leaderboard``.
-        force: replace any other file as well.
-
-    Raises:
-        InputError: the file exists and is not a report, or its name does not end in .html or .htm.
-    """
+    """Write a report as one HTML file and return its size; only ``force`` replaces a file that is no report."""
     if not force:
         _refuse_to_replace(out)
     report = tournament_report(store, tournament, source, below_coverage=below_coverage)
-    page = render(report.page(datetime.now(UTC))).encode()
-    with open_replacing(out) as file:
-        file.write(page)
-    return report, len(page)
+    return report, _write(out, render(report.page(datetime.now(UTC))))
 
 
 def _refuse_to_replace(out: Path) -> None:
-    """Raise an ``InputError`` if the name does not end in .html or .htm, or the file exists and is not a report."""
     if out.suffix.lower() not in {".html", ".htm"}:
         raise InputError(f"{out}: the name of a report must end in .html; choose another name, or use --force")
-    if not out.exists():
-        return
-    with open_binary(out) as file:
-        if file.read(len(MARK)) != MARK.encode():
-            raise InputError(f"{out}: exists and is not a report; choose another name, or --force")
+    if out.exists() and not _is_published(out):
+        raise InputError(f"{out}: exists and is not a report; choose another name, or replace it with --force")
 
 
 def _effort(outcomes: JudgedWants) -> list[Table]:
-    """Table of each judge's judgments, calls, tokens and cost by stage, as far as servers report these."""
+    """Each judge's calls, tokens and cost by stage, as far as servers report them."""
     by_judge: defaultdict[tuple[Task, str], dict[str, Result]] = defaultdict(dict)
     for want, result in outcomes:
         if result is not None and result.judgment_id != IDENTICAL:
@@ -235,10 +208,7 @@ def _effort(outcomes: JudgedWants) -> list[Table]:
     rows = []
     for (task, judge), by_id in by_judge.items():
         results = by_id.values()
-        judgments, costs = (
-            sum(isinstance(result, Judgment) for result in results),
-            [result.cost_usd for result in results],
-        )
+        judgments, costs = sum(isinstance(result, Judgment) for result in results), [own.cost_usd for own in results]
         models = Counter(result.model or "unknown" for result in results).most_common()
         rows.append(
             {
@@ -268,15 +238,9 @@ def _digest(outcomes: JudgedWants) -> str:
 
 def _judges(settings: StoredSettings) -> Iterator[Table]:
     if judges := settings.raw.get("judges"):
-        names = dict.fromkeys(
-            name
-            for judge_settings in judges.values()
-            for name, value in judge_settings.items()
-            if value not in (None, "")
-        )
+        names = dict.fromkeys(name for own in judges.values() for name, value in own.items() if value not in (None, ""))
         rows = [
-            {"setting": name}
-            | {f"of {judge}": _plain(judge_settings.get(name)) for judge, judge_settings in judges.items()}
+            {"setting": name} | {f"of {judge}": _plain(own.get(name)) for judge, own in judges.items()}
             for name in names
         ]
         columns = [Column("setting", "Setting"), *(Column(f"of {judge}", judge) for judge in judges)]
@@ -295,7 +259,6 @@ def _settings(settings: StoredSettings) -> Iterator[Table]:
 
 
 def _flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Settings by dotted path, without empty or unset settings."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
             yield from _flat(inner, f"{path}.{name}".lstrip("."))
@@ -314,3 +277,194 @@ def _plain(value: Any) -> str:
     if isinstance(value, str):
         return value or MISSING
     return MISSING if value in (None, {}) else json.dumps(value, ensure_ascii=False)
+
+
+_STYLE: Final = "style.css"
+_INDEX: Final = "index.html"
+_FOLDERS: Final = ("queries", "agents")
+_WORST: Final = 30
+_GAMES, _PLAYING, _MOST_DOCUMENTS = 30, 6, 20
+"""Limits of a query's page: games shown in full; if there are more, the best agents to show games of; documents."""
+_LARGE: Final = 2000
+"""If a tournament has more answers, a query's page shows only some, and heat maps have no tooltips or links."""
+_NEEDLESS: Final = re.compile(r"</(?:td|th|tr|li|dt|dd)>| class=\"\"|(?<==)\"([\w.#/-]*[\w.#-])\"")
+"""End tags and quotes that HTML does not need; texts never match, since their quotes and brackets are escaped."""
+_DOCUMENTS: Final = (
+    Column("did", "Document"),
+    Column("text", "Text"),
+    Column("label", "Judge's label", COUNT),
+    Column("people", "People's label", COUNT),
+    Column("found", "Found by", COUNT, "Agents that retrieved it."),
+)
+
+
+class _Site(Struct, frozen=True):
+    """Data and settings behind the pages; ``numbers`` are file names, since names of queries may contain anything."""
+
+    store: Store
+    report: TournamentReport
+    board: QueryBoard
+    data: Dataset
+    games: GameTable
+    scores: Floats
+    agents: Sequence[str]
+    numbers: Mapping[tuple[str, str], int]
+    made: datetime
+
+    @property
+    def name(self) -> str:
+        return self.report.shown.board.tournament
+
+    def pages(self) -> Iterator[tuple[str, Report]]:
+        """Each page with the path of its file; a page comes after the pages that it links to."""
+        queries = self.board.separating(self.board.kinds[0]) if self.board.kinds else [*self.board.queries]
+        maps: list[Block] = [
+            _sparing(
+                self.board.heat_map(
+                    kind, self.agents, queries, lambda query_id, agent: self._address(query_id, agent, "")
+                )
+            )
+            for kind in self.board.kinds
+        ]
+        blocks = [self.board.in_short(), *maps] if maps else [Remarks(["No game has a verdict yet."])]
+        for query_id in self.board.queries:
+            yield self._address(query_id, "", ""), self._of_query(query_id)
+        for agent in self.agents:
+            yield self._address("", agent, ""), self._of_agent(agent)
+        yield "queries.html", self._page("", [], [Section("queries", "Queries", "", blocks)])
+        front = self.report.page(self.made, lambda agent: self._address("", agent, ""))
+        yield _INDEX, replace(front, pages=self._beside(""), style=_STYLE)
+
+    def _page(self, up: str, opening: Sequence[Block], sections: Sequence[Section]) -> Report:
+        made = self.report.written(self.made)
+        return Report(self.name, opening, sections, made, self._beside(up), up + _STYLE)
+
+    def _beside(self, up: str) -> Sequence[tuple[str, str]]:
+        return ("Leaderboard", f"{up}{_INDEX}"), ("Compare", f"{up}{_INDEX}#compare"), ("Queries", f"{up}queries.html")
+
+    def _address(self, query_id: str, agent: str, up: str = "../") -> str:
+        kind, name = ("queries", query_id) if query_id else ("agents", agent)
+        return f"{up}{kind}/{self.numbers[kind, name]}.html" if name else ""
+
+    def _of_query(self, query_id: str) -> Report:
+        ranking = self.board.query_table(query_id, self.agents, lambda _, agent: self._address("", agent))
+        large = len(self.agents) * len(self.board.queries) > _LARGE
+        left_out = range(_PLAYING, len(ranking.rows) - _PLAYING) if large else range(0)
+        rows = [
+            {**row, "answer": None if position in left_out or answer is None else answer.text or "(empty)"}
+            for position, row in enumerate(ranking.rows)
+            for answer in [self.data.answers.get((query_id, row["agent"]))]
+        ]
+        note = f"Answers of the {_PLAYING} best and the {_PLAYING} worst here. {len(left_out)} more are in the store."
+        others = [column for column in ranking.columns[1:] if column.key != "games"]
+        columns = [ranking.columns[0], Column("answer", "Answer"), *others]
+        shown: list[Block] = [
+            Thread(self.data.queries[query_id].messages),
+            replace(ranking, rows=rows, columns=columns, notes=[*ranking.notes, *([note] if left_out else [])]),
+        ]
+        sections = [Section("agents", self.board.label(query_id), "", shown)]
+        if documents := documents_on(query_id, self.data, labels_of(self.store, self.name, query_id)):
+            document_rows: list[TableRow] = [
+                {"did": own.document.doc_id, "text": own.document.text, "label": own.label, "people": own.human}
+                | {"found": len(own.ranks)}
+                for own in documents
+            ]
+            table = first(Table("documents", "", _DOCUMENTS, document_rows), _MOST_DOCUMENTS, "in the store")
+            sections.append(Section("documents", "Documents", "", [table]))
+        played = int(self.games.of_query(query_id).sum())
+        best = self.agents[:_PLAYING] if played > _GAMES else None
+        if records := games_on(self.store, self.name, query_id, self.games, self.scores, among=best):
+            table = verdicts_table(records, nowhere)
+            more = played - len(records)
+            notes = [f"Games among the {_PLAYING} best agents. {more:,} more are in the store."] if more else []
+            sections.append(Section("games", "Games", "", [replace(table, notes=[*table.notes, *notes])]))
+        return self._page("../", [], sections)
+
+    def _of_agent(self, agent: str) -> Report:
+        failures = self.board.failures_table(agent, lambda query_id, _: self._address(query_id, ""))
+        worst = first(failures, _WORST, "the heat map")
+        sections = [
+            Section("agent", agent, "", [self.board.scores_of(agent, self.report.shown.board.ratings)]),
+            Section("queries", "Queries, the worst first", "", [_without_links_to_games(worst)]),
+        ]
+        if agent in self.games.agents:
+            others = opponents_table(self.games, self.scores, agent, lambda other, _: self._address("", other))
+            if others.rows:
+                sections.append(Section("opponents", "Against each agent", "", [_without_links_to_games(others)]))
+        return self._page("../", [], sections)
+
+
+def publish(
+    store: Store, tournament: str, folder: Path, source: str, *, below_coverage: bool = False
+) -> tuple[TournamentReport, int, int]:
+    """Write a tournament as pages into a folder; returns its report, the number of pages and the number of bytes.
+
+    Pages of an earlier call are replaced; pages of removed queries or agents are deleted. Other files are not touched.
+    The pages contain no script and load only each other and their style sheet. The folder is created if it is missing;
+    ``source`` is the configuration or store in a form that may be shown.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: is a file; name a folder")
+    existing = [
+        path for pattern in ("*.html", *(f"{name}/*.html" for name in _FOLDERS)) for path in folder.glob(pattern)
+    ]
+    published = {path for path in existing if _is_published(path)}
+    if foreign := next(
+        (path for path in existing if path not in published and path.name in {_INDEX, "queries.html"}), None
+    ):
+        raise InputError(f"{foreign}: exists, and 'publish' did not write it; choose another folder")
+    site = _read(store, tournament, source, below_coverage=below_coverage)
+    written, size = set[Path](), 0
+    for name in ("", *_FOLDERS):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    size += _write(folder / _STYLE, style_sheet())
+    for name, page in site.pages():
+        size += _write(folder / name, MARK + _NEEDLESS.sub(lambda match: match[1] or "", render(page)[len(MARK) :]))
+        written.add(folder / name)
+    for stale in published - written:
+        stale.unlink()
+    return site.report, len(written), size
+
+
+def _read(store: Store, tournament: str, source: str, *, below_coverage: bool) -> _Site:
+    report = tournament_report(store, tournament, source, below_coverage=below_coverage)
+    board, games = query_board(store, tournament), cached_games(store, tournament)
+    leaders = report.shown.board
+    agents = board.agents(leaders.ratings)
+    numbers = {("queries", name): number for number, name in enumerate(board.queries, 1)}
+    numbers |= {("agents", name): number for number, name in enumerate(sorted(agents), 1)}
+    return _Site(
+        store,
+        report,
+        board,
+        store.dataset(tournament),
+        games,
+        games.scores(leaders.settings.win_and_tie),
+        agents,
+        numbers,
+        datetime.now(UTC),
+    )
+
+
+def _without_links_to_games(table: Table) -> Table:
+    """The table without links to games, which have no pages here."""
+    columns = [replace(own, link="") if own.link in {"to_games", "to_lost"} else own for own in table.columns]
+    return replace(table, columns=columns)
+
+
+def _sparing(matrix: Matrix) -> Matrix:
+    if len(matrix.cells) <= _LARGE:
+        return matrix
+    return replace(matrix, cells={key: replace(cell, tooltip="", link="") for key, cell in matrix.cells.items()})
+
+
+def _is_published(path: Path) -> bool:
+    with open_binary(path) as file:
+        return file.read(len(MARK)) == MARK.encode()
+
+
+def _write(path: Path, text: str) -> int:
+    data = text.encode()
+    with open_replacing(path) as file:
+        file.write(data)
+    return len(data)

@@ -1,19 +1,96 @@
-"""Board of retrieval: measures by the judges' labels and by human labels, and how well the two agree."""
+"""Boards of retrieval: measures by labels of judges and of people, their agreement, and citations of answers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from arena.boards.agreement import COEFFICIENTS, agreement_json, coefficients, confusion, share_labelled
-from arena.boards.metrics import WHOSE, measures, rankings
+from arena.boards.metrics import (
+    COEFFICIENTS,
+    agreement_json,
+    coefficients,
+    confusion,
+    measures,
+    rankings,
+    share_labelled,
+)
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, PERCENT, counted
-from arena.present.table import Column, Table, TableRow, flat, plain
-from arena.results.documents import LabelScores, LabelSource, RetrievalBoard
+from arena.present.table import INTERVAL, Column, Table, TableRow, fields, flat, plain
+from arena.results.documents import LabelSource, RetrievalBoard
 
 if TYPE_CHECKING:
+    from arena.results.documents import CitationBoard
+    from retrieval_eval.scores.citations import CitationScores
+    from retrieval_eval.scores.metrics import Metrics
     from retrieval_eval.stats.agreement import LabelAgreement
+
+_CITATIONS: Final = (
+    Column("agent", "Agent"),
+    Column("precision", "Precision", FIGURE, "Share of the labelled documents cited that are relevant.", INTERVAL),
+    Column("queries", "Queries", COUNT, "Those on which precision is defined."),
+    Column("uncited", "Cite nothing", COUNT, "Answers that cite nothing; they are in no mean."),
+    Column("unlabelled", "No label", COUNT, "Answers that cite only documents without a label; they are in no mean."),
+    Column("cited", "Cited", COUNT, "Documents cited, once for each answer."),
+    Column("labelled", ""),
+    Column("relevant", ""),
+    Column("unresolved", ""),
+    Column("coverage", "Labelled", PERCENT, "Share of the documents cited that have a label."),
+)
+WHOSE: Final[Mapping[LabelSource, str]] = {"judge": "the judge", "people": "people"}
+_CITATION_KEYS: Final[Mapping[LabelSource, str]] = {
+    "judge": "citation_precision",
+    "people": "citation_precision_people",
+}
+
+
+class Citations(Board, frozen=True):
+    """Citation precision of agents; the agents in ``order`` come first, then the others, most precise first."""
+
+    cited: CitationBoard
+    order: Sequence[str] = ()
+
+    def sections(self) -> list[Section]:
+        lead = "Are the documents that the answers cite relevant?"
+        note = f"Relevant from label {self.cited.relevant} on; means over the queries where precision is defined."
+        tables = [
+            citations_table(
+                f"citations_{source}", f"Citations, by labels of {WHOSE[source]}", scores, self.order, [note]
+            )
+            for source, scores in self.cited.scores.items()
+        ]
+        return [Section("citations", "Citations", lead, tables)]
+
+    def json(self) -> TableRow:
+        return {
+            "relevant": self.cited.relevant,
+            **{source: citations(scores) for source, scores in self.cited.scores.items()},
+        }
+
+    def columns(self, agent: str) -> TableRow:
+        scores = self.cited.scores.items()
+        return {
+            _CITATION_KEYS[source]: by_agent[agent].precision if agent in by_agent else None
+            for source, by_agent in scores
+        }
+
+
+def citations(scores: Mapping[str, CitationScores]) -> dict[str, TableRow]:
+    return {agent: flat(figures) | {"coverage": figures.coverage} for agent, figures in scores.items()}
+
+
+def citations_table(
+    name: str, title: str, scores: Mapping[str, CitationScores], order: Sequence[str] = (), notes: Sequence[str] = ()
+) -> Table:
+    """Table of citation precision; the agents in ``order`` come first, then the others, most precise first."""
+    best = sorted(scores, key=lambda agent: (-(scores[agent].precision.value or 0), agent))
+    agents = [*(agent for agent in order if agent in scores), *(agent for agent in best if agent not in order)]
+    figures = citations(scores)
+    unresolved = [
+        f"{agent} {agent_scores.unresolved}" for agent, agent_scores in scores.items() if agent_scores.unresolved
+    ]
+    remarks = [f"Numbers that stand for no document, left out: {', '.join(unresolved)}."] if unresolved else []
+    return Table(name, title, _CITATIONS, [{"agent": agent, **figures[agent]} for agent in agents], [*notes, *remarks])
 
 
 _KEYS: Final[Mapping[LabelSource, str]] = {"judge": "retrieval", "people": "retrieval_people"}
@@ -49,31 +126,30 @@ class Retrieval(Board, frozen=True):
     def agents(self) -> list[str]:
         """The agents in ``order``, then the others by the first measure, then the agents without a score."""
         scores = next(iter(self.board.scores.values()), None)
-        by_agent = {} if scores is None else scores.measures
+        by_agent = {} if scores is None else scores.estimates
         by_value = {agent: scores_of_agent[self.board.measures[0]].value for agent, scores_of_agent in by_agent.items()}
         scored = {agent: value for agent, value in by_value.items() if value is not None}
         best = [*sorted(scored, key=lambda agent: (-scored[agent], agent)), *sorted(by_value.keys() - scored.keys())]
-        return list(dict.fromkeys([*self.order, *best, *sorted(self.board.mean_labels), *self.board.without_documents]))
+        return list(dict.fromkeys([*self.order, *best, *self.board.distributions, *self.board.without_documents]))
 
     def scored(self) -> list[str]:
         """All agents that retrieved documents, if any agent has a score."""
         agents: dict[str, None] = {}
         for scores in self.board.scores.values():
-            if any(estimates[self.board.measures[0]].value is not None for estimates in scores.measures.values()):
-                agents |= dict.fromkeys(scores.measures)
+            if any(estimates[self.board.measures[0]].value is not None for estimates in scores.estimates.values()):
+                agents |= dict.fromkeys(scores.runs)
         return list(agents)
 
     def columns(self, agent: str) -> TableRow:
-        """An agent's retrieval scores as columns of the leaderboard; the columns are the same for every agent."""
         row: TableRow = {}
         for source, scores in self.board.scores.items():
-            estimates, key, metrics = scores.measures.get(agent), _KEYS[source], scores.metrics
+            estimates, key = scores.estimates.get(agent), _KEYS[source]
             if estimates is not None:
-                coverage = metrics.coverage[agent]
-                left_out = {*coverage.unasked, *coverage.unknown.get(metrics.measures[0], ())}
-            row[f"{key}_queries"] = estimates and len(metrics.topics) - len(left_out)
+                coverage = scores.coverage[agent]
+                left_out = {*coverage.unasked, *coverage.unknown.get(scores.measures[0], ())}
+            row[f"{key}_queries"] = estimates and len(scores.topics) - len(left_out)
             row[f"{key}_missing"] = estimates and coverage.missing_labels
-            for position, measure in enumerate(metrics.measures):
+            for position, measure in enumerate(scores.measures):
                 estimate, name = estimates and estimates[measure], f"{key}_{measure}"
                 row[name] = estimate and estimate.value
                 if not position:
@@ -82,37 +158,23 @@ class Retrieval(Board, frozen=True):
 
     def json(self) -> Any:
         board = self.board
-        shape = {
-            "measures": board.measures,
-            "queries": board.queries,
+        shape = fields(board, "measures", "queries", "without_documents") | {
             "scores": {
                 source: {
-                    "topics": len(scores.metrics.topics) - scores.metrics.unlabelled,
+                    "topics": len(scores.topics) - scores.unlabelled,
                     "labels": scores.labels,
-                    "without_relevant": scores.metrics.without_relevant,
+                    "without_relevant": scores.without_relevant,
                     "agents": {
-                        agent: {
-                            "measures": scores.measures[agent],
-                            "missing": coverage.missing,
-                            "unanswered": coverage.unasked,
-                            "missing_labels": coverage.missing_labels,
-                            "unknown": coverage.unknown,
-                        }
-                        for agent, coverage in scores.metrics.coverage.items()
+                        agent: fields(coverage, "missing", "missing_labels", "unknown")
+                        | {"measures": scores.estimates[agent], "unanswered": coverage.unasked}
+                        for agent, coverage in scores.coverage.items()
                     },
                 }
                 for source, scores in board.scores.items()
             },
-            "labels": {
-                agent: {**plain(board.distributions[agent]), **plain(mean), "coverage": mean.coverage}
-                for agent, mean in board.mean_labels.items()
-            },
-            "without_documents": board.without_documents,
+            "labels": {agent: {**plain(labels), **labels.json()} for agent, labels in board.distributions.items()},
             "judges": {
-                judge: {
-                    **plain(labels.distribution),
-                    "agreement": labels.agreement and agreement_json(labels.agreement),
-                }
+                judge: plain(labels.distribution) | {"agreement": labels.agreement and agreement_json(labels.agreement)}
                 for judge, labels in board.judges.items()
             },
             "between_judges": board.between_judges and flat(board.between_judges),
@@ -125,7 +187,7 @@ class Retrieval(Board, frozen=True):
         columns = [
             Column("agent", "Agent"),
             Column("labels", "Labels of" if len(self.board.scores) > 1 else ""),
-            *measures(self.board.measures, FIGURE),
+            *measures(self.board.measures),
             Column("missing", "Nothing found", COUNT, "Queries for which it has no documents; they count as 0."),
         ]
         if self.board.failing:
@@ -142,34 +204,32 @@ class Retrieval(Board, frozen=True):
             "labels"
             + (f"; on {len(zeros):,} none is above 0, so all score 0" if (zeros := scored.without_relevant) else "")
             + ("; of each agent those that are not known left out." if self.board.lacking else ".")
-            for source, scored in ((source, scores.metrics) for source, scores in self.board.scores.items())
+            for source, scored in self.board.scores.items()
         ]
         unlabelled = "A document that was not to be labelled" if self.board.lacking else "A document without a label"
         notes.append(f"{unlabelled} counts as not relevant; Judged is the share that has one.")
-        return Table("retrieval", "Documents retrieved, by measure", columns, self._rows(), notes)
-
-    def _rows(self) -> list[TableRow]:
-        return [
+        rows = [
             {"agent": agent, "labels": WHOSE[source], **self._row(agent, source, scores)}
             for agent in self.agents()
             for source, scores in self.board.scores.items()
         ]
+        return Table("retrieval", "Documents retrieved, by measure", columns, rows, notes)
 
-    def _row(self, agent: str, source: LabelSource, scores: LabelScores) -> TableRow:
-        mean, row = self.board.mean_labels.get(agent), TableRow()
-        if agent in scores.measures:
-            coverage = scores.metrics.coverage[agent]
-            row |= {**scores.measures[agent], "missing": len(coverage.missing), "unanswered": len(coverage.unasked)}
+    def _row(self, agent: str, source: LabelSource, scores: Metrics) -> TableRow:
+        labels, row = self.board.distributions.get(agent), TableRow()
+        if agent in scores.coverage:
+            coverage = scores.coverage[agent]
+            row |= {**scores.estimates[agent], "missing": len(coverage.missing), "unanswered": len(coverage.unasked)}
             row |= {"unknown": max(map(len, coverage.unknown.values()), default=0)}
-        if source == "judge" and mean is not None:
-            row |= {"mean_label": mean.mean}
-            if mean.judged < mean.of:
-                row |= {"labelled": f"{mean.judged:,} of {mean.of:,}"}
+        if source == "judge" and labels is not None:
+            row |= {"mean_label": labels.mean}
+            if labels.judged < labels.wanted:
+                row |= {"labelled": f"{labels.judged:,} of {labels.wanted:,}"}
         return row
 
     def _labels(self) -> Table:
         board = self.board
-        distributions = {agent: board.distributions[agent] for agent in self.agents() if agent in board.mean_labels}
+        distributions = {agent: board.distributions[agent] for agent in self.agents() if agent in board.distributions}
         distributions |= {
             f"all documents, judge {judge}": judge_labels.distribution for judge, judge_labels in board.judges.items()
         }
@@ -187,7 +247,7 @@ class Retrieval(Board, frozen=True):
                 **{f"label {label}": distribution.counts.get(label, 0) for label in labels},
                 "failed": distribution.failed or None,
                 "left": distribution.left or None,
-                "mean_label": board.mean_labels[name].mean if name in board.mean_labels else None,
+                "mean_label": distribution.mean if name in board.distributions else None,
             }
             for name, distribution in distributions.items()
         ]

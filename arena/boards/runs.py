@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec.structs import asdict
 
+from arena.config.stages import all_tasks
 from arena.present.blocks import Block, Board, Figure, Figures, Remarks, Section
 from arena.present.numbers import COUNT, DURATION, MONEY, counted, listed
-from arena.present.table import Column, Table, plain
+from arena.present.table import Column, Table, fields, plain
 from arena.results.coverage import AGENTS_ASKED, stage_words
+from arena.results.exam import open_items
+from arena.results.replies import failures as failures_of_agents
+from arena.run.answers import ASKED_AGAIN
+from arena.store import Store, Wanted
 from arena.store.runs import AGENTS, Spent, StoredRun
+from arena.store.subjects import GradedSubject
+from judges.errors import CAUSES, remedy
+from judges.types import JudgeFailure, Task
+from retrieval_eval.agents.types import AGENT_CAUSES, AgentFailure
+from retrieval_eval.exam.items import SECRET_TEXT
 
 if TYPE_CHECKING:
     from arena.run.plan import Plan
@@ -58,19 +68,15 @@ _STAGES: Final = (
 
 
 class PlanBoard(Board, frozen=True):
-    """The plan of the next run."""
-
     plan: Plan
 
     def sections(self) -> Sequence[Section]:
-        """Tables of calls by stage and by agent or judge, their sums, and the assumptions of the estimate."""
         plan = self.plan
-        rows = _rows(plan)
         sums = [
             Figure("Calls", plan.calls, COUNT, "As far as they can be counted."),
             Figure("Cost", plan.cost_usd, MONEY, "Of all calls; - if a price is not known."),
         ]
-        blocks: list[Block] = [Table("plan", "", _PLAN, rows)]
+        blocks: list[Block] = [Table("plan", "", _PLAN, _rows(plan))]
         if (most := plan.most) is not None:
             blocks.append(Table("plan-at-most", "At most, with what is still to come", _PLAN, _rows(most)))
             sums += [
@@ -81,34 +87,25 @@ class PlanBoard(Board, frozen=True):
         return [Section("plan", "The next run", "", blocks)]
 
     def json(self) -> Any:
-        """The JSON of ``plan --format json``."""
         plan = self.plan
-        most = plan.most or plan
-        at_most = {"calls": most.calls, "cost_usd": most.cost_usd}
-        shape = {"agents": plan.agents, "stages": plan.rows, "cost_usd": plan.cost_usd, "notes": plan.notes}
-        return plain({**shape, "at_most": at_most})
+        at_most = fields(plan.most or plan, "calls", "cost_usd")
+        return plain(fields(plan, "agents", "cost_usd", "notes") | {"stages": plan.rows, "at_most": at_most})
 
 
 def _rows(plan: Plan) -> list[dict[str, Any]]:
-    rows = [{**plain(entry), "stage": AGENTS_ASKED, "who": entry.agent} for entry in plan.agents]
     words = stage_words()
-    rows += [
-        {
-            **plain(entry),
-            "stage": words.get(entry.task, entry.task.value),
-            "who": entry.judge,
-            "waiting": entry.waiting or None,
-        }
-        for entry in plan.rows
+    return [
+        *(plain(entry) | {"stage": AGENTS_ASKED, "who": entry.agent} for entry in plan.agents),
+        *(
+            plain(entry)
+            | {"stage": words.get(entry.task, entry.task.value), "who": entry.judge, "waiting": entry.waiting or None}
+            for entry in plan.rows
+        ),
     ]
-    return rows
 
 
 def runs_table(runs: Sequence[StoredRun], link: Callable[[StoredRun], str] = lambda _: "") -> Table:
-    """A row for each run, latest first; counts are sums over stages, empty if the run did not record them.
-
-    ``link`` returns a run's address.
-    """
+    """A row for each run, latest first; figures that the run did not record are empty."""
     asks = any(AGENTS in run.spent for run in runs)
     return Table("runs-so-far", "", _RUNS, [_run(run, asks=asks) | {"to": link(run)} for run in runs])
 
@@ -122,11 +119,7 @@ def stages_table(run: StoredRun) -> Table:
 
 
 def run_names(runs: Sequence[StoredRun]) -> dict[str, str]:
-    """Names of runs by id: the time each began, with a number if several began in the same second.
-
-    Args:
-        runs: all runs of a tournament, latest first. Later runs do not change a name, so addresses can contain it.
-    """
+    """Names of all runs, given latest first, by id: the time each began, numbered within one second."""
     begun: Counter[str] = Counter()
     names = {}
     for run in reversed(runs):
@@ -137,7 +130,6 @@ def run_names(runs: Sequence[StoredRun]) -> dict[str, str]:
 
 
 def agents_so_far(run: StoredRun) -> tuple[int, int, int]:
-    """Progress of the agents' queries in a run: finished, failed, and total."""
     _, failed, done = _ended(run, AGENTS)
     return done, failed, run.stages.get(AGENTS, {}).get("wanted", 0)
 
@@ -182,7 +174,6 @@ def _stage(run: StoredRun, stage: str, words: str) -> dict[str, Any]:
 
 
 def _spent(spent: Spent) -> dict[str, Any]:
-    """Calls, tokens and cost as columns; the cost is ``None`` if it is unknown."""
     return asdict(spent) if spent.cost_known else {**asdict(spent), "cost_usd": None}
 
 
@@ -202,3 +193,92 @@ def _ended(run: StoredRun, stage: str) -> tuple[int, int, int]:
 
 def _without(number: int, figure: str) -> str:
     return f" without {counted(number, 'result')} of unknown {figure}" if number else ""
+
+
+_ABOUT_ITEMS: Final = frozenset({Task.GRADING, Task.EXTRACTION, Task.ANSWER_CHECK})
+_SHOWN: Final = 200
+"""Characters of a reply to show in the text for people; programs get the whole reply."""
+Failed: TypeAlias = Mapping[str, Any]
+"""One failure of a judge, or of an agent that gave no answer, as a row for programs. Secret items are masked."""
+
+_COLUMNS: Final = (
+    Column("cause", "Cause"),
+    Column("judge", "Judge"),
+    Column("meaning", "Meaning"),
+    Column("failed", "Failed", COUNT),
+)
+
+
+class FailuresBoard(Board, frozen=True):
+    """All failures of some tournaments; ``waiting`` are sentences on batches that still run."""
+
+    failed: Sequence[Failed]
+    several: bool = False
+    waiting: Sequence[str] = ()
+
+    def sections(self) -> Sequence[Section]:
+        counts = Counter(tuple(failure[name] for name in ("cause", "judge", "meaning")) for failure in self.failed)
+        rows = [
+            {"cause": cause, "judge": judge, "meaning": meaning, "failed": count}
+            for (cause, judge, meaning), count in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
+        ]
+        lines = [line for failure in self.failed for line in self._lines(failure)]
+        causes = dict.fromkeys((failure["cause"], failure["task"] == AGENTS) for failure in self.failed)
+        helps = [f"what helps with {cause}: {_remedy(cause, of_agents=of_agents)}" for cause, of_agents in causes]
+        remarks = Remarks([*lines, *helps, f"{COUNT.write(len(self.failed))} failed", *self.waiting])
+        return [Section("failures", "Failures", "", [Table("failures", "", _COLUMNS, rows), remarks])]
+
+    def json(self) -> Any:
+        return plain(self.failed)
+
+    def _lines(self, failure: Failed) -> Iterator[str]:
+        prefix = failure["tournament"] + ": " if self.several else ""
+        place = " ".join(filter(None, (failure["task"], failure["judge"], failure["qid"], failure["item"])))
+        yield f"{prefix}{place}: {failure['cause']}: {failure['message']}"
+        if failure["reply"]:
+            yield f"    reply: {failure['reply'][:_SHOWN]!r}"
+
+
+def failed_in(store: Store, tournament: str) -> list[dict[str, Any]]:
+    """The failures of one tournament, agents' failures first."""
+    settings = store.settings(tournament)  # raises InputError with the known names if there is no such tournament
+    agent_failures = failures_of_agents(store, store.dataset(tournament), settings)
+    results = (outcome for task in all_tasks() for outcome in store.outcomes(tournament, task))
+    open_ids = open_items(store, tournament)
+    rows = [
+        {"task": AGENTS, "judge": "", "qid": query_id, "item": agent} | _common_fields(failure, AGENT_CAUSES)
+        for agent, query_id, failure in agent_failures
+    ]
+    rows += [_of_judge(want, result, open_ids) for want, result in results if isinstance(result, JudgeFailure)]
+    return [{"tournament": tournament, **row} for row in rows]
+
+
+_OF_AGENTS: Final = {
+    "contract": "fix the agent's 'mapping' or prompt",
+    "exception": "fix the agent's code",
+    "not_recorded": "add the answer to the agent's file",
+    "empty": "check why the agent's answer to this query is empty",
+    "refusal": "check why the agent refuses",
+    "bad_request": "read the message of the agent's server",
+}
+
+
+def _remedy(cause: str, *, of_agents: bool) -> str:
+    if not of_agents or cause not in _OF_AGENTS:
+        return remedy(cause)
+    again = "run again" if cause in ASKED_AGAIN else "run again with --retry-failed"
+    return f"{_OF_AGENTS[cause]}; then {again}"
+
+
+def _of_judge(want: Wanted, result: JudgeFailure, open_ids: Collection[str]) -> dict[str, Any]:
+    """Fields of a judge's failure; hides the id of a secret item, and message and reply, which may quote it."""
+    secret = want.task in _ABOUT_ITEMS and not set(GradedSubject.of(want).by) <= set(open_ids)
+    item = " / ".join(filter(None, (want.item, SECRET_TEXT if secret else want.other, want.order)))
+    where = {"task": want.task.value, "judge": want.judge, "qid": want.query_id, "item": item}
+    texts = {"message": SECRET_TEXT} if secret else {"reply": result.reply}
+    return {**where, **_common_fields(result, CAUSES), **texts}
+
+
+def _common_fields(failed: JudgeFailure | AgentFailure, causes: Mapping[str, str]) -> dict[str, Any]:
+    own = fields(failed, "cause", "message", "calls")
+    return own | {"meaning": causes.get(failed.cause, failed.cause), "reply": None}

@@ -9,11 +9,9 @@ from typing import Any
 from arena.config.stages import further_stages
 from arena.present.blocks import Board, Section
 from arena.present.numbers import COUNT, FIGURE
-from arena.present.table import Column, Table, TableRow, flat
+from arena.present.table import INTERVAL, Column, Table, TableRow, flat
 from arena.results.further import StageResults
 from retrieval_eval.stats.scores import Scores
-
-INTERVAL = "95% interval"
 
 
 class ScoreBoard(Board, frozen=True, eq=False):
@@ -45,7 +43,6 @@ class ScoreBoard(Board, frozen=True, eq=False):
         return {} if gaps is None else {f"{self.key}_missing": gaps.of(agent)[0] if agent in gaps.agents else None}
 
     def agents(self) -> list[str]:
-        """The agents in ``order``, then the others, best first."""
         means = self.scores[0].means if self.scores else {}
         best = sorted(means, key=lambda agent: (means[agent].value is None, -(means[agent].value or 0), agent))
         return [

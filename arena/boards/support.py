@@ -7,19 +7,14 @@ from typing import Any, Final
 from arena.boards.scores import ScoreBoard
 from arena.present.blocks import Section
 from arena.present.numbers import COUNT, FIGURE, PERCENT, counted
-from arena.present.table import Column, Table
+from arena.present.table import INTERVAL, Column, Table, TableRow
 from arena.results.support import SupportResults
 from retrieval_eval.scores.support import WEIGHTS
-from retrieval_eval.stats.estimate import Estimate
 
 _COLUMNS: Final = (
     Column("agent", "Agent"),
-    Column(
-        "precision", "Precision", FIGURE, "Mean support of what it cites: full 1, partial 0.5, none 0.", "95% interval"
-    ),
-    Column(
-        "recall", "Recall", FIGURE, "Mean support of its sentences; one that cites nothing counts 0.", "95% interval"
-    ),
+    Column("precision", "Precision", FIGURE, "Mean support of what it cites: full 1, partial 0.5, none 0.", INTERVAL),
+    Column("recall", "Recall", FIGURE, "Mean support of its sentences; one that cites nothing counts 0.", INTERVAL),
     Column("answers", "Answers", COUNT, "Those with a precision."),
     Column("cited_share", "Cite", PERCENT, "Share of its sentences that cite anything."),
     Column("full", "Full", COUNT, "Pairs of a sentence and a document that it cites."),
@@ -31,9 +26,8 @@ _COLUMNS: Final = (
     Column("unread", "Not read", COUNT, "Answers of which nobody knows what their sentences cite; in no score."),
 )
 
-
-def _last_if_unknown(score: Estimate | None) -> tuple[bool, float]:
-    return (True, 0.0) if score is None or score.value is None else (False, -score.value)
+_SCORES: Final = ("precision", "recall")
+_COUNTS: Final = ("invented", "unjudged", "missing")
 
 
 class SupportBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
@@ -52,30 +46,22 @@ class SupportBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
         table = Table("support", "Support by agent", _COLUMNS, self._rows(), [note, *others])
         return [Section("support", "Support", lead, [table])]
 
-    def _rows(self) -> list[dict[str, Any]]:
-        rows = []
+    def _rows(self) -> list[TableRow]:
+        rows: list[TableRow] = []
         for agent in dict.fromkeys([*self.scores[0].agents, *self.results.unread]):
             answers = [answer for (_, name), answer in self.results.answers.items() if name == agent]
-            precision, recall = (scores.means.get(agent) for scores in self.scores)
             sentences = sum(answer.sentences for answer in answers)
-            none, partial, full = (sum(answer.pairs[level] for answer in answers) for level in range(len(WEIGHTS)))
+            pairs = (sum(answer.pairs[level] for answer in answers) for level in range(len(WEIGHTS)))
             rows.append(
-                {
-                    "agent": agent,
-                    "precision": precision,
-                    "recall": recall,
-                    "answers": sum(answer.precision is not None for answer in answers),
-                    "cited_share": sum(answer.cited for answer in answers) / sentences if sentences else None,
-                    "full": full,
-                    "partial": partial,
-                    "none": none,
-                    "invented": sum(answer.invented for answer in answers),
-                    "unjudged": sum(answer.unjudged for answer in answers),
-                    "missing": sum(answer.missing for answer in answers),
-                    "unread": self.results.unread.get(agent, 0),
-                }
+                {"agent": agent, "unread": self.results.unread.get(agent, 0)}
+                | {name: scores.means.get(agent) for name, scores in zip(_SCORES, self.scores, strict=True)}
+                | dict(zip(("none", "partial", "full"), pairs, strict=True))
+                | {"answers": sum(answer.precision is not None for answer in answers)}
+                | {"cited_share": sum(answer.cited for answer in answers) / sentences if sentences else None}
+                | {name: sum(getattr(answer, name) for answer in answers) for name in _COUNTS}
             )
-        return sorted(rows, key=lambda row: _last_if_unknown(row["precision"]))
+        values = {row["agent"]: row["precision"] and row["precision"].value for row in rows}
+        return sorted(rows, key=lambda row: (values[row["agent"]] is None, -(values[row["agent"]] or 0)))
 
     def json(self) -> dict[str, Any]:
         return {
@@ -86,5 +72,4 @@ class SupportBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
 
 
 def board(results: SupportResults) -> SupportBoard:
-    """Build the board from the results."""
     return SupportBoard("support", results.scores, results=results)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import asdict
 
-from arena.config.synth import SynthSection
+from arena.config.schema import SynthSection
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, counted, listed
 from arena.present.table import Column, Table, plain
@@ -16,7 +16,6 @@ from arena.stages.queries.candidates import REASONS
 from arena.stages.queries.own_files import WRITTEN
 
 _SOURCES: Final = 5
-"""Number of source documents that the report names; it only counts the others."""
 _SPREADS: Final[Mapping[str, str]] = {
     "lengths": "Words of the queries",
     "example_lengths": "Words of the experts' queries",
@@ -26,8 +25,6 @@ _SPREADS: Final[Mapping[str, str]] = {
 
 
 class SynthBoard(Board, frozen=True):
-    """Report on synthetic queries; ``section`` is the configuration's section."""
-
     report: SynthReport
     section: SynthSection
 
@@ -35,8 +32,7 @@ class SynthBoard(Board, frozen=True):
         report = self.report
         input_line = (
             f"{counted(report.documents, 'document')}, {counted(report.passages, 'passage')}, "
-            f"{report.sampled} asked about; "
-            f"{len(report.twins)} left out as near-duplicates"
+            f"{report.sampled} asked about; {len(report.twins)} left out as near-duplicates"
         )
         opening = [Remarks([input_line])] if report.documents else []
         blocks: list[Block] = [*opening, self._models(), self._spreads(), Remarks([*self._lines()])]

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 
 from arena.boards.conclusion import NO_MODEL, Conclusion
 from arena.boards.scores import further_boards
-from arena.present.advice import judge_first, to_judge_the_rest
-from arena.present.blocks import Block, Check, Section, Status, passed, settled
+from arena.present.blocks import Block, Check, Section, Status, judge_first, passed, settled, to_judge_the_rest
 from arena.present.numbers import (
     ALIGNED,
     COUNT,
@@ -24,16 +23,17 @@ from arena.present.numbers import (
     PERCENT,
     POINTS,
     Number,
+    capital,
     counted,
     listed,
     with_interval,
 )
-from arena.present.table import Column, Table, flat
+from arena.present.table import INTERVAL, Column, Table, flat
 from arena.ratings.pairs import circles
 from arena.ratings.results import fewest_queries
 from retrieval_eval.stats.bootstrap import wilson
 from retrieval_eval.stats.estimate import Estimate
-from retrieval_eval.stats.missing import LEVEL as MISSING_LEVEL
+from retrieval_eval.stats.scores import LEVEL as MISSING_LEVEL
 
 if TYPE_CHECKING:
     from arena.calibration.votes import Level
@@ -42,14 +42,12 @@ if TYPE_CHECKING:
     from arena.results.ratings import Leaderboard
     from arena.store.outcomes import Consistency
     from judges.types import Task
-    from retrieval_eval.stats.missing import MissingShare
 
 
 PEOPLE: Final = "Agreement of people with the judge"
 _CARRIED_BY: Final = 0.02
 """A check fails if leaving out this share of the queries (at least two) can change the leader."""
 _NAMED: Final = 5
-"""Number of agents that a finding names."""
 _ORDER: Final[Sequence[Status]] = ("failed", "unknown", "passed")
 _STATUS: Final[Mapping[Status, str]] = {"failed": "Failed", "unknown": "Not known"}
 _SAME_IN_BOTH_ORDERS: Final = (0.75, math.inf)
@@ -63,9 +61,7 @@ SCORES: Final[Mapping[str, str]] = {
     "nuggets_documents": "nuggets of documents",
     "retrieval": "labels of documents",
 }
-"""Names of scores within sentences."""
 NOT_FOOLED: Final = "No points for cheats from"
-"""Name of an audit's check, before the judge's name."""
 LENGTH: Final = "No favour for length"
 PLACE: Final = "No favour for the place shown"
 TIES: Final = "Few ties"
@@ -87,7 +83,13 @@ def trust_checks(board: Leaderboard, conclusion: Conclusion, of_people: Sequence
     if board.ratings is not None:
         checks = rating_checks(board.ratings, conclusion, both_orders=orders_asked(board.settings))
         results += _by_judge(checks, board.by_judge, both_orders=orders_asked(board.settings))
-    results += [*_samples(board), *_cards(board)]
+    results += [
+        retest_check(judge, task, consistency)
+        for task, judges in board.consistency.items()
+        for judge, consistency in judges.items()
+        if consistency.agreement is not None
+    ]
+    results += _cards(board)
     results += [check for further_board in further_boards(board.further).values() for check in further_board.checks()]
     results += _by_servers(board)
     results += of_people or [no_people()]
@@ -96,12 +98,10 @@ def trust_checks(board: Leaderboard, conclusion: Conclusion, of_people: Sequence
 
 
 def orders_asked(settings: StoredSettings) -> bool | None:
-    """Whether the settings ask for every game in both orders; ``None`` for imported verdicts."""
     return None if settings.imported else settings.pairwise is not None and settings.pairwise.both_orders
 
 
 def rating_checks(ratings: Ratings, conclusion: Conclusion, *, both_orders: bool | None = None) -> Iterator[Check]:
-    """Checks of the ratings alone; ``both_orders`` is the result of ``orders_asked``."""
     yield from _of_ratings(ratings, conclusion)
     if ratings.judge_health is not None:
         yield from habit_checks(ratings.judge_health, ratings, both_orders=both_orders)
@@ -121,18 +121,12 @@ def _by_judge(checks: Iterable[Check], by_judge: Mapping[str, Ratings], *, both_
         failing = [judge for judge, by_name in statuses.items() if by_name.get(check.name) == "failed"]
         some = check.status == "failed" and 0 < len(failing) < len(statuses)
         verb = "fails" if len(failing) == 1 else "fail"
-        yield (
-            replace(check, finding=f"{check.finding} By judge only {listed(failing, _NAMED)} {verb}.")
-            if some
-            else check
-        )
+        more = f" By judge only {listed(failing, _NAMED)} {verb}." if some else ""
+        yield replace(check, finding=f"{check.finding}{more}")
 
 
 def no_people(apart: Sequence[Level] = ()) -> Check:
-    """The check if no judge can be compared with people.
-
-    ``apart`` are levels on which people and judges have no judged item in common.
-    """
+    """The check without people to compare with; ``apart``: levels that both judged, but not the same things."""
     finding = "No person judged anything that the judge did."
     if apart:
         finding = f"Judges and people have no {', '.join(apart)} of the same things to compare."
@@ -140,13 +134,14 @@ def no_people(apart: Sequence[Level] = ()) -> Check:
 
 
 def in_short(checks: Sequence[Check], named: Sequence[Status] = ("failed", "unknown")) -> str:
-    """Number of passed checks, and the names of the others."""
-    names = {status: [check.name for check in checks if check.status == status] for status in _ORDER}
-    summary = f"{len(names['passed'])} of {len(checks)} trust checks passed."
-    for status in named:
-        if unresolved := names[status]:
-            summary += f" {_STATUS[status]}: {'; '.join(name[0].lower() + name[1:] for name in unresolved)}."
-    return summary
+    others = (f" {_STATUS[status]}: {names}." for status in named if (names := names_of(checks, status)))
+    number = sum(check.status == "passed" for check in checks)
+    return f"{number} of {len(checks)} trust checks passed.{''.join(others)}"
+
+
+def names_of(checks: Sequence[Check], status: Status) -> str:
+    """Names of the checks with this status, as within a sentence."""
+    return "; ".join(check.name[0].lower() + check.name[1:] for check in checks if check.status == status)
 
 
 def _enough(board: Leaderboard) -> Iterator[Check]:
@@ -156,12 +151,12 @@ def _enough(board: Leaderboard) -> Iterator[Check]:
     share = PERCENT.write(judged / wanted if wanted else 1)
     finding = f"{judged:,} of {wanted:,} wanted judgments are there ({share})"
     if shortfall is not None:
-        finding = shortfall.message[0].upper() + shortfall.message[1:]
+        finding = capital(shortfall.message)
     yield Check(
         "Enough judgments",
         passed(shortfall is None and all(stage.share >= bar for stage in stages) and wanted > 0),
         f"{finding}; the bar is {PERCENT.write(bar)} of each stage.",
-        _as_sentence(_again(board)),
+        still_to_judge(board),
     )
     if board.costs.agents:
         gaps = [f"{gap.agent} {gap.answered:,} of {gap.queries:,}" for gap in board.costs.gaps]
@@ -184,20 +179,16 @@ def _enough(board: Leaderboard) -> Iterator[Check]:
         )
 
 
-def _again(board: Leaderboard) -> str:
+def still_to_judge(board: Leaderboard) -> str:
+    """How to get the missing judgments, in a sentence."""
     left = sum(stage.wanted - stage.judged - stage.failed for stage in board.coverage.values())
-    return to_judge_the_rest(board.causes, left, imported=board.settings.imported)
-
-
-def _as_sentence(phrase: str) -> str:
-    return f"{phrase[0].upper()}{phrase[1:]}."
+    return f"{capital(to_judge_the_rest(board.causes, left, imported=board.settings.imported))}."
 
 
 def _even(board: Leaderboard) -> Iterator[Check]:
-    """Check that no agent's share of missing judgments exceeds the others' by more than chance."""
     if not board.uneven:
         return
-    uneven, doubtful = ([share for share in board.uneven if applies(share)] for applies in (_is_uneven, _is_doubtful))
+    uneven, doubtful = ([share for share in board.uneven if getattr(share, how)] for how in ("uneven", "doubtful"))
     named = [
         f"{SCORES.get(share.score, share.score)}: {share.missing:,} of {share.wanted:,} of {share.agent}, "
         f"{share.others_missing:,} of {share.others_wanted:,} of all others (p {P_VALUE.write(share.p)})"
@@ -212,17 +203,9 @@ def _even(board: Leaderboard) -> Iterator[Check]:
         EVEN,
         "failed" if uneven else "unknown" if doubtful else "passed",
         f"{finding}. The bar is {PERCENT.write(MISSING_LEVEL)}, after Holm's correction.",
-        f"{_as_sentence(_again(board))} Until then do not compare agents by these scores: an agent that lacks hard "
+        f"{still_to_judge(board)} Until then do not compare agents by these scores: an agent that lacks hard "
         "queries gains by it.",
     )
-
-
-def _is_uneven(share: MissingShare) -> bool:
-    return share.uneven
-
-
-def _is_doubtful(share: MissingShare) -> bool:
-    return share.doubtful
 
 
 def _of_ratings(ratings: Ratings, conclusion: Conclusion) -> Iterator[Check]:
@@ -338,16 +321,7 @@ def _between_equals(advantage: Estimate, scale: float) -> Estimate:
 def _share_check(
     name: str, share: Estimate, bar: tuple[float, float], template: str, remedy: str, *, unknown: str = ""
 ) -> Check:
-    """Check that a share lies between two thresholds.
-
-    Args:
-        name: name of the check.
-        share: the share with its interval.
-        bar: lowest and highest allowed value.
-        template: text of the finding; ``{}`` is replaced by the share.
-        remedy: what to do if the check fails.
-        unknown: the finding if the share has no value.
-    """
+    """Check that a share lies within ``bar``; ``{}`` in the template stands for the share."""
     low, high = bar
     shown = PERCENT.between(low, high) if low and high <= 1 else PERCENT.write(low or high)
     finding = f"{template.format(with_interval(share, PERCENT))}; the bar is {shown}."
@@ -397,15 +371,7 @@ def odd_judge(judges: JudgeAgreement) -> str:
     return ""
 
 
-def _samples(board: Leaderboard) -> Iterator[Check]:
-    for task, judges in board.consistency.items():
-        for judge, consistency in judges.items():
-            if consistency.agreement is not None:
-                yield retest_check(judge, task, consistency)
-
-
 def retest_check(judge: str, task: Task, consistency: Consistency | None) -> Check:
-    """Check that a judge's repeated judgments agree."""
     share, repeats = (None, 0) if consistency is None else (consistency.agreement, consistency.repeated)
     interval = (
         wilson(share, share * (1 - share) / repeats, repeats, repeats) if share is not None and repeats > 1 else ()
@@ -423,7 +389,6 @@ def retest_check(judge: str, task: Task, consistency: Consistency | None) -> Che
 
 
 def _cards(board: Leaderboard) -> Iterator[Check]:
-    """Check that the games' judges have the cards that the configuration requires."""
     settings, today = board.settings, datetime.now(UTC).date()
     if settings.game_judges and settings.card is not None and settings.card.cards is not None:
         from arena.data.kinds import VERDICT
@@ -434,7 +399,7 @@ def _cards(board: Leaderboard) -> Iterator[Check]:
         yield Check(
             "A valid card of the judge",
             passed(not lacking),
-            finding[0].upper() + finding[1:],
+            capital(finding),
             "Let people judge enough, run 'ragleague calibrate CONFIG --card FILE', then 'ragleague run CONFIG'.",
         )
 
@@ -490,7 +455,6 @@ def _language_models(board: Leaderboard) -> Iterator[Check]:
 
 
 _MOST_PAIRS: Final = 15
-"""Largest number of pairs of judges in the table; pairs with the most games in common come first."""
 _FEWEST_GAMES: Final = 10
 """Smallest number of games in common for which kappa is shown."""
 _WORTH: Final = Number(0, signed=True, unit=" points")
@@ -510,7 +474,7 @@ _AGREEMENT: Final = (
     Column("judges", "Judges"),
     Column("games", "Games judged by both", COUNT),
     Column("agreement", "Same outcome", PERCENT),
-    Column("kappa", "Kappa or alpha", FIGURE, _OF_GAMES, "95% interval"),
+    Column("kappa", "Kappa or alpha", FIGURE, _OF_GAMES, INTERVAL),
 )
 _CONSISTENCY: Final = (
     Column("judge", "Judge"),
@@ -525,7 +489,6 @@ def judge_section(
     by_judge: Mapping[str, Ratings],
     consistency: Mapping[Task, Mapping[str, Consistency]] | None = None,
 ) -> Iterator[Section]:
-    """The section on the judges' health; nothing without verdicts."""
     if ratings.judge_health is None:
         return
     blocks: list[Block] = [habits_table(ratings, by_judge)]
@@ -545,13 +508,8 @@ def judge_section(
 
 
 def habits_table(ratings: Ratings, by_judge: Mapping[str, Ratings]) -> Table:
-    """Table of biases by position, length and ties: over all verdicts and, with several judges, by judge."""
-    heading_all = "All judges" if by_judge else "The judge"
-    by_name = {
-        heading_all: ratings.judge_health,
-        **{judge: ratings_of_judge.judge_health for judge, ratings_of_judge in by_judge.items()},
-    }
-    known_health = {judge: health for judge, health in by_name.items() if health is not None}
+    every = {"All judges" if by_judge else "The judge": ratings, **by_judge}
+    known_health = {judge: own.judge_health for judge, own in every.items() if own.judge_health is not None}
     rows = [
         {
             "habit": heading,
@@ -571,23 +529,20 @@ def habits_table(ratings: Ratings, by_judge: Mapping[str, Ratings]) -> Table:
 
 
 def _alone(ratings: Ratings, by_judge: Mapping[str, Ratings]) -> Table:
-    columns = [Column("agent", "Agent"), Column("all", "All judges")]
-    columns += [Column(f"by {judge}", judge) for judge in by_judge]
     rows: dict[str, dict[str, object]] = {row.agent: {"agent": row.agent} for row in ratings.agents}
-    for key, ratings_of_judge in {
-        "all": ratings,
-        **{f"by {judge}": ratings_of_judge for judge, ratings_of_judge in by_judge.items()},
-    }.items():
-        for row in ratings_of_judge.agents:
+    columns = [Column("agent", "Agent")]
+    judges = ((f"by {judge}", judge, own) for judge, own in by_judge.items())
+    for key, heading, rated in [("all", "All judges", ratings), *judges]:
+        columns.append(Column(key, heading))
+        for row in rated.agents:
             rows[row.agent][key] = f"{row.rank} ({POINTS.write(row.bt)})"
     notes = ["The place of each agent by Bradley-Terry ratings, which are in brackets."]
     return Table("judges-alone", "What each judge alone would say", columns, [*rows.values()], notes)
 
 
 def _agreement(agreement: JudgeAgreement) -> Table:
-    common = sorted((pair for pair in agreement.pairs if pair.games >= _FEWEST_GAMES), key=lambda pair: -pair.games)[
-        :_MOST_PAIRS
-    ]
+    several = (pair for pair in agreement.pairs if pair.games >= _FEWEST_GAMES)
+    common = sorted(several, key=lambda pair: -pair.games)[:_MOST_PAIRS]
     rows: list[Mapping[str, object]] = [
         {"judges": "all (Krippendorff's alpha)", "games": agreement.games, "kappa": agreement.alpha},
         *(flat(pair) | {"judges": f"{pair.first} and {pair.second}"} for pair in common),

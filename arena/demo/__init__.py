@@ -1,9 +1,14 @@
-"""A small real tournament that is packaged with the tool: queries, retrieved documents and answers."""
+"""A small real tournament that is packaged with the tool, and simulated verdicts with a known result."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from importlib import resources
+from itertools import combinations
 from pathlib import Path
+from random import Random
+from typing import Final
 
 from judges.errors import InputError, reason
 from retrieval_eval.data.files import open_replacing
@@ -12,14 +17,7 @@ FILES = ("queries.csv", "documents.csv", "answers.csv", "exam.csv", "nuggets.jso
 
 
 def copy_demo(folder: Path) -> Path:
-    """Copy the demo's files into ``folder`` without replacing existing files.
-
-    Returns:
-        The configuration file.
-
-    Raises:
-        InputError: the folder cannot be written.
-    """
+    """Copy the demo's files into ``folder`` without replacing existing files."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -29,3 +27,46 @@ def copy_demo(folder: Path) -> Path:
             with open_replacing(folder / name) as file:  # a partial file would never be replaced
                 file.write(resources.files("arena.demo").joinpath(name).read_bytes())
     return folder / "tournament.yaml"
+
+
+STRENGTHS: Final = {"simulated-best": 1.2, "simulated-good": 0.4, "simulated-fair": -0.4, "simulated-poor": -1.2}
+"""True strength of each agent as log-odds on the average query, best agent first."""
+
+QUERIES: Final = 80
+QUERY_SD: Final = 0.5
+"""Standard deviation of an agent's strength over queries."""
+
+TIES: Final = 0.5
+"""Davidson's tie parameter nu; at this value about a fifth of all verdicts are ties."""
+
+SURE: Final = 0.8
+"""Share of games with the same verdict in both orders; in the other games the second verdict is drawn independently."""
+
+JUDGE: Final = "simulated"
+COLUMNS: Final = ("qid", "agent_a", "agent_b", "verdict", "judge")
+
+
+def simulated_verdicts(seed: int = 0) -> Iterator[tuple[str, ...]]:
+    """Yield a verdict for every pair of agents on every query in both orders, as rows of ``COLUMNS``."""
+    rng = Random(seed)  # noqa: S311 - no secret
+    for number in range(1, QUERIES + 1):
+        strength = {agent: rng.gauss(mean, QUERY_SD) for agent, mean in STRENGTHS.items()}
+        for first, second in combinations(STRENGTHS, 2):
+            difference = strength[first] - strength[second]
+            winner = _winner(rng, difference)
+            second_winner = winner if rng.random() < SURE else _winner(rng, difference)
+            yield f"s{number}", first, second, {1: "A", 0: "TIE", -1: "B"}[winner], JUDGE
+            yield f"s{number}", second, first, {1: "B", 0: "TIE", -1: "A"}[second_winner], JUDGE
+
+
+def write_simulated(file: Path) -> None:
+    """Write the verdicts to a CSV file for ``ragleague rate`` and ``ragleague import verdicts``."""
+    with open_replacing(file) as out:
+        out.writelines(f"{','.join(row)}\n".encode() for row in (COLUMNS, *simulated_verdicts()))
+
+
+def _winner(rng: Random, difference: float) -> int:
+    """Draw the winner by Davidson's model: 1 if the first agent wins, -1 if the second does, 0 for a tie."""
+    win = math.exp(difference / 2)
+    point = rng.random() * (win + 1 / win + TIES)
+    return 1 if point < win else 0 if point < win + TIES else -1

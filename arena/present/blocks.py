@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from arena.present.numbers import MISSING, NumberForm, deserved
+from arena.present.numbers import MISSING, NumberForm, counted, deserved
 from arena.present.table import Table, plain
+from judges.errors import RETRIED_NEXT_RUN
 from judges.types import Message
 from retrieval_eval.stats.estimate import Estimate
 
@@ -25,10 +26,6 @@ class Figure(Struct, frozen=True):
     """A single figure outside a table.
 
     Attributes:
-        name: name of the figure.
-        value: a number or a text.
-        form: number format of value and interval.
-        meaning: what the figure means, in one sentence.
         low, high: ends of the value's interval; ``None`` without an interval.
     """
 
@@ -41,12 +38,10 @@ class Figure(Struct, frozen=True):
 
     @property
     def written(self) -> str:
-        """The formatted value."""
         return self._form.write(self.value)
 
     @property
     def interval(self) -> str:
-        """The formatted interval; empty if there is none."""
         text = self._form.between(self.low, self.high)
         return "" if text == MISSING else text
 
@@ -56,23 +51,15 @@ class Figure(Struct, frozen=True):
 
 
 def estimated(name: str, estimate: Estimate, form: NumberForm, meaning: str) -> Figure:
-    """Make a figure from an estimate, with its interval."""
     return Figure(name, estimate.value, form, meaning, estimate.low, estimate.high)
 
 
 class Figures(Struct, frozen=True):
-    """Figures shown side by side."""
-
     items: Sequence[Figure]
 
 
 class Check(Struct, frozen=True):
-    """A condition that must hold for a conclusion to be trusted.
-
-    Attributes:
-        finding: the measured value and the threshold, in words.
-        remedy: what to do if the check does not pass.
-    """
+    """A condition that must hold for a conclusion to be trusted."""
 
     name: str
     status: Status
@@ -81,7 +68,6 @@ class Check(Struct, frozen=True):
 
     @property
     def sentence(self) -> str:
-        """Status, name, finding and, unless passed, the remedy, on one line."""
         finding = f"{_SIGNS[self.status]}: {self.name}. {self.finding}"
         return finding if self.status == "passed" else f"{finding} What to do: {self.remedy}"
 
@@ -101,13 +87,6 @@ def settled(figure: Estimate, least: float, most: float = math.inf) -> Status:
 
 
 class Checks(Struct, frozen=True):
-    """A list of checks.
-
-    Attributes:
-        folded: in HTML, collapse the list to the names of failed checks and the number of other checks.
-        link: address of the full list of checks.
-    """
-
     items: Sequence[Check]
     folded: bool = False
     link: str = ""
@@ -118,10 +97,6 @@ class VerdictCard(Struct, frozen=True):
 
     Attributes:
         standing: how certain the conclusion is, which sets the colour: ``decided``, ``care`` or ``none``.
-        label: the certainty in words.
-        headline: the conclusion as a heading.
-        sentence: the conclusion as a sentence.
-        facts: facts behind the conclusion, a few words each.
     """
 
     standing: str
@@ -138,8 +113,6 @@ class Remarks(Struct, frozen=True):
 
 
 class Commands(Struct, frozen=True):
-    """Command lines to copy into a terminal."""
-
     lines: Sequence[str]
 
 
@@ -159,9 +132,7 @@ class Section(Struct, frozen=True):
 
     Attributes:
         ident: HTML anchor, unique among the sections on a page.
-        title: heading of the section.
         lead: the question that the section answers, in one sentence.
-        blocks: the blocks of the section, in order.
     """
 
     ident: str
@@ -174,7 +145,6 @@ class Board(Struct, frozen=True):
     """Base class of boards: frozen records of results that renderers turn into text, HTML or files."""
 
     def sections(self) -> Sequence[Section]:
-        """The sections to show, the most important first."""
         raise NotImplementedError
 
     def tables(self) -> list[Table]:
@@ -191,5 +161,26 @@ class Board(Struct, frozen=True):
         return ()
 
     def json(self) -> Any:
-        """The board as plain JSON values."""
         return plain(self)
+
+
+def to_judge_the_rest(causes: Mapping[str, int], left: int, *, imported: bool) -> str:
+    """A phrase on how to get the missing judgments; advises another run only if it would request some of them."""
+    if imported:
+        return "judge the rest with the tool that made these judgments, and import all of them again"
+    why = "'ragleague failures' says what helps where a reply was unusable"
+    if not causes.keys() - RETRIED_NEXT_RUN:
+        return "run again to judge the rest"
+    return (
+        f"run again to judge the rest; {why}"
+        if left or causes.keys() & RETRIED_NEXT_RUN
+        else f"{why}: asking again alone may not"
+    )
+
+
+def judge_first(unjudged: int) -> str:
+    """Advice to judge the unjudged queries before writing new queries, in one sentence; empty if all are judged."""
+    if not unjudged:
+        return ""
+    are, them = ("is", "it") if unjudged == 1 else ("are", "them")
+    return f"{counted(unjudged, 'query', 'queries')} of the data {are} not judged yet: judge {them} first."

@@ -19,12 +19,12 @@ from arena.present.picture import (
     Matrix,
     MatrixCell,
     Picture,
+    Scale,
     Strip,
     Whiskers,
     ends_of,
     safe,
 )
-from arena.present.scale import Scale
 from judges.errors import MissingExtraError
 
 _BLUE, _ORANGE, _GREY = "#1f86c6", "#e07a1f", "#8a8f98"
@@ -38,9 +38,7 @@ _WIDTH, _HEIGHT = 440, 320
 _LETTER, _TALL = 6.5, 12
 """Width of a letter and height of a text line, in pixels."""
 _MOST_NAMED: Final = 30
-"""Largest number of dots whose names are shown."""
 _NAME: Final = 40
-"""Longest displayed name, in characters."""
 _STEP: Final = 26
 """Height of a panel row and width of a cell column, in pixels; halved with more than ``_MOST_ROOMY`` rows."""
 _MOST_ROOMY: Final = 20
@@ -48,20 +46,15 @@ _STRIP: Final = 110
 _FEW_TICKS: Final = 3.0
 _GAP: Final = 24
 _LONG: Final = 5
-"""Column names of this length or more are rotated."""
 
 
 class _Drawing(NamedTuple):
-    """SVG elements with the width and height that they need."""
-
     width: float
     height: float
     body: str
 
 
 class _Axis(NamedTuple):
-    """A horizontal axis in pixels."""
-
     scale: Scale
     left: float
     width: float
@@ -70,7 +63,6 @@ class _Axis(NamedTuple):
         return self.left + self.width * self.scale.place(value) / 100
 
     def drawn(self, top: float, height: float, title: str = "") -> str:
-        """SVG of the axis: tick lines, tick labels and title."""
         body = ""
         for place, tick in enumerate(self.scale.ticks):
             x = self.left + self.width * place / (len(self.scale.ticks) - 1)
@@ -81,7 +73,6 @@ class _Axis(NamedTuple):
 
 
 def svg(*pictures: Picture) -> str:
-    """SVG of the pictures on a white background, in two columns."""
     rows: list[list[_Drawing]] = []
     for place, picture in enumerate(pictures):
         if place % 2 == 0:
@@ -99,11 +90,7 @@ def svg(*pictures: Picture) -> str:
 
 
 def png(*pictures: Picture) -> bytes:
-    """PNG of the pictures, at twice the size in pixels.
-
-    Raises:
-        MissingExtraError: the library that turns SVG into PNG is not installed.
-    """
+    """PNG of the pictures, at twice the size in pixels."""
     try:
         import vl_convert
     except ImportError as error:
@@ -176,7 +163,6 @@ def _points(picture: Chart, *, linked: bool = False) -> _Drawing:
 
 
 def _upright(scale: Scale, left: float, top: float, title: str) -> str:
-    """Draw the vertical axis of a chart."""
     body = ""
     for place, tick in enumerate(scale.ticks):
         y = top + _HEIGHT * (1 - place / (len(scale.ticks) - 1))

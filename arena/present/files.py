@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import csv
+import hashlib
 import html
 import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from importlib import resources
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias
 from xml.etree import ElementTree
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 from msgspec import Struct
 
 from arena.present import markup
@@ -27,9 +33,9 @@ from arena.present.blocks import (
     Thread,
     VerdictCard,
 )
+from arena.present.markup import STYLE, escaped
 from arena.present.numbers import counted, encodable, printable
-from arena.present.picture import Picture, Whiskers
-from arena.present.scale import Scale
+from arena.present.picture import Picture, Scale, Whiskers
 from arena.present.table import ShownColumn, Table, keys, records, shown
 from judges.errors import DataError
 from retrieval_eval.data.files import open_replacing
@@ -74,8 +80,9 @@ _NUMBERS: Final = re.compile(r"-?[\d.,]+( to -?[\d.,]+)?")
 
 
 def csv_text(table: Table) -> str:
-    """The table's records as CSV; texts are unchanged, because programs read them back."""
-    return written(keys(table), [[_joined(value) for value in record.values()] for record in records(table)], "\n")
+    rows = (record.values() for record in records(table))
+    joined = [[" ".join(map(str, cell)) if isinstance(cell, list) else cell for cell in row] for row in rows]
+    return written(keys(table), joined, "\n")
 
 
 def spreadsheet(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -96,7 +103,6 @@ def written(headings: Sequence[str], rows: Iterable[Sequence[Any]], end: str) ->
 
 
 def markdown(table: Table) -> str:
-    """The table's displayed columns in Markdown, with the notes below."""
     columns = [(column.numeric, [column.heading, *column.cells]) for column in shown(table)]
     lines = [[_guarded(cells[at], marked) for _, cells in columns] for at in range(len(table.rows) + 1)]
     lines.insert(1, ["---:" if numeric else "---" for numeric, _ in columns])
@@ -106,46 +112,26 @@ def markdown(table: Table) -> str:
 
 def html_block(block: Block) -> str:
     """A block as HTML for reports and pages; needs the style sheet ``arena.present.markup.STYLE``."""
-    for kind, draw in _DRAWN:
-        if isinstance(block, kind):
-            return draw(block)
-    return markup.html(cast(Picture, block))
-
-
-def _figures(block: Figures) -> str:
-    return f'<dl class="figures">{"".join(map(_figure, block.items))}</dl>'
-
-
-def _checks(block: Checks) -> str:
-    return _strip(block) if block.folded else f'<ul class="checks">{"".join(map(_check, block.items))}</ul>'
+    return _DRAWN.get(type(block), markup.html)(block)
 
 
 def _verdict(block: VerdictCard) -> str:
-    facts = "".join(f"<li>{_escaped(fact)}</li>" for fact in block.facts)
+    facts = "".join(f"<li>{escaped(fact)}</li>" for fact in block.facts)
     return (
-        f'<div class="verdict {block.standing}"><p class="standing">{_escaped(block.label)}</p>'
-        f'<h2>{_escaped(block.headline)}</h2><p class="sentence">{_escaped(block.sentence)}</p>'
+        f'<div class="verdict {block.standing}"><p class="standing">{escaped(block.label)}</p>'
+        f'<h2>{escaped(block.headline)}</h2><p class="sentence">{escaped(block.sentence)}</p>'
         f'<ul class="facts">{facts}</ul></div>'
     )
 
 
-def _remarks(block: Remarks) -> str:
-    return f'<ul class="remarks">{"".join(f"<li>{_escaped(remark)}</li>" for remark in block.items)}</ul>'
-
-
-def _commands(block: Commands) -> str:
-    return "<pre>{}</pre>".format("\n".join(map(_escaped, block.lines)))
-
-
 def _thread(block: Thread) -> str:
-    """The messages of a conversation as escaped text; empty without messages."""
-    texts = ["\n".join(map(_escaped, message.text.splitlines())) for message in block.messages]
+    texts = ["\n".join(map(escaped, message.text.splitlines())) for message in block.messages]
     messages = [f"<dt>{message.role}</dt><dd>{text}</dd>" for message, text in zip(block.messages, texts, strict=True)]
     if not messages:
         return ""
     folded = max(0, len(messages) - block.open)
     last = f'<dl class="last">{"".join(messages[folded:])}</dl>' if block.open else ""
-    name = _escaped(f"{block.title}: {counted(folded, 'message')}")
+    name = escaped(f"{block.title}: {counted(folded, 'message')}")
     fold = f"<summary>{name}</summary><dl>{''.join(messages[:folded])}</dl>"
     return (f'<details class="thread">{fold}</details>' if folded else "") + (
         last and f'<div class="thread" tabindex="0">{last}</div>'
@@ -153,15 +139,19 @@ def _thread(block: Thread) -> str:
 
 
 def _figure(figure: Figure) -> str:
-    interval = f'<dd class="interval">95% interval: {_escaped(figure.interval)}</dd>' if figure.interval else ""
-    value, meaning = _escaped(figure.written), _escaped(figure.meaning)
-    return f'<div><dt>{_escaped(figure.name)}</dt><dd class="value">{value}</dd>{interval}<dd>{meaning}</dd></div>'
+    interval = f'<dd class="interval">95% interval: {escaped(figure.interval)}</dd>' if figure.interval else ""
+    value, meaning = escaped(figure.written), escaped(figure.meaning)
+    return f'<div><dt>{escaped(figure.name)}</dt><dd class="value">{value}</dd>{interval}<dd>{meaning}</dd></div>'
+
+
+def _list_of_checks(checks: Sequence[Check]) -> str:
+    return f'<ul class="checks">{"".join(map(_check, checks))}</ul>'
 
 
 def _check(check: Check) -> str:
     sign, status = _STATUSES[check.status]
-    remedy = "" if check.status == "passed" else f"<p><b>What to do:</b> {_escaped(check.remedy)}</p>"
-    texts = f"<p><b>{_escaped(check.name)}</b></p><p>{_escaped(check.finding)}</p>{remedy}"
+    remedy = "" if check.status == "passed" else f"<p><b>What to do:</b> {escaped(check.remedy)}</p>"
+    texts = f"<p><b>{escaped(check.name)}</b></p><p>{escaped(check.finding)}</p>{remedy}"
     return f'<li class="{check.status}"><b><span aria-hidden="true">{sign}</span> {status}</b><div>{texts}</div></li>'
 
 
@@ -177,26 +167,20 @@ def _strip(block: Checks) -> str:
 
 def _folded(name: str, checks: Sequence[Check], link: str) -> str:
     status = checks[0].status
-    sign = f'<span aria-hidden="true">{_STATUSES[status][0]}</span> {_escaped(name)}'
+    sign = f'<span aria-hidden="true">{_STATUSES[status][0]}</span> {escaped(name)}'
     if link.startswith("#"):
-        return f'<a class="{status}" href="{_escaped(link)}">{sign}</a>'
-    inside = f'<ul class="checks">{"".join(map(_check, checks))}</ul>'
-    return f'<details class="{status}"><summary>{sign}</summary>{inside}</details>'
+        return f'<a class="{status}" href="{escaped(link)}">{sign}</a>'
+    return f'<details class="{status}"><summary>{sign}</summary>{_list_of_checks(checks)}</details>'
 
 
 def html_table(table: Table, *, sortable: bool = False) -> str:
-    """The table's displayed columns in HTML, with notes and column meanings below; users can scroll it by keyboard.
-
-    Args:
-        table: a table with at least one row.
-        sortable: whether to make headings buttons and add sort keys, for the page's sorting script.
-    """
     columns = shown(table)
     kinds = ["" if place == 0 or not column.numeric else ' class="number"' for place, column in enumerate(columns)]
     button = "<button type=button>{}</button>" if sortable else "{}"
+    titles = [f' title="{escaped(column.meaning)}"' if column.meaning else "" for column in columns]
     head = "".join(
-        f'<th scope="col"{kind}{_titled(column.meaning)}>{button.format(_escaped(column.heading))}</th>'
-        for kind, column in zip(kinds, columns, strict=True)
+        f'<th scope="col"{kind}{title}>{button.format(escaped(column.heading))}</th>'
+        for kind, title, column in zip(kinds, titles, columns, strict=True)
     )
     scales = [markup.scale_of(column.drawn, column.form) for column in columns]
     rows = "".join(
@@ -210,25 +194,25 @@ def html_table(table: Table, *, sortable: bool = False) -> str:
     )
     axes = "".join(f"<td>{markup.below_cells(scale)}</td>" for scale in scales) if any(scales) else ""
     foot = f'<tfoot aria-hidden="true"><tr class="axis">{axes}</tr></tfoot>\n' if axes else ""
-    title = _escaped(table.title)
+    title = escaped(table.title)
     caption = f"<caption>{title}</caption>\n" if title else ""
-    notes = "".join(f'<p class="note">{_escaped(note)}</p>\n' for note in table.notes)
+    notes = "".join(f'<p class="note">{escaped(note)}</p>\n' for note in table.notes)
     return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{title or _escaped(table.name)}">\n<table>\n'
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{title or escaped(table.name)}">\n<table>\n'
         f"{caption}<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n{foot}</table>\n</div>\n{notes}"
         f"{_meanings(columns)}"
     )
 
 
-_DRAWN: Final[Sequence[tuple[type, Callable[[Any], str]]]] = (
-    (Table, html_table),
-    (Figures, _figures),
-    (Checks, _checks),
-    (VerdictCard, _verdict),
-    (Remarks, _remarks),
-    (Commands, _commands),
-    (Thread, _thread),
-)
+_DRAWN: Final[Mapping[type, Callable[[Any], str]]] = {
+    Table: html_table,
+    Figures: lambda block: f'<dl class="figures">{"".join(map(_figure, block.items))}</dl>',
+    Checks: lambda block: _strip(block) if block.folded else _list_of_checks(block.items),
+    VerdictCard: _verdict,
+    Remarks: lambda block: f'<ul class="remarks">{"".join(f"<li>{escaped(one)}</li>" for one in block.items)}</ul>',
+    Commands: lambda block: f"<pre>{chr(10).join(map(escaped, block.lines))}</pre>",
+    Thread: _thread,
+}
 """The function that renders each kind of block, except pictures."""
 
 
@@ -237,14 +221,11 @@ def _meanings(columns: Sequence[ShownColumn]) -> str:
     if not any(column.meaning for column in columns[1:]):
         return ""
     terms = {column.heading: column.meaning for column in columns if column.meaning}
-    meanings = "".join(
-        f"<dt>{_escaped(heading)}</dt><dd>{_escaped(meaning)}</dd>" for heading, meaning in terms.items()
-    )
+    meanings = "".join(f"<dt>{escaped(heading)}</dt><dd>{escaped(meaning)}</dd>" for heading, meaning in terms.items())
     return f'<details class="meanings"><summary>Column meanings</summary><dl>{meanings}</dl></details>\n'
 
 
 def latex(table: Table) -> str:
-    """The table's displayed columns as a LaTeX ``tabular`` for the package booktabs."""
     columns = [(column.numeric, [column.heading, *column.cells]) for column in shown(table)]
     head, *rows = (
         " & ".join(_guarded(cells[at], _typeset) for _, cells in columns) + r" \\" for at in range(len(table.rows) + 1)
@@ -276,9 +257,8 @@ def fragment(blocks: Iterable[Block]) -> str:
 
 
 def sentence(text: str, form: str) -> str:
-    """A sentence as a paragraph; ``form`` is ``md``, ``html`` or ``latex``."""
     if form == "html":
-        return f"<p>{_escaped(text)}</p>\n"
+        return f"<p>{escaped(text)}</p>\n"
     if form == "md":
         words = _guarded(text, marked).lstrip(" ")
         return "\n" + _MARKDOWN_START.sub(r"\1\\\2", words) + "\n"
@@ -286,17 +266,13 @@ def sentence(text: str, form: str) -> str:
 
 
 def save_plot(path: Path, pictures: Sequence[Picture], title: str) -> None:
-    """Write pictures to a ``.svg``, ``.png`` or ``.html`` file.
-
-    Raises:
-        DataError: the file name has another ending, there is nothing to draw, or the file cannot be written.
-    """
+    """Write pictures to a ``.svg``, ``.png`` or ``.html`` file."""
     pictures = [picture for picture in pictures if not isinstance(picture, Whiskers) or picture.lines]
     kind = path.suffix.lower()
     if kind not in _PLOTS:
         raise DataError(path, f"the name of a plot must end in {', '.join(_PLOTS[:-1])} or {_PLOTS[-1]}")
     if not pictures:
-        raise DataError(path, "there is nothing to plot")
+        raise DataError(path, "there is nothing to plot: the results have no figure yet")
     from arena.present import charts
 
     if kind == ".png":
@@ -308,13 +284,9 @@ def save_plot(path: Path, pictures: Sequence[Picture], title: str) -> None:
 
 
 def _page(pictures: Sequence[Picture], title: str) -> str:
-    head = f'<meta charset="utf-8"><meta name="color-scheme" content="light dark"><title>{_escaped(title)}</title>'
+    head = f'<meta charset="utf-8"><meta name="color-scheme" content="light dark"><title>{escaped(title)}</title>'
     body, style = "\n".join(map(markup.html, pictures)), f"body {{ font: 16px/1.5 sans-serif; }}{markup.STYLE}"
     return f'<!DOCTYPE html>\n<html lang="en"><head>{head}<style>{style}</style></head><body>\n{body}\n</body></html>\n'
-
-
-def _joined(value: Any) -> Any:
-    return " ".join(map(str, value)) if isinstance(value, list) else value
 
 
 def _formula_safe(cell: Any) -> Any:
@@ -341,24 +313,15 @@ def _typeset(cell: str) -> str:
     return "".join(_LATEX.get(character, character) for character in cell)
 
 
-def _escaped(text: str) -> str:
-    return html.escape(printable(text))
-
-
-def _clamped(name: str, cell: str) -> str:
-    """The HTML of a cell, cut after a few lines if the name is long; the tooltip shows the full name."""
-    return f'<span class="clamped" title="{_escaped(name)}">{cell}</span>' if len(name) > markup.LONG else cell
-
-
 def _name(column: ShownColumn, row: int) -> str:
     cell = _cell(column, row, None)
-    return cell if column.links else _clamped(column.cells[row], cell)
+    return cell if column.links else markup.clamped(column.cells[row], cell)
 
 
 def _cell(column: ShownColumn, row: int, scale: Scale | None) -> str:
-    cell = "<br>".join(map(_escaped, column.cells[row].replace("\r\n", "\n").split("\n")))
+    cell = "<br>".join(map(escaped, column.cells[row].replace("\r\n", "\n").split("\n")))
     if column.links:
-        cell = markup.linked(_clamped(column.cells[row], cell), column.links[row])
+        cell = markup.linked(markup.clamped(column.cells[row], cell), column.links[row])
     return f"{markup.in_cell(column.drawn[row], scale)}{cell}" if column.drawn else cell
 
 
@@ -367,22 +330,11 @@ def _value(column: ShownColumn, row: int) -> str:
     return "" if value is None else f' data-value="{value:g}"'
 
 
-def _titled(meaning: str) -> str:
-    return f' title="{_escaped(meaning)}"' if meaning else ""
-
-
 CaseKind: TypeAlias = Literal["", "failure", "error"]
 
 
 class Case(Struct, frozen=True):
-    """A test case of a JUnit file.
-
-    Attributes:
-        name: name of the test.
-        message: short result.
-        text: full result.
-        kind: ``failure`` or ``error``; empty if the test passed.
-    """
+    """A test case of a JUnit file; ``kind`` is empty if the test passed."""
 
     name: str
     message: str
@@ -391,7 +343,6 @@ class Case(Struct, frozen=True):
 
 
 def junit(suite: str, cases: Sequence[Case]) -> str:
-    """A test suite as a JUnit XML file."""
     counts = {f"{kind}s": str(sum(case.kind == kind for case in cases)) for kind in ("failure", "error")}
     root = ElementTree.Element("testsuite", {"name": suite, "tests": str(len(cases)), **counts})
     for case in cases:
@@ -406,3 +357,67 @@ def junit(suite: str, cases: Sequence[Case]) -> str:
 
 def _plain(text: str) -> str:
     return "".join(character if character == "\n" or character.isprintable() else "�" for character in encodable(text))
+
+
+MARK: Final = "<!doctype html>\n<!-- ragleague report -->\n"
+"""First lines of every report; commands replace an existing file only if it begins with them."""
+
+
+class Report(Struct, frozen=True):
+    """Contents of a report page.
+
+    Attributes:
+        opening: blocks of the first screen, the verdict first.
+        made: time of writing, and version of the program.
+        style: address of the style sheet; if empty, the page contains the style sheet.
+    """
+
+    name: str
+    opening: Sequence[Block]
+    sections: Sequence[Section]
+    made: str
+    pages: Sequence[tuple[str, str]] = ()
+    style: str = ""
+
+    @property
+    def title(self) -> str:
+        """Title of the window: the name and the headline of the verdict."""
+        return ": ".join([self.name, *(block.headline for block in self.opening if isinstance(block, VerdictCard))])
+
+
+def style_sheet() -> str:
+    return resources.files("arena.present").joinpath("report.css").read_text(encoding="utf-8") + STYLE
+
+
+def render(report: Report) -> str:
+    """The report as an HTML page.
+
+    Its content security policy forbids scripts, images, frames, fonts, forms and connections. It allows one style
+    sheet: the embedded one by its hash, or one from the same origin.
+    """
+    style = "" if report.style else style_sheet()
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return MARK + _environment().get_template("report.html").render(
+        report=report,
+        style=Markup(style),  # noqa: S704 - our own file
+        style_source="'self'" if report.style else f"'sha256-{digest}'",
+    )
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("arena.present", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_visible,
+    )
+    environment.filters["drawn"] = lambda block: Markup(html_block(block))  # noqa: S704 - its texts are escaped
+    return environment
+
+
+def _visible(value: Any) -> Any:
+    """Replace control and direction characters in texts by escapes; ``Markup`` passes unchanged."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value

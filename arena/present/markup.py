@@ -26,11 +26,11 @@ from arena.present.picture import (
     Matrix,
     MatrixCell,
     Picture,
+    Scale,
     Whiskers,
     ends_of,
     safe,
 )
-from arena.present.scale import Scale
 
 if TYPE_CHECKING:
     from arena.present.numbers import Number
@@ -40,15 +40,12 @@ _DENSE_LINES: Final = 20
 _DENSE_MATRIX: Final = 14
 """Largest number of rows or columns with a roomy layout; with more, cells contain only their figures."""
 _LONG: Final = 5
-"""Column names of this length or more are rotated."""
-LONG: Final = 60
-"""Longer names are cut after a few lines; the tooltip has the full name."""
+_LONG_NAME: Final = 60
 _MOST_STEPS_OF_STRIP: Final = 3.5
 _SHADES: Final = 10
 
 
 def html(picture: Picture) -> str:
-    """The picture as a ``figure`` element; needs the style sheet ``STYLE``."""
     if isinstance(picture, Whiskers):
         if not picture.lines:
             return ""
@@ -60,9 +57,9 @@ def html(picture: Picture) -> str:
     else:
         from arena.present.charts import inline_svg
 
-        drawing = f'<div role="group" aria-label="{_text(picture.words)}">{inline_svg(picture)}</div>'
-    title = f'<p class="title">{_text(picture.title)}</p>' if picture.title else ""
-    caption = f'<figcaption class="note">{_text(picture.caption)}</figcaption>' if picture.caption else ""
+        drawing = f'<div role="group" aria-label="{escaped(picture.words)}">{inline_svg(picture)}</div>'
+    title = f'<p class="title">{escaped(picture.title)}</p>' if picture.title else ""
+    caption = f'<figcaption class="note">{escaped(picture.caption)}</figcaption>' if picture.caption else ""
     return f'<figure class="picture{" chart" * isinstance(picture, Chart)}">{title}{drawing}{caption}</figure>'
 
 
@@ -73,39 +70,37 @@ def _whiskers(picture: Whiskers) -> str:
     zero = _bar("zero", [(scale.place(0), "")]) if picture.zero else ""
     rows = "".join(_line(line, picture.form, scale, zero, ranked=ranked) for line in picture.lines)
     legend = "".join(
-        f"<span>{_bar(look, [(50, 'at')])}{_text(meaning)}</span>" for look, meaning in picture.legend.items()
+        f"<span>{_bar(look, [(50, 'at')])}{escaped(meaning)}</span>" for look, meaning in picture.legend.items()
     )
     if legend:
         legend = f'<div class="legend" aria-hidden="true">{legend}</div>'
     heads = ""
     if picture.headings:
-        rank, name, figure = map(_text, picture.headings)
+        rank, name, figure = map(escaped, picture.headings)
         first = f"<span>{rank}</span>" if ranked else ""
         heads = (
             f'<div class="line head" aria-hidden="true">{first}<span>{name}</span><i></i><span>{figure}</span></div>'
         )
-    axis = "" if picture.axis.casefold() == picture.title.casefold() else _text(picture.axis)
+    axis = "" if picture.axis.casefold() == picture.title.casefold() else escaped(picture.axis)
     kind = " ".join(
         ["lines", f"ticks-{len(scale.ticks) - 1}"]
         + ["ranked"] * ranked
         + ["dense"] * (len(picture.lines) > _DENSE_LINES)
     )
     return (
-        f'{legend}<div class="{kind}" role="list" aria-label="{_text(picture.words)}">{heads}{rows}'
+        f'{legend}<div class="{kind}" role="list" aria-label="{escaped(picture.words)}">{heads}{rows}'
         f'<div class="foot" aria-hidden="true">{_ticks(scale)}{axis}</div></div>'
     )
 
 
 def _line(line: Line, form: Number, scale: Scale, zero: str, *, ranked: bool) -> str:
-    rank = f'<span class="rank">{_text(line.rank)}</span>' if ranked else ""
-    tag = f' <span class="tag">{_text(line.tag)}</span>' if line.tag else ""
+    rank = f'<span class="rank">{escaped(line.rank)}</span>' if ranked else ""
+    tag = f' <span class="tag">{escaped(line.tag)}</span>' if line.tag else ""
     bars = "".join(_mark(mark, scale) for mark in line.marks)
     figures = "".join(_figure(mark, form) for mark in line.marks)
-    tag_of_field = f'a tabindex="-1" href="{escape(line.link)}"' if safe(line.link) else "div"
-    field = f'<{tag_of_field} class="field" aria-hidden="true">{zero}{bars}</{tag_of_field.partition(" ")[0]}>'
     return (
-        f'<div class="line" role="listitem">{rank}<span class="who">{linked(_clamped(line.name), line.link)}'
-        f'{tag}</span>{field}<div class="shown">{figures}</div></div>'
+        f'<div class="line" role="listitem">{rank}<span class="who">{clamped(line.name)}{tag}</span>'
+        f'<div class="field" aria-hidden="true">{zero}{bars}</div><div class="shown">{figures}</div></div>'
     )
 
 
@@ -127,22 +122,25 @@ def _bar(kind: str, ends: Sequence[tuple[float, str]]) -> str:
 
 
 def _figure(mark: Mark, form: Number) -> str:
-    interval = f" {form.between(mark.low, mark.high)}" if mark.low is not None and mark.high is not None else ""
-    return f"<span><b>{form.write(mark.value)}</b>{interval} {_text(mark.beside)}</span>"
+    return f"<span><b>{form.write(mark.value)}</b>{_interval(mark, form)} {escaped(mark.beside)}</span>"
+
+
+def _interval(mark: Mark, form: Number) -> str:
+    return f" {form.between(mark.low, mark.high)}" if mark.low is not None and mark.high is not None else ""
 
 
 def _matrix(picture: Matrix) -> str:
     dense = len(picture.columns) > _DENSE_MATRIX
     kind = "cells" + " dense" * dense + " turned" * any(len(name) >= _LONG for name in picture.columns)
-    names = {name: linked(_clamped(name), picture.links.get(name, "")) for name in (*picture.rows, *picture.columns)}
+    names = {name: linked(clamped(name), picture.links.get(name, "")) for name in (*picture.rows, *picture.columns)}
     across = "".join(f'<th scope="col"><span>{names[name]}</span></th>' for name in picture.columns)
     rows = ""
     for row in picture.rows:
         attribute, cells = _in_row([picture.cells.get((row, column)) for column in picture.columns], dense=dense)
         rows += f'<tr{attribute}><th scope="row">{names[row]}</th>{cells}</tr>'
     return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{_text(picture.words)}"><table class="{kind}">'
-        f'<thead><tr><th scope="col" class="corner">{_text(picture.corner)}</th>{across}</tr></thead>'
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{escaped(picture.words)}"><table class="{kind}">'
+        f'<thead><tr><th scope="col" class="corner">{escaped(picture.corner)}</th>{across}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div>"
     )
 
@@ -173,35 +171,35 @@ def _cell(cell: MatrixCell | None, *, dense: bool) -> str:
     shade = round(_SHADES * (cell.strength or 0))
     kinds = [] if cell.strength is None else [f"{'more' if shade > 0 else 'less'}-{abs(shade)}"]
     kind = f' class="{" ".join([*kinds, *["apart"] * cell.bold])}"' if kinds or cell.bold else ""
-    title = f' title="{_text(cell.tooltip)}"' if cell.tooltip else ""
-    figure = _text(cell.figure)
+    title = f' title="{escaped(cell.tooltip)}"' if cell.tooltip else ""
+    figure = escaped(cell.figure)
     if dense:
         return f"<td{kind}{title}>{figure}</td>"
-    small = f"<small>{_text(cell.below)}</small>" if cell.below else ""
+    small = f"<small>{escaped(cell.below)}</small>" if cell.below else ""
     return f"<td{kind}{title}>{linked(figure, cell.link)}{small}</td>"
 
 
 def _aligned(picture: Aligned) -> str:
     dense = len(picture.rows) > _DENSE_MATRIX
     numbers = "".join(
-        f'<th scope="col" title="{_text(name)}">{place}</th>' for place, name in enumerate(picture.rows, 1)
+        f'<th scope="col" title="{escaped(name)}">{place}</th>' for place, name in enumerate(picture.rows, 1)
     )
     titles, below, feet, scales = "", "", "", list[Scale | None]()
     for panel in picture.panels:
         if isinstance(panel, CellPanel):
-            titles += f'<th scope="colgroup" colspan="{len(picture.rows)}" class="grid">{_text(panel.title)}</th>'
+            titles += f'<th scope="colgroup" colspan="{len(picture.rows)}" class="grid">{escaped(panel.title)}</th>'
             below += numbers
             feet += f'<td colspan="{len(picture.rows)}"></td>'
             scales.append(None)
         else:
             scale = Scale(ends_of(panel.marks.values()) or [0.0], panel.form, _MOST_STEPS_OF_STRIP)
-            note = f"<small>{_text(panel.note)}</small>" if panel.note else ""
-            titles += f'<th scope="col" rowspan="2" class="strip">{_text(panel.title)}{note}</th>'
+            note = f"<small>{escaped(panel.note)}</small>" if panel.note else ""
+            titles += f'<th scope="col" rowspan="2" class="strip">{escaped(panel.title)}{note}</th>'
             feet += f'<td class="strip">{_ticks(scale)}</td>'
             scales.append(scale)
     rows = ""
     for place, row in enumerate(picture.rows, 1):
-        name = linked(_clamped(row), picture.links.get(row, ""))
+        name = linked(clamped(row), picture.links.get(row, ""))
         attribute, panel_cells = "", ""
         for panel, panel_scale in zip(picture.panels, scales, strict=True):
             if isinstance(panel, CellPanel):
@@ -212,8 +210,8 @@ def _aligned(picture: Aligned) -> str:
         rows += f'<tr{attribute}><th scope="row"><span class="rank">{place}</span> {name}</th>{panel_cells}</tr>'
     kind = "cells aligned" + " dense" * dense
     return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{_text(picture.words)}"><table class="{kind}">'
-        f'<thead><tr><th scope="col" rowspan="2" class="corner">{_text(picture.corner)}</th>{titles}</tr>'
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{escaped(picture.words)}"><table class="{kind}">'
+        f'<thead><tr><th scope="col" rowspan="2" class="corner">{escaped(picture.corner)}</th>{titles}</tr>'
         f'<tr class="numbers">{below}</tr></thead><tbody>{rows}</tbody>'
         f'<tfoot aria-hidden="true"><tr><td class="corner"></td>{feet}</tr></tfoot></table></div>'
     )
@@ -222,12 +220,10 @@ def _aligned(picture: Aligned) -> str:
 def _in_strip(mark: Mark | None, form: Number, scale: Scale, *, dense: bool) -> str:
     if mark is None:
         return '<td class="strip"></td>'
-    known = mark.low is not None and mark.high is not None
-    interval = f" {form.between(mark.low, mark.high)}" if known else ""
-    value = f"<b>{form.write(mark.value)}</b>"
-    title = _text(f"{form.write(mark.value)}{interval}. {mark.flag or mark.tooltip}".strip())
-    flag = f' <span class="flag" role="img" aria-label="{_text(mark.flag)}">{FLAG}</span>' if mark.flag else ""
-    figure = linked(f"<small>{value}{'' if dense else interval}</small>", mark.link)
+    value, interval = form.write(mark.value), _interval(mark, form)
+    title = escaped(f"{value}{interval}. {mark.flag or mark.tooltip}".strip())
+    flag = f' <span class="flag" role="img" aria-label="{escaped(mark.flag)}">{FLAG}</span>' if mark.flag else ""
+    figure = linked(f"<small><b>{value}</b>{'' if dense else interval}</small>", mark.link)
     kind = "strip flagged" if mark.flag else "strip"
     field = f'<div class="field ticks-{len(scale.ticks) - 1}" aria-hidden="true">{_mark(mark, scale)}</div>'
     return f'<td class="{kind}" title="{title}">{field}{figure}{flag}</td>'
@@ -248,7 +244,6 @@ def in_cell(figure: Estimate, scale: Scale | None) -> str:
 
 
 def below_cells(scale: Scale | None) -> str:
-    """The tick labels of the axis, shown below a column of drawings; empty without a scale."""
     return "" if scale is None else f'<div class="picture drawn">{_ticks(scale)}</div>'
 
 
@@ -261,12 +256,14 @@ def linked(markup: str, link: str) -> str:
     return f'<a href="{escape(link)}">{markup}</a>' if safe(link) else markup
 
 
-def _clamped(name: str) -> str:
-    """The escaped name; a long one is cut by CSS, and its tooltip has the full name."""
-    return f'<span class="clamped" title="{_text(name)}">{_text(name)}</span>' if len(name) > LONG else _text(name)
+def clamped(name: str, cell: str = "") -> str:
+    """A name, or the HTML of its cell; CSS cuts a long one after a few lines, and a tooltip has the whole name."""
+    cell = cell or escaped(name)
+    return f'<span class="clamped" title="{escaped(name)}">{cell}</span>' if len(name) > _LONG_NAME else cell
 
 
-def _text(text: str) -> str:
+def escaped(text: str) -> str:
+    """The text for HTML, with its control characters visible."""
     return escape(printable(text))
 
 
@@ -286,9 +283,7 @@ def _grids() -> str:
 
 
 STYLE: Final = resources.files("arena.present").joinpath("picture.css").read_text("utf-8") + _grids() + _shades()
-"""The style sheet of all pictures."""
 
 
 def in_notebook(picture: Picture) -> str:
-    """The picture as HTML with its style sheet, for notebooks."""
     return f"<style>{STYLE}</style>{html(picture)}"

@@ -23,11 +23,9 @@ MISSING: Final = "-"
 class TextForm(Struct, frozen=True):
     """Format of texts: joins lists, and writes booleans as yes or no."""
 
-    separator: str = ", "
     numeric: bool = False
 
     def write(self, value: Any) -> str:
-        """The value as text; ``MISSING`` for ``None`` and empty values."""
         if value is None:
             return MISSING
         if isinstance(value, bool):
@@ -35,11 +33,10 @@ class TextForm(Struct, frozen=True):
         if isinstance(value, str):
             return value or MISSING
         if isinstance(value, Iterable):
-            return self.separator.join(map(str, value)) or MISSING
+            return ", ".join(map(str, value)) or MISSING
         return str(value)
 
     def between(self, low: Any, high: Any) -> str:
-        """The interval from ``low`` to ``high`` as text; ``MISSING`` if an end is ``None``."""
         return MISSING if low is None or high is None else f"{low} to {high}"
 
 
@@ -47,11 +44,8 @@ class Number(Struct, frozen=True):
     """Format of numbers: fixed decimals and thousands separators.
 
     Attributes:
-        decimals: number of decimals, trailing zeros included.
-        signed: whether to write a plus sign before positive numbers.
         unit: text after the number, starting with a space if needed.
         factor: number that values are multiplied by.
-        numeric: whether cells are aligned to the right.
     """
 
     decimals: int = 0
@@ -61,11 +55,9 @@ class Number(Struct, frozen=True):
     numeric: bool = True
 
     def write(self, value: Any) -> str:
-        """The value as text; ``MISSING`` for ``None`` and NaN."""
         return MISSING if _unknown(value) else self._digits(value) + self.unit
 
     def places(self, value: float) -> int:
-        """Number of decimals that ``write`` uses for the value."""
         return len(self._digits(value).partition(".")[2])
 
     def between(self, low: Any, high: Any) -> str:
@@ -186,6 +178,11 @@ def bracketed(estimate: Estimate, form: NumberForm) -> str:
 def counted(count: float, singular: str, plural: str = "") -> str:
     """A number with its noun in singular or plural; the default plural adds an s."""
     return f"{COUNT.write(count)} {singular if count == 1 else plural or f'{singular}s'}"
+
+
+def capital(text: str) -> str:
+    """The text with a capital first letter."""
+    return text[:1].upper() + text[1:]
 
 
 def listed(words: Sequence[str], most: int | None = None) -> str:

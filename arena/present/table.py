@@ -14,6 +14,8 @@ from msgspec.structs import asdict, replace
 from arena.present.numbers import COUNT, MISSING, WORDS, Number, NumberForm, bracketed, deserved
 from retrieval_eval.stats.estimate import PROVENANCE, Coefficient, Estimate
 
+INTERVAL: Final = "95% interval"
+"""Heading of the intervals of most figures."""
 TableRow: TypeAlias = dict[str, Any]
 """Values of a row by key of column."""
 
@@ -22,15 +24,12 @@ class Column(Struct, frozen=True):
     """A column of a table.
 
     Attributes:
-        key: field name in rows, JSON and CSV.
         heading: heading for people; empty for a column that only programs get.
-        form: format of the values.
         meaning: what the values mean, in one sentence; if empty, the glossary's text for the heading.
         interval: heading of the column with the interval; empty if there is no interval. The ends are the row's
             ``KEY_low`` and ``KEY_high``, or the ends of the value if it is an ``Estimate``.
         programs: whether programs get the column too.
         link: key of the row's field with the address that the cell links to, on pages.
-        drawn: whether value and interval share one cell, with a drawing in HTML.
     """
 
     key: str
@@ -44,16 +43,13 @@ class Column(Struct, frozen=True):
 
     @property
     def explained(self) -> str:
-        """The column's meaning; if it has none, the glossary's text for its heading."""
         return self.meaning or TERMS.get(self.heading, "")
 
     def value(self, row: Mapping[str, Any]) -> Any:
-        """The row's value in this column, without the interval."""
         value = row.get(self.key)
         return value.value if isinstance(value, Estimate) else value
 
     def ends(self, row: Mapping[str, Any]) -> tuple[Any, Any]:
-        """Lower and upper end of the interval of the row's value."""
         value = row.get(self.key)
         if isinstance(value, Estimate):
             return value.low, value.high
@@ -65,9 +61,6 @@ class Table(Struct, frozen=True):
 
     Attributes:
         name: name in file names and addresses, unique among the tables shown together.
-        title: title of the table for people; may be empty.
-        columns: columns for people and programs, in order.
-        rows: each row's values by key of column; texts in them are untrusted.
         notes: sentences that every renderer shows with the table.
     """
 
@@ -115,14 +108,10 @@ class ShownColumn(NamedTuple):
     """A column as text cells for people.
 
     Attributes:
-        heading: heading of the column.
         numeric: whether cells align to the right, as numbers do.
-        meaning: what the values mean, in one sentence; may be empty.
-        cells: texts from top to bottom.
         values: sort keys: numbers, or lower ends of intervals; empty for texts.
         form: number format; ``None`` for intervals and texts.
         links: addresses that the cells link to; empty without links.
-        drawn: values with their intervals, for a drawn column; otherwise empty.
     """
 
     heading: str
@@ -166,7 +155,6 @@ def shown(table: Table) -> list[ShownColumn]:
 
 
 def places_of(table: Table, words: str) -> list[int]:
-    """Indices of the rows that contain the words in a displayed cell, ignoring case."""
     needle = words.casefold()
     rows = zip(*(column.cells for column in shown(table)), strict=True)
     return [place for place, cells in enumerate(rows) if any(needle in cell.casefold() for cell in cells)]
@@ -177,7 +165,6 @@ def _number(value: Any) -> float | None:
 
 
 def records(table: Table) -> list[dict[str, Any]]:
-    """The table's rows for programs: plain values by key, numbers with six decimals; all rows have the same keys."""
     return [dict(_fields(table, row)) for row in table.rows]
 
 
@@ -287,6 +274,11 @@ def plain(value: Any, decimals: int = _DECIMALS) -> Any:
     if not isinstance(values, Iterable):
         return plain(values, decimals)
     return [plain(inner, decimals) for inner in (sorted(values) if isinstance(values, set | frozenset) else values)]
+
+
+def fields(record: Any, *names: str) -> TableRow:
+    """Some fields of a record by name; empty for ``None``."""
+    return {} if record is None else {name: getattr(record, name) for name in names}
 
 
 def flat(record: Any) -> dict[str, Any]:

@@ -16,16 +16,14 @@ from rich.measure import Measurement
 from rich.table import Table as Grid
 from rich.text import Text
 
-from arena.present.blocks import Block, Checks, Commands, Figure, Figures, Remarks, Section
+from arena.present.blocks import Block, Checks, Commands, Figures, Remarks, Section
 from arena.present.numbers import clipped, printable
 from arena.present.table import ShownColumn, Table, shown
 
 WIDE: Final = 10_000
 """Width of an output that is not a terminal: lines are not wrapped, so that they can be searched and compared."""
 _LONGEST: Final = 160
-"""Longest text in a cell, in characters; files and pages show more."""
 _NARROWEST: Final = 8
-"""Smallest width of a column whose texts are folded, in characters."""
 _WORD: Final = 24
 """Longest word, in characters, that is broken only if the table does not fit otherwise."""
 _STACKED: Final = re.compile(r" |(?<=\w{4}-)(?=\w{4})|(?<=.)(?=@)")
@@ -35,26 +33,15 @@ _STACKED: Final = re.compile(r" |(?<=\w{4}-)(?=\w{4})|(?<=.)(?=@)")
 def show(console: Console, parts: Sequence[Section | Block]) -> None:
     """Write sections or blocks with an empty line between them; skips pictures and other blocks for HTML."""
     blocks = [block for part in parts for block in (part.blocks if isinstance(part, Section) else [part])]
-    first = True
-    for block in blocks:
-        if isinstance(block, Table) and not (block.rows or block.notes):
-            continue
-        if not isinstance(block, Table | Figures | Checks | Remarks | Commands):
-            continue
-        if not first:
+    texts = [block for block in blocks if isinstance(block, Table | Figures | Checks | Remarks | Commands)]
+    for place, block in enumerate(own for own in texts if not isinstance(own, Table) or own.rows or own.notes):
+        if place:
             console.print()
-        first = False
         _block(console, block)
 
 
 def fitted(forms: Iterable[Sequence[Section | Block]], width: int, lines: int) -> str:
-    """Text of the first form that fits into ``lines`` lines of ``width`` characters; the last form if none fits.
-
-    Args:
-        forms: versions of the same content, the fullest first.
-        width: width in characters; a name without a space may be longer.
-        lines: largest number of lines, including empty lines.
-    """
+    """Text of the first (fullest) form that fits into ``lines`` lines of ``width`` characters, else of the last."""
     text = ""
     for form in forms:
         out = io.StringIO()
@@ -82,19 +69,16 @@ def show_table(console: Console, table: Table) -> None:
 def _block(console: Console, block: Table | Figures | Checks | Remarks | Commands) -> None:
     if isinstance(block, Table):
         show_table(console, block)
-    elif isinstance(block, Figures):
-        for figure in block.items:
-            console.print(printable(_figure(figure)))
+        return
+    lines: Iterable[str] = block.lines if isinstance(block, Commands) else ()
+    if isinstance(block, Figures):
+        lines = (f"{own.name}: {own.written}" + (f" ({own.interval})" if own.interval else "") for own in block.items)
     elif isinstance(block, Checks):
-        for check in block.items:
-            console.print(printable(check.sentence))
-    else:
-        for line in block.items if isinstance(block, Remarks) else block.lines:
-            console.print(printable(line))
-
-
-def _figure(figure: Figure) -> str:
-    return f"{figure.name}: {figure.written}" + (f" ({figure.interval})" if figure.interval else "")
+        lines = (check.sentence for check in block.items)
+    elif isinstance(block, Remarks):
+        lines = block.items
+    for line in lines:
+        console.print(printable(line))
 
 
 def _grid(console: Console, columns: Sequence[ShownColumn]) -> None:
@@ -117,7 +101,6 @@ def _grid(console: Console, columns: Sequence[ShownColumn]) -> None:
 
 
 def _width_needed(console: Console, columns: Sequence[ShownColumn], layout: _Layout) -> int:
-    """Width of the table in characters, by its widest cells."""
     grid = _laid_out(columns, layout, widest=True)
     return Measurement.get(console, console.options.update(width=WIDE), grid).maximum
 
@@ -126,8 +109,6 @@ class _Layout(Struct, frozen=True):
     """Settings that make a table fit.
 
     Attributes:
-        gap: number of spaces between columns.
-        stacked: whether headings break over several lines.
         most: largest width of a column of words, in characters, before its texts fold; ``None`` for no folding.
         word: longest word that makes its column wider than ``most`` instead of breaking.
     """

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from arena.boards.games import GameRecord, ShownOrder
-from arena.ratings.games import WinAndTie, reconcile, tabulate
+from arena.ratings.games import GameVerdict, WinAndTie, reconcile, tabulate
 from arena.results.games import GameTable, games_of
 from arena.store import IDENTICAL, Result, Wanted
 from arena.store.bulk import RowColumns, Texts
 from arena.store.outcomes import game_verdicts
-from judges.types import JudgeFailure, Judgment
+from judges.types import JudgeFailure, Judgment, Verdict
 
 
 def game_table(outcomes: Sequence[tuple[Wanted, Result | None]]) -> GameTable:
@@ -50,6 +50,17 @@ def game_records(outcomes: Sequence[tuple[Wanted, Result | None]], win_and_tie: 
         GameRecord(query_id, a, b, judge, tuple(shown), scores.get((judge, query_id, a, b)))
         for (judge, query_id, a, b), shown in orders.items()
     )
+
+
+def in_both_orders(
+    query: str, first: str, second: str, verdict: Verdict, back: Verdict | None = None, judge: str = ""
+) -> list[GameVerdict]:
+    """A game in both orders; ``back`` is the verdict of the second, by default the same winner."""
+    mirrored = {Verdict.A: Verdict.B, Verdict.B: Verdict.A}.get(verdict, Verdict.TIE)
+    return [
+        GameVerdict(query, first, second, verdict, judge),
+        GameVerdict(query, second, first, back or mirrored, judge),
+    ]
 
 
 def _scores(outcomes: Iterable[tuple[Wanted, Result | None]], how: WinAndTie) -> dict[tuple[str, str, str, str], float]:

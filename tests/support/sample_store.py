@@ -233,3 +233,10 @@ def in_conversations(store: Store, name: str, turns: int) -> None:
     judged = [(want, judgment_id) for want, judgment_id in store.wanted(name) if judgment_id is not None]
     store.begin(name, settings, replace(data, queries=queries), [want for want, _ in store.wanted(name)])
     store.assign(name, judged)
+
+
+def begin_judged(store: Store, name: str, judged: Callable[[Wanted], bool], of: str = "sample") -> None:
+    """Begin a tournament like another one, with the other's judgments of these wants alone."""
+    wanted = dict(store.wanted(of))
+    store.begin(name, store.settings(of).raw, store.dataset(of), list(wanted))
+    store.assign(name, [(want, ident) for want, ident in wanted.items() if ident and judged(want)])

@@ -13,9 +13,9 @@ import streamlit as st
 from msgspec.structs import replace
 from streamlit.testing.v1 import AppTest
 
-from arena.boards.calibration.board import corrected_figures
-from arena.boards.calibration.people import against_people, among_table, coefficient_tables, judges_of, people_checks
-from arena.boards.calibration.people import in_short as shortened
+from arena.boards.calibration import corrected_figures
+from arena.boards.people import against_people, among_table, coefficient_tables, judges_of, people_checks
+from arena.boards.people import in_short as shortened
 from arena.present.files import html_table
 from arena.present.numbers import PERCENT
 from arena.present.table import Table

@@ -12,9 +12,8 @@ from msgspec import field
 from msgspec.structs import replace
 
 from arena.boards.bank import BankEditBoard, ItemEffect, exam_effects, item_line, items_table
-from arena.boards.exam import exam_board
-from arena.boards.exam_oversight import answers_table, spurious_table, uncovered_table
-from arena.boards.metrics import WHOSE
+from arena.boards.exam import answers_table, exam_board, spurious_table, uncovered_table
+from arena.boards.retrieval import WHOSE
 from arena.present.blocks import Block
 from arena.present.numbers import counted
 from arena.present.picture import of_table

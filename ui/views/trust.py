@@ -8,9 +8,11 @@ from typing import Final
 
 import streamlit as st
 
-from arena.boards.calibration.board import corrected_figures
-from arena.boards.calibration.methods import style_blocks
-from arena.boards.calibration.people import (
+from arena.boards.calibration import corrected_figures
+from arena.boards.card import judge_cards
+from arena.boards.leaderboard import TournamentBoard
+from arena.boards.methods import style_blocks
+from arena.boards.people import (
     against_people,
     among_table,
     coefficient_tables,
@@ -21,9 +23,7 @@ from arena.boards.calibration.people import (
     remarks_of,
     votes_picture,
 )
-from arena.boards.calibration.people import in_short as shortened
-from arena.boards.card import judge_cards
-from arena.boards.leaderboard import TournamentBoard
+from arena.boards.people import in_short as shortened
 from arena.boards.scores import further_boards
 from arena.boards.trust import habits_table, in_short, judge_section
 from arena.calibration.comparison import Comparison, Disagreement, JudgeAgainstPeople

@@ -8,8 +8,7 @@ from typing import Final
 
 import streamlit as st
 
-from arena.boards.changes import BoardState, compare
-from arena.boards.history import HistoryBoard, history
+from arena.boards.history import BoardState, HistoryBoard, compare, history
 from arena.boards.runs import PlanBoard, agents_so_far, in_words, run_names, runs_table, stages_table
 from arena.data.safe_files import digest
 from arena.present.numbers import COUNT, MONEY, listed

@@ -2,17 +2,123 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from arena.boards.gate.score import FAILED_GATE, FORM, PAIRWISE, PASSED, SIGNED, UNDECIDED, Compared, in_percent
-from arena.present.blocks import Block, Board, Remarks, Section
-from arena.present.numbers import COUNT
+from msgspec import Struct
+
+from arena.boards.compare import OF_STAGE
+from arena.boards.methods import way_of
+from arena.config.stages import listed_stages
+from arena.present.blocks import Block, Board, Remarks, Section, judge_first
+from arena.present.numbers import COUNT, Number, Percent, counted
 from arena.present.picture import Line, Mark, Whiskers
-from arena.present.table import Column, Table
+from arena.present.table import Column, Table, fields
 from arena.ratings.games import Unit
 from arena.ratings.results import UNITS
-from retrieval_eval.stats.paired import GateVerdict
+from retrieval_eval.stats.paired import MOST, GateVerdict, Paired
+
+PAIRWISE: Final = "pairwise"
+MARGIN: Final = 0.05
+LEVEL: Final = 0.95
+PASSED, FAILED_GATE, UNDECIDED = 0, 1, 3
+"""Exit statuses of the gate command."""
+_AGAIN: Final = "Run again to judge what is missing; 'ragleague failures' says what helps where that failed."
+SHARE: Final = Percent(1)
+"""Format of a share of points; it has a decimal because the margin may have one."""
+FORM: Final = Number(3)
+SIGNED: Final = Number(3, signed=True)
+
+
+def score_sections() -> dict[str, str]:
+    """The section for each score that a further stage defines, by the name of the score."""
+    return {score: stage.key for stage in listed_stages() for score in stage.scores}
+
+
+def section_of(on: str, criteria: Collection[str]) -> str:
+    """The configuration's section for the judgments of a score; ``criteria`` are the names of all criteria."""
+    if on in ("exam", "nuggets", PAIRWISE, "criteria"):
+        return on
+    return "criteria" if on in criteria else score_sections().get(on, "retrieval")
+
+
+class Compared(Struct, frozen=True):
+    """Comparison of the new agent with the old one by one score.
+
+    Attributes:
+        new, old: means over the queries on which both have a score; for games the share of points, a tie counting half.
+        doubts: sentences on why the score allows no conclusion, whatever the interval.
+        judgments: for the new and the old agent, numbers of missing and of planned judgments behind the score.
+    """
+
+    on: str
+    new: float | None
+    old: float | None
+    result: Paired
+    level: float
+    doubts: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    unit: Unit = "query"
+    judgments: tuple[tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0))
+    left_out: int = 0
+
+    @property
+    def verdict(self) -> GateVerdict:
+        return "undecided" if self.doubts else self.result.verdict
+
+    @property
+    def title(self) -> str:
+        return "Games won" if self.on == PAIRWISE else way_of(OF_STAGE.get(self.on, self.on))[0]
+
+    def finding(self, new: str, old: str) -> str:
+        difference, margin = self.result.difference, self.result.margin
+        low, high = difference.low, difference.high
+        if difference.value is None:
+            return f"{self.title}: no {UNITS[self.unit][0]} has a figure of both."
+        queries = counted(difference.n or 0, *UNITS[self.unit])
+        if self.on != PAIRWISE:
+            interval = "" if low is None else f", {in_percent(self.level)} interval {SIGNED.between(low, high)}"
+            return (
+                f"{self.title}: {new} scores {FORM.write(self.new)} and {old} {FORM.write(self.old)} on {queries}; "
+                f"difference {SIGNED.write(difference.value)}{interval}, margin {margin:g}."
+            )
+        share = [None if end is None else end + 0.5 for end in (low, high)]
+        interval = "" if low is None else f" ({in_percent(self.level)} interval {SHARE.between(*share)})"
+        return (
+            f"{self.title}: {new} won {SHARE.write(difference.value + 0.5)} of the points against {old} on "
+            f"{queries}{interval}, a tie counting half. Above {SHARE.write(0.5 - margin)} it is not worse, above 50% "
+            "better."
+        )
+
+    def remarks(self) -> Iterator[str]:
+        undecided = [self._undecided()] if self.verdict == "undecided" and not self.doubts else []
+        yield from (f"{self.title}: {sentence}" for sentence in (*self.doubts, *undecided, *self.notes))
+
+    def _undecided(self) -> str:
+        result, (singular, plural) = self.result, UNITS[self.unit]
+        if result.unsure:
+            ends = "" if result.ends is None else f" (the difference may lie from {SIGNED.between(*result.ends)})"
+            return f"undecided, since what is missing alone could turn the verdict round{ends}. {_AGAIN}"
+        if result.difference.value is None:
+            return f"undecided, since nothing is known of it. {_AGAIN}"
+        if (result.difference.n or 0) < 2:
+            return f"undecided, since one {singular} does not show how much {plural} differ."
+        if result.more is None:
+            return f"undecided, and {COUNT.write(MOST)} {plural} like these would not decide it. Choose another margin."
+        more = counted(_rounded(result.more), f"more {singular}", f"more {plural}")
+        first = " ".join(filter(None, ("undecided.", judge_first(result.missing + self.left_out))))
+        return f"{first} About {more} like these would decide it with a probability of 80%."
+
+
+def in_percent(level: float) -> str:
+    """A confidence level as text, with up to five digits: levels of early looks are close to 100 %."""
+    return f"{100 * level:.5g}%"
+
+
+def _rounded(count: int) -> int:
+    step: int = 10 ** max(0, len(str(count)) - 2)
+    return -(-count // step) * step
+
 
 _STANDINGS: Final = {PASSED: "Passed", FAILED_GATE: "Failed", UNDECIDED: "Undecided"}
 
@@ -24,11 +130,6 @@ class GateBoard(Board, frozen=True):
 
     Attributes:
         tournament: name of the tournament; if the gate uses two, the tournament with the games.
-        new, old: names of the agents.
-        margin: how much worse the new agent may be, in units of each score.
-        scores: one comparison for each requested score.
-        notes: remarks on all scores together.
-        unit: what counts as one value: a query, or a conversation with all of its turns.
     """
 
     tournament: str
@@ -37,7 +138,6 @@ class GateBoard(Board, frozen=True):
     margin: float
     scores: tuple[Compared, ...]
     notes: tuple[str, ...] = ()
-    unit: Unit = "query"
 
     @property
     def verdict(self) -> GateVerdict:
@@ -52,7 +152,6 @@ class GateBoard(Board, frozen=True):
 
     @property
     def status(self) -> int:
-        """Exit status of the gate command."""
         return {"better": PASSED, "not worse": PASSED, "worse": FAILED_GATE, "undecided": UNDECIDED}[self.verdict]
 
     @property
@@ -62,7 +161,6 @@ class GateBoard(Board, frozen=True):
         return f"{_STANDINGS[self.status]}: {self.new} is {self.verdict} than {self.old}."
 
     def remarks(self) -> list[str]:
-        """Sentences that complement the table: on games, doubts, undecided scores, and notes."""
         games = [score.finding(self.new, self.old) for score in self.scores if score.on == PAIRWISE]
         return [*games, *(sentence for score in self.scores for sentence in score.remarks()), *self.notes]
 
@@ -72,16 +170,9 @@ class GateBoard(Board, frozen=True):
 
     def table(self) -> Table:
         rows = [
-            {
-                "on": score.on,
-                "title": score.title,
-                "new": score.new,
-                "old": score.old,
-                "difference": score.result.difference,
-                "queries": score.result.difference.n,
-                "missing": score.result.missing,
-                "verdict": score.verdict,
-            }
+            fields(score, "on", "title", "new", "old", "verdict")
+            | fields(score.result, "difference", "missing")
+            | {"queries": score.result.difference.n}
             for score in self.scores
         ]
         level, units = f"{in_percent(self.scores[0].level)} interval", UNITS[self.scores[0].unit][1]
@@ -100,7 +191,6 @@ class GateBoard(Board, frozen=True):
         return Table("gate", "", columns, rows)
 
     def picture(self) -> Whiskers:
-        """Plot of the differences with their intervals."""
         lines = [
             Line(score.title, [Mark(difference.value, difference.low, difference.high)])
             for score in self.scores
@@ -111,19 +201,10 @@ class GateBoard(Board, frozen=True):
         return Whiskers("gate", "", words, caption, lines, "New less old", SIGNED, zero=True)
 
     def json(self) -> Any:
-        return {
-            "tournament": self.tournament,
-            "new": self.new,
-            "old": self.old,
-            "margin": self.margin,
-            "verdict": self.verdict,
-            "passed": self.passed,
-            "scores": [_json(score) for score in self.scores],
-            "notes": list(self.notes),
-        }
+        own = fields(self, "tournament", "new", "old", "margin", "verdict", "passed")
+        return own | {"scores": [_json(score) for score in self.scores], "notes": list(self.notes)}
 
     def markdown(self) -> str:
-        """Headline, table and remarks as Markdown, for a comment on a pull request."""
         from arena.present import files
 
         headline = files.sentence(self.headline, "md").strip()
@@ -154,25 +235,16 @@ class GateBoard(Board, frozen=True):
 def _json(score: Compared) -> dict[str, Any]:
     result, difference = score.result, score.result.difference
     return {
-        "on": score.on,
-        "verdict": score.verdict,
-        "new": score.new,
-        "old": score.old,
+        **fields(score, "on", "verdict", "new", "old", "level"),
+        **fields(difference, "low", "high", "method"),
+        **fields(result, "missing", "wins", "ties", "losses"),
         "difference": difference.value,
-        "low": difference.low,
-        "high": difference.high,
-        "level": score.level,
-        "method": difference.method,
         "queries": difference.n,
-        "missing": result.missing,
         "judgments": {
             name: {"missing": missing, "of": wanted}
             for name, (missing, wanted) in zip(("new", "old"), score.judgments, strict=True)
         },
         "bounds": None if result.ends is None else list(result.ends),
-        "wins": result.wins,
-        "ties": result.ties,
-        "losses": result.losses,
         "more_queries": None if score.doubts else result.more,
         "doubts": list(score.doubts),
         "notes": list(score.notes),

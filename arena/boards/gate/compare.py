@@ -14,12 +14,11 @@ from msgspec.structs import replace
 
 from arena.boards.compare import OF_STAGE
 from arena.boards.conclusion import NO_MODEL
-from arena.boards.gate.board import GateBoard
-from arena.boards.gate.score import LEVEL, MARGIN, PAIRWISE, SHARE, Compared, section_of
+from arena.boards.gate.board import LEVEL, MARGIN, PAIRWISE, SHARE, Compared, GateBoard, section_of
 from arena.config.settings import StoredSettings
 from arena.data.kinds import KINDS
 from arena.present.numbers import P_VALUE, counted, listed
-from arena.ratings.evidence import outcomes_of
+from arena.ratings.adaptive import outcomes_of
 from arena.ratings.games import Unit
 from arena.ratings.results import UNITS
 from arena.results.cache import cached_games
@@ -33,17 +32,14 @@ from judges.sections import nearest
 from judges.types import GameOutcome
 from retrieval_eval.stats.arrays import Bools
 from retrieval_eval.stats.bootstrap import Clusters, units_of
-from retrieval_eval.stats.looks import level_of_look
-from retrieval_eval.stats.missing import shares
-from retrieval_eval.stats.paired import Paired, paired
-from retrieval_eval.stats.scores import Scores
+from retrieval_eval.stats.paired import Paired, level_of_look, paired
+from retrieval_eval.stats.scores import Scores, shares
 
 _ONE_SIDED: Final = 0.25
 """If judges saw an agent first (or last) in a smaller share of verdicts, position bias may explain its score."""
 _SAME: Final = 1e-9
 _WRITES_CARDS: Final = "'ragleague calibrate CONFIG --card FILE' writes one"
 _FARTHEST: Final = 0.5
-"""Largest possible difference of a share of games won from one half."""
 
 
 def compare(
@@ -56,21 +52,12 @@ def compare(
     margin: float = MARGIN,
     looks: Sequence[float] = (),
 ) -> GateBoard:
-    """Compare two agents of a tournament by the judgments in the store; runs no judge.
+    """Compare two agents by the judgments in the store; runs no judge.
 
-    Args:
-        store: holds the judgments.
-        tournament: its name.
-        new: the agent that may replace the old one.
-        old: the old agent.
-        on: one or several scores: ``pairwise``, ``exam``, ``nuggets``, ``criteria``, the name of one criterion, or a
-            measure of the tournament such as ``nDCG@10``. By default, all of the first four that the tournament has,
-            and its first measure.
-        margin: how much worse the new agent may be, in share of games won or in units of the score.
-        looks: for a gate that tests after each batch of games, the share of all queries judged at each test so far.
-
-    Raises:
-        InputError: there is no such tournament, agent or score, or the margin is out of range.
+    ``on`` names scores: ``pairwise``, ``exam``, ``nuggets``, ``criteria``, a criterion, or a measure such as
+    ``nDCG@10``; by default all of the first four that the tournament has, and its first measure. The new agent may be
+    worse by ``margin``, in share of games won or in units of the score. A gate that tests after each batch of games
+    gives in ``looks`` the share of all queries judged at each test so far.
     """
     settings, games = store.settings(tournament), cached_games(store, tournament)
     answered, known = store.answered(tournament)
@@ -133,11 +120,7 @@ def _with_queries(means: Scores, queries: Collection[str]) -> Scores:
 
 
 def check_margin(margin: float, on: Sequence[str]) -> None:
-    """Check that the margin is a valid number, and not so large that every agent would pass.
-
-    Raises:
-        InputError: the margin is negative or not finite, or it is 0.5 or more and games are compared.
-    """
+    """Check that the margin is a valid number, and not so large that every agent would pass."""
     if not 0 <= margin < math.inf:
         raise InputError(f"--margin {margin:g}: give a number from 0 to below {_FARTHEST:g}, such as 0.05")
     if PAIRWISE in on and margin >= _FARTHEST:
@@ -148,11 +131,6 @@ def check_margin(margin: float, on: Sequence[str]) -> None:
 
 
 def check_agents(new: str, old: str, agents: Sequence[str]) -> None:
-    """Check that two agents can be compared.
-
-    Raises:
-        InputError: an agent is not in the tournament, or both names are the same.
-    """
     for name in (new, old):
         if name not in agents:
             raise InputError(f"no agent {name!r} in the tournament{nearest(name, agents)}")
@@ -244,7 +222,6 @@ def _queries(games: GameTable, rows: Bools) -> set[str]:
 
 
 def _missing_turns(judged: Mapping[Any, int], turns: Mapping[Any, int]) -> Iterator[str]:
-    """Note on conversations in which only some turns are judged."""
     missing = {name: turns[name] - count for name, count in judged.items() if 0 < count < turns[name]}
     if missing:
         conversations = counted(len(missing), *UNITS["conversation"])
@@ -255,7 +232,6 @@ def _missing_turns(judged: Mapping[Any, int], turns: Mapping[Any, int]) -> Itera
 
 
 def _doubts(games: GameTable, rows: Bools, new: str) -> Iterator[str]:
-    """Reasons not to trust the games: possible position bias, or a judge that only calls ties."""
     verdicts, judged = games.outcome[rows], games.judged[rows]
     both_orders = judged.all(axis=1)
     decided = verdicts[:, 0] != GameOutcome.TIE
@@ -291,7 +267,6 @@ def _notes(games: GameTable, rows: Bools, missing: int, alone: int, unit: Unit) 
 
 
 def _look_notes(result: Paired, looks: Sequence[float], unit: Unit) -> Iterator[str]:
-    """Notes on how repeated looks affect the interval and the estimate."""
     if len(looks) > 1:
         yield f"look {len(looks)} of a gate that looks after each batch; its interval is at the level left for it."
     if looks and looks[-1] < 1 and result.verdict != "undecided":
@@ -332,7 +307,7 @@ def _by_score(means: Scores, pair: tuple[str, str], margin: float, clusters: Clu
         and new.size
         and not (low <= min(new.min(), old.min()) and max(new.max(), old.max()) <= high)
     ):
-        raise InputError(f"--on {name}: only scores from 0 to 1 can be compared with a margin")
+        raise InputError(f"--on {name}: it has values outside 0 to 1, so a margin means nothing; choose another score")
     reach = high - low
     (least, most), (old_least, old_most) = np.moveaxis(means.bounds[:, rows], 1, 0)
     ends = np.array([least - old_most, most - old_least])
@@ -354,7 +329,6 @@ def _by_score(means: Scores, pair: tuple[str, str], margin: float, clusters: Clu
 
 
 def _missing_judgments(means: Scores, pair: tuple[str, str], clusters: Clusters) -> Iterator[str]:
-    """Note on the score's missing judgments, and on whether one agent misses significantly more."""
     by_agent = {agent: means.missing(agent) for agent in pair}
     if means.gaps is None or not any(missing for missing, _ in by_agent.values()):
         return

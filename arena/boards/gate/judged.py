@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from arena.boards.gate.board import GateBoard
+from arena.boards.gate.board import MARGIN, PAIRWISE, GateBoard, score_sections, section_of
 from arena.boards.gate.compare import check_agents, check_margin, compare
-from arena.boards.gate.score import MARGIN, PAIRWISE, score_sections, section_of
 from arena.data.dataset import SHARED, Dataset
 from arena.data.files import load_files
 from arena.data.kinds import VERDICT
@@ -52,22 +52,7 @@ def decide(
     games decide. Judgments that are already in the store are reused. Each batch ends with a test (a look at the
     games); all looks together have the error probability of a single test (``level_of_look``). Earlier looks are read
     from the tournament's runs in the store.
-
-    Args:
-        config: configuration of the tournament.
-        new: the agent that may replace the old one.
-        old: the old agent.
-        progress: as for ``play``.
-        say: as for ``play``; for games it is called after each batch.
-        on: scores, as for ``compare``.
-        margin: how much worse the new agent may be, as for ``compare``.
-        retry_failed: as for ``play``.
-        trace: as for ``play``.
-
-    Raises:
-        InputError: there is no such agent or score, or the configuration cannot be used. An unknown name is reported
-            before any request is sent.
-        StoreError: the store cannot be written.
+    Unknown names are an ``InputError`` before any request is sent.
     """
     check_margin(margin, on)
     stages = list(dict.fromkeys(stage for name in on for stage in _stages(config, name)))
@@ -80,39 +65,26 @@ def decide(
     adaptive = PAIRWISE in on and config.pairwise is not None and config.pairwise.schedule.kind == "adaptive"
     other_stages = [stage for stage in stages if not (adaptive and stage == PAIRWISE)]
     other_scores = [name for name in on if not (adaptive and name == PAIRWISE)]
+    judge_stages = partial(play, config, progress, say, retry_failed=retry_failed, trace=trace)
+    boards = []
     if before:
-        play(config, progress, say, stages=before, retry_failed=retry_failed, trace=trace)
-        _require_answers(config, new, old)
+        judge_stages(stages=before)
+        answering = load_data(config).agents
+        if silent := [name for name in (new, old) if name not in answering]:
+            raise InputError(
+                f"{listed(silent)} answered nothing, so nothing was judged; 'ragleague failures CONFIG' says why"
+            )
     if other_scores:
-        play(config, progress, say, stages=other_stages, retry_failed=retry_failed, trace=trace)
-    by_games = None
+        judge_stages(stages=other_stages)
     if adaptive:
-        by_games = _by_batch(config, new, old, progress, say, margin=margin, retry_failed=retry_failed, trace=trace)
-    if not other_scores:
-        assert by_games is not None
-        return by_games
-    with closing(Store.open(config.store)) as store:
-        by_scores = compare(store, config.name, new, old, on=other_scores, margin=margin)
-    if by_games is None:
-        return by_scores
-    return replace(by_games, scores=(*by_games.scores, *by_scores.scores))
-
-
-def _require_answers(config: Config, new: str, old: str) -> None:
-    """Check that both agents have answers, before any judge is called.
-
-    Raises:
-        InputError: an agent has no answers.
-    """
-    answering = load_data(config).agents
-    if silent := [name for name in (new, old) if name not in answering]:
-        raise InputError(
-            f"{listed(silent)} answered nothing, so nothing was judged; 'ragleague failures CONFIG' says why"
-        )
+        boards = [_by_batch(config, new, old, progress, say, margin=margin, retry_failed=retry_failed, trace=trace)]
+    if other_scores:
+        with closing(Store.open(config.store)) as store:
+            boards.append(compare(store, config.name, new, old, on=other_scores, margin=margin))
+    return replace(boards[0], scores=tuple(score for board in boards for score in board.scores))
 
 
 def _stages(config: Config, name: str) -> Sequence[str]:
-    """The stages that a score needs, in the order of execution."""
     criteria = config.criteria.names if config.criteria is not None else ()
     section = section_of(name, criteria)
     if section == "retrieval":
@@ -120,7 +92,7 @@ def _stages(config: Config, name: str) -> Sequence[str]:
             parse_measures([name])
         except InputError as error:
             scores = {"exam", "nuggets", PAIRWISE, "criteria", *criteria, *score_sections()}
-            raise InputError(f"--on {name}: no score is called so{nearest(name, scores)}") from error
+            raise InputError(f"--on {name}: no such score{nearest(name, scores)}") from error
     labels = ["relevance"] if config.retrieval is not None else []
     if section == "retrieval":
         if labels or config.data.qrels:
@@ -151,7 +123,7 @@ def _by_batch(
     batch, most = adaptive_settings(section).batch, len(AdaptiveGames(section, data).at_most())
     most //= 2 if section.both_orders else 1
     if not most:
-        raise InputError(f"{new} and {old} answered no query in common, so they cannot meet")
+        raise InputError(f"{new} and {old} answered no query in common, so they have no games; compare other agents")
     emptied: dict[str, Any] = {**dict.fromkeys(("criteria", "exam", "nuggets", "synth")), "agents": {}, "further": {}}
     games = 0
     while True:

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import text
 
-from arena.boards.changes import BoardState, NamesChanged, SettingChange, compare
+from arena.boards.history import BoardState, NamesChanged, compare
 from arena.config.ratings import RatingsSection
 from arena.results.cache import rating_draws
 from arena.results.ratings import leaderboard
@@ -105,12 +105,10 @@ def test_what_changed_names_agents_judges_queries_and_settings() -> None:
     assert found.agents == NamesChanged(("c",), ("a",), ())
     assert found.judges == NamesChanged((), ("k",), ("j",))
     assert found.queries == NamesChanged(("q3",), ("q2",), ("q1",))
-    assert found.settings == (
-        SettingChange("judges.j.model", "m-1", "m-2"),
-        SettingChange("judges.k", {}, None),
-    )
+    assert found.settings == {"judges.j.model": ("m-1", "m-2"), "judges.k": ({}, None)}
     (move,) = found.moves
-    assert (move.agent, move.place_before, move.place_after, move.points, move.apart) == ("b", 1, 1, 200.0, True)
+    assert [move[key] for key in ("agent", "place_before", "place_after", "points")] == ["b", 1, 1, 200]
+    assert move["intervals"] == "apart"
     assert not found.same_subject
 
 
@@ -120,9 +118,8 @@ def test_a_state_is_no_different_from_itself(tmp_path: Path) -> None:
         own = BoardState(subject_of(board.settings, store.dataset("sample")), standings_of(board))
     found = compare(own, own)
     assert found.same_subject
-    assert [(move.place_before, move.points, move.apart) for move in found.moves] == [
-        (place, 0.0, False) for place in range(1, 5)
-    ]
+    moves = [(move["place_before"], move["points"], move["intervals"]) for move in found.moves]
+    assert moves == [(place, 0.0, "overlap") for place in range(1, 5)]
 
 
 def test_a_setting_that_a_later_version_brings_has_not_changed() -> None:
@@ -137,7 +134,7 @@ def test_a_setting_that_a_later_version_brings_has_not_changed() -> None:
     before, after = (BoardState({"settings": {"ratings": own}}, []) for own in (kept, now))
     assert compare(before, after).same_subject
     soft = BoardState({"settings": {"ratings": {**now, "preferences": "soft"}}}, [])
-    assert compare(before, soft).settings == (SettingChange("ratings.preferences", "hard", "soft"),)
+    assert compare(before, soft).settings == {"ratings.preferences": ("hard", "soft")}
 
 
 def begin(store: Store) -> None:

@@ -49,7 +49,6 @@ def board(*ways: Scores, rating: Sequence[float] = (3, 2, 1, 0), queries: Sequen
 
 def test_a_planted_disagreement_is_found_said_and_marked() -> None:
     found = board(means("cover", (3, 2, 1, 5)), means("v_strict", (3, 2, 1, 5), 2), means("criteria", (3, 2, 1, 0), 3))
-    assert found.departures is not None
     assert {(one.way, one.raised, one.lowered) for one in found.departures.pairs} == {
         (way, "d", other) for way in ("cover", "v_strict") for other in "abc"
     }

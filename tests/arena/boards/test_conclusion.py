@@ -25,27 +25,103 @@ from arena.results.costs import Front, cost_board, lowest_prices
 from arena.results.ratings import Leaderboard
 from arena.stages.adaptive import AdaptiveState
 from judges.types import Answer, Query, Verdict
+from tests.support.games import in_both_orders
+
+A, B, TIE = Verdict.A, Verdict.B, Verdict.TIE
+FAST = RatingSettings(bootstrap=100, tournaments=5)
 
 
-def concluded(verdicts: Sequence[GameVerdict], **settings: int) -> Conclusion:
-    ratings = rate(verdicts, RatingSettings(bootstrap=100, tournaments=5, **settings)) if verdicts else None
-    return conclude(ratings)
+def concluded(verdicts: Sequence[GameVerdict]) -> Conclusion:
+    return conclude(rate(verdicts, FAST) if verdicts else None)
 
 
 def league(strengths: dict[str, float], queries: int) -> list[GameVerdict]:
     """Every pair on every query in both orders; the stronger wins more often the wider the gap."""
     noise = random.Random(1)
-    verdicts = []
-    for query in range(queries):
-        for a, b in combinations(strengths, 2):
-            won = strengths[a] - strengths[b] + noise.gauss(0, 1) > 0
-            verdicts.append(GameVerdict(f"q{query}", a, b, Verdict.A if won else Verdict.B))
-            verdicts.append(GameVerdict(f"q{query}", b, a, Verdict.B if won else Verdict.A))
-    return verdicts
+    return [
+        own
+        for query in range(queries)
+        for a, b in combinations(strengths, 2)
+        for own in both(query, a, b, A if strengths[a] - strengths[b] + noise.gauss(0, 1) > 0 else B)
+    ]
+
+
+def both(query: int, first: str, second: str, verdict: Verdict, back: Verdict | None = None) -> list[GameVerdict]:
+    return in_both_orders(f"q{query}", first, second, verdict, back)
+
+
+def won(queries: range, verdict: Verdict = A, back: Verdict | None = None) -> list[GameVerdict]:
+    return [own for query in queries for own in both(query, "x", "y", verdict, back)]
+
+
+def cycle(queries: int = 30, upsets: int = 3) -> list[GameVerdict]:
+    pairs = (("x", "y"), ("y", "z"), ("z", "x"))
+    return [own for a, b in pairs for q in range(queries) for own in both(q, a, b, B if q < upsets else A)]
+
+
+BEST, EQUAL, LEVEL = {"best": 1.2, "last": -1.2}, {"one": 1.5, "two": 1.5, "last": -1.5}, {"one": 0.1, "two": 0.0}
+IN_TURN = [GameVerdict(f"q{q}", *(("y", "x", B) if q % 2 else ("x", "y", A))) for q in range(40)]
+"""x wins every game, shown first and second in turn, each game in one order."""
+ALL_BUT_ONE = [
+    own
+    for q, other in itertools.product(range(26), ("poor", "x", "y"))
+    for own in both(q, "best", other, B if (q, other) == (5, "poor") else A)
+]
+"""Nobody but "poor" ever wins against "best", and it once."""
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "headline", "top", "said"),
+    [
+        ([], "No verdicts yet", "", "nothing to rate"),
+        (league({"best": 1.2, "middle": 0.0, "last": -1.2}, 40), "Clear leader", "best", "best leads, "),
+        (league({"best": 1.2, "middle": 0.0, "last": -1.2}, 40), "Clear leader", "best", "points above middle, at 95%"),
+        (league({"best": 1.2, "middle": 0.0, "last": -1.2}, 40), "Clear leader", "best", "120 games on 40 queries"),
+        (league(EQUAL, 30), "Tie at the top", "one two", "are tied for first"),
+        (league({**LEVEL, "three": 0.0}, 12), "Not enough signal", "", "No two of the 3 agents"),
+        (
+            ALL_BUT_ONE,
+            "Not enough signal",
+            "",
+            "x and y won or tied no game: these games do not say",
+        ),
+        ([GameVerdict("q", "best", other, A) for other in "xyz"], "Place or strength?", "", "in both orders"),
+        (league({"a": 2.0, "b": 0.0}, 30) + league({"c": 0.5, "d": 0.0}, 30), "Not all agents met", "", "never met"),
+        (
+            [GameVerdict(f"q{query}", "x", "y", A) for query in range(60)],
+            "Place or strength?",
+            "",
+            "No two agents were shown in both orders, and the answer shown first won 60 of 60 verdicts with a winner.",
+        ),
+        (IN_TURN, "Clear leader", "x", "how far ahead it is, these games cannot say"),
+        (cycle(), "No one order fits", "", "cannot describe these games: x, y and z beat each other"),
+        # z wins all against w, and y beats z although it is rated below: their games contradict the order.
+        (
+            cycle() + [own for q in range(30) for own in both(q, "w", "xyz"[q % 3], B)],
+            "No one order fits",
+            "",
+            "circle",
+        ),
+        (won(range(60), TIE, TIE), "All rated equal", "", "Every game is a tie: all 2 agents have the same rating"),
+        (won(range(60), A, A), "The orders contradict each other", "", "In 60 of the 60 games judged in both"),
+        (won(range(40)) + won(range(40, 80), A, A), "The orders contradict each other", "", "40 of the 80 games"),
+        (won(range(41)) + won(range(41, 80), A, A), "Clear leader", "x", "x leads"),
+        (won(range(FEWEST_QUERIES - 1)), "Too few queries", "", f"Only {FEWEST_QUERIES - 1} queries"),
+        (won(range(FEWEST_QUERIES)), "Not enough signal", "", "x and y cannot be told apart, at 95%"),
+    ],
+)
+def test_the_headline_names_a_leader_a_tie_or_why_there_is_neither(
+    verdicts: Sequence[GameVerdict], headline: str, top: str, said: str
+) -> None:
+    found = concluded(verdicts)
+    assert (found.headline, " ".join(found.top)) == (headline, top)
+    assert said in found.sentence
+    kinds = {"Clear leader": "leader", "Tie at the top": "tie", "No verdicts yet": "empty"}
+    assert found.kind == kinds.get(headline, "unclear")
 
 
 def test_standing_follows_from_what_may_be_said_and_from_the_checks() -> None:
-    even = rate(league({"one": 1.5, "two": 1.5, "last": -1.5}, 30), RatingSettings(bootstrap=100, tournaments=5))
+    even = rate(league({"one": 1.5, "two": 1.5, "last": -1.5}, 30), FAST)
     found = conclude(even)
     (failed, held) = (Check("c", status, "", "") for status in ("failed", "passed"))
     assert found.weighed([held]).standing == "decided"
@@ -56,7 +132,7 @@ def test_standing_follows_from_what_may_be_said_and_from_the_checks() -> None:
 
 
 def test_judges_that_only_compare_words_take_the_headline_and_nobody_leads() -> None:
-    ratings = rate(league({"best": 1.2, "last": -1.2}, 40), RatingSettings(bootstrap=100, tournaments=5))
+    ratings = rate(league({"best": 1.2, "last": -1.2}, 40), FAST)
     words, model = {"words": {"provider": "lexical"}}, {"model": {"provider": "openai"}}
     games = {"pairwise": {"judges": ["words"]}}
 
@@ -71,55 +147,9 @@ def test_judges_that_only_compare_words_take_the_headline_and_nobody_leads() -> 
     assert ratings_json(ratings, (), "words", of_words=True)["conclusion"].headline == found.headline
 
 
-def test_an_agent_ahead_of_all_others_is_a_clear_leader() -> None:
-    found = concluded(league({"best": 1.2, "middle": 0.0, "last": -1.2}, 40))
-    assert (found.kind, found.headline) == ("leader", "Clear leader")
-    assert found.sentence.startswith("best leads, ")
-    assert "above middle" in found.sentence
-    assert "120 games on 40 queries" in found.sentence
-
-
-def test_equals_above_a_weaker_one_are_a_tie_at_the_top() -> None:
-    found = concluded(league({"one": 1.5, "two": 1.5, "last": -1.5}, 30))
-    assert found.kind == "tie"
-    assert "one" in found.sentence
-    assert "two" in found.sentence
-    assert "last" not in found.sentence
-
-
-def test_where_nobody_can_be_told_apart_there_is_not_enough_signal() -> None:
-    found = concluded(league({"one": 0.1, "two": 0.0, "three": 0.0}, 12))
-    assert (found.kind, found.headline) == ("unclear", "Not enough signal")
-
-
-def test_who_lost_every_game_is_not_tied_for_first() -> None:
-    games = []
-    for at, other in itertools.product(range(26), ("poor", "x", "y")):
-        lost = other == "poor" and at == 5
-        games.append(GameVerdict(f"q{at}", "best", other, Verdict.B if lost else Verdict.A))
-        games.append(GameVerdict(f"q{at}", other, "best", Verdict.A if lost else Verdict.B))
-    found = concluded(games)
-    assert (found.kind, found.headline, found.top) == ("unclear", "Not enough signal", ())
-    assert found.sentence.startswith("x and y won or tied no game: these games do not say how far behind they are.")
-
-
 def test_a_missing_interval_never_makes_a_winner() -> None:
-    on_one_query = [GameVerdict("q", "best", other, Verdict.A) for other in ("x", "y", "z")]
-    assert concluded(on_one_query).kind == "unclear"
     many = league({"best": 3.0, "last": -3.0}, 40)
-    settings = RatingSettings(bootstrap=0, tournaments=5)
-    assert conclude(rate(many, settings)).kind == "unclear"
-
-
-def test_agents_that_never_met_are_not_compared() -> None:
-    apart = league({"a": 2.0, "b": 0.0}, 30) + league({"c": 0.5, "d": 0.0}, 30)
-    found = concluded(apart)
-    assert found.kind == "unclear"
-    assert "never met" in found.sentence
-
-
-def test_no_verdict_is_no_conclusion() -> None:
-    assert concluded([]).kind == "empty"
+    assert conclude(rate(many, RatingSettings(bootstrap=0, tournaments=5))).kind == "unclear"
 
 
 @pytest.mark.parametrize("size", [7, 12])
@@ -131,7 +161,7 @@ def test_many_tied_agents_are_counted_not_listed(size: int) -> None:
 
 def test_where_quality_ties_the_cheaper_and_the_faster_are_named() -> None:
     verdicts = league({"one": 1.5, "two": 1.5, "last": -1.5}, 30)
-    ratings = rate(verdicts, RatingSettings(bootstrap=100, tournaments=5))
+    ratings = rate(verdicts, FAST)
     took = {"one": ("2.5", "0.01"), "two": ("0.5", "0.03"), "last": ("0.1", "0.001")}
     queries = {f"q{number}": Query(f"q{number}", "why?") for number in range(8)}
     answers = {
@@ -156,50 +186,18 @@ def test_a_column_of_costs_that_holds_no_costs_is_none() -> None:
     assert (found.cost_usd.mean, found.cost_usd.known) == (0.5, 1)
 
 
-A, B, TIE = Verdict.A, Verdict.B, Verdict.TIE
-
-
-def both(query: int, first: str, second: str, verdict: Verdict, back: Verdict | None = None) -> list[GameVerdict]:
-    """A game in both orders; ``back`` is the verdict of the second, by default the same winner."""
-    mirrored = {A: B, B: A, TIE: TIE}[verdict]
-    return [
-        GameVerdict(f"q{query}", first, second, verdict),
-        GameVerdict(f"q{query}", second, first, back or mirrored),
-    ]
-
-
-def cycle(queries: int = 30, upsets: int = 3) -> list[GameVerdict]:
-    pairs = (("x", "y"), ("y", "z"), ("z", "x"))
-    return [own for a, b in pairs for q in range(queries) for own in both(q, a, b, B if q < upsets else A)]
-
-
-def test_where_place_cannot_be_told_from_strength_nobody_leads() -> None:
-    found = concluded([GameVerdict(f"q{query}", "x", "y", A) for query in range(60)])
-    assert (found.kind, found.top, found.ordered) == ("unclear", (), False)
-    assert found.sentence.startswith(
-        "No two agents were shown in both orders, and the answer shown first won 60 of 60 verdicts with a winner."
-    )
-
-
 def test_a_lead_that_being_shown_first_explains_is_none() -> None:
     """The first shown always wins; x is shown first on all queries but three."""
     games = [GameVerdict(f"q{query}", *(("y", "x") if query < 3 else ("x", "y")), A) for query in range(60)]
-    ratings = rate(games, RatingSettings(bootstrap=100, tournaments=5))
+    ratings = rate(games, FAST)
     found = conclude(ratings)
     assert (found.kind, found.top, found.ordered) == ("unclear", (), False)
     assert "its lead may be chance" in found.sentence
     assert any("only if being shown first counts for nothing" in note for note in ratings.notes)
 
 
-def test_a_winner_in_either_place_leads_without_games_in_both_orders() -> None:
-    games = [GameVerdict(f"q{q}", *(("y", "x", B) if q % 2 else ("x", "y", A))) for q in range(40)]
-    found = concluded(games)
-    assert (found.kind, found.top) == ("leader", ("x",))
-    assert "points" not in found.sentence, "an undefeated agent's distance is the prior's"
-
-
 def test_a_circle_has_no_leader_and_no_expectation() -> None:
-    ratings = rate(cycle(), RatingSettings(bootstrap=100, tournaments=5))
+    ratings = rate(cycle(), FAST)
     found = conclude(ratings)
     assert found.sentence.startswith(
         "One rating for each agent cannot describe these games: x, y and z beat each other"
@@ -207,46 +205,9 @@ def test_a_circle_has_no_leader_and_no_expectation() -> None:
     assert list(expectation(ratings, found)) == ["x and y met in 30 games: x won 27, y won 3, 0 tied."]
 
 
-def test_an_agent_above_a_circle_of_others_is_described_by_no_rating_either() -> None:
-    """z wins all against w, and y beats z although it is rated below: their games contradict the order."""
-    games = cycle() + [own for q in range(30) for own in both(q, "w", "xyz"[q % 3], B)]
-    assert concluded(games).headline == "No one order fits"
-
-
-@pytest.mark.parametrize(
-    ("verdict", "back", "said"),
-    [
-        (TIE, TIE, "Every game is a tie: all 2 agents have the same rating"),
-        (A, A, "In 60 of the 60 games judged in both"),
-    ],
-)
-def test_equal_ratings_have_no_highest(verdict: Verdict, back: Verdict, said: str) -> None:
-    found = concluded([own for q in range(60) for own in both(q, "x", "y", verdict, back)])
-    assert found.sentence.startswith(said)
-    assert (found.top, found.ordered) == ((), False)
-
-
-def test_half_of_the_orders_contradicting_each_other_closes_the_gate() -> None:
-    won = [own for q in range(40) for own in both(q, "x", "y", A)]
-    assert concluded(won).kind == "leader"
-    swayed = [own for q in range(40, 80) for own in both(q, "x", "y", A, A)]
-    assert concluded(won + swayed).headline == "The orders contradict each other"
-    assert concluded(won + swayed[2:]).kind == "leader"
-
-
-def test_too_few_queries_name_no_leader() -> None:
-    fewest = FEWEST_QUERIES
-    won = [own for q in range(fewest) for own in both(q, "x", "y", A)]
-    assert concluded(won[:-2]).headline == "Too few queries"
-    assert f"Only {fewest - 1} queries" in concluded(won[:-2]).sentence
-    assert concluded(won).headline != "Too few queries"
-
-
 def test_a_judge_that_agrees_with_people_no_more_than_chance_names_no_leader() -> None:
     noise = random.Random(2)
-    ratings = rate(
-        [own for q in range(40) for own in both(q, "x", "y", A)], RatingSettings(bootstrap=100, tournaments=5)
-    )
+    ratings = rate(won(range(40)), FAST)
     judged = [Opinion(f"q{q}", ("x", "y"), "j", 1.0 if q % 4 else -1.0) for q in range(40)]
 
     def compared(share: float) -> Comparison:
@@ -261,24 +222,24 @@ def test_a_judge_that_agrees_with_people_no_more_than_chance_names_no_leader() -
 
 
 def test_the_leader_is_the_highest_rated_whatever_orders_the_table() -> None:
-    ratings = rate(league({"best": 1.2, "last": -1.2}, 40), RatingSettings(bootstrap=100, tournaments=5))
+    ratings = rate(league({"best": 1.2, "last": -1.2}, 40), FAST)
     assert conclude(replace(ratings, agents=ratings.agents[::-1])).top == ("best",)
 
 
 def test_ratings_without_their_judges_health_lead_only_where_orders_are_reconciled() -> None:
     """From games alone, with how verdicts became games."""
-    won = [own for q in range(40) for own in both(q, "x", "y", A)]
     settings = RatingSettings(bootstrap=0, intervals="sandwich", tournaments=0, fragility="none")
-    assert conclude(rate_games(reconcile(won), settings)).top == ("x",)
-    assert conclude(rate_games(reconcile(won[::2]), settings)).headline == "Place or strength?"
-    swayed = [own for q in range(40) for own in both(q, "x", "y", A, A)]
-    assert conclude(rate_games(reconcile(swayed), settings)).headline == "The orders contradict each other"
+    assert conclude(rate_games(reconcile(won(range(40))), settings)).top == ("x",)
+    assert conclude(rate_games(reconcile(won(range(40))[::2]), settings)).headline == "Place or strength?"
+    assert (
+        conclude(rate_games(reconcile(won(range(40), A, A)), settings)).headline == "The orders contradict each other"
+    )
 
 
 def test_games_are_counted_to_the_last_one_however_many() -> None:
-    won = [GameVerdict(f"q{q}", *(("y", "x", B) if q % 2 else ("x", "y", A))) for q in range(12_345)]
+    many = [GameVerdict(f"q{q}", *(("y", "x", B) if q % 2 else ("x", "y", A))) for q in range(12_345)]
     lost = [GameVerdict("again", "x", "y", B)]
-    ratings = rate(won + lost, RatingSettings(bootstrap=0, tournaments=0, fragility="none"))
+    ratings = rate(many + lost, RatingSettings(bootstrap=0, tournaments=0, fragility="none"))
     (met, *_) = expectation(ratings, conclude(ratings))
     assert met == "x and y met in 12,346 games: x won 12,345, y won 1, 0 tied."
 

@@ -39,10 +39,6 @@ def lacking_of(games: Games, least: float) -> Shortfall | None:
     return shortfall(judged_of, least)
 
 
-def below(path: Path, unasked: int) -> Path:
-    return write_store(path, unasked=unasked)
-
-
 def test_enough_verdicts_are_no_shortfall_and_the_bar_itself_is_enough() -> None:
     games = [game("j", query, "x", "y", judged=query < 8) for query in range(10)]
     assert lacking_of(games, 0.8) is None
@@ -60,7 +56,6 @@ def test_a_judge_that_stopped_is_not_hidden_by_the_others() -> None:
         for query in range(20)
     ]
     lacking = lacking_of(games, 0.8)
-    assert lacking is not None
     assert (lacking.kind, lacking.name, lacking.judged, lacking.wanted) == ("judge", "lame", 10, 20)
 
 
@@ -74,7 +69,6 @@ def test_an_agent_that_no_judge_would_read_is_not_hidden_by_the_others() -> None
     ]
     lacking = lacking_of(games, 0.8)
     assert sum(isinstance(result, Judgment) for _, result in games) / len(games) > 0.8
-    assert lacking is not None
     assert (lacking.kind, lacking.name, lacking.judged, lacking.wanted) == ("agent", "agent10", 0, 30)
 
 
@@ -95,12 +89,11 @@ def test_a_share_below_the_bar_never_looks_as_if_it_were_on_it(share: float, lea
     total = 100_000
     games: Games = [game("j", 1, "x", "y", judged=number < share * total) for number in range(total)]
     lacking = lacking_of(games, least)
-    assert lacking is not None
     assert f"({shown})" in lacking.message
 
 
 def test_ratings_below_the_bar_are_withheld_and_shown_on_demand(tmp_path: Path, cli: Any) -> None:
-    store = below(tmp_path / "s.db", unasked=60)
+    store = write_store(tmp_path / "s.db", unasked=60)
     refused = cli("leaderboard", store)
     line = " ".join(refused.out.split())
     assert refused.status == 3
@@ -118,7 +111,7 @@ def test_ratings_below_the_bar_are_withheld_and_shown_on_demand(tmp_path: Path, 
 
 
 def test_json_says_why_there_are_no_ratings(tmp_path: Path, cli: Any) -> None:
-    store = below(tmp_path / "s.db", unasked=60)
+    store = write_store(tmp_path / "s.db", unasked=60)
     refused = cli("leaderboard", store, "--format", "json")
     board = json.loads(refused.out)
     assert refused.status == 3
@@ -129,27 +122,27 @@ def test_json_says_why_there_are_no_ratings(tmp_path: Path, cli: Any) -> None:
     anyway = json.loads(cli("leaderboard", store, "--format", "json", "--below-coverage").out)
     assert anyway["shortfall"] == {**board["shortfall"], "withheld": False}
     assert len(anyway["agents"]) == len(AGENTS)
-    assert json.loads(cli("leaderboard", below(tmp_path / "t.db", 0), "--format", "json").out)["shortfall"] is None
+    assert (
+        json.loads(cli("leaderboard", write_store(tmp_path / "t.db", unasked=0), "--format", "json").out)["shortfall"]
+        is None
+    )
 
 
 def test_a_store_whose_settings_lack_the_bar_has_the_usual_one(tmp_path: Path) -> None:
     old = {name: value for name, value in SETTINGS["ratings"].items() if name != "min_coverage"}
-    with closing(Store.open(str(below(tmp_path / "s.db", unasked=60)))) as store:
-        name = store.tournaments()[0]
-        data = store.dataset(name)
-        wants = store.wanted(name)
-        store.begin(name, {**SETTINGS, "ratings": old}, data, [want for want, _ in wants])
-        store.assign(name, [(want, found) for want, found in wants if found is not None])
+    with closing(Store.open(str(write_store(tmp_path / "s.db", unasked=60)))) as store:
+        wants = store.wanted("sample")
+        store.begin("sample", {**SETTINGS, "ratings": old}, store.dataset("sample"), [want for want, _ in wants])
+        store.assign("sample", [(want, found) for want, found in wants if found is not None])
         lacking = leaderboard(store).shortfall
     assert lacking is not None
     assert lacking.min_coverage == RatingsSection().min_coverage == 0.8
 
 
 def test_the_page_says_what_the_command_line_says(tmp_path: Path) -> None:
-    with closing(Store.open(str(below(tmp_path / "s.db", unasked=60)))) as store:
+    with closing(Store.open(str(write_store(tmp_path / "s.db", unasked=60)))) as store:
         board = leaderboard(store)
         anyway = leaderboard(store, below_coverage=True)
-    assert board.shortfall is not None
     found = conclude_board(board)
     assert (found.kind, found.headline) == ("empty", "Not enough verdicts to rate")
     assert board.shortfall.message[1:] in found.sentence

@@ -22,15 +22,16 @@ from arena.boards.leaderboard import TournamentBoard
 from arena.boards.report import tournament_report
 from arena.boards.trust import EVEN
 from arena.config.schema import Config
-from arena.present.report import render
+from arena.present.files import render
 from arena.results.agreement import calibrate_tournament, resampling_of
 from arena.results.ratings import leaderboard
 from arena.results.scores import means_of
 from arena.store import Store
-from retrieval_eval.stats.missing import Gaps, shares
+from retrieval_eval.stats.scores import Gaps, shares
 from tests.conftest import CLI
 from tests.support.failing_judge import FAIR, GOOD, POOR, QUALITY, QUERIES, judge, tournament
-from tests.support.llm_server import LLMServer, Script
+from tests.support.llm_server import LLMServer
+from tests.support.sample_store import begin_judged
 from tests.support.tournaments import run
 
 SCORES = ("exam", "nDCG@10", "criteria", "nuggets", "support_precision", "support_recall", "pairwise")
@@ -72,7 +73,6 @@ def test_no_difference_and_no_verdict_changes_its_sign(configs: dict[str, Config
             if unusable in pair:
                 assert own.judgments[pair.index(unusable)][0] > 0 or own.on == "pairwise"
                 ends = own.result.ends
-                assert ends is not None
                 assert ends[0] - 1e-9 <= (was or 0) <= ends[1] + 1e-9, "what is true lies within the bounds"
         assert not (comparison.status == 1 and whole[pair].status == 0)
         assert not (comparison.status == 0 and whole[pair].status == 1)
@@ -148,22 +148,16 @@ def test_nothing_missing_is_said_to_be_nothing(configs: dict[str, Config]) -> No
     assert {missing for own in board.board.missing.values() for missing, _ in own.values()} == {0}
 
 
-def exam_of(fails: Script, none: Script) -> Script:
-    """The first judge where a rating is asked for, else the second."""
-    return lambda call: none(call) if "response_format" in call.body else fails(call)
-
-
 @pytest.fixture(scope="module")
 def exam_alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CompareBoard]:
     """Compare where games are judged and the exam of one agent fails, and where nothing does."""
     found = {}
     for unusable in ("", GOOD):
         folder = tmp_path_factory.mktemp("exam") / (unusable or "none")
-        with LLMServer(judge()) as server:
+        fails, none = judge(unusable), judge()
+        with LLMServer(lambda call: (none if "response_format" in call.body else fails)(call)) as server:  # noqa: B023
             folder.mkdir()
             config = tournament(folder, server.openai_url)
-            fails, none = judge(unusable), server.script
-            server.script = exam_of(fails, none)
             run(config)
         with opened(config) as store:
             found[unusable] = compare_board(store, "small")
@@ -172,7 +166,6 @@ def exam_alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CompareBoa
 
 def test_compare_calls_what_is_missing_no_disagreement(exam_alone: dict[str, CompareBoard]) -> None:
     for board in exam_alone.values():
-        assert board.departures is not None
         assert not board.departures.pairs
     said = exam_alone[GOOD].sentences()
     assert said[:1] == exam_alone[""].sentences()
@@ -235,11 +228,7 @@ def test_a_run_that_was_stopped_leaves_gaps_and_no_zeros(tmp_path: Path) -> None
         run(config)
     with opened(config) as store:
         whole = {own.name: own for own in means_of(store, "small", lambda: store.dataset("small"))}
-        settings, data = store.settings("small").raw, store.dataset("small")
-        wanted = dict(store.wanted("small"))
-        known = [(want, ident) for want, ident in wanted.items() if ident and want.query_id < QUERIES[10]]
-        store.begin("stopped", settings, data, list(wanted))
-        store.assign("stopped", known)
+        begin_judged(store, "stopped", lambda want: want.query_id < QUERIES[10], "small")
         half = {own.name: own for own in means_of(store, "stopped", lambda: store.dataset("stopped"))}
     for name in ("cover", "nDCG@10"):
         own, before = half[name], whole[name]

@@ -67,12 +67,11 @@ def tournaments(draw: st.DrawFn) -> list[Outcome]:
 @given(tournaments(), st.sampled_from(["tie", "win"]))
 def test_columns_say_of_every_game_what_the_games_one_by_one_say(outcomes: list[Outcome], how: str) -> None:
     table = game_table(outcomes)
-    scores = table.scores(how)  # type: ignore[arg-type]
-    records = game_records(outcomes, how)  # type: ignore[arg-type]
+    scores = table.scores(how)
+    records = game_records(outcomes, how)
     assert len(table) == len(records)
     for record in records:
         row = table.find(record.key)
-        assert row is not None
         score = scores[row] if table.key(row).agent_a == record.agent_a else 1 - scores[row]
         assert (None if np.isnan(score) else score) == record.score
         assert table.orders_disagree[row] == record.orders_disagree
@@ -197,7 +196,6 @@ def test_documents_shown_are_those_of_the_judge_s_prompt(tmp_path: Path, thresho
     stages.labels.results.update(labels)
     for (want, result), record in zip(games[::2], game_records(games, "tie"), strict=True):
         prompt = stages.prompt(want)
-        assert prompt is not None
         found = documents_of(record, data, labels, StoredSettings.model_validate({**SETTINGS, **sections}))
         seen = [entry.document.doc_id for entry in found if entry.shown]
         same = result is not None and result.judgment_id == IDENTICAL

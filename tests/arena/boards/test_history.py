@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from arena.boards.changes import BoardState
-from arena.boards.history import NOW, HistoryBoard, Version, history, moment
+from arena.boards.history import NOW, BoardState, HistoryBoard, Version, history, moment
 from arena.results.cache import rating_draws
 from arena.results.ratings import leaderboard
 from arena.store import Store
@@ -55,7 +54,6 @@ def test_an_agent_has_a_version_for_each_set_of_answers() -> None:
     assert [len(board.versions(agent)) for agent in "abc"] == [1, 1, 2]
     second = board.versions("c")[-1]
     assert (second.number, second.since, second.rating.value) == (2, NOW, 200)
-    assert second.change is not None
     assert second.change.value == pytest.approx(450)
     assert board.drawn == "c"
     assert [own.name for own in board.picture().lines] == [NOW, "first"]
@@ -81,12 +79,10 @@ def test_a_change_on_the_same_queries_has_the_interval_of_how_both_versions_move
 
     found = changed(other)
     assert found.paired
-    assert found.change is not None
     assert found.change.value == pytest.approx(450)
     assert (found.change.high or 0) - (found.change.low or 0) == pytest.approx(2 * 1.96 * 5, rel=0.2)
     alone = changed(BoardState({**other.subject, "settings": {"ratings": {"seed": 4}}}, other.standings))
     assert not alone.paired
-    assert alone.change is not None
     assert alone.change.value == pytest.approx(450)
 
 
@@ -95,7 +91,7 @@ def test_without_anyone_unchanged_a_state_stays_on_its_own_scale_and_says_so() -
     assert board.rating(board.moments[0], "c").value == -100
     assert board.versions("c")[-1].change is None
     (section,) = board.sections()
-    assert "1 run has no anchor" in section.blocks[0].items[0]  # type: ignore[union-attr]
+    assert "1 run has no anchor" in section.blocks[0].items[0]
     assert {own.look for line in board.picture().lines for own in line.marks} == {"blue", "grey"}
 
 

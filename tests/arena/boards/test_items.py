@@ -24,11 +24,8 @@ def test_a_nugget_names_who_fails_it_and_whom_it_moves() -> None:
     assert (sleeps.covering, sleeps.failing) == (1, ("x", "y")), "one stated in part is failed, as V strict counts"
     assert (mews.covering, mews.failing) == (1, ("x",)), "what nobody knows is neither"
     # z leads with both, x has one of two. Without "purrs" x falls to y; without "sleeps" it comes up to z.
-    assert purrs.influence is not None
     assert (purrs.influence.moved, purrs.influence.new_leader) == (2, False)
-    assert sleeps.influence is not None
     assert (sleeps.influence.moved, sleeps.influence.new_leader) == (2, True)
-    assert mews.influence is not None
     assert mews.influence.moved == 0, "an okay nugget weighs nothing in V strict"
     lines = [nugget_line(nugget) for nugget in found.banks["q"].nuggets]
     rows = items_table(lines, effects).rows
@@ -39,4 +36,4 @@ def test_a_nugget_names_who_fails_it_and_whom_it_moves() -> None:
 def test_an_item_that_nobody_is_graded_against_says_nothing() -> None:
     line = nugget_line(make_nuggets("q", ["purrs"], [VITAL])[0])
     assert "covering" not in items_table([line], {}).rows[0]
-    assert items_table([line], {line.key: ItemEffect(0, (), None)}).rows[0]["failing"] is None
+    assert items_table([line], {line["key"]: ItemEffect(0, (), None)}).rows[0]["failing"] is None

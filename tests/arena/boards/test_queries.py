@@ -19,6 +19,7 @@ from arena.results.exam_evaluation import Study
 from arena.store import Store
 from judges.types import Verdict
 from retrieval_eval.exam.grades import Grade, Graded, Grader, make_grids
+from tests.support.games import in_both_orders
 from tests.support.sample_store import write_store
 
 AGENTS = ("best", "middle", "last")
@@ -26,15 +27,8 @@ AGENTS = ("best", "middle", "last")
 
 def ranked(query: str, order: tuple[str, ...], judge: str = "") -> list[GameVerdict]:
     """Every pair in both orders; who stands earlier in ``order`` wins."""
-    games = combinations(order, 2)
-    return [
-        verdict
-        for first, second in games
-        for verdict in (
-            GameVerdict(query, first, second, Verdict.A, judge),
-            GameVerdict(query, second, first, Verdict.B, judge),
-        )
-    ]
+    pairs = combinations(order, 2)
+    return [own for pair in pairs for own in in_both_orders(query, *pair, Verdict.A, judge=judge)]
 
 
 def found(verdicts: list[GameVerdict], queries: tuple[str, ...]) -> Standings:
@@ -110,22 +104,17 @@ def test_the_heat_map_holds_every_agent_s_share_on_each_query_those_that_separat
     records = dict(zip(board.standings.queries, board.standings.each("hybrid"), strict=True))
     for query_id, label in zip(ids, labels, strict=True):
         share, cell = records[query_id].share, picture.cells[label, "hybrid"]
-        assert share is not None
         assert cell.figure == f"{100 * share:.0f}"
         assert cell.link == f"queries?{query_id}&hybrid"
         assert cell.strength == pytest.approx(2 * (share - 0.5)), "each agent meets each other one"
     assert (picture.links[labels[0]], picture.links["bm25"]) == (f"queries?{ids[0]}&", "queries?&bm25")
     together = board.standings.together("bm25", range(12))
-    assert together.share is not None
     assert picture.cells["All 12 queries", "bm25"].figure == f"{100 * together.share:.0f}"
     share, grade = board.scores_of("bm25").items
     assert (share.value, share.low, share.high) == pytest.approx((together.share, together.low, together.high))
     assert grade.name == "Mean grade"
-    assert board.heat_map("mean grade", ["bm25"], ["q00"]).cells[board.label("q00"), "bm25"].figure in {
-        "1.00",
-        "1.50",
-        "2.00",
-    }
+    graded = board.heat_map("mean grade", ["bm25"], ["q00"]).cells[board.label("q00"), "bm25"]
+    assert graded.figure in {"1.00", "1.50", "2.00"}
 
 
 def test_a_group_of_queries_has_a_heat_map_of_its_own(store: Path) -> None:
@@ -143,19 +132,8 @@ def test_the_best_grade_of_an_answer_on_each_item_of_the_exam_is_shown() -> None
     grades = [Grade("q", "q/x#1", "i", 2), Grade("q", "q/x#2", "i", 5), Grade("q", "q/y#1", "i", 0)]
     graded = Graded({Grader("j"): grades})
     rankings = {("q", "x"): ("q/x#1", "q/x#2"), ("q", "y"): ("q/y#1",)}
-    study = Study(
-        graded,
-        graded,
-        Grader("j"),
-        grades,
-        None,
-        rankings,
-        make_grids(grades, None, rankings),
-        {},
-        (1, 2, 3, 4, 5),
-        "answers",
-    )
+    grids, levels = make_grids(grades, None, rankings), (1, 2, 3, 4, 5)
+    study = Study(graded, graded, Grader("j"), grades, None, rankings, grids, {}, levels, "answers")
     picture = exam_matrix(study, "q", ["y", "x", "silent"], 2)
-    assert picture is not None
     assert {name: cell.figure for name, cell in picture.cells.items()} == {("1. i", "x"): "5", ("1. i", "y"): "0"}
     assert exam_matrix(study, "other", ["x"], 2) is None

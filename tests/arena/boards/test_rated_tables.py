@@ -77,8 +77,6 @@ def test_it_does_not_matter_in_which_column_an_agent_is(write: Callable[..., Pat
     settings = RatingSettings(tournaments=5, bootstrap=50, fragility="none", position=True)
     one, other = (rated(write(own), settings, covariates=("log:words", "words_a:words_b")) for own in (lines, mixed))
     assert other.ratings == one.ratings
-    assert one.controlled is not None
-    assert other.controlled is not None
     assert [row.rating for row in other.controlled.agents] == pytest.approx(
         [row.rating for row in one.controlled.agents]
     )
@@ -91,9 +89,6 @@ def test_a_covariate_in_columns_of_any_name_is_that_of_the_agents_in_the_same_or
     named, paired, opposite = (
         rated(file, covariates=(name,)).controlled for name in ("words", "words_a:words_b", "words_b:words_a")
     )
-    assert named is not None
-    assert paired is not None
-    assert opposite is not None
     assert paired.effects[0].points == named.effects[0].points
     assert opposite.effects[0].points == pytest.approx(-named.effects[0].points)
 
@@ -113,8 +108,6 @@ def test_a_column_to_cluster_by_widens_intervals_and_errors_but_moves_no_rating(
     widths = [np.mean([pair.se for pair in one.ratings.pairs]) for one in (by_query, by_topic)]
     assert widths[1] > 3 * widths[0]
     errors = [one.controlled.effects[0].sd for one in (by_query, by_topic) if one.controlled is not None]
-    assert errors[1] is not None
-    assert errors[0] is not None
     assert errors[1] > 3 * errors[0]
     settings = RatingSettings(tournaments=5, bootstrap=50, fragility="none", cluster=False)
     assert rated(file, settings, cluster="none").ratings.convergence.resampled == "game"
@@ -140,8 +133,6 @@ def test_each_judge_is_rated_as_its_rows_alone_would_be(write: Callable[..., Pat
         alone = rated(write([line for line in lines if line[4] == judge]), cluster="topic").ratings
         assert own.agents == alone.agents
         assert own.pairs == alone.pairs
-        assert own.judge_health is not None
-        assert alone.judge_health is not None
         assert own.judge_health.first_effect.value == alone.judge_health.first_effect.value
 
 
@@ -160,14 +151,11 @@ def test_places_are_judged_by_the_rows_alone_that_tell_their_order(write: Callab
     every = rated(file, by_judge=True)
     pairs = [(known.by_judge[judge], every.by_judge[judge]) for judge in "de"]
     for one, other in [(known.ratings, every.ratings), *pairs]:
-        assert one.judge_health is not None
-        assert other.judge_health is not None
         assert other.judge_health.n > one.judge_health.n
         for name in ("first_share", "first_effect", "both_orders", "order_agreement"):
             assert getattr(other.judge_health, name) == getattr(one.judge_health, name), name
     assert every.rows["order_unknown"] == 150
     none = rated(write([(*line[:5], "", *line[6:]) for line in lines])).ratings.judge_health
-    assert none is not None
     assert none.first_share.value is none.first_effect.value is none.order_agreement.value is None
     position = RatingSettings(tournaments=5, bootstrap=50, position=True)
     assert refusal(write(hidden), position).startswith(f"{file}:3: position needs the order of every row")
@@ -227,7 +215,6 @@ def test_an_anchor_is_held_and_an_unknown_one_refused(write: Callable[..., Path]
     file = write(planted(queries=30))
     settings = RatingSettings(tournaments=5, bootstrap=50, anchor="bob")
     held = rated(file, settings, covariates=("words",))
-    assert held.controlled is not None
     assert ratings_of(held)["bob"] == pytest.approx(1000)
     assert next(row.rating for row in held.controlled.agents if row.agent == "bob") == pytest.approx(1000)
     nobody = RatingSettings(tournaments=5, bootstrap=50, anchor="dan")

@@ -219,7 +219,7 @@ def test_a_second_call_replaces_its_pages_drops_stale_ones_and_keeps_other_files
     (out / "index.html").write_text("<p>mine</p>", encoding="utf-8")
     refused = cli("publish", played_demo / "tournament.yaml", out)
     assert (refused.status, (out / "index.html").read_text(encoding="utf-8")) == (2, "<p>mine</p>")
-    assert "index.html: a page that 'publish' did not write" in refused.err
+    assert "index.html: exists, and 'publish' did not write it" in refused.err
     assert "name a folder" in cli("publish", played_demo / "tournament.yaml", out / "CNAME").err
 
 

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from arena.boards.wins import Wins, WinsCounted, by_points
+from arena.boards.games import Wins, by_points
 from arena.present.files import csv_text
-from arena.ratings.pairs import PairResults, WinMatrix
+from arena.ratings.pairs import WinMatrix
 
 
-def pairs(p: float = 0.5) -> PairResults:
+def pairs(p: float = 0.5) -> WinMatrix:
     """Two agents that met eight times (3 to 1 and 4 ties), and one that met nobody."""
     won, tied = np.array([[0, 3, 0], [1, 0, 0], [0, 0, 0]], float), np.array([[0, 4, 0], [4, 0, 0], [0, 0, 0]], float)
     met = np.full((3, 3), np.nan)
     met[0, 1] = met[1, 0] = p
-    return PairResults(WinMatrix(("a", "b", "c"), won, tied, won + won.T + tied), met)
+    return WinMatrix(("a", "b", "c"), won, tied, won + won.T + tied, met)
 
 
-@pytest.mark.parametrize(
-    ("counted", "share"), [("wins and half the ties", (0.625, 0.375)), ("wins only", (0.375, 0.125))]
-)
-def test_each_two_agents_that_met_have_a_line_in_both_directions(
-    counted: WinsCounted, share: tuple[float, float]
-) -> None:
-    rows = Wins(pairs(), ["b", "a", "c"], counted).pairwise().rows
-    assert [(row["row"], row["column"], row["share"]) for row in rows] == [("b", "a", share[1]), ("a", "b", share[0])]
+def test_each_two_agents_that_met_have_a_line_in_both_directions() -> None:
+    rows = Wins(pairs(), ["b", "a", "c"]).pairwise().rows
+    assert [(row["row"], row["column"], row["share"]) for row in rows] == [("b", "a", 0.375), ("a", "b", 0.625)]
     assert [rows[1][key] for key in ("games", "won", "tied", "lost")] == [8, 3, 4, 1]
 
 

@@ -7,8 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from arena.boards.calibration.people import people_checks
-from arena.boards.judge_sentences import MARGIN, findings
+from arena.boards.conclusion import MARGIN, findings
+from arena.boards.people import people_checks
 from arena.calibration.comparison import USUAL, compare
 from arena.calibration.votes import Opinion, judge_less_people
 

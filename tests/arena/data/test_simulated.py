@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import ragleague as rl
-from arena.demo.simulated import COLUMNS, STRENGTHS, simulated_verdicts
+from arena.demo import COLUMNS, STRENGTHS, simulated_verdicts
 
 
 @pytest.mark.parametrize("seed", range(8))

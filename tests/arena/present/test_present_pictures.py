@@ -26,11 +26,11 @@ from arena.present.picture import (
     Matrix,
     MatrixCell,
     Picture,
+    Scale,
     Strip,
     Whiskers,
     of_table,
 )
-from arena.present.scale import Scale
 from arena.present.table import Column, Table
 from judges.errors import DataError, MissingExtraError
 from ragleague.shown import NotebookPicture
@@ -44,8 +44,8 @@ RATINGS = Whiskers(
     "Ratings with intervals",
     "How to read it",
     [
-        Line("known", [Mark(1010, 990, 1030)], rank="1-2", tag="leads", link="games?agent=known"),
-        Line(HOSTILE, [Mark(1000, look="quiet")], rank="2", link="javascript:alert(1)"),
+        Line("known", [Mark(1010, 990, 1030)], rank="1-2", tag="leads"),
+        Line(HOSTILE, [Mark(1000, look="quiet")], rank="2"),
     ],
     "points",
     POINTS,
@@ -151,7 +151,7 @@ def test_an_axis_holds_its_values_whatever_they_are(values: list[float]) -> None
     ],
 )
 def test_an_axis_has_few_round_ticks_that_enclose_all(values: list[float], form: object, ticks: list[str]) -> None:
-    scale = Scale(values, form)  # type: ignore[arg-type]
+    scale = Scale(values, form)
     assert scale.ticks == ticks
     assert all(0 <= scale.place(value) <= 100 for value in values)
 

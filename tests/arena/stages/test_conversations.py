@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from arena.boards.site import publish
+from arena.boards.report import publish
 from arena.config.schema import Config, load_config
 from arena.data.files import load_dataset
 from arena.data.kinds import texts_now

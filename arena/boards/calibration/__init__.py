@@ -1,1 +1,0 @@
-"""The calibration board: judges compared with people, corrected estimates, scoring methods, costs and style bias."""

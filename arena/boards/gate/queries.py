@@ -1,0 +1,260 @@
+"""Old against new, query by query: where the new agent lost, in which groups of queries, and what both cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from msgspec import Struct
+
+from arena.boards.compare import OF_STAGE
+from arena.boards.gate.board import FORM, MARGIN, PAIRWISE, SHARE, SIGNED
+from arena.data.dataset import groupings
+from arena.present.blocks import Board, Remarks, Section
+from arena.present.numbers import COUNT, MONEY, POINTS, SECONDS, Number, Percent, counted
+from arena.present.picture import nowhere
+from arena.present.table import Column, Table
+from arena.results.cache import cached_games
+from arena.results.costs import AgentCosts, agent_costs
+from arena.results.games import GameTable
+from arena.results.ratings import Group, of_group
+from arena.results.scores import means_of
+from arena.store import Store
+from judges.types import Query
+from retrieval_eval.stats.bootstrap import units_of
+from retrieval_eval.stats.paired import Paired, paired
+
+_SIGNED_SHARE: Final = Percent(1, signed=True)
+_FEWEST: Final = 10
+"""Fewest queries of a group on which two agents are compared."""
+
+
+class QueryPair(Struct, frozen=True):
+    """The scores of both agents on one query; for games, their shares of the points against each other."""
+
+    query_id: str
+    new: float
+    old: float
+
+    @property
+    def difference(self) -> float:
+        return self.new - self.old
+
+
+class GroupPair(Struct, frozen=True):
+    """The comparison on one group of queries; without ``result``, the group is too small."""
+
+    column: str
+    value: str
+    queries: int
+    result: Paired | None
+
+
+class PairBoard(Board, frozen=True, eq=False):
+    """Two agents compared by one score, by group of queries and query by query.
+
+    Attributes:
+        new, old: names of the agents.
+        on: name of the score, as for ``compare``.
+        margin: how much worse the new agent may be on a group and still pass.
+        pairs: the queries with a score of both agents, the new agent's largest losses first.
+        groups: the comparison on each group; intervals hold for all groups of a column together (Bonferroni).
+        costs: costs of both agents.
+        queries: the queries by id.
+    """
+
+    new: str
+    old: str
+    on: str
+    margin: float
+    pairs: Sequence[QueryPair]
+    groups: Sequence[GroupPair]
+    costs: Sequence[AgentCosts]
+    queries: Mapping[str, Query]
+
+    @property
+    def finding(self) -> str:
+        """How many queries got worse, and how many better."""
+        worse = sum(pair.difference < 0 for pair in self.pairs)
+        better = sum(pair.difference > 0 for pair in self.pairs)
+        of = f"of {counted(len(self.pairs), 'query', 'queries')}"
+        return f"{self.new} does worse than {self.old} on {worse:,} {of}, better on {better:,}, alike on the others."
+
+    @property
+    def collapsed(self) -> str:
+        """A warning if the new agent is worse in some group by more than chance; empty if there is none."""
+        names = [f"{group.column} {group.value}" for group in self.groups if group.result and _is_worse(group.result)]
+        return f"Worse than {self.old} by more than chance: {', '.join(names)}." if names else ""
+
+    def sections(self) -> Sequence[Section]:
+        return [*self.details(), Section("pairs", "Queries", "", [Remarks([self.finding]), self.query_table()])]
+
+    def details(self) -> list[Section]:
+        """Sections on groups of queries and on costs, as far as there are any."""
+        lead = "An agent that is no worse overall may be worse on one kind of query."
+        groups = Section("groups", "By group of queries", lead, [self.group_table()])
+        costs = Section("costs", "Costs", "", [self.cost_table()])
+        return [*([groups] if self.groups else []), *([costs] if any(cost.known for cost in self.costs) else [])]
+
+    def scores_line(self, pair: QueryPair) -> str:
+        """Both agents' scores on one query, in a line."""
+        form, signed = self._forms
+        figures = f"{self.new} {form.write(pair.new)}, {self.old} {form.write(pair.old)}"
+        return f"{figures}, difference {signed.write(pair.difference)}"
+
+    @property
+    def _forms(self) -> tuple[Number, Number]:
+        return (SHARE, _SIGNED_SHARE) if self._on_games else (FORM, SIGNED)
+
+    @property
+    def _on_games(self) -> bool:
+        return self.on == PAIRWISE
+
+    def group_table(self) -> Table:
+        rows = [
+            {
+                "column": group.column,
+                "value": group.value,
+                "queries": group.queries,
+                "difference": group.result and group.result.difference,
+                "verdict": f"too few, below {_FEWEST}" if group.result is None else group.result.verdict,
+            }
+            for group in self.groups
+        ]
+        columns = (
+            Column("column", "Column"),
+            Column("value", "Group"),
+            Column("queries", "Queries", COUNT, "With a score of both agents."),
+            Column("difference", "Difference", SIGNED, self._meaning, "Interval for all groups together"),
+            Column("verdict", "Verdict", meaning=f"By the same margin, {self.margin:g}."),
+        )
+        return Table("groups", "", columns, rows)
+
+    @property
+    def _meaning(self) -> str:
+        return "New's share of the points, less one half." if self._on_games else "New minus old."
+
+    def query_table(self, link: Callable[[str], str] = nowhere) -> Table:
+        form, signed = self._forms
+        rows = [
+            {
+                "query_id": pair.query_id,
+                "text": self.queries[pair.query_id].text,
+                "new": pair.new,
+                "old": pair.old,
+                "difference": pair.difference,
+                "to": link(pair.query_id),
+            }
+            for pair in self.pairs
+        ]
+        columns = (
+            Column("query_id", "Query", link="to"),
+            Column("text", "Text", link="to"),
+            Column("new", "New", form),
+            Column("old", "Old", form),
+            Column("difference", "New less old", signed),
+        )
+        return Table("pairs", "", columns, rows)
+
+    def cost_table(self) -> Table:
+        rows = [
+            {
+                "agent": costs.agent,
+                "answered": costs.answered,
+                "latency": costs.latency_s.median,
+                "cost": costs.cost_usd.mean,
+                "input": costs.input_tokens.mean,
+                "output": costs.output_tokens.mean,
+            }
+            for costs in self.costs
+        ]
+        columns = (
+            Column("agent", "Agent"),
+            Column("answered", "Answered", COUNT),
+            Column("latency", "Latency, median", SECONDS),
+            Column("cost", "Cost of a query", MONEY),
+            Column("input", "Tokens in", POINTS),
+            Column("output", "Tokens out", POINTS),
+        )
+        return Table("costs", "", columns, rows)
+
+
+def pair_board(
+    store: Store, tournament: str, pair: tuple[str, str], on: str, margin: float = MARGIN, *, group: Group | None = None
+) -> PairBoard:
+    """Compare two agents by one score of ``compare`` on each query and each group of queries.
+
+    Raises:
+        InputError: no such group of queries.
+    """
+    if group is not None:
+        store = of_group(store, tournament, group)
+    new, old = pair
+    data = store.dataset(tournament)
+    if on == PAIRWISE:
+        games = cached_games(store, tournament)
+        scores, clusters = (
+            _shares(games, games.scores(store.settings(tournament).win_and_tie), new, old),
+            games.clusters,
+        )
+        reach = 0.5
+    else:
+        means = next(
+            means
+            for means in means_of(store, tournament, lambda: data, every=True)
+            if means.name == OF_STAGE.get(on, on)
+        )
+        low, high = means.scale or (0.0, 1.0)
+        scores, clusters, reach = {}, means.clusters, high - low
+        if new in means.agents and old in means.agents:
+            both = means.values[[means.agents.index(new), means.agents.index(old)]].T.tolist()
+            scores = dict(zip(means.queries, map(tuple, both), strict=True))
+    pairs = [
+        QueryPair(name, *both) for name, both in scores.items() if name in data.queries and not np.isnan(both).any()
+    ]
+    differences = {pair.query_id: pair.new - 0.5 if on == PAIRWISE else pair.difference for pair in pairs}
+
+    def on_group(column: str, value: str, groups: int) -> GroupPair:
+        members = [name for name, query in data.queries.items() if query.metadata.get(column) == value]
+        known = [name for name in members if name in differences]
+        unit = units_of(known, clusters)
+        counts = np.bincount(unit)
+        if counts.size < _FEWEST:
+            return GroupPair(column, value, len(known), None)
+        means = np.bincount(unit, [differences[name] for name in known]) / counts
+        missing = len(np.unique(units_of(members, clusters))) - means.size
+        result = paired(means, margin, missing=missing, reach=reach, level=1 - 0.05 / groups)
+        return GroupPair(column, value, len(known), result)
+
+    columns = groupings(data.queries.values()).items()
+    groups = [on_group(column, value, len(values)) for column, values in columns for value in values]
+    costs = [costs for costs in agent_costs(data, {}) if costs.agent in (new, old)]
+    return PairBoard(
+        new,
+        old,
+        on,
+        margin,
+        sorted(pairs, key=lambda pair: pair.difference),
+        groups,
+        sorted(costs, key=lambda costs: costs.agent != new),
+        data.queries,
+    )
+
+
+def _shares(games: GameTable, scores: Any, new: str, old: str) -> dict[str, tuple[float, float]]:
+    """By query, the mean share of the points of both agents in their games against each other."""
+    if new not in games.agents or old not in games.agents:
+        return {}
+    rows = np.flatnonzero(games.of_agent(new) & games.of_agent(old) & games.played)
+    won = np.where(games.a[rows] == games.agents.index(new), scores[rows], 1 - scores[rows])
+    query = games.query[rows]
+    count, points = np.bincount(query), np.bincount(query, won)
+    return {
+        games.queries[index]: (float(points[index] / count[index]), float(1 - points[index] / count[index]))
+        for index in np.flatnonzero(count).tolist()
+    }
+
+
+def _is_worse(result: Paired) -> bool:
+    return result.difference.high is not None and result.difference.high < 0
