@@ -17,13 +17,12 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from arena.ratings.adaptive import Fixtures, Meeting, belief, next_games
+from arena.ratings.adaptive import AdaptiveSettings, Decide, Fixtures, Meeting, belief, decision, next_games
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry, sandwich
-from arena.ratings.evidence import AdaptiveSettings, Decide, decision
 from arena.ratings.games import Games
 from arena.ratings.ranks import paired_tests
 from retrieval_eval.stats.arrays import Floats
-from retrieval_eval.stats.significance import holm
+from retrieval_eval.stats.paired import holm
 
 POINTS = 400 / np.log(10)
 UNEQUAL = -np.cumsum([0.0, 150, 60, 250, 90, 200, 70, 120, 300, 80, 180, 100])
@@ -42,15 +41,12 @@ class World(Struct, frozen=True):
 
     @property
     def agents(self) -> tuple[str, ...]:
-        """Names, in the order of the truth."""
         return tuple(f"agent_{number:02}" for number in range(self.strengths.size))
 
     def fixtures(self, seed: int) -> Fixtures:
-        """All games of all pairs on all queries."""
         return Fixtures({str(query): self.agents for query in range(len(self.score))}, seed)
 
     def outcomes(self, meetings: list[Meeting]) -> Games:
-        """What these meetings end in."""
         number = {name: code for code, name in enumerate(self.agents)}
         query = np.array([int(meeting.query_id) for meeting in meetings], np.int32)
         a = np.array([number[meeting.agent_a] for meeting in meetings], np.int32)
@@ -75,7 +71,6 @@ def _verdicts(rng: np.random.Generator, gap: Floats, first: float, nu: float = 0
 
 
 def adaptive(drawn: World, settings: AdaptiveSettings) -> Iterator[list[Meeting]]:
-    """All meetings so far after each batch, to the end."""
     fixtures, asked = drawn.fixtures(settings.seed), list[Meeting]()
     while batch := next_games(fixtures, asked, drawn.outcomes(asked), settings):
         asked += batch
@@ -83,7 +78,6 @@ def adaptive(drawn: World, settings: AdaptiveSettings) -> Iterator[list[Meeting]
 
 
 def at_random(rng: np.random.Generator, drawn: World, settings: AdaptiveSettings) -> Iterator[list[Meeting]]:
-    """The same with pairs and queries drawn at random, until all are played."""
     fixtures = drawn.fixtures(settings.seed)
     every = [(pair, nth) for pair in range(fixtures.a.size) for nth in range(fixtures.available[pair])]
     order = rng.permutation(len(every))
@@ -94,7 +88,6 @@ def at_random(rng: np.random.Generator, drawn: World, settings: AdaptiveSettings
 
 
 def errs(drawn: World, places: tuple[str, ...]) -> bool:
-    """Whether a place went to an agent that is not better than all below it."""
     rank = [drawn.agents.index(name) for name in places]
     return any(
         drawn.strengths[a] <= drawn.strengths[b]
@@ -104,7 +97,7 @@ def errs(drawn: World, places: tuple[str, ...]) -> bool:
 
 
 def repeated_tests_err(drawn: World, meetings: list[Meeting]) -> tuple[bool, bool]:
-    """Fixed-sample tests at 95 % (Wald, clustered by query, Holm): some false difference, some false first place."""
+    """Whether fixed-sample tests at 95 % (Wald, by query, Holm) claim a false difference, and a false first place."""
     outcomes = drawn.outcomes(meetings)
     query = np.array([int(meeting.query_id) for meeting in meetings], np.int32)
     games = Games(drawn.agents, outcomes.a, outcomes.b, outcomes.score, query)
@@ -124,12 +117,10 @@ def repeated_tests_err(drawn: World, meetings: list[Meeting]) -> tuple[bool, boo
 
 
 def order_is_right(drawn: World, meetings: list[Meeting]) -> bool:
-    """Whether the ratings, by themselves, are in the order of the truth."""
     return bool((np.diff(belief(drawn.outcomes(meetings)).mean) < 0).all())
 
 
 def familywise_error(runs: int, looks: int = 50) -> None:
-    """Share of tournaments in which something false is claimed at some look."""
     scenarios = [
         # Two agents share the level with nobody and so come nearest to it: the more runs, to see how near.
         ("2 equal agents", np.zeros(2), 300, 5 * runs),
@@ -220,14 +211,13 @@ def _print_saved(
 
 
 def _first_from(looks: NDArray[np.int64], found: Floats, share: float) -> float:
-    """The look from which on ``found`` stays at ``share``; NaN if it does not."""
+    """The first look from which ``found`` stays at or above ``share``; NaN if there is none."""
     below = np.flatnonzero(found < share)
     start = below[-1] + 1 if below.size else 0
     return float(looks[start]) if start < looks.size else float("nan")
 
 
 def main() -> None:
-    """Print all tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--runs", type=int, default=400, help="tournaments behind each error rate; games saved take a quarter"

@@ -50,7 +50,6 @@ Floats = NDArray[np.float64]
 
 
 def by_evalica(file: Path) -> float:
-    """Seconds that a loop over evalica's Elo needs for all orders."""
     started = time.perf_counter()
     columns = evalica_columns(games_of(_read(file)), names=True)
     before = time.perf_counter()
@@ -59,7 +58,7 @@ def by_evalica(file: Path) -> float:
 
 
 def by_fastchat(file: Path) -> float:
-    """Seconds that FastChat's way needs: each distinct result drawn by its number, and fitted in all processors."""
+    """Seconds of FastChat's way: resamples of the distinct results, fitted by a pool of processes."""
     started = time.perf_counter()
     table = _read(file)
     codes, names = pd.factorize(pd.concat([table["agent_a"], table["agent_b"]]))
@@ -94,18 +93,16 @@ def _read(file: Path) -> pd.DataFrame:
 
 
 class Rows(Struct, frozen=True):
-    """How often each command runs, and which: those whose line holds these words."""
+    """Number of repetitions, and words that the line of a command must hold to be measured."""
 
     times: int
     only: str
 
     def wanted(self, words: str) -> bool:
-        """Whether a command is to run."""
         return self.only in shown(words)
 
 
 def shown(words: str) -> str:
-    """A command as its line says it, without folders."""
     return " ".join(Path(word).name if "/" in word else word for word in shlex.split(words))
 
 
@@ -118,7 +115,7 @@ def measure(
     peers: Mapping[str, Callable[[], float]] = MappingProxyType({}),
     before: Callable[[], None] = lambda: None,
 ) -> None:
-    """Run a command, after what is to be done before it each time, and print its line, one below it for each peer."""
+    """Print a line for a command, and one for each peer; ``before`` runs ahead of each repetition."""
     if not rows.wanted(words):
         return
     took = []
@@ -139,7 +136,6 @@ def measure(
 
 
 def on_demo(folder: Path, rows: Rows) -> None:
-    """A line for each command on the demo's tournament."""
     with contextlib.chdir(folder):
         run("demo")
         for words in _ON_DEMO:
@@ -149,7 +145,6 @@ def on_demo(folder: Path, rows: Rows) -> None:
 
 
 def on_tables(folder: Path, rows: Rows, games: int) -> None:
-    """Lines for ``rate`` of simulated games, beside the peers."""
     small = folder / "small.csv"
     if rows.wanted(f"rate {small}"):
         simulated(100_000, 1).rename(columns={"query_id": "qid"}).to_csv(small, index=False)
@@ -167,7 +162,6 @@ def on_tables(folder: Path, rows: Rows, games: int) -> None:
 
 
 def on_votes(data: Path, rows: Rows) -> None:
-    """Lines for the 24,150 recorded votes of crowdrag25."""
     votes, verdicts = data / "human_votes.csv.gz", data / "llm_verdicts.csv.gz"
     measure(f"rate {votes}", rows, 1.5)
     by = "--column judge=mode --by dimension --skip-faulty"
@@ -175,7 +169,6 @@ def on_votes(data: Path, rows: Rows) -> None:
 
 
 def on_store(folder: Path, rows: Rows, verdicts: int) -> None:
-    """The leaderboard of a store that keeps no figures yet, with all that stands on it."""
     store = str(folder / "volume.db")
     if not rows.wanted(f"leaderboard {store}"):
         return
@@ -185,7 +178,6 @@ def on_store(folder: Path, rows: Rows, verdicts: int) -> None:
 
 
 def main() -> None:
-    """Print a line for each command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=5, help="that each command runs")
     parser.add_argument("--games", type=int, default=2_000_000, help="of the large table; 0 leaves it out")

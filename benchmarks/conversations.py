@@ -25,15 +25,14 @@ from arena.ratings.results import Ratings, RatingSettings
 from judges.types import Verdict
 from retrieval_eval.stats.agreement import RaterAgreement, rater_agreement
 from retrieval_eval.stats.arrays import Floats
-from retrieval_eval.stats.bootstrap import ALONE, Clusters, units_of
+from retrieval_eval.stats.bootstrap import ALONE, Clusters, mean_estimates, units_of
 from retrieval_eval.stats.estimate import Estimate
-from retrieval_eval.stats.means import mean_estimates
 
 WIN_RATE = "win-rate"
 GRADES: Final = (1.0, 4.0)
-"""The scale."""
+"""Lowest and highest grade."""
 _TURN = "<::>"
-"""Between the conversation and the turn in a query's id."""
+"""Separates the conversation from the turn in a query's id."""
 
 
 class Grades(Struct, frozen=True):
@@ -50,12 +49,10 @@ class Grades(Struct, frozen=True):
 
     @property
     def queries(self) -> tuple[str, ...]:
-        """Ids, sorted."""
         return tuple(sorted({name for raters in self.given.values() for own in raters.values() for name in own}))
 
     @property
     def conversations(self) -> dict[str, str]:
-        """Of each query."""
         return {name: name.split(_TURN)[0] for name in self.queries}
 
     def table(self, criterion: str) -> Floats:
@@ -69,12 +66,10 @@ class Grades(Struct, frozen=True):
         )
 
     def means(self, criterion: str, clusters: Clusters = ALONE) -> dict[str, Estimate]:
-        """Each agent's mean over queries."""
         found = mean_estimates(self.table(criterion), units_of(self.queries, clusters), GRADES)
         return dict(zip(self.agents, found, strict=True))
 
     def agreement(self, criterion: str, clusters: Clusters = ALONE) -> RaterAgreement:
-        """Krippendorff's alpha of the raters."""
         labels = [
             {name: {agent: int(grade) for agent, grade in each.items()} for name, each in own.items()}
             for own in self.given[criterion].values()
@@ -82,7 +77,6 @@ class Grades(Struct, frozen=True):
         return rater_agreement(labels, clusters=clusters)
 
     def verdicts(self) -> VerdictTable:
-        """Each rater's preference between every two answers to a turn: the one of the greater win rate."""
         return tabulate(
             GameVerdict(name, one, other, _preferred(rates[one], rates[other]), rater)
             for rater, own in self.given[WIN_RATE].items()
@@ -91,7 +85,6 @@ class Grades(Struct, frozen=True):
         )
 
     def ratings(self, clusters: Clusters = ALONE) -> Ratings:
-        """Of these games."""
         return rate(self.verdicts().clustered(clusters), RatingSettings(tournaments=0))
 
 
@@ -100,7 +93,6 @@ def _preferred(one: float, other: float) -> Verdict:
 
 
 def read_grades(folder: Path) -> Grades:
-    """The grades of mtrag_human."""
     given: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
     agents: dict[str, None] = {}
     with gzip.open(folder / "human_grades.csv.gz", "rt", encoding="utf-8") as rows:
@@ -112,7 +104,7 @@ def read_grades(folder: Path) -> Grades:
 
 
 SD = 1.5
-"""Of how far a conversation favours one of two agents, in log-odds."""
+"""Standard deviation, in log-odds, of how far a conversation favours one of two agents."""
 CENTRE = RatingSettings().centre
 
 
@@ -124,7 +116,7 @@ class Held(Struct, frozen=True):
 
 
 def simulated(simulations: int, conversations: int, turns: int, seed: int = 0) -> dict[str, Held]:
-    """Two agents as good as each other on the whole; each conversation leans to one of them on all of its turns."""
+    """Two equally good agents; each conversation favours one of them on all of its turns."""
     rng = np.random.default_rng(seed)
     names = [f"{at:03}-{turn}" for at in range(conversations) for turn in range(turns)]
     clusters = {name: name.split("-")[0] for name in names}
@@ -147,7 +139,6 @@ def _written(own: Estimate) -> str:
 
 
 def _wider(whole: Sequence[Estimate], single: Sequence[Estimate]) -> float:
-    """How much wider the first intervals are, the mean of ratios."""
     ratios = [
         ((a.high or 0) - (a.low or 0)) / ((b.high or 0) - (b.low or 0)) for a, b in zip(whole, single, strict=True)
     ]
@@ -159,7 +150,6 @@ def _folded(line: str) -> str:
 
 
 def page(grades: Grades, simulations: int) -> str:
-    """The section."""
     clusters, criteria = grades.conversations, grades.criteria
     lines = [
         f"{len(grades.queries)} turns of {len(set(clusters.values()))} conversations, {len(grades.agents)} agents, "

@@ -21,7 +21,7 @@ STRENGTHS = np.array([0.6, 0.2, -0.2, -0.6])
 """Log-odds of the agents on the average query."""
 
 QUERY_SD = 0.5
-"""Of an agent's strength, and of people's and judge's leniency, over queries."""
+"""Standard deviation over queries of an agent's strength, and of the leniency of people and judge."""
 
 LIKING = np.array([-0.4, 0.0, 0.0, 0.4])
 """What a biased judge adds to each agent: it likes the worst."""
@@ -71,7 +71,6 @@ def means(judge: str, simulations: int, study: Study, seed: int) -> Tally:
 
 
 def win_rates(judge: str, simulations: int, study: Study, seed: int) -> Tally:
-    """Share of games that the best agent wins against the worst, ties half."""
     rng = np.random.default_rng(seed)
     truth = _people_score(STRENGTHS[0] - STRENGTHS[3])
     rows = []
@@ -85,7 +84,6 @@ def win_rates(judge: str, simulations: int, study: Study, seed: int) -> Tally:
 
 
 def ratings(judge: str, simulations: int, study: Study, seed: int) -> Tally:
-    """Bradley-Terry ratings of four agents."""
     rng = np.random.default_rng(seed)
     truth = true_ratings()
     rows = []

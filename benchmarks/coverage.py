@@ -19,6 +19,7 @@ from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.games import Games
 from arena.ratings.likelihood import TieModel
 from arena.ratings.ranks import compare, competition_ranks, rank_intervals
+from benchmarks.few_queries import World, simulated
 from retrieval_eval.stats.agreement import cohen_kappas, krippendorff_alphas
 from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import (
@@ -26,17 +27,17 @@ from retrieval_eval.stats.bootstrap import (
     estimates,
     jackknife_estimate,
     query_weights,
+    ratio_estimate,
     share_estimate,
     weighted_means,
 )
 from retrieval_eval.stats.estimate import Estimate
-from retrieval_eval.stats.means import ratio_estimate
 from retrieval_eval.stats.rank import kendall_taus, spearmans
 
 STRENGTHS: Final = {3: (0.0, 0.3, 0.8), 4: (0.0, 0.2, 0.4, 0.9), 6: (0.0, 0.2, 0.4, 0.4, 0.8, 1.2)}
 """Log-odds of the agents on the average query, by their number."""
 QUERY_SD: Final = 0.6
-"""An agent is better at some queries than at others: standard deviation, in log-odds, of its strength over queries."""
+"""Standard deviation, in log-odds, of an agent's strength over queries."""
 TIE: Final = 0.5
 """Davidson's nu: about a fifth of all games end in a tie."""
 QUERIES: Final = (10, 20, 30, 60)
@@ -49,7 +50,7 @@ LABELS: Final = 4
 
 
 class Coverage(Struct, frozen=True):
-    """Of the intervals of ratings.
+    """Coverage of the intervals of ratings.
 
     Attributes:
         covered: share that hold the truth, over agents and tournaments.
@@ -65,23 +66,12 @@ class Coverage(Struct, frozen=True):
 
 
 def tournament(rng: np.random.Generator, queries: int, agents: int) -> Games:
-    """All pairs of the agents on each query; each agent is better or worse at each query."""
-    strengths = np.array(STRENGTHS[agents])
-    first, second = np.triu_indices(agents, k=1)
-    query = np.repeat(np.arange(queries), first.size)
-    a, b = np.tile(first, queries), np.tile(second, queries)
-    strength = strengths + rng.normal(0, QUERY_SD, (queries, agents))
-    half = (strength[query, a] - strength[query, b]) / 2
-    win, loss = np.exp(half), np.exp(-half)
-    draw = rng.random(query.size) * (win + loss + TIE)
-    score = np.where(draw < win, 1.0, np.where(draw < win + TIE, 0.5, 0.0))
-    names = tuple(f"agent_{i}" for i in range(agents))
-    return Games(names, a.astype(np.int32), b.astype(np.int32), score, query.astype(np.int32))
+    return simulated(World("", STRENGTHS[agents], 1, QUERY_SD, TIE), queries, rng)
 
 
 @cache
 def truth(agents: int, ties: TieModel) -> Floats:
-    """What very many queries give; equal agents get their common mean, so that sampling does not set them apart."""
+    """Ratings from very many queries; agents of equal strength get their mean."""
     games = tournament(np.random.default_rng(0), MANY, agents)
     ratings = bradley_terry(games, BradleyTerrySettings(ties=ties)).ratings
     strengths = np.array(STRENGTHS[agents])
@@ -89,7 +79,6 @@ def truth(agents: int, ties: TieModel) -> Floats:
 
 
 def of_ratings(simulations: int, queries: int, agents: int, ties: TieModel, seed: int) -> Coverage:
-    """Simulate tournaments, rate them, and look at the intervals."""
     rng, exact = np.random.default_rng(seed), truth(agents, ties)
     best, worst = competition_ranks(exact), exact.size + 1 - competition_ranks(-exact)
     held, widths, found, ranked = [], [], [], 0
@@ -109,12 +98,11 @@ def of_ratings(simulations: int, queries: int, agents: int, ties: TieModel, seed
     return Coverage(float(np.mean(held)), float(np.mean(widths)), float(needed), ranked / simulations)
 
 
-World: TypeAlias = tuple[float, Callable[[np.random.Generator, int], Estimate]]
-"""The truth, and what is found with so many queries."""
+Figure: TypeAlias = tuple[float, Callable[[np.random.Generator, int], Estimate]]
+"""The true value, and a function that estimates it from a number of queries."""
 
 
 def of_figures(simulations: int, queries: int, seed: int) -> dict[str, float]:
-    """How often the intervals of single figures hold the truth."""
     covered = {}
     for name, (exact, draw) in worlds(queries, seed).items():
         rng = np.random.default_rng([seed, queries])
@@ -126,22 +114,18 @@ def of_figures(simulations: int, queries: int, seed: int) -> dict[str, float]:
 
 
 def exam(rng: np.random.Generator, queries: int) -> Floats:
-    """Share of ten questions covered, hardly any query far from all."""
     return rng.binomial(10, np.minimum(rng.beta(9, 0.8, queries), 1)) / 10
 
 
 def nuggets(rng: np.random.Generator, queries: int) -> Floats:
-    """Share of nuggets stated: all of them on most queries."""
     return np.where(rng.random(queries) < 0.6, 1.0, rng.beta(4, 1, queries))
 
 
 def measure(rng: np.random.Generator, queries: int) -> Floats:
-    """Reciprocal rank: the first document on most queries, none at all on few."""
     return rng.choice([1.0, 1 / 2, 1 / 3, 0.0], queries, p=[0.88, 0.07, 0.03, 0.02])
 
 
 def middling(rng: np.random.Generator, queries: int) -> Floats:
-    """Scores all over the scale."""
     return rng.beta(0.8, 1.2, queries)
 
 
@@ -153,10 +137,10 @@ MEANS: Final[Mapping[str, Callable[[np.random.Generator, int], Floats]]] = {
 }
 
 
-def worlds(queries: int, seed: int) -> dict[str, World]:
+def worlds(queries: int, seed: int) -> dict[str, Figure]:
     """Means of scores; kappas, alpha and shares of labels of documents; rank correlations of agents."""
     rng = np.random.default_rng(seed)
-    found: dict[str, World] = {
+    found: dict[str, Figure] = {
         name: (float(draw(rng, 4_000_000).mean()), partial(_mean, queries=queries, draw=draw))
         for name, draw in MEANS.items()
     }
@@ -262,7 +246,6 @@ rank correlations the centred bootstrap's.
 
 
 def rows_of_ratings(simulations: int, seed: int) -> Iterator[tuple[int, TieModel, list[Coverage]]]:
-    """Line by line, for each number of queries."""
     kinds: tuple[TieModel, ...] = ("davidson", "half")
     for agents in STRENGTHS:
         for ties in kinds:

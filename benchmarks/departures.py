@@ -12,8 +12,7 @@ import argparse
 
 import numpy as np
 
-from arena.calibration.methods import Played, draw
-from arena.calibration.reversals import departures
+from arena.calibration.methods import Played, departures, draw
 from arena.ratings.bradley_terry import BradleyTerrySettings
 from arena.ratings.games import Games
 from retrieval_eval.stats.scores import Scores
@@ -25,12 +24,11 @@ WORLDS = {
     "same order": (0.5, 0.3, False),
     "one agent planted too high": (0.5, 0.3, True),
 }
-"""Distance of neighbours by the games in log-odds, and by the score; whether the last agent is its first."""
+"""Distance of neighbours in log-odds by the games, and by the score; whether the score puts the last agent first."""
 SHARED_SD, NOISE_SD, SAMPLES = 0.8, 0.5, 400
 
 
 def told(world: tuple[float, float, bool], agents: int, queries: int, seed: int) -> bool:
-    """Whether any departure is told of one tournament."""
     by_games, by_score, planted = world
     rng = np.random.default_rng([seed, agents, queries])
     names, topics = tuple(f"a{at:02}" for at in range(agents)), tuple(f"q{at:04}" for at in range(queries))
@@ -51,7 +49,6 @@ def told(world: tuple[float, float, bool], agents: int, queries: int, seed: int)
 
 
 def main() -> None:
-    """Print the table of benchmarks/README.md."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--simulations", type=int, default=300)
     parser.add_argument("--sizes", nargs="+", default=["4x25", "4x100", "8x40", "8x100"], help="agents x queries")

@@ -29,14 +29,13 @@ import yaml
 
 PACKAGES = ("judges", "retrieval_eval", "arena")
 STAGES = {"games alone": ("retrieval", "criteria", "exam", "nuggets"), "games, labels, criteria": ("exam", "nuggets")}
-"""What is measured, and the sections of the demo's configuration that are left out for it."""
+"""Names of the measurements, and the sections of the demo's configuration that each leaves out."""
 BAR_FILES, BAR_FUNCTIONS = 80, 450
 _COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
-"""Which Python 3.12 does not make functions of."""
+"""Code objects that Python 3.12 no longer makes."""
 
 
 def main() -> None:
-    """Print the counts of both tournaments."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--checkout", type=Path, default=Path(__file__).resolve().parents[1])
     parser.add_argument("--list", action="store_true", help="print the files too")

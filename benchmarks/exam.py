@@ -24,13 +24,12 @@ from pathlib import Path
 
 BAR_S, BAR_MB = 5, 1000
 AGENTS, PASSAGES, ITEMS = 10, 20, 10
-"""Of each query: 2000 pairs of passage and item."""
+"""Numbers for each query: 2000 pairs of passage and item."""
 WORDS = 60
-"""Of a passage."""
+"""Words of a passage."""
 
 
 def write_data(folder: Path, pairs: int) -> None:
-    """Queries, answers of as many passages as count, a bank, and labels by people."""
     draw = random.Random(0)
     words = [f"word{number}" for number in range(2000)]
     queries = [f"q{number}" for number in range(-(-pairs // (AGENTS * PASSAGES * ITEMS)))]
@@ -49,7 +48,7 @@ def write_data(folder: Path, pairs: int) -> None:
 
 
 def write_grades(folder: Path) -> int:
-    """Grade all of it at random, into ``exam.db``, ``grades.csv`` and ``graded.jsonl.gz``; returns the pairs."""
+    """Grade all pairs at random, into ``exam.db``, ``grades.csv`` and ``graded.jsonl.gz``; returns their number."""
     from arena.config.schema import Config
     from arena.results.exam import exam_study
     from arena.run import judging as tournament
@@ -92,7 +91,6 @@ def write_grades(folder: Path) -> int:
 
 
 def of_store(folder: Path) -> None:
-    """As ``ragleague leaderboard`` and the page of the exam do."""
     from arena.boards.exam import exam_board
     from arena.results.exam import stored_scores
     from arena.store import Store
@@ -105,8 +103,6 @@ def of_store(folder: Path) -> None:
 
 
 def of_file(name: str) -> Callable[[Path], None]:
-    """As the views of ``exam`` do."""
-
     def work(folder: Path) -> None:
         from arena.boards.exam import exam_board
         from arena.results.exam_evaluation import exam_scores, load_study
@@ -119,7 +115,6 @@ def of_file(name: str) -> Callable[[Path], None]:
 
 
 def tables(study: object, folder: Path) -> None:
-    """Labels and their agreement with people's, the grid of every query, and what each item does to the leaderboard."""
     from arena.boards.exam import of_labels
     from arena.results.exam_evaluation import Study
     from retrieval_eval.data.trec import read_qrels
@@ -138,7 +133,6 @@ def tables(study: object, folder: Path) -> None:
 
 
 def rows_of_store(folder: Path) -> None:
-    """The bound of the store."""
     with closing(sqlite3.connect(folder / "exam.db")) as connection:
         found = connection.execute(
             "SELECT query_id, item, other, outcome, reply FROM wanted JOIN judgment USING (judgment_id)"
@@ -152,13 +146,11 @@ def rows_of_store(folder: Path) -> None:
 
 
 def rows_of_table(folder: Path) -> None:
-    """The bound of the table."""
     with (folder / "grades.csv").open(newline="") as file:
         assert [(row[0], row[1], row[2], row[3]) for row in csv.reader(file)]
 
 
 def rows_of_workbench(folder: Path) -> None:
-    """The bound of the workbench's file."""
     with gzip.open(folder / "graded.jsonl.gz", "rt") as file:
         assert [json.loads(line) for line in file]
 
@@ -171,19 +163,13 @@ WAYS = {
 
 
 def peak_mb() -> float:
-    """The largest resident size of this process so far, in MB of 10**6 bytes."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024 / 1e6
-    raise RuntimeError("/proc/self/status has no VmHWM: this needs Linux")
+    return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) * 1024 / 1e6
 
 
 def main() -> None:
-    """Print one line per source and way, or be one of them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=100_000)
     parser.add_argument("--child", nargs=3, metavar=("FOLDER", "SOURCE", "PLACE"), help=argparse.SUPPRESS)
-    parser.add_argument("--profile", choices=WAYS, help="say where the time of one source goes")
     given = parser.parse_args()
     if given.child:
         folder, source, place = given.child
@@ -194,11 +180,6 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         write_data(Path(name), given.pairs)
         pairs = write_grades(Path(name))
-        if given.profile:
-            from benchmarks.profiling import profiled
-
-            print("\n".join(profiled(lambda: WAYS[given.profile][1](Path(name)), 25)))
-            return
         print(f"{pairs:,} grades\nsource     way    seconds    MB  seconds / reading  (bar {BAR_S} s, {BAR_MB} MB)")
         for source in WAYS:
             read = 0.0

@@ -21,10 +21,9 @@ from arena.ratings.results import fewest_queries
 
 
 class World(Struct, frozen=True):
-    """Agents who play every pair on every query.
+    """Agents that play every pair on every query.
 
     Attributes:
-        name: of the world.
         strengths: log-odds of the agents on the average query.
         times: games of each pair on each query, as of so many judges.
         query_sd: standard deviation of an agent's strength over queries, in log-odds; all games on a query share it.
@@ -53,11 +52,10 @@ WORLDS = (
 )
 
 SAMPLES = 500
-"""Of each bootstrap."""
+"""Number of bootstrap samples."""
 
 
 def simulated(world: World, queries: int, rng: np.random.Generator) -> Games:
-    """Games of every pair on every query."""
     agents = len(world.strengths)
     pairs = np.array(np.triu_indices(agents, k=1), np.int32)
     a, b = np.tile(pairs, queries * world.times)
@@ -75,12 +73,8 @@ def errors(
 ) -> tuple[float, float]:
     """Share of tournaments in which some equal pair is called separable, and in which some rank interval misses.
 
-    Args:
-        world: what is simulated.
-        queries: in each tournament.
-        simulations: tournaments.
-        seed: of the tournaments.
-        fewest: queries below which nobody is told apart; 0 for the intervals as they are, absent as ragleague does.
+    With fewer queries than ``fewest`` no two agents are told apart: 0 for the plain intervals, ``None`` for the usual
+    rule.
     """
     rng = np.random.default_rng([seed, queries])
     truth = np.array(world.strengths)

@@ -3,8 +3,8 @@
     python -m benchmarks.flipped_bytes --flips 300
 
 Each flip is made in a copy of the demo's store, outside its free pages. The leaderboard is then the same, an error
-of one line, or another one, which ``store check`` finds, or not: ``silent``, of which there must be none. ``--kept``
-leaves the kept leaderboard there; ``--games`` takes a store of imported games alone.
+of one line, or another one, which ``store check`` finds, or not: ``silent``, of which there must be none. ``--games``
+takes a store of imported games alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import closing, redirect_stdout
 from pathlib import Path
 
-from arena.cli.show import print_leaderboard
+from arena.cli.leaderboard import print_leaderboard
 from arena.results.cache import cached_leaderboard
 from arena.store import Store
 from arena.store.check import check, damage_behind
@@ -29,14 +29,12 @@ from judges.errors import RagleagueError
 
 
 def shown(path: Path) -> str:
-    """The leaderboard of a store as JSON."""
     with closing(Store.open(str(path))) as store, redirect_stdout(io.StringIO()) as out:
         print_leaderboard(store, cached_leaderboard(store, store.only_tournament()), "json")
     return out.getvalue()
 
 
 def without_figures(path: Path) -> None:
-    """Take the kept leaderboard away, and all free pages with it."""
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode=DELETE")
         connection.execute("DELETE FROM figures")
@@ -67,7 +65,6 @@ def outcomes(path: Path, flips: int, seed: int) -> Iterator[tuple[int, str]]:
 
 
 def shown_copy(path: Path, content: bytes) -> str:
-    """The leaderboard of a file of this content."""
     copy = path.with_name("flipped.db")
     for beside in ("", "-wal", "-shm"):
         Path(f"{copy}{beside}").unlink(missing_ok=True)
@@ -99,15 +96,13 @@ def _free_pages(path: Path) -> set[int]:
 
 
 def main() -> None:
-    """Print each silent change and crash, and how often what happened."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--flips", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--kept", action="store_true")
     parser.add_argument("--games", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        path = games_store(Path(folder)) if given.games else demo_store(Path(folder), kept=given.kept)
+        path = games_store(Path(folder)) if given.games else demo_store(Path(folder))
         counted = Counter[str]()
         for place, outcome in outcomes(path, given.flips, given.seed):
             counted[outcome.partition(":")[0]] += 1
@@ -116,18 +111,15 @@ def main() -> None:
     print(", ".join(f"{number} {outcome}" for outcome, number in sorted(counted.items())))
 
 
-def demo_store(folder: Path, *, kept: bool = False) -> Path:
-    """The demo, run."""
+def demo_store(folder: Path) -> Path:
     run("demo", "--out", str(folder / "demo"))
     path = folder / "demo" / "rag-handbook.db"
     shown(path)
-    if not kept:
-        without_figures(path)
+    without_figures(path)
     return path
 
 
 def games_store(folder: Path) -> Path:
-    """Verdicts of two judges on ten queries."""
     path = folder / "games.db"
     fill(str(path), 10 * OF_A_QUERY)
     return path

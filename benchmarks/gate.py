@@ -17,22 +17,19 @@ import scipy
 from numpy.typing import NDArray
 
 from retrieval_eval.stats.arrays import Floats
-from retrieval_eval.stats.bootstrap import student
-from retrieval_eval.stats.looks import level_of_look
-from retrieval_eval.stats.means import LOST, UNSEEN
-from retrieval_eval.stats.paired import STAKES, interval, paired
+from retrieval_eval.stats.bootstrap import LOST, UNSEEN, student
+from retrieval_eval.stats.paired import STAKES, interval, level_of_look, paired
 
 MARGIN, LEVEL, BATCH = 0.05, 0.95, 20
 QUERIES = (20, 50, 100, 200, 500, 1000)
 OF_LOOKS = 300
-"""Queries that are there while one looks after each batch."""
+"""Number of queries of a gate that looks after each batch."""
 HINDSIGHT = np.r_[np.geomspace(1e-3, 0.5, 1000), 1 - np.geomspace(0.5, 1e-3, 200)[1:]]
-"""Stakes among which the best in hindsight is sought."""
+"""Stakes to choose the best from in hindsight."""
 TRUTHS = {"equal": 0.0, "at the margin": -MARGIN, "worse": -2 * MARGIN}
 
 
 def games(rng: np.random.Generator, truth: float, shape: tuple[int, int]) -> Floats:
-    """Share of points less one half, by four verdicts that agree as often as not."""
     strength = np.clip(0.5 + truth + rng.uniform(-0.35, 0.35, shape), 0, 1)
     verdicts = rng.random((4, *shape)) < strength
     shares: Floats = verdicts.mean(axis=0) - 0.5
@@ -40,13 +37,12 @@ def games(rng: np.random.Generator, truth: float, shape: tuple[int, int]) -> Flo
 
 
 def scores(rng: np.random.Generator, truth: float, shape: tuple[int, int]) -> Floats:
-    """Differences of scores from 0 to 1: one query in three differs."""
     differing = rng.random(shape) < 1 / 3
     return np.where(differing, np.clip(rng.normal(3 * truth, 0.3, shape), -1, 1), 0.0)
 
 
 def rare(rng: np.random.Generator, truth: float, shape: tuple[int, int]) -> Floats:
-    """Most queries tie; where the two are equal, two in a hundred are lost altogether and as many won."""
+    """Most queries tie; if the two are equal, two in a hundred are lost altogether and as many won."""
     drawn = rng.random(shape)
     lost, won = (-truth, 0.0) if truth else (0.02, 0.02)
     return np.where(drawn < lost, -1.0, np.where(drawn < lost + won, 1.0, 0.0))
@@ -60,7 +56,6 @@ KINDS: dict[str, tuple[Callable[..., Floats], float]] = {
 
 
 def passes_once(d: Floats, reach: float) -> bool:
-    """Whether one look at these queries passes."""
     low, _ = interval((1 + d / reach) / 2, LEVEL, any_look=False)
     return reach * (2 * low - 1) > -MARGIN
 
@@ -80,9 +75,10 @@ def capital(x: Floats, null: float, stakes: Floats) -> Floats:
 
 
 def first_passes(d: Floats, reach: float) -> Floats:
-    """Queries at which a gate first passes that looks after each batch, infinite where it never does, shape (3, runs).
+    """Number of queries at which a gate that looks after each batch first passes, shape (3, runs); else infinite.
 
-    By alpha spending and by the confidence sequence, which allow it, and by the interval of one look, which does not.
+    By alpha spending and by the confidence sequence, which allow looks, and by the interval of one look, which does
+    not.
     """
     null = (1 - MARGIN / reach) / 2
     looks = np.arange(BATCH, d.shape[1] + 1, BATCH)
@@ -121,7 +117,6 @@ def _said(d: Floats, reach: float, **how: Any) -> bool:
 
 @cache
 def levels_of_looks(looks: int) -> Floats:
-    """The level of each of so many looks, evenly over the queries."""
     times = [number / looks for number in range(1, looks + 1)]
     return np.array([level_of_look(times[:number], LEVEL) for number in range(1, looks + 1)])
 

@@ -7,13 +7,12 @@ before: ``python -m benchmarks.growth``. ``--verdicts`` and ``--calls`` name oth
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks.judging import write_tournament
+from benchmarks.judging import settings, write_tournament
 from benchmarks.loopback import server
 from benchmarks.ratings import simulated
 from benchmarks.used import Used, run
@@ -21,7 +20,6 @@ from benchmarks.volume import NAME, fill
 
 
 def leaderboard(folder: Path, verdicts: int) -> Used:
-    """Of a store that has kept no figures."""
     store = folder / f"{verdicts}.db"
     fill(str(store), verdicts)
     used = run("leaderboard", str(store), "--tournament", NAME)
@@ -30,7 +28,7 @@ def leaderboard(folder: Path, verdicts: int) -> Used:
 
 
 def rate(folder: Path, verdicts: int) -> Used:
-    """Of a Parquet file, with 1000 samples by query and without Elo, whose passes are a choice of their own."""
+    """Rate a Parquet file without Elo, whose number of passes is a choice of its own."""
     file = folder / f"{verdicts}.parquet"
     simulated(verdicts, 0).rename(columns={"query_id": "qid"}).to_parquet(file)
     used = run("rate", str(file), "--set", "tournaments=0")
@@ -39,23 +37,13 @@ def rate(folder: Path, verdicts: int) -> Used:
 
 
 def judging(folder: Path, calls: int) -> Used:
-    """A run on a new store, 256 calls at once of 50 ms."""
-    write_tournament(folder, calls)
     with server(50) as base_url:
-        judge = {"provider": "openai", "model": "m", "base_url": base_url, "concurrency": 256}
-        config = {
-            "name": "growth",
-            "store": f"{calls}-calls.db",
-            "data": {"queries": "queries.csv", "answers": "answers.csv"},
-            "judges": {"judge": judge},
-            "pairwise": {"judges": "judge", "documents": {"include": False}},
-        }
-        (folder / "growth.yaml").write_text(json.dumps(config))  # which is YAML too
-        return run("run", str(folder / "growth.yaml"))
+        judge = {"model": "m", "base_url": base_url, "concurrency": 256}
+        path, _ = write_tournament(folder, calls, settings("calls.db", provider="openai", **judge))
+        return run("run", str(path))
 
 
 def show(what: str, sizes: Sequence[int], act: Callable[[Path, int], Used]) -> None:
-    """A line for each size."""
     before: tuple[int, Used] | None = None
     for size in sizes:
         with tempfile.TemporaryDirectory() as folder:
@@ -68,7 +56,6 @@ def show(what: str, sizes: Sequence[int], act: Callable[[Path, int], Used]) -> N
 
 
 def main() -> None:
-    """Print a line for each command and size."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--verdicts", type=int, nargs="*", default=[10_000, 100_000, 1_000_000, 10_000_000])
     parser.add_argument("--calls", type=int, nargs="*", default=[1_000, 10_000, 100_000])

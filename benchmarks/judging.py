@@ -3,8 +3,7 @@
 A loopback server in a process of its own answers after a fixed delay. A tournament of games in both orders is run
 through the real openai provider, store included; then the same prompts go through a plain loop of the SDK's, and
 through RAGElo from PyPI where it can be had: ``python -m benchmarks.judging --ragelo``. Medians of five, with the least
-and the largest. ``--known N`` then runs and plans a tournament of N wants that are all known, as whole commands;
-``--profile`` says where the CPU goes.
+and the largest. ``--known N`` then runs and plans a tournament of N wants that are all known, as whole commands.
 """
 
 from __future__ import annotations
@@ -15,10 +14,11 @@ import gc
 import json
 import resource
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -28,32 +28,19 @@ from msgspec import Struct
 from arena.config.schema import Config
 from arena.run.judging import load_data, run
 from arena.stages.together import TournamentStages
-from benchmarks import peer, used
+from benchmarks import used
 from benchmarks.loopback import asked, server
-from benchmarks.profiling import profiled
-from judges.providers.openai import OpenAIProvider
+from judges.providers.hosted import OpenAIProvider
 from judges.types import Prompt, Task
+from tests.support.tournaments import Quiet
 
+RAGELO = "ragelo==0.7.0"
 GAMES = 400
 AGENTS = 11
 PEER_CONCURRENCY = 64
 
 
-class Silent:
-    """Shows nothing."""
-
-    def begin(self, task: str, wanted: int) -> None:
-        """A stage begins."""
-
-    def more(self, task: str, wanted: int) -> None:
-        """More wants than were known when it began."""
-
-    def count(self, task: str, kind: str, cost_usd: float | None) -> None:
-        """One more want is settled."""
-
-
 def write_data(folder: Path, games: int) -> None:
-    """One query per game between two agents, with answers of about 100 words."""
     words = [f"word{number}" for number in range(17)]
     queries, answers = ["qid,query"], ["qid,agent,answer"]
     for number in range(games):
@@ -65,19 +52,32 @@ def write_data(folder: Path, games: int) -> None:
     (folder / "answers.csv").write_text("\n".join(answers) + "\n")
 
 
-def write_tournament(folder: Path, judgments: int) -> int:
-    """Eleven agents that all meet on each query, with answers of about 100 words; returns how many games that makes."""
-    per_query = AGENTS * (AGENTS - 1)
+def settings(store: str, **judge: Any) -> dict[str, Any]:
+    """Configuration of a tournament of games that one judge decides by their answers alone."""
+    return {
+        "name": "benchmark",
+        "store": store,
+        "data": {"queries": "queries.csv", "answers": "answers.csv"},
+        "judges": {"judge": judge},
+        "pairwise": {"judges": "judge", "documents": {"include": False}},
+    }
+
+
+def write_tournament(folder: Path, judgments: int, config: dict[str, Any], agents: int = AGENTS) -> tuple[Path, int]:
+    """A tournament of agents that all meet on each query, with answers of about 100 words; its file and its games."""
+    per_query = agents * (agents - 1)
     queries = -(-judgments // per_query)
     asks, answers = ["qid,query"], ["qid,agent,answer"]
     for query in range(queries):
         asks.append(f"q{query},what is asked in number {query}")
-        for agent in range(AGENTS):
+        for agent in range(agents):
             text = " ".join(f"word{(query * 7 + agent * 3 + place) % 101}" for place in range(100))
             answers.append(f"q{query},agent{agent},{text} as agent {agent} says of {query}")
     (folder / "queries.csv").write_text("\n".join(asks) + "\n")
     (folder / "answers.csv").write_text("\n".join(answers) + "\n")
-    return queries * per_query
+    path = folder / "tournament.yaml"
+    path.write_text(json.dumps(config))  # which is YAML too
+    return path, queries * per_query
 
 
 class Measured(Struct, frozen=True):
@@ -91,32 +91,17 @@ class Measured(Struct, frozen=True):
 
 def configured(folder: Path, base_url: str, concurrency: int, **sections: Any) -> Config:
     """The tournament of a folder, in a store of its own, with further sections of the configuration."""
-    return Config.model_validate(
-        {
-            "name": "benchmark",
-            "store": str(folder / f"{time.monotonic_ns()}.db"),
-            "data": {"queries": str(folder / "queries.csv"), "answers": str(folder / "answers.csv")},
-            "judges": {
-                "judge": {
-                    "provider": "openai",
-                    "model": "m",
-                    "base_url": base_url,
-                    "concurrency": concurrency,
-                    "price": {"input": 0, "output": 0},
-                }
-            },
-            "pairwise": {"judges": "judge", "documents": {"include": False}},
-            **sections,
-        }
-    )
+    judge = {"model": "m", "base_url": base_url, "concurrency": concurrency, "price": {"input": 0, "output": 0}}
+    config = settings(str(folder / f"{time.monotonic_ns()}.db"), provider="openai", **judge)
+    config["data"] = {name: str(folder / file) for name, file in config["data"].items()}
+    return Config.model_validate(config | sections)
 
 
 def measure(folder: Path, base_url: str, concurrency: int, **sections: Any) -> Measured:
-    """Run the tournament once."""
     config = configured(folder, base_url, concurrency, **sections)
     before = asked(base_url)
     cpu, started = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
-    summary = run(config, Silent())
+    summary = run(config, Quiet())
     wall, spent = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF)
     calls = summary.stages[Task.PAIRWISE].calls
     assert summary.complete
@@ -126,21 +111,21 @@ def measure(folder: Path, base_url: str, concurrency: int, **sections: Any) -> M
 
 
 class Spread(Struct, frozen=True):
-    """Several runs of one kind: median, least and largest share of the bound, and CPU of a call in milliseconds."""
+    """Median, least and largest share of the bound over several runs, and the same of the CPU of a call in
+    milliseconds."""
 
     shares: tuple[float, float, float]
     cpu_ms: tuple[float, float, float]
 
     @classmethod
     def of(cls, runs: Sequence[Measured], concurrency: int, delay_ms: float) -> Spread:
-        """Of these runs."""
         shares = [ran.calls * delay_ms / 1000 / concurrency / ran.seconds for ran in runs]
         costs = [1000 * ran.cpu_s / ran.calls for ran in runs]
         return cls(*((statistics.median(each), min(each), max(each)) for each in (shares, costs)))
 
 
 def by_sdk(folder: Path, base_url: str, concurrency: int) -> Measured:
-    """The same prompts by the SDK's typed method, so many at once, replies decoded and nothing kept."""
+    """Send the same prompts by the SDK's typed method; replies are decoded and not kept."""
     config = configured(folder, base_url, concurrency)
     stages = TournamentStages(config, load_data(config))
     bodies = [
@@ -164,19 +149,11 @@ def by_sdk(folder: Path, base_url: str, concurrency: int) -> Measured:
 
 
 def known(folder: Path, wants: int, rounds: int) -> None:
-    """Lines for ``run`` and ``plan`` of a tournament of which everything is known."""
-    pending = write_tournament(folder, wants)
-    config = {
-        "name": "known",
-        "store": "known.db",
-        "data": {"queries": "queries.csv", "answers": "answers.csv"},
-        "judges": {"judge": {"provider": "lexical"}},
-        "pairwise": {"judges": "judge", "documents": {"include": False}},
-    }
-    (folder / "known.yaml").write_text(json.dumps(config))  # which is YAML too
-    used.run("run", str(folder / "known.yaml"))
+    """Print the times of ``run`` and ``plan`` of a tournament whose verdicts are all known."""
+    path, pending = write_tournament(folder, wants, settings("known.db", provider="lexical"))
+    used.run("run", str(path))
     for word in ("run", "plan"):
-        took = [used.run(word, str(folder / "known.yaml")) for _ in range(rounds)]
+        took = [used.run(word, str(path)) for _ in range(rounds)]
         seconds, cpu_s = ([getattr(each, name) for each in took] for name in ("seconds", "cpu_s"))
         print(
             f"{word} of {pending:,} known wants: {statistics.median(seconds):.1f} s ({min(seconds):.1f} to "
@@ -185,17 +162,15 @@ def known(folder: Path, wants: int, rounds: int) -> None:
 
 
 def main() -> None:
-    """Print a line for each way and kind of server."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--at", nargs="+", default=["64x50", "256x200"], metavar="CALLSxMS", help="calls at once, delay"
     )
     parser.add_argument("--calls", type=int, default=8000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--ragelo", action="store_true", help=f"install {peer.REQUIREMENT} aside and measure it too")
+    parser.add_argument("--ragelo", action="store_true", help=f"install {RAGELO} aside and measure it too")
     parser.add_argument("--ragelo-python", type=Path, help="the same with a Python that has it")
     parser.add_argument("--known", type=int, default=0, help="wants of a tournament of which all is known")
-    parser.add_argument("--profile", action="store_true", help="where our CPU goes, at the last of --at")
     given = parser.parse_args()
     gc.set_threshold(200_000, 50, 50)  # as the command does
     print(f"{'way':12} {'at once':>8} {'delay':>7}  {'share of the bound':>22}  {'CPU ms a call':>22}")
@@ -213,8 +188,6 @@ def main() -> None:
                         f"{mid:.2f} ({low:.2f} to {high:.2f})" for mid, low, high in (spread.shares, spread.cpu_ms)
                     )
                     print(f"{way:12} {concurrency:8} {delay_ms:4} ms  {share:>22}  {cost:>22}", flush=True)
-                if given.profile and f"{concurrency}x{delay_ms}" == given.at[-1]:
-                    print("\n".join(profiled(partial(measure, folder, base_url, concurrency))))
         if given.ragelo or given.ragelo_python:
             write_data(folder, GAMES)
             with server(50) as base_url:
@@ -224,15 +197,23 @@ def main() -> None:
 
 
 def beside_ragelo(folder: Path, base_url: str, python: Path | None, games: int) -> None:
-    """One line: RAGElo's calls per second, ours right before and after, and the ratio; judging alone on both sides."""
-    python = python or peer.installed(folder)
+    """Compare calls per second of RAGElo with ours right before and after; judging alone on both sides."""
+    if python is None:  # the package index must be within reach
+        subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
+        python = folder / "venv/bin/python"
+        subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-cache-dir", RAGELO], check=True)
     before = measure(folder, base_url, PEER_CONCURRENCY)
-    theirs = peer.measure(python, folder, base_url, PEER_CONCURRENCY, games)
+    script, calls = Path(__file__).with_name("ragelo_peer.py"), -asked(base_url)
+    command = [str(python), str(script), str(folder), base_url, str(PEER_CONCURRENCY)]
+    theirs = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()[-1])
+    calls += asked(base_url)
+    if theirs["judged"] != games or calls != 2 * games:
+        raise RuntimeError(f"RAGElo judged {theirs['judged']} of {games} games with {calls} calls")
     after = measure(folder, base_url, PEER_CONCURRENCY)
     ours = (before.calls + after.calls) / (before.judging_s + after.judging_s)
-    rate = theirs.calls / theirs.seconds
+    rate = calls / theirs["seconds"]
     print(
-        f"RAGElo {theirs.version} at concurrency {PEER_CONCURRENCY}: {theirs.calls} calls, {rate:.0f} a second; "
+        f"RAGElo {theirs['version']} at concurrency {PEER_CONCURRENCY}: {calls} calls, {rate:.0f} a second; "
         f"ours {ours:.0f}: {ours / rate:.1f} times as many"
     )
 

@@ -22,10 +22,9 @@ from typing import Any
 from unittest import mock
 
 from judges.contracts import allowed_replies
-from judges.providers import local_model, open_provider
+from judges.providers import open_provider, transformers
 from judges.providers.local import local_source
-from judges.providers.local_model import Conversation, LocalModel
-from judges.providers.transformers import ReplyScores, score_replies
+from judges.providers.transformers import Conversation, LocalModel, ReplyScores, score_replies
 from judges.spec import JudgeSpec
 from judges.types import Completion, Inputs, Prompt, Query, ReplyContract, Task
 from tests.support.tiny_models import save_random_chat_model
@@ -45,7 +44,6 @@ def shape(parameters: float) -> tuple[int, int]:
 
 
 def games(queries: int, each: int) -> list[Conversation]:
-    """Games in the order of a schedule that draws queries and agents at random."""
     draw = random.Random(0)
 
     def text(length: int) -> str:
@@ -58,7 +56,6 @@ def games(queries: int, each: int) -> list[Conversation]:
 
 
 def as_they_come(prompts: Sequence[list[int]], size: int) -> list[list[int]]:
-    """Batches without any arrangement."""
     return [list(range(start, min(start + size, len(prompts)))) for start in range(0, len(prompts), size)]
 
 
@@ -108,7 +105,6 @@ def through_provider(folder: str, asked: Sequence[Conversation], **declared: Any
 
 
 def compared(model: LocalModel, folder: str, asked: Sequence[Conversation], given: argparse.Namespace) -> None:
-    """Print the whole provider beside plain ``generate``."""
     declared = {"batch_size": given.size, "max_tokens": given.written, "device": given.device}
     plainly(model, asked[: given.size], given.size, 1)
     seconds = {
@@ -121,7 +117,6 @@ def compared(model: LocalModel, folder: str, asked: Sequence[Conversation], give
 
 
 def dissected(model: LocalModel, asked: Sequence[Conversation], size: int) -> None:
-    """Print scoring and writing alone, with and without what makes them fast."""
     replies = [allowed_replies(VERDICT)] * len(asked)
 
     def score() -> dict[int, ReplyScores]:
@@ -135,11 +130,11 @@ def dissected(model: LocalModel, asked: Sequence[Conversation], size: int) -> No
     plain: dict[str, Any] = {"_WORTH_SHARING": CONTEXT}
     fifo: dict[str, Any] = {"arranged": as_they_come}
     seconds = {"scored": timed(score), "written": timed(write)}
-    with mock.patch.multiple(local_model, **plain):
+    with mock.patch.multiple(transformers, **plain):
         seconds |= {"scored, nothing shared": timed(score), "written, nothing shared": timed(write)}
-    with mock.patch.multiple(local_model, **fifo):
+    with mock.patch.multiple(transformers, **fifo):
         seconds["scored, as they come"] = timed(score)
-    with mock.patch.multiple(local_model, **plain, **fifo):
+    with mock.patch.multiple(transformers, **plain, **fifo):
         seconds["scored, nothing shared, as they come"] = timed(score)
         alone = score()
         seconds["written, nothing shared, as they come"] = timed(write)
@@ -155,7 +150,6 @@ def dissected(model: LocalModel, asked: Sequence[Conversation], size: int) -> No
 
 
 def main() -> None:
-    """Print the ratios."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--queries", type=int, default=6)
     parser.add_argument("--games", type=int, default=8, help="of each query")

@@ -24,7 +24,6 @@ _WORDS = "Read with care."
 
 @contextmanager
 def server(delay_ms: float) -> Iterator[str]:
-    """The base URL of a server that answers after ``delay_ms``."""
     command = [sys.executable, "-m", "benchmarks.loopback", "--delay-ms", str(delay_ms)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -36,13 +35,11 @@ def server(delay_ms: float) -> Iterator[str]:
 
 
 def asked(base_url: str) -> int:
-    """How many calls a server got so far, by its own log."""
     with urllib.request.urlopen(base_url.removesuffix("/v1") + "/log", timeout=60) as answer:
         return int(json.load(answer)["count"])
 
 
 def replied(call: Call, delay_s: float) -> Reply:
-    """What the server says to one call."""
     if not call.path.endswith("/responses"):
         return replace(steady_judge(call), delay_s=delay_s)
     rule = call.body["text"]["format"]["schema"]
@@ -81,7 +78,6 @@ def _response(model: str, text: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Serve until the process is ended; print the port first."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--delay-ms", type=float, default=0.0)
     delay_s = parser.parse_args().delay_ms / 1000

@@ -14,12 +14,11 @@ import time
 from pathlib import Path
 
 from retrieval_eval.nuggets.files import read_assignments
-from retrieval_eval.nuggets.scores import score_runs, score_table
+from retrieval_eval.nuggets.scores import score_table
 from retrieval_eval.nuggets.types import Importance, Support
 
 
 def write_assignments(path: Path, topics: int, runs: int, nuggets: int) -> None:
-    """A line for each topic and run."""
     rng = random.Random(0)
     words = [f"word{number}" for number in range(2000)]
     labels = list(Support)
@@ -34,7 +33,6 @@ def write_assignments(path: Path, topics: int, runs: int, nuggets: int) -> None:
 
 
 def main() -> None:
-    """Write, parse, score, and print seconds of processor time."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--topics", type=int, default=1000)
     parser.add_argument("--runs", type=int, default=100)
@@ -50,7 +48,7 @@ def main() -> None:
         parsed = time.process_time()
         assignments = read_assignments([path])
         read = time.process_time()
-        scored = score_runs(score_table(assignments))
+        scored = score_table(assignments).best_first()
         done = time.process_time()
         megabytes = path.stat().st_size / 1e6
     print(f"{len(assignments)} assignments of {options.nuggets} nuggets, {len(scored)} runs, {megabytes:.0f} MB")

@@ -30,7 +30,7 @@ Place = TypeVar("Place", Path, str)
 def write(
     location: Place, *, agents: int = 50, queries: int = 1000, games_per_query: int = 200, seed: int = 0
 ) -> Place:
-    """A tournament of which everything is judged, put there by the store's own way of writing.
+    """Write a tournament whose games are all judged.
 
     Agents differ by 140 points in standard deviation, the answer shown first has an advantage of 40 points, and about
     a seventh of the verdicts are ties.

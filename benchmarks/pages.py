@@ -44,15 +44,15 @@ BARS_S: Final = {
     "compare, cold": 1.5,
     **{f"games, {what}": 0.5 for what in ("an agent", "a pair", "orders disagree", "judges disagree", "a query")},
 }
-"""Processor seconds of the server."""
+"""Bars for processor seconds of the server."""
 SEEN_S: Final = 1.0
-"""Until a person sees a warm page."""
+"""Bar for seconds until a person sees a warm page."""
 COLD_S: Final = 3.0
-"""Until a person sees the first page of a server that was just started."""
+"""Bar for seconds until a person sees the first page of a server that was just started."""
 VOTED_S, AFTER_S = 0.5, 1.5
-"""Until a vote is said to be saved, and until the leaderboard after it is seen."""
+"""Bars for seconds until a vote is called saved, and until the leaderboard after it is shown."""
 BACKGROUND_S: Final = 60.0
-"""Until what a page has made in the background, with its progress drawn, is there."""
+"""Bar for seconds until what a page computes in the background is there."""
 MEMORY_MB: Final = 1000
 REPEATS: Final = 11
 FILTERS: Final = {
@@ -63,9 +63,9 @@ FILTERS: Final = {
     "a query": {"query": "query-0400"},
 }
 OTHERS: Final = ("compare", "queries?view=games", "queries", "trust", "workbench")
-"""Addresses besides the leaderboard's that this store has something for."""
+"""Further pages that have content for this store."""
 LEAST: Final = "one heading"
-"""A page of Streamlit's own, beside which ours are seen."""
+"""Name of the page of Streamlit's that holds one heading, for comparison."""
 BACKGROUND: Final = ", in the background"
 DRAWN: Final = """
 () => {
@@ -75,11 +75,10 @@ DRAWN: Final = """
     && performance.now() / 1000
 }
 """
-"""Seconds from the address to the first frame that holds the whole page; asked for at every frame."""
+"""Seconds from the navigation to the first frame with the whole page; evaluated at every frame."""
 
 
 def main() -> None:
-    """Print every figure beside its bar."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--store", type=Path, help="a store that an earlier run of this made; made if absent")
     parser.add_argument("--games-per-query", type=int, default=200)
@@ -105,7 +104,6 @@ def main() -> None:
 
 
 def rate(store: Path) -> None:
-    """As the end of a run does, once for each state of a store."""
     with closing(Store.open(str(store))) as opened:
         begun = time.process_time()
         cached_leaderboard(opened, page_store.NAME)
@@ -115,14 +113,13 @@ def rate(store: Path) -> None:
 
 
 def measured(small: Path, large: Path) -> dict[str, Any]:
-    """What a fresh process tells of its work."""
     command = [sys.executable, "-m", "benchmarks.pages", "--child", str(small), str(large)]
     found: dict[str, Any] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     return found
 
 
 def child(small: str, large: str) -> dict[str, Any]:
-    """Draw the pages of both stores; wall and processor seconds for those of the large one."""
+    """Draw the pages of both stores; returns wall and processor seconds for the large one."""
     # Else it says at every drawing that no browser asked for it.
     logging.getLogger("streamlit.runtime.scriptrunner_utils.script_run_context").disabled = True
     os.environ[EVERYBODY_VARIABLE] = "editor"
@@ -155,7 +152,6 @@ def child(small: str, large: str) -> dict[str, Any]:
 
 
 def drawn(page: str) -> Any:
-    """One page in Streamlit's runner, which knows no addresses of pages."""
     from streamlit.testing.v1 import AppTest
 
     return AppTest.from_function(_draw, kwargs={"page": page})
@@ -171,7 +167,6 @@ def _draw(page: str) -> None:
 
 
 def timed(run: Any) -> tuple[float, float]:
-    """Wall and processor seconds of drawing a page."""
     wall, cpu = time.perf_counter(), time.process_time()
     run.run(timeout=120)
     seconds = time.perf_counter() - wall, time.process_time() - cpu
@@ -180,7 +175,7 @@ def timed(run: Any) -> tuple[float, float]:
 
 
 def in_browser(store: Path) -> None:
-    """Seconds from an address to a page that is drawn: with a new server, and with one that drew it before."""
+    """Time pages in Chromium: with a new server, and with one that has drawn them before."""
     with chromium() as browser:
         page = reader(browser).new_page()
         page.set_default_timeout(120_000)
@@ -196,7 +191,7 @@ def in_browser(store: Path) -> None:
 
 @contextmanager
 def one_heading() -> Iterator[str]:
-    """The address of a page of Streamlit's that holds one heading: no page of ours can be seen sooner."""
+    """Address of a page of Streamlit's that holds one heading: none of our pages can appear sooner."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -214,7 +209,6 @@ def one_heading() -> Iterator[str]:
 
 
 def until_listens(port: int) -> None:
-    """Wait until something listens on a port."""
     for _ in range(600):
         with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
             return
@@ -248,7 +242,7 @@ def _warm(page: Page, ours: str, least: str) -> None:
 
 
 def opened(page: Page, address: str) -> float:
-    """Seconds until a page is drawn, its charts and tables too; the one before is gone by then."""
+    """Seconds until a page is drawn, with its charts and tables."""
     page.goto("about:blank")
     page.wait_for_timeout(300)
     page.goto(address)
@@ -257,7 +251,6 @@ def opened(page: Page, address: str) -> float:
 
 
 def pid_of(store: Path) -> int:
-    """The process that serves a store."""
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         words = entry.read_bytes().split(b"\0")
         if b"ui.serve" in words and str(store).encode() in words:
@@ -266,18 +259,15 @@ def pid_of(store: Path) -> int:
 
 
 def peak_mb(pid: int) -> float:
-    """The largest resident size of a process so far, in MB of 10**6 bytes."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0]) * 1024 / 1e6
 
 
 def show_memory(what: str, found: float) -> None:
-    """One line."""
     print(f"memory of {what}: {found:.0f} MB{verdict(found, MEMORY_MB)}")
 
 
 def verdict(found: float, bar: float | None) -> str:
-    """The bar, and whether it is met."""
     return "" if bar is None else f"  (bar {bar:g}: {'met' if found <= bar else 'missed'})"
 
 

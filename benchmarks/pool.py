@@ -43,7 +43,6 @@ def write_runs(folder: Path, queries: int, runs: int, depth: int, pairs: int) ->
 
 
 def ours(paths: list[Path], depth: int) -> int:
-    """Read and pool as ``ragleague pool`` does."""
     from retrieval_eval.data.runs import read_runs
     from retrieval_eval.scores.run_comparison import pool_runs
 
@@ -51,7 +50,6 @@ def ours(paths: list[Path], depth: int) -> int:
 
 
 def plain(paths: list[Path], depth: int) -> int:
-    """The bound."""
     pool: dict[tuple[str, str], list[str]] = defaultdict(list)
     for path in paths:
         run = defaultdict(list)
@@ -66,7 +64,6 @@ def plain(paths: list[Path], depth: int) -> int:
 
 
 def main() -> None:
-    """Print one line per way, or be one of the ways."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--queries", type=int, default=1000)
     parser.add_argument("--runs", type=int, default=10)

@@ -24,14 +24,11 @@ SETTINGS = RatingSettings(tournaments=0, fragility="none")
 
 
 class State(Struct, frozen=True):
-    """A tournament whose agents cannot be told apart yet."""
-
     name: str
     games: Games
 
 
 def counted(name: str, wins: int, losses: int, ties: int = 0, times: int = 1) -> State:
-    """Two agents on a query a game, or ``times`` equal games."""
     score = np.repeat([1.0, 0.0, 0.5], [wins, losses, ties])
     query = np.repeat(np.arange(score.size, dtype=np.int32), times)
     a = np.zeros(query.size, np.int32)
@@ -39,13 +36,11 @@ def counted(name: str, wins: int, losses: int, ties: int = 0, times: int = 1) ->
 
 
 def drawn(world: World, queries: int, seed: int) -> State:
-    """A simulated one."""
     games = simulated(world, queries, np.random.default_rng(seed))
     return State(f"{world.name}, {queries} queries", games)
 
 
 def states() -> Iterator[State]:
-    """All that are looked at."""
     yield counted("3 won of 3", 3, 0)
     yield counted("2 won of 3", 2, 1)
     yield counted("4 won of 5", 4, 1)
@@ -62,7 +57,6 @@ def states() -> Iterator[State]:
 
 
 def first_pair(games: Games) -> PairDifference:
-    """The first two on the leaderboard."""
     return rate_games(games, SETTINGS).neighbours[0]
 
 
@@ -93,7 +87,7 @@ def with_more(games: Games, more: int, rng: np.random.Generator) -> Games:
 
 
 def sufficient(games: Games, pair: PairDifference, simulations: int, most: int = 4096) -> int | None:
-    """The fewest more queries with a power of 0.8, within the noise of simulation; ``None`` beyond ``most``."""
+    """The fewest more queries with a power of 0.8, within the noise of simulation; ``None`` if above ``most``."""
     top = 1
     while power(games, pair, top, simulations) < 0.8:
         top *= 2

@@ -16,7 +16,6 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Read the tables, evaluate, tell."""
     folder, base_url, concurrency = Path(sys.argv[1]).resolve(), sys.argv[2], int(sys.argv[3])
     os.chdir(folder)
     os.environ["OPENAI_API_KEY"] = "none"
@@ -44,7 +43,6 @@ def main() -> None:
 
 
 def rows(name: str) -> list[dict[str, str]]:
-    """Of a table in the folder."""
     with Path(name).open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 

@@ -65,7 +65,6 @@ def simulated(games: int, seed: int) -> pd.DataFrame:
 
 
 def games_of(table: pd.DataFrame) -> Games:
-    """The table as games."""
     sides, agents = pd.factorize(pd.concat([table.agent_a, table.agent_b]), sort=True)
     query, queries = pd.factorize(table.query_id, sort=True)
     outcome = np.asarray(table.verdict.map({"A": 1, "TIE": 0, "B": -1}), np.int8)
@@ -82,12 +81,10 @@ def peak() -> float:
 
 
 def forget_peak() -> None:
-    """Begin a new high-water mark of memory."""
     Path("/proc/self/clear_refs").write_text("5")
 
 
 def take_turns(jobs: dict[str, Job], repeats: int) -> dict[str, Measured]:
-    """Each job ``repeats`` times, one after the other."""
     found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in jobs}
     for _ in range(repeats):
         for name, job in jobs.items():
@@ -114,19 +111,17 @@ def show(what: str, ours: Measured, bar: str, peer: Measured | None = None, peer
 
 
 def evalica_columns(games: Games, *, names: bool = False) -> dict[str, NDArray[Any]]:
-    """Games as evalica takes them: by name, or quicker, by number, and with its own winners."""
+    """Games as columns for evalica; numbers in place of names are faster."""
     winners = np.array([evalica.Winner.Y, evalica.Winner.Draw, evalica.Winner.X], object)
     agents = np.array(games.agents, object) if names else np.arange(len(games.agents))
     return {"xs": agents[games.a], "ys": agents[games.b], "winners": winners[(2 * games.score).astype(int)]}
 
 
 def as_lists(columns: dict[str, NDArray[Any]]) -> dict[str, list[Any]]:
-    """The columns as evalica wants them."""
     return {name: column.tolist() for name, column in columns.items()}
 
 
 def orders_by_evalica(columns: dict[str, NDArray[Any]], orders: int) -> None:
-    """A loop over evalica's public function, which takes lists."""
     rng = np.random.default_rng(0)
     for _ in range(orders):
         order = rng.permutation(columns["xs"].size)
@@ -134,7 +129,6 @@ def orders_by_evalica(columns: dict[str, NDArray[Any]], orders: int) -> None:
 
 
 def compare_elo(small: pd.DataFrame, large: pd.DataFrame, repeats: int) -> None:
-    """Elo over 500 orders."""
     for table, orders, times, bar in ((small, 3, repeats, "<= 3 s, >= 5x"), (large, 1, 1, "<= 4 s, <= 300 MB")):
         games = games_of(table)
         named, numbered = evalica_columns(games, names=True), evalica_columns(games)
@@ -150,7 +144,6 @@ def compare_elo(small: pd.DataFrame, large: pd.DataFrame, repeats: int) -> None:
 
 
 def compare_bradley_terry(table: pd.DataFrame, small: Games, repeats: int) -> None:
-    """Bradley-Terry with intervals, and with covariates."""
     games = games_of(table)
     rng = np.random.default_rng(1)
     covariates = {name: rng.normal(size=len(games)) for name in ("length", "citations", "lists", "bold")}
@@ -178,14 +171,12 @@ def compare_bradley_terry(table: pd.DataFrame, small: Games, repeats: int) -> No
 
 
 def by_choix(games: Games) -> Any:
-    """Half-win ties by choix's dense solver, in points."""
     matrix = win_matrix(games)
     strengths = choix.ilsr_pairwise_dense(2 * matrix.wins + matrix.ties, max_iter=1000, tol=1e-11)
     return 1000 + HALF.points * (strengths - strengths.mean())
 
 
 def by_evalica(games: Games) -> Any:
-    """Half-win ties by evalica, iterated until nothing moves, in points."""
     fitted = evalica.bradley_terry(**as_lists(evalica_columns(games)), tolerance=1e-14, limit=100_000)
     strengths = np.log(fitted.scores.sort_index().to_numpy())
     return 1000 + HALF.points * (strengths - strengths.mean())
@@ -205,7 +196,6 @@ def report_agreement(games: Games) -> None:
 
 
 def main() -> None:
-    """Print the table and the agreement."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--games", type=int, default=2_000_000, help="of the large jobs")
     parser.add_argument("--repeats", type=int, default=5)

@@ -15,11 +15,10 @@ from benchmarks.judging import Measured, measure, write_data
 from benchmarks.loopback import server
 
 BAR = 1.6
-"""How many times one worker's calls per second are asked of two."""
+"""Least ratio of calls per second with two workers and with one."""
 
 
 def main() -> None:
-    """Print one line per executor, and what two workers are worth."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--delay-ms", type=float, default=500)
     parser.add_argument("--concurrency", type=int, default=32)

@@ -26,25 +26,25 @@ from pathlib import Path
 from msgspec import Struct
 
 from arena.store import Store, missing
+from benchmarks.judging import settings, write_tournament
 from benchmarks.loopback import server
 from tests.support.postgres import PostgresServer, postgres_server
 
-AGENTS = [f"agent-{number}" for number in range(10)]
+AGENTS = 10
 AWAY_S = 3
-OF_A_QUERY = len(AGENTS) * (len(AGENTS) - 1)
+OF_A_QUERY = AGENTS * (AGENTS - 1)
 RUN = """
 import sys
 from pathlib import Path
 from arena.config.schema import load_config
 from arena.run.judging import run
-from benchmarks.judging import Silent
-assert run(load_config(Path(sys.argv[1])), Silent()).complete
+from tests.support.tournaments import Quiet
+assert run(load_config(Path(sys.argv[1])), Quiet()).complete
 """
 
 
 class Plan(Struct, frozen=True):
-    """How many processes judge how many queries, how many of them are killed, how often the store's server restarts,
-    and how fast the judge lets them."""
+    """A run to measure: ``kills`` runners are killed, and the store's server is restarted ``restarts`` times."""
 
     runners: int
     kills: int
@@ -55,7 +55,7 @@ class Plan(Struct, frozen=True):
 
 
 class Shared(Struct, frozen=True):
-    """What several runners did.
+    """Result of a run by several processes.
 
     Attributes:
         wanted: judgments.
@@ -74,29 +74,7 @@ class Shared(Struct, frozen=True):
     cpu_s: float
 
 
-def write_tournament(folder: Path, base_url: str, store: str, plan: Plan) -> Path:
-    """Every pair of ten agents on each query, in both orders; all texts differ."""
-    asked, answers = ["qid,query"], ["qid,agent,answer"]
-    for number in range(plan.queries):
-        asked.append(f"q{number},what is asked in number {number}")
-        answers += [f"q{number},{agent},{agent} says of {number} what it knows" for agent in AGENTS]
-    (folder / "queries.csv").write_text("\n".join(asked) + "\n")
-    (folder / "answers.csv").write_text("\n".join(answers) + "\n")
-    judge = {"provider": "openai", "model": "m", "base_url": base_url, "concurrency": plan.concurrency}
-    config = {
-        "name": "shared",
-        "store": store,
-        "data": {"queries": "queries.csv", "answers": "answers.csv"},
-        "judges": {"judge": judge | {"price": {"input": 0, "output": 0}}},
-        "pairwise": {"judges": "judge", "documents": {"include": False}},
-    }
-    path = folder / "tournament.yaml"
-    path.write_text(json.dumps(config))  # which is YAML too
-    return path
-
-
 def judged(location: str) -> int:
-    """How many judgments a store holds by now that took a call."""
     if missing(location):
         return 0
     store = Store.open(location)
@@ -107,11 +85,17 @@ def judged(location: str) -> int:
 
 
 def share(folder: Path, postgres: PostgresServer, plan: Plan) -> Shared:
-    """Run them all, kill some and restart the store's server on the way, and read the judge's log at the end."""
+    """Start all runners, kill some and restart the store's server on the way, and read the judge's log at the end."""
     location = postgres.database()
     wanted = plan.queries * OF_A_QUERY
     with server(plan.delay_ms) as base_url:
-        config = write_tournament(folder, base_url, location, plan)
+        judge = {
+            "model": "m",
+            "base_url": base_url,
+            "concurrency": plan.concurrency,
+            "price": {"input": 0, "output": 0},
+        }
+        config, _ = write_tournament(folder, wanted, settings(location, provider="openai", **judge), AGENTS)
         environment = os.environ | {"OPENAI_API_KEY": "none"}
         command = [sys.executable, "-c", RUN, str(config)]
         started = time.perf_counter()
@@ -155,7 +139,6 @@ def _wait_for(location: str, done: int, running: Sequence[subprocess.Popen[bytes
 
 
 def main() -> None:
-    """Print what was asked how often, and how long it took."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runners", type=int, default=8)
     parser.add_argument("--kills", type=int, default=3)

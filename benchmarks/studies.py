@@ -12,7 +12,6 @@ from typing import Any
 
 
 def with_words(folder: Path, table: Path) -> None:
-    """The verdicts of six judges, with the number of words of both answers."""
     words = {}
     for answer in read_lines(folder / "answers.jsonl.gz"):
         words[str(answer["question_id"]), answer["model"]] = sum(len(turn.split()) for turn in answer["turns"])
@@ -28,7 +27,6 @@ def with_words(folder: Path, table: Path) -> None:
 
 
 def a_quarter(votes: Path, few: Path) -> None:
-    """The votes on a quarter of the games of MT-bench, drawn at random."""
     with votes.open(newline="", encoding="utf-8") as source:
         rows = list(csv.DictReader(source))
     things = sorted({(row["question_id"], row["turn"], row["model_a"], row["model_b"]) for row in rows})
@@ -42,7 +40,6 @@ def a_quarter(votes: Path, few: Path) -> None:
 
 
 def llmbar_tables(folder: Path, verdicts: Path, gold: Path) -> None:
-    """The verdicts and gold labels of LLMBar in our columns."""
     sides = {"1": "A", "2": "B", "": ""}
     with (folder / "verdicts_dev.csv").open(newline="", encoding="utf-8") as source:
         rows = list(csv.DictReader(source))

@@ -19,7 +19,7 @@ import httpx2
 import openai
 
 from benchmarks.loopback import server
-from judges.providers.openai import OpenAIProvider
+from judges.providers.hosted import OpenAIProvider
 from judges.spec import JudgeSpec
 from tests.support.prompts import pairwise
 
@@ -29,12 +29,10 @@ PROMPT = pairwise()
 
 
 def sdk(spec: JudgeSpec, http: httpx2.AsyncClient) -> openai.AsyncOpenAI:
-    """A client as one would set it up by hand."""
     return openai.AsyncOpenAI(api_key="k", base_url=spec.base_url, max_retries=0, http_client=http)
 
 
 def http_client(spec: JudgeSpec, kind: Any, stack: AsyncExitStack) -> httpx2.AsyncClient:
-    """An HTTP client of the SDK's, closed with the stack."""
     at_once = httpx2.Limits(max_connections=spec.concurrency, max_keepalive_connections=spec.concurrency)
     client: httpx2.AsyncClient = kind(limits=at_once, timeout=spec.timeout_s)
     stack.push_async_callback(client.aclose)
@@ -42,8 +40,6 @@ def http_client(spec: JudgeSpec, kind: Any, stack: AsyncExitStack) -> httpx2.Asy
 
 
 def typed(kind: Any) -> Way:
-    """The SDK's typed method."""
-
     def prepare(spec: JudgeSpec, stack: AsyncExitStack) -> Call:
         client, body = sdk(spec, http_client(spec, kind, stack)), OpenAIProvider(spec).request(PROMPT)
         return lambda: client.chat.completions.create(**body)
@@ -52,8 +48,6 @@ def typed(kind: Any) -> Way:
 
 
 def raw(kind: Any) -> Way:
-    """The SDK's ``post``, body and answer as bytes."""
-
     def prepare(spec: JudgeSpec, stack: AsyncExitStack) -> Call:
         client, provider = sdk(spec, http_client(spec, kind, stack)), OpenAIProvider(spec)
 
@@ -70,7 +64,6 @@ def raw(kind: Any) -> Way:
 
 
 def client(spec: JudgeSpec, stack: AsyncExitStack) -> Call:
-    """The HTTP client that the SDK gives out, with headers and address made once."""
     http, used = http_client(spec, openai.DefaultAioHttpClient, stack), OpenAIProvider(spec)
     url, headers = (
         f"{spec.base_url}/chat/completions",
@@ -85,14 +78,12 @@ def client(spec: JudgeSpec, stack: AsyncExitStack) -> Call:
 
 
 def provider(spec: JudgeSpec, stack: AsyncExitStack) -> Call:
-    """What ragleague does."""
     used = OpenAIProvider(spec)
     stack.push_async_callback(used.close)
     return lambda: used.complete(PROMPT)
 
 
 def plain(spec: JudgeSpec, stack: AsyncExitStack) -> Call:
-    """aiohttp alone: the floor."""
     session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=spec.concurrency))
     stack.push_async_callback(session.close)
     used = OpenAIProvider(spec)
@@ -134,7 +125,6 @@ async def measure(way: Way, spec: JudgeSpec, calls: int) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Print one line per way, the best of the rounds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--delay-ms", type=float, default=50)
     parser.add_argument("--concurrency", type=int, default=64)

@@ -39,19 +39,11 @@ used, seconds = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter(
 os.write(int(sys.argv[1]), f"{seconds} {used.ru_utime + used.ru_stime} {used.ru_maxrss}".encode())
 sys.exit(status != 0)
 """
-"""Starts the command from a small process: the system counts memory of whoever starts one as its own."""
+"""Starts the command from a small process, because the system counts the memory of the parent as the child's own."""
 
 
 def run(*words: str, python: str = COMMAND) -> Used:
-    """Run ``ragleague`` in a process of its own.
-
-    Args:
-        words: of the command line.
-        python: how it is started.
-
-    Raises:
-        RuntimeError: it failed.
-    """
+    """Run ``ragleague`` in a process of its own, started by the code ``python``; a ``RuntimeError`` if it fails."""
     told, tell = os.pipe()
     command = [sys.executable, "-c", python, *words]
     launch = [sys.executable, "-I", "-S", "-c", _LAUNCH, str(tell), *command]
@@ -69,7 +61,8 @@ def run(*words: str, python: str = COMMAND) -> Used:
 
 @contextmanager
 def server_used(location: str) -> Iterator[Used]:
-    """What a store's server uses meanwhile, filled in at the end; zeros where there is none, or not on this machine."""
+    """Resources that the store's server uses in the block, filled in at its end; zeros without a server on this
+    machine."""
     used, server = Used(), _server(location)
     if server is None:
         yield used
@@ -98,7 +91,7 @@ def _server(location: str) -> psutil.Process | None:
 
 
 def _cpu_s(server: psutil.Process) -> float:
-    """Of the server and of its processes that have ended, as the one that works for a connection does with it."""
+    """CPU seconds of the server and of its ended processes: each connection has a process."""
     time.sleep(_EVERY_S)
     times = server.cpu_times()
     return float(times.user + times.system + times.children_user + times.children_system)

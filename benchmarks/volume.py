@@ -34,14 +34,14 @@ BAR_S, BAR_MB = 60, 2000
 AGENTS = [f"agent-{number}" for number in range(10)]
 JUDGES = ["second", "strong"]
 STEP = 40.0
-"""Points between neighbours among the agents, the first the weakest."""
+"""Points between neighbouring agents; the first is the weakest."""
 OF_A_QUERY = len(JUDGES) * len(AGENTS) * (len(AGENTS) - 1)
 _OUTCOMES = ['"A"', '"B"', '"TIE"']
 NAME = "volume"
 
 
 def fill(location: str, verdicts: int) -> None:
-    """Every judge on every pair in both orders, for as many queries as that takes."""
+    """Fill a store with verdicts of every judge on every pair in both orders."""
     queries = -(-verdicts // OF_A_QUERY)
     store = Store.create(location, to_fill=True)
     settings = {"ratings": RatingsSection().model_dump(mode="json"), "judges": {}}
@@ -62,13 +62,12 @@ def fill(location: str, verdicts: int) -> None:
 
 
 def forget(location: str) -> None:
-    """Take kept figures away, so that the next leaderboard makes its own."""
     with closing(Store.create(location)) as store, store.writing(alone=True):
         pass
 
 
 def _outcomes(rng: np.random.Generator) -> NDArray[np.int8]:
-    """What the judges say on one query: a fifth ties, the rest by strength, which differs from query to query."""
+    """Outcomes on one query: a fifth are ties, the rest follow strengths that differ from query to query."""
     strength = STEP * np.arange(len(AGENTS)) + rng.normal(0, 100, len(AGENTS))
     first, second = np.array([two for a, b in combinations(range(len(AGENTS)), 2) for two in ((a, b), (b, a))]).T
     wins = 1 / (1 + 10 ** ((strength[second] - strength[first]) / 400))
@@ -77,7 +76,7 @@ def _outcomes(rng: np.random.Generator) -> NDArray[np.int8]:
 
 
 def _wants(queries: int, idents: NDArray[np.int64]) -> Iterator[tuple[object, ...]]:
-    """In the order of their key, which is the order in which a database puts them fastest."""
+    """Rows in the order of their key, in which a database inserts them fastest."""
     games = [(a, b, order) for a, b in combinations(AGENTS, 2) for order in ("ab", "ba")]
     for place, judge in enumerate(JUDGES):
         for number in range(queries):
@@ -89,7 +88,6 @@ def _wants(queries: int, idents: NDArray[np.int64]) -> Iterator[tuple[object, ..
 
 
 def _judgments(idents: NDArray[np.int64], outcomes: NDArray[np.int8]) -> Iterator[tuple[object, ...]]:
-    """In the order of their ids, which is none of their wants."""
     for ident, outcome in enumerate(outcomes[np.argsort(idents)].tolist()):
         nothing = (None, None, None, 0, 0.0, None)
         said = ("imported", "m", _OUTCOMES[outcome], None, "", "", "[]", *nothing)
@@ -98,7 +96,6 @@ def _judgments(idents: NDArray[np.int64], outcomes: NDArray[np.int8]) -> Iterato
 
 
 def main() -> None:
-    """Print how long filling took, the leaderboard's time and memory, and whether it is right."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--verdicts", type=int, default=1_000_000)
     parser.add_argument("--store", help="a file or the address of an empty database; a file for the while when absent")
@@ -117,7 +114,7 @@ def main() -> None:
 
 
 def report(location: str) -> None:
-    """Say what the leaderboard took, the server's part included, and whether it is right."""
+    """Print the leaderboard's time and memory, the server's included, and whether it is right."""
     with server_used(location) as server:
         took = run("leaderboard", location, "--format", "json")
     agents = sorted(json.loads(took.output)["agents"], key=lambda row: row["agent"])
@@ -132,7 +129,7 @@ def report(location: str) -> None:
 
 
 def report_files(location: str, folder: Path) -> None:
-    """Say what it takes to write all verdicts, to read them again, and to copy the store."""
+    """Print the time of exporting all verdicts, importing them again, and copying the store."""
     table, parts, again, copied = (str(folder / name) for name in ("verdicts.csv", "parts", "again.db", "copied.db"))
     for words in (
         ("export", "verdicts", location, table),

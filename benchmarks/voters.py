@@ -34,12 +34,11 @@ from benchmarks import page_store
 from tests.support.browser import served
 
 MEDIAN_S: Final = 0.3
-"""Of a vote."""
+"""Bar for the median seconds of a vote."""
 _LABEL: Final = "Answer 1"
 
 
 def main() -> None:
-    """Print what became of the votes, how long they took, and what they cost."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--people", type=int, default=100)
     parser.add_argument("--votes", type=int, default=15, help="of each")
@@ -79,14 +78,13 @@ def _written(location: str, given: argparse.Namespace) -> str:
 
 
 class Voter(Struct):
-    """Somebody who votes.
+    """One simulated voter.
 
     Attributes:
-        name: theirs.
-        opened: seconds until their first task was there.
-        seconds: of each vote.
-        saved: votes that the page said it had saved.
-        refused: what it said of the others.
+        opened: seconds until the first task is shown.
+        seconds: seconds of each vote.
+        saved: number of votes that the page called saved.
+        refused: the page's words about the other votes.
     """
 
     name: str
@@ -121,7 +119,7 @@ async def _votes(voter: Voter, web: aiohttp.ClientSession, address: str, votes: 
 
 
 class Page:
-    """A page as a browser holds it: what was drawn last, and its buttons."""
+    """A page as a browser holds it: the words and buttons drawn last."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse, query: str) -> None:
         self._socket, self._query = socket, query
@@ -130,7 +128,6 @@ class Page:
         self._words: list[str] = []
 
     async def run(self, fragment: str = "", pressed: str = "") -> None:
-        """Ask for a drawing, and wait until it has come."""
         asked = BackMsg()
         state = asked.rerun_script
         state.query_string, state.page_script_hash, state.fragment_id = self._query, self._script, fragment
@@ -146,21 +143,17 @@ class Page:
             pass
 
     async def press(self, label: str) -> None:
-        """Press a button, and wait until what it redraws has come."""
         ident, fragment = self._buttons[label]
         self._buttons = {}
         await self.run(fragment, ident)
 
     def says(self, words: str) -> bool:
-        """Whether the last drawing says this."""
         return any(words in each for each in self._words)
 
     def problem(self) -> str:
-        """What it says in place of a success."""
         return " ".join(word for word in self._words if "<" not in word)[:200]
 
     def _take(self, message: ForwardMsg) -> bool:
-        """Note what a message draws; whether it ends the drawing."""
         kind = message.WhichOneof("type")
         if kind == "new_session":
             self._script = message.new_session.page_script_hash

@@ -26,7 +26,7 @@ from arena.config.settings import TournamentSettings
 from arena.config.stages import further_stages
 from arena.present.table import TERMS
 from judges.sections import Section
-from retrieval_eval.data.vocabulary import JOINED, OF_DATA, VOCABULARY, spellings
+from retrieval_eval.data.table_spec import JOINED, OF_DATA, VOCABULARY, spellings
 
 DOCS = Path(__file__).parent
 QUOTE = '"'

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from judges.reply_text import letters
 from judges.self_rating import HIGHEST_RATING
-from judges.types import Form, Prompt, ReplyContract, word_per_value
+from judges.types import Prompt, ReplyContract, word_per_value
 
 _MARK_LETTERS = 8
 _OBJECT = "Reply with one JSON object and nothing else."
@@ -17,65 +17,45 @@ _OBJECT = "Reply with one JSON object and nothing else."
 
 def reply_rule(contract: ReplyContract) -> str:
     """Instructions on the reply's format, for prompts to models that no JSON schema binds."""
-    return _RULES[contract.form](contract)
-
-
-def _object_rule(contract: ReplyContract) -> str:
-    fields = [f'"{name}", a text' for name in contract.text_fields]
-    for name, words in contract.choices.items():
-        shown = (str(word) if isinstance(word, int) else f'"{word}"' for word in words)
-        fields.append(f'"{name}", one of {", ".join(shown)}')
-    fields += [f'"{name}", the text "{mark}"' for name, mark in contract.mark_field.items()]
-    return f"{_OBJECT} Its keys, in this order: {'; '.join(fields)}."
+    words = next(iter(contract.choices.values()), {})
+    nothing_else = f"the letters {contract.mark} behind it" if contract.mark else "nothing else"
+    match contract.form:
+        case "json":
+            fields = [f'"{name}", a text' for name in contract.text_fields]
+            for name, choice in contract.choices.items():
+                shown = (str(word) if isinstance(word, int) else f'"{word}"' for word in choice)
+                fields.append(f'"{name}", one of {", ".join(shown)}')
+            fields += [f'"{name}", the text "{mark}"' for name, mark in contract.mark_field.items()]
+            rule = f"{_OBJECT} Its keys, in this order: {'; '.join(fields)}."
+        case "list":
+            rule = f"{_list_rule(contract)}."
+        case "labels":
+            allowed = ", ".join(f'"{word}"' for word in word_per_value(words))
+            rule = f"{_list_rule(contract)}, one for each item and in their order; a label is one of {allowed}."
+        case "brackets":
+            rule = f"End your reply with one of {endings(contract)} on a line of its own."
+        case "word":
+            rule = f"Reply with one word and {nothing_else}: {' or '.join(map(str, word_per_value(words)))}."
+        case "rating":
+            rule = f"Reply with one whole number from 0 to {HIGHEST_RATING} and {nothing_else}."
+        case "text":
+            special = f", or with {' or '.join(map(str, words))} if there is none" if words else ""
+            rule = f"Reply with the answer and nothing else{special}."
+    return rule
 
 
 def _list_rule(contract: ReplyContract) -> str:
-    (name,) = contract.outcome_fields
+    (name,), number = contract.outcome_fields, number_asked(contract)
     if not contract.mark:
-        return f'{_OBJECT} Its one key is "{name}", a list of {number_asked(contract)}.'
+        return f'{_OBJECT} Its one key is "{name}", a list of {number}'
     ((key, mark),) = contract.mark_field.items()
-    return f'{_OBJECT} Its keys: "{key}", the text "{mark}"; "{name}", a list of {number_asked(contract)}.'
+    return f'{_OBJECT} Its keys: "{key}", the text "{mark}"; "{name}", a list of {number}'
 
 
-def _labels_rule(contract: ReplyContract) -> str:
-    ((_, words),) = contract.choices.items()
-    allowed = ", ".join(f'"{word}"' for word in word_per_value(words))
-    return f"{_list_rule(contract)[:-1]}, one for each item and in their order; a label is one of {allowed}."
-
-
-def _brackets_rule(contract: ReplyContract) -> str:
+def endings(contract: ReplyContract) -> str:
+    """The allowed endings of a reply in brackets, such as ``[[A]], [[B]]``."""
     (words,) = contract.choices.values()
-    mark = f" {contract.mark}" if contract.mark else ""
-    return f"End your reply with one of {', '.join(f'[[{word}]]{mark}' for word in words)} on a line of its own."
-
-
-def _word_rule(contract: ReplyContract) -> str:
-    (words,) = contract.choices.values()
-    return f"Reply with one word and {_nothing_else(contract)}: {' or '.join(map(str, word_per_value(words)))}."
-
-
-def _rating_rule(contract: ReplyContract) -> str:
-    return f"Reply with one whole number from 0 to {HIGHEST_RATING} and {_nothing_else(contract)}."
-
-
-def _nothing_else(contract: ReplyContract) -> str:
-    return f"the letters {contract.mark} behind it" if contract.mark else "nothing else"
-
-
-def _text_rule(contract: ReplyContract) -> str:
-    special = " or ".join(str(word) for words in contract.choices.values() for word in words)
-    return f"Reply with the answer and nothing else{f', or with {special} if there is none' if special else ''}."
-
-
-_RULES: Mapping[Form, Callable[[ReplyContract], str]] = {
-    "json": _object_rule,
-    "list": _list_rule,
-    "labels": _labels_rule,
-    "brackets": _brackets_rule,
-    "word": _word_rule,
-    "text": _text_rule,
-    "rating": _rating_rule,
-}
+    return ", ".join(f"[[{word}]] {contract.mark}".rstrip() for word in words)
 
 
 def json_schema(contract: ReplyContract) -> dict[str, Any]:
@@ -115,13 +95,9 @@ def number_asked(contract: ReplyContract) -> str:
 def written_reply(
     contract: ReplyContract, chosen: Mapping[str, str | int], reason: str = "", texts: Mapping[str, str] | None = None
 ) -> str:
-    """Write a reply that makes the given choices, in the format that the contract asks for.
+    """Write a reply with the word chosen for each choice, in the format that the contract asks for.
 
-    Args:
-        contract: a contract with choices.
-        chosen: the word for each choice.
-        reason: the explanation, for forms that have one.
-        texts: values of further text fields; by default they repeat the explanation.
+    Without ``texts``, the text fields besides the reason repeat the reason.
     """
     if contract.form in ("word", "rating"):
         return f"{next(iter(chosen.values()))} {contract.mark}".rstrip()
@@ -133,7 +109,7 @@ def written_reply(
 
 def unused_mark(prompt: Prompt) -> str:
     """A mark for the reply to a prompt: letters that do not occur in the prompt, the same at every call."""
-    shown = "\n".join([prompt.system, prompt.user, *(turn.text for turn in prompt.turns)])
+    shown = "\n".join(prompt.texts)
     digest = hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()
     while (mark := "".join(chr(ord("a") + int(digit, 16)) for digit in digest[:_MARK_LETTERS])) in letters(shown):
         digest = hashlib.sha256(digest.encode()).hexdigest()

@@ -17,12 +17,9 @@ from contextlib import suppress
 from functools import partial
 from importlib import metadata, util
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from judges.masking import without_passwords
-
-if TYPE_CHECKING:
-    from judges.types import Allowance
 
 
 class RagleagueError(Exception):
@@ -64,7 +61,6 @@ class MissingExtraError(InputError):
     """A library of an optional extra is not installed."""
 
     def __init__(self, extra: str, purpose: str) -> None:
-
         super().__init__(f"{purpose} needs the extra '{extra}', which is not installed: {how_to_install(extra)}")
 
 
@@ -74,7 +70,8 @@ class DataError(InputError):
     def __init__(self, path: Path | str, problem: str, *, line: int | None = None, value: str | None = None) -> None:
         self.path, self.problem, self.line, self.value = str(path), problem, line, value
         where = f"{path}:{line}" if line is not None else str(path)
-        shown = "" if value is None else f" ({_shortened(value)!r})"
+        short = value if value is None or len(value) <= 50 else f"{value[:49]}…"
+        shown = "" if short is None else f" ({short!r})"
         super().__init__(f"{where}: {problem}{shown}")
 
 
@@ -141,27 +138,16 @@ class ProviderError(RagleagueError):
 
     Attributes:
         retry_after_s: how long the server asks to wait.
-        allowance: the server's remaining rate limits.
         to_do: the remedy, if it differs from the usual one of the cause (``TO_DO``); it ends the message.
         of_text: whether the text of this request caused the error, so that other requests may succeed.
     """
 
     def __init__(
-        self,
-        cause: str,
-        message: str,
-        *,
-        retry_after_s: float | None = None,
-        allowance: Allowance | None = None,
-        to_do: str = "",
-        of_text: bool = False,
+        self, cause: str, message: str, *, retry_after_s: float | None = None, to_do: str = "", of_text: bool = False
     ) -> None:
         super().__init__(f"{message}; {to_do}" if to_do else message)
-        self.cause = cause
-        self.retry_after_s = retry_after_s
-        self.allowance = allowance
-        self.to_do = to_do
-        self.of_text = of_text
+        self.cause, self.to_do = cause, to_do
+        self.retry_after_s, self.of_text = retry_after_s, of_text
 
     @property
     def problem(self) -> str:
@@ -170,7 +156,7 @@ class ProviderError(RagleagueError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle all attributes; by default an exception is unpickled from its message alone."""
-        attributes = ("retry_after_s", "allowance", "to_do", "of_text")
+        attributes = ("retry_after_s", "to_do", "of_text")
         return partial(type(self), **{name: getattr(self, name) for name in attributes}), (self.cause, self.problem)
 
 
@@ -261,23 +247,19 @@ def remedy(cause: str) -> str:
     if cause in _RERUN_CONDITIONS:
         return f"run again, {_RERUN_CONDITIONS[cause]}"
     again = "run again" if cause in RETRIED_NEXT_RUN else "run again with --retry-failed"
-    first = {**TO_DO, **_SINGLE_TEXT_REMEDIES}.get(cause, "").partition(" (")[0]
+    first = {**TO_DO, "content_filter": "choose another 'model', or loosen the filter"}.get(cause, "").partition(" (")[
+        0
+    ]
     first = first.format(address="'base_url'", key="its variable", code="the judge's code")
     return f"{first}; then {again}" if first else again
 
 
-_SINGLE_TEXT_REMEDIES: Final = {"content_filter": "choose another 'model', or loosen the filter"}
-"""Remedies for causes that affect single texts."""
 _RERUN_CONDITIONS: Final = {
     "not_recorded": "once its reply is recorded",
     "budget": "with a larger 'max_cost_usd'",
     "unknown_model": "with a 'model' that the server has",
 }
 """Causes after which another run helps only under a condition, with that condition."""
-
-
-def _shortened(value: str, limit: int = 50) -> str:
-    return value if len(value) <= limit else value[: limit - 1] + "…"
 
 
 DISTRIBUTION = "ragleague"

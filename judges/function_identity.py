@@ -14,56 +14,39 @@ import functools
 import hashlib
 import importlib
 import re
+import sys
+import sysconfig
 import types
 import typing
 import uuid
 import weakref
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from functools import cache
+from importlib import metadata, util
 from importlib.util import resolve_name
 from operator import itemgetter
 from pathlib import Path, PurePath
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from msgspec import Struct
 
-from judges.libraries import library_of, library_to_import, named_in_library
-
 _MOST_VALUES: Final = 100_000
-"""Largest number of values read of one attribute, variable or argument; this many take a few tenths of a second."""
+"""Values read of one attribute, variable or argument; this many take a few tenths of a second."""
 _MOST_BYTES: Final = 32_000_000
-_LISTED_OBJECT: Final = 10
-"""An object in a list counts as this many values."""
+_OBJECT: Final = 10
+"""Number of values as which an object counts."""
+_LONGEST_NAME: Final = 60
 _MAX_DEPTH: Final = 60
 """Largest depth of nested lists, dictionaries and the like."""
 _SHOWN_NAMES: Final = 3
-_REMEDY: Final = "say version= beside the function to keep them"
-_AS_TEXT: Final[Mapping[str, Callable[[Any], str | bytes]]] = {
-    "builtins.NoneType": repr,
-    "builtins.bool": repr,
-    "builtins.str": str,
-    "builtins.int": hex,
-    "builtins.float": float.hex,
-    "builtins.bytes": bytes,
-    "builtins.bytearray": bytes,
-    "datetime.date": repr,
-    "datetime.datetime": repr,
-    "datetime.time": repr,
-    "datetime.timedelta": repr,
-    "datetime.timezone": repr,
-    "decimal.Decimal": repr,
-    "fractions.Fraction": repr,
-    "uuid.UUID": repr,
-    "zoneinfo.ZoneInfo": str,
-    "builtins.range": repr,
-    "builtins.slice": repr,
-    "builtins.ellipsis": repr,
-    "builtins.NotImplementedType": repr,
-    "builtins.complex": repr,
-    "typing.TypeVar": repr,
-}
-"""Types whose values are completely described by a text, with the function that makes it."""
+_BY_REPR: Final = frozenset(
+    {f"builtins.{name}" for name in ("NoneType", "bool", "float", "complex", "range", "slice", "ellipsis")}
+    | {f"datetime.{name}" for name in ("date", "datetime", "time", "timedelta", "timezone")}
+    | {"builtins.NotImplementedType", "decimal.Decimal", "fractions.Fraction", "uuid.UUID", "zoneinfo.ZoneInfo"}
+    | {"typing.TypeVar"}
+)
+"""Types whose values ``repr`` describes completely."""
 _WITHOUT_EFFECT: Final = frozenset(
     {"logging.Logger", "_thread.lock", "_thread.RLock", "_contextvars.ContextVar"}
     | {f"threading.{name}" for name in ("Semaphore", "BoundedSemaphore", "Event", "Condition", "Barrier")}
@@ -72,13 +55,11 @@ _WITHOUT_EFFECT: Final = frozenset(
 _TUPLE_GETTERS: Final = frozenset({"collections._tuplegetter", "_collections._tuplegetter"})
 _HEAP_TYPE: Final = 1 << 9
 _DEFINITIONS: Final = (type, types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType)
+_UNASSIGNED: Final = types.CellType()
 _PLAIN: Final = (str, bytes, bytearray, int, float, tuple, list, dict, set, frozenset, deque)
 
 PROCESS: Final = uuid.uuid4().hex
 """An identifier that is unique to this process."""
-
-_Path: TypeAlias = tuple[str, str] | None
-"""Kind and name of the attribute, variable or argument that holds a value; ``None`` for the function itself."""
 
 
 class FunctionReading(Struct, frozen=True):
@@ -101,16 +82,33 @@ class FunctionReading(Struct, frozen=True):
             return ""
         more = len(self.unreadable) - _SHOWN_NAMES
         named = ", ".join([*self.unreadable[:_SHOWN_NAMES], *([f"{more} more"] if more > 0 else [])])
-        return f"{named} cannot be read, so replies are not kept across processes; {_REMEDY}"
+        return (
+            f"{named} cannot be read, so replies are not kept across processes; "
+            "say version= beside the function to keep them"
+        )
 
 
 def read_function(function: Callable[..., Any]) -> FunctionReading:
     """Hash the code and values on which a function's replies depend."""
-    return _Reader().read(function)
+    reader = _Reader(function)
+    digest = reader.digest_of(function)
+    tokens = sorted(set[str]().union(*reader.unreadable.values()))
+    objects = hashlib.sha256(" ".join(tokens).encode()).hexdigest()[:16] if tokens else ""
+    return FunctionReading(digest.hex()[:16], tuple(reader.unreadable), objects)
 
 
-class _TooLargeError(Exception):
-    """A value exceeds the limits on size or depth."""
+class _Budget(Struct):
+    values: int = _MOST_VALUES
+    size: int = _MOST_BYTES
+
+
+class _Named(Struct, frozen=True):
+    """The attribute, variable or argument that is being read, with its value; no name for the function itself."""
+
+    kind: str
+    name: str
+    value: Any
+    left: _Budget
 
 
 class _Scope:
@@ -119,111 +117,63 @@ class _Scope:
     def __init__(self) -> None:
         self.digest = hashlib.sha256()
         self.numbers: dict[int, int] = {}
-        self.objects: list[tuple[Any, _Path]] = []
+        self.objects: list[tuple[Any, _Named]] = []
         """References keep the objects alive, so that no other object gets their address."""
-        self.written = 0
 
 
 class _Reader:
-    def __init__(self) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.unreadable: dict[str, set[str]] = {}
+        """Tokens of the unreadable parts, by the parts' descriptions."""
         self._scopes: list[_Scope] = []
         self._containers: list[int] = []
-        self._left, self._left_bytes = _MOST_VALUES, _MOST_BYTES
-        self._all_left, self._all_left_bytes = 4 * _MOST_VALUES, 4 * _MOST_BYTES
-        self._inside = False
-        self._path: _Path = None
-        self._unreadable: dict[str, set[str]] = {}
-
-    def read(self, function: Callable[..., Any]) -> FunctionReading:
-        digest = self._digest_of(function)
-        tokens = sorted(set[str]().union(*self._unreadable.values()))
-        objects = hashlib.sha256(" ".join(tokens).encode()).hexdigest()[:16] if tokens else ""
-        return FunctionReading(digest.hex()[:16], tuple(self._unreadable), objects)
+        self._named = _Named("", "", function, _Budget())
 
     # The hashed stream
 
     def _write(self, kind: str, content: bytes | str = b"") -> None:
         """Append an entry to the hash, with its length, so that different sequences of entries never look the same."""
-        self._left_bytes -= len(content)
-        if self._left_bytes < 0:
-            raise _TooLargeError
         content = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
         self._scopes[-1].digest.update(b"%s %d " % (kind.encode(), len(content)))
         self._scopes[-1].digest.update(content)
 
-    def _digest_of(self, value: Any) -> bytes:
+    def digest_of(self, value: Any) -> bytes:
         """The hash of a single value, by which values are sorted."""
         scope = _Scope()
         self._scopes.append(scope)
-        try:
-            self._write_value(value)
-            while scope.written < len(scope.objects):
-                member, path = scope.objects[scope.written]
-                scope.written += 1
-                before, self._path = self._path, path
-                try:
-                    self._write_object(member)
-                except _TooLargeError:
-                    if self._inside:
-                        raise
-                    self._mark_unreadable(member)
-                self._path = before
-        finally:
-            self._scopes.pop()
+        self._write_value(value)
+        before = self._named
+        for member, self._named in scope.objects:  # which grows
+            self._write_object(member)
+        self._named = before
+        self._scopes.pop()
         return scope.digest.digest()
 
-    def _write_named(self, path: _Path, value: Any) -> None:
-        """Write a value under a name; mark it as unreadable if it is too large."""
-        before, self._path = self._path, path
-        try:
-            if self._inside:
-                self._write_value(value)
-            else:
-                self._write_bounded(value)
-        finally:
-            self._path = before
-
-    def _write_bounded(self, value: Any) -> None:
-        scope = self._scopes[-1]
-        digest, first_new, budget = scope.digest.copy(), len(scope.objects), (self._left, self._left_bytes)
-        self._left = values = min(_MOST_VALUES, self._all_left)
-        self._left_bytes = size = min(_MOST_BYTES, self._all_left_bytes)
-        self._inside = True
-        try:
-            self._write_value(value)
-        except _TooLargeError:
-            scope.digest = digest
-            for member, _ in scope.objects[first_new:]:
-                del scope.numbers[id(member)]
-            del scope.objects[first_new:]
-            self._left_bytes = size
-            self._mark_unreadable(value)
-        finally:
-            self._inside = False
-            self._all_left -= values - max(self._left, 0)
-            self._all_left_bytes -= size - max(self._left_bytes, 0)
-            self._left, self._left_bytes = budget
+    def _write_named(self, kind: str, name: str, value: Any, left: _Budget | None = None) -> None:
+        before, self._named = self._named, _Named(kind, name[:_LONGEST_NAME], value, left or _Budget())
+        self._write_value(value)
+        self._named = before
 
     def _mark_unreadable(self, value: Any) -> None:
-        kind, name = self._path or ("", "")
-        type_ = type(value)
-        shown = f"{type_.__module__}.{type_.__qualname__}".removeprefix("builtins.")
-        large = ", too large" if isinstance(value, _PLAIN) or type_.__module__ == "numpy" else ""
+        shown = _type_name(type(value)).removeprefix("builtins.")
+        large = ", too large" if isinstance(value, _PLAIN) or type(value).__module__ == "numpy" else ""
+        kind, name = self._named.kind, self._named.name
         words = f"{kind} {name!r} ({shown}{large})" if kind else f"the object itself ({shown})"
-        self._unreadable.setdefault(words, set()).add(token_of(value))
+        self.unreadable.setdefault(words, set()).add(token_of(self._named.value))
         self._write("unreadable", shown)
 
     # Values
 
     def _write_value(self, value: Any) -> None:
-        self._left -= 1
-        if self._left < 0 or len(self._containers) > _MAX_DEPTH:
-            raise _TooLargeError
         kind: Any = type(value)
-        if (written := _AS_TEXT.get(_type_name(kind))) is not None:
-            self._write(_type_name(kind), written(value))
-        elif isinstance(value, PurePath):
-            self._write("path", str(value))
+        if kind is str or isinstance(value, PurePath):
+            self._write_content(value, "str" if kind is str else "path", str(value))
+        elif kind is int:
+            self._write_content(value, "int", hex(value))
+        elif kind is bytes or kind is bytearray:
+            self._write_content(value, kind.__name__, bytes(value))
+        elif _type_name(kind) in _BY_REPR:
+            self._write(_type_name(kind), repr(value))
         elif kind in _PLAIN:
             self._write_container(value)
         elif kind is types.MappingProxyType:
@@ -233,38 +183,49 @@ class _Reader:
         else:
             self._write_reference(value)
 
+    def _write_content(self, value: Any, kind: str, content: bytes | str) -> None:
+        if len(content) > self._named.left.size:
+            self._mark_unreadable(value)
+        else:
+            self._named.left.size -= len(content)
+            self._write(kind, content)
+
     def _write_container(self, value: Any) -> None:
         if id(value) in self._containers:
             self._write("above", str(len(self._containers) - self._containers.index(id(value))))
             return
-        if len(value) > self._left:
-            raise _TooLargeError
+        if len(value) > self._named.left.values or len(self._containers) >= _MAX_DEPTH:
+            self._mark_unreadable(value)
+            return
+        self._named.left.values -= len(value)
         self._containers.append(id(value))
-        try:
-            if isinstance(value, dict):
-                self._write("dict", str(len(value)))
-                for digest, key in sorted(((self._digest_of(key), key) for key in value), key=itemgetter(0)):
-                    self._write("key", digest)
-                    self._write_value(value[key])
-            elif isinstance(value, set | frozenset):
-                self._write("set", b"".join(sorted(self._digest_of(each) for each in value)))
-            else:
-                self._write("tuple" if isinstance(value, tuple) else "list", str(len(value)))
-                for each in value:
-                    self._write_value(each)
-        finally:
-            self._containers.pop()
+        if isinstance(value, dict):
+            self._write("dict", str(len(value)))
+            for digest, key in sorted(((self.digest_of(key), key) for key in value), key=itemgetter(0)):
+                self._write("key", digest)
+                self._write_value(value[key])
+        elif isinstance(value, set | frozenset):
+            self._write("set", b"".join(sorted(self.digest_of(each) for each in value)))
+        else:
+            self._write("tuple" if isinstance(value, tuple) else "list", str(len(value)))
+            for each in value:
+                self._write_value(each)
+        self._containers.pop()
 
     def _write_reference(self, value: Any) -> None:
         """Write the number of an object; its content is written after the current value."""
-        self._left -= _LISTED_OBJECT if self._containers else 0
         for level, scope in enumerate(reversed(self._scopes)):
             if (number := scope.numbers.get(id(value))) is not None:
                 self._write("object", f"{level} {number}")
                 return
+        if not isinstance(value, (*_DEFINITIONS, types.ModuleType)):
+            if self._named.left.values < _OBJECT:
+                self._mark_unreadable(value)
+                return
+            self._named.left.values -= _OBJECT
         scope = self._scopes[-1]
         scope.numbers[id(value)] = len(scope.objects)
-        scope.objects.append((value, self._path))
+        scope.objects.append((value, self._named))
         self._write("object", f"0 {scope.numbers[id(value)]}")
 
     def _write_object(self, value: Any) -> None:  # noqa: C901, PLR0912 - a case for each kind of object
@@ -288,7 +249,7 @@ class _Reader:
             self._write_value(value.func)
             for name, argument in [*enumerate(value.args, start=1), *sorted(value.keywords.items())]:
                 self._write("argument", str(name))
-                self._write_named(("argument", str(name)), argument)
+                self._write_named("argument", str(name), argument)
         elif isinstance(value, functools._lru_cache_wrapper):
             self._write_value(value.__wrapped__)
         elif isinstance(value, property | staticmethod | classmethod | functools.cached_property):
@@ -297,7 +258,7 @@ class _Reader:
                 self._write_value(getattr(value, name, None))
         elif isinstance(value, types.BuiltinFunctionType | types.MethodWrapperType):
             self._write("builtin", value.__name__)
-            self._write_named(self._path or ("attribute", "__self__"), value.__self__)
+            self._write_named("attribute", self._named.name or "__self__", value.__self__)
         elif isinstance(value, enum.Enum):
             self._write("enum", str(value.name))
             self._write_value((kind, value.value))
@@ -317,10 +278,10 @@ class _Reader:
             self._write_instance(value)
 
     def _write_array(self, value: Any) -> None:
-        if value.dtype.hasobject or value.nbytes > self._left_bytes:
+        if value.dtype.hasobject or value.nbytes > _MOST_BYTES:
             self._mark_unreadable(value)
         else:
-            self._write(f"array {value.dtype.str} {value.shape}", value.tobytes())
+            self._write_content(value, f"array {value.dtype.str} {value.shape}", value.tobytes())
 
     # Code
 
@@ -339,14 +300,14 @@ class _Reader:
         named = [*zip(with_defaults, defaults, strict=True), *sorted((function.__kwdefaults__ or {}).items())]
         for name, default in named:
             self._write("default", name)
-            self._write_named(("default of", name), default)
+            self._write_named("default of", name, default)
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             self._write("variable", name)
-            with suppress(ValueError):  # not assigned yet
-                self._write_named(("variable", name), cell.cell_contents)
+            if cell != _UNASSIGNED:
+                self._write_named("variable", name, cell.cell_contents)
         for name, attribute in sorted(vars(function).items()):
             self._write("attribute", name)
-            self._write_named(("attribute", name), attribute)
+            self._write_named("attribute", name, attribute)
 
     def _write_code(self, code: types.CodeType) -> None:
         counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
@@ -361,7 +322,7 @@ class _Reader:
         for name in dict.fromkeys(_global_names(function.__code__)):
             if name in space:
                 self._write("global", name)
-                self._write_global(name, space[name], names)
+                self._write_global(name, space[name], names, set())
             elif not hasattr(builtins, name):
                 self._write("no global", name)
         for module, wanted in dict.fromkeys(_imports(function.__code__, space.get("__package__") or "")):
@@ -377,11 +338,11 @@ class _Reader:
                 continue
             self._write_module(imported, names.union(wanted), set())
 
-    def _write_global(self, name: str, value: Any, names: frozenset[str]) -> None:
+    def _write_global(self, name: str, value: Any, names: frozenset[str], seen: set[int]) -> None:
         if isinstance(value, types.ModuleType):
-            self._write_module(value, names, set())
+            self._write_module(value, names, seen)
         else:
-            self._write_named(("global", name), value)
+            self._write_named("global", name, value)
 
     def _write_module(self, module: types.ModuleType, names: frozenset[str], seen: set[int]) -> None:
         """Write the attributes of a module that code with these names may use."""
@@ -394,17 +355,12 @@ class _Reader:
         seen.add(id(module))
         for name in sorted(names & vars(module).keys()):
             self._write("name", name)
-            value = vars(module)[name]
-            if isinstance(value, types.ModuleType):
-                self._write_module(value, names, seen)
-            else:
-                self._write_named(("global", name), value)
+            self._write_global(name, vars(module)[name], names, seen)
 
     def _write_whole_module(self, module: types.ModuleType) -> None:
         file = getattr(module, "__file__", None)
-        if library := library_of(module.__name__, file):
-            self._write("library", library)
-            self._write("module", module.__name__)
+        if library_of(module.__name__, file):
+            self._write_module(module, frozenset(), set())
         elif file is not None and Path(file).suffix == ".py" and Path(file).is_file():
             self._write("file", hashlib.sha256(Path(file).read_bytes()).digest())
         else:
@@ -423,7 +379,7 @@ class _Reader:
         for name, value in sorted(vars(class_).items()):
             if _has_effect(class_, name, value):
                 self._write("attribute", name)
-                self._write_named(("attribute", f"{class_.__name__}.{name}"), value)
+                self._write_named("attribute", f"{class_.__name__}.{name}", value)
 
     def _write_instance(self, value: Any) -> None:
         class_ = type(value)
@@ -436,10 +392,11 @@ class _Reader:
         self._write_value(class_)
         if plain is not None:
             self._write_value((plain(value), getattr(value, "default_factory", None)))
-        kind, within = self._path or ("attribute", "")
+        kind, within = self._named.kind or "attribute", self._named.name
         for name, attribute in sorted(_attributes(value).items()):
             self._write("attribute", name)
-            self._write_named((kind, f"{within}.{name}" if within else name), attribute)
+            left = self._named.left if within else None
+            self._write_named(kind, f"{within}.{name}" if within else name, attribute, left)
 
 
 def _type_name(kind: type) -> str:
@@ -519,16 +476,13 @@ def _has_hidden_parts(class_: type) -> bool:
 
 def _attributes(value: Any) -> Mapping[str, Any]:
     """The attributes and slots of an object, by name."""
-    attributes: dict[str, Any] = {}
-    for class_ in type(value).__mro__:
-        slots = [name for name, entry in vars(class_).items() if isinstance(entry, types.MemberDescriptorType)]
-        attributes |= {name: getattr(value, name) for name in slots if hasattr(value, name)}
+    entries = [entry for class_ in type(value).__mro__ for entry in vars(class_).items()]
+    slots = [name for name, entry in entries if isinstance(entry, types.MemberDescriptorType)]
+    attributes = {name: getattr(value, name) for name in slots if hasattr(value, name)}
     namespace = getattr(value, "__dict__", None)
-    return (
-        attributes | {str(name): each for name, each in namespace.items()}
-        if isinstance(namespace, dict)
-        else attributes
-    )
+    if isinstance(namespace, dict):
+        attributes |= {str(name): each for name, each in namespace.items()}
+    return attributes
 
 
 _tokens: Final[dict[int, tuple[Callable[[], Any], str]]] = {}
@@ -544,9 +498,71 @@ def token_of(value: Any) -> str:
         try:
             _tokens[address] = weakref.ref(value), token
         except TypeError:
-            _tokens[address] = functools.partial(_same, value), token
+            _tokens[address] = (lambda: value), token
     return token
 
 
-def _same(value: Any) -> Any:
-    return value
+_OUR_PACKAGES: Final = frozenset({"arena", "judges", "ragleague", "retrieval_eval", "ui"})
+_ROOT: Final = Path(__file__).parents[1]
+_INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
+
+
+def library_of(module: str | None, file: str | None = None) -> str:
+    """The library to which a module belongs, as name and version; empty for the user's code.
+
+    ``file`` is needed for a module that is not imported.
+    """
+    if not module or module == "__main__":
+        return ""
+    loaded = sys.modules.get(module)
+    return _library(module.partition(".")[0], file or getattr(loaded, "__file__", None))
+
+
+def library_to_import(module: str) -> str | None:
+    """Like ``library_of``, for a module that may not be imported yet; ``None`` if there is no such module."""
+    top = module.partition(".")[0]
+    if top in sys.modules:
+        return library_of(top)
+    try:
+        spec = util.find_spec(top)
+    except (ImportError, ValueError):
+        return None
+    return None if spec is None else _library(top, spec.origin)
+
+
+@cache
+def _library(top: str, file: str | None) -> str:
+    path = Path(file) if file and file not in {"built-in", "frozen"} else None
+    if path is not None and _INSTALLED.intersection(path.parts):
+        return _version(top)
+    standard = path is None or path.is_relative_to(sysconfig.get_path("stdlib")) or ".zip" in path.parts
+    if top in sys.builtin_module_names or (top in sys.stdlib_module_names and standard):
+        return "python {}.{}".format(*sys.version_info)
+    if top in _OUR_PACKAGES and path is not None and path.is_relative_to(_ROOT / top):
+        return "ragleague"
+    return ""
+
+
+def _version(top: str) -> str:
+    try:
+        return f"{top} {metadata.version(top)}"
+    except metadata.PackageNotFoundError:
+        names = sorted(set(metadata.packages_distributions().get(top, ())))
+        return " ".join([top, *(f"{name} {metadata.version(name)}" for name in names)])
+
+
+def named_in_library(value: Any) -> str:
+    """Where a library defines a value, as ``LIBRARY:MODULE.NAME``; empty if no library defines the value by name."""
+    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
+    if not isinstance(name, str):
+        return ""
+    for module in (getattr(value, "__module__", None), type(value).__module__):
+        library = library_of(module) if isinstance(module, str) else ""
+        if not library:
+            continue
+        target: Any = sys.modules.get(str(module))
+        for part in name.split("."):
+            target = getattr(target, part, None)
+        if target is value:
+            return f"{library}:{module}.{name}"
+    return ""

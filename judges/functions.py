@@ -7,11 +7,13 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
+import json
 import re
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -20,9 +22,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, ValidationInfo
 
+from judges.contracts import written_reply
 from judges.errors import InputError, ProviderError, RagleagueError, RejectedError
 from judges.masking import exception_line
 from judges.sections import beside_file, nearest
+from judges.types import Completion, Prompt, ReplyContract
 
 if TYPE_CHECKING:
     from judges.function_identity import FunctionReading
@@ -49,7 +53,6 @@ class UserFunction:
     Attributes:
         call: the function, or a callable object.
         reading: the hash of its code and values, computed before the first call.
-        identity: hash of the code and values that could be read; the same in every process.
         objects: hash of the objects of this process that could not be read; empty if there are none or a version was
             given for them.
         lacking: a message that names the unreadable objects and the consequence; empty if there are none.
@@ -58,11 +61,7 @@ class UserFunction:
     def __init__(self, named: str | Callable[..., Any], version: str = "") -> None:
         """Import a function, and read the code and values that its replies depend on.
 
-        A class is instantiated without arguments; the instance must be callable.
-
-        Args:
-            named: ``module:function``, ``file.py:function``, or the function itself.
-            version: a version that the user declares for the parts of the function that cannot be read.
+        A class is instantiated without arguments. The user declares a ``version`` for the parts that cannot be read.
 
         Raises:
             InputError: the module or function does not exist or cannot be imported.
@@ -73,7 +72,6 @@ class UserFunction:
         self.call = _instance(self._named)
         reading = read_function(self._named)
         self.reading = _STATES.get(self._state(reading), reading)
-        self.identity = self.reading.digest
         self.objects, self.lacking = ("", "") if version else (self.reading.objects, self.reading.lacking)
 
     def settle(self) -> None:
@@ -205,7 +203,6 @@ async def contained(work: Awaitable[Result]) -> Result:
 
 
 async def _in_thread(function: Callable[[Any], Any], argument: Any) -> tuple[Any, float]:
-    """The function's result and its seconds."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
 
@@ -218,17 +215,88 @@ async def _in_thread(function: Callable[[Any], Any], argument: Any) -> tuple[Any
         started = time.perf_counter()
         try:
             result = function(argument), time.perf_counter() - started
-        except Exception as raised:
-            error = raised
-        except BaseException as raised:  # such as SystemExit, from code that was written as a script
-            error = RuntimeError(exception_line(raised))
-        if isinstance(error, StopIteration):  # a future refuses it, so the caller would wait for ever
-            error = RuntimeError(exception_line(error))
-        try:
+        except BaseException as raised:
+            # A future refuses StopIteration, and code that was written as a script may raise SystemExit.
+            is_usual = isinstance(raised, Exception) and not isinstance(raised, StopIteration)
+            error = raised if is_usual else RuntimeError(exception_line(raised))
+        with suppress(RuntimeError):  # the event loop is closed: nobody waits for the result
             loop.call_soon_threadsafe(settle, result, error)
-        except RuntimeError:
-            return  # the event loop is closed: nobody waits for the result
 
     threading.Thread(target=work, daemon=True).start()
     returned: tuple[Any, float] = await future
+    return returned
+
+
+class PromptText(str):
+    """A prompt as one text, with everything that a model would see.
+
+    Attributes:
+        asked: the prompt's parts: ``system``, ``user``, ``turns``, the texts judged (``inputs``), and the contract with
+            the allowed words (``contract``).
+
+    Example:
+        >>> def shorter(prompt: rl.PromptText) -> str:
+        ...     answers = [answer.text for answer in prompt.asked.inputs.answers]
+        ...     return "A" if len(answers[0]) < len(answers[1]) else "B"
+        >>> data = rl.load({name: [{"question": "Why?", "answer": name * 3}] for name in ("yes", "maybe")})
+        >>> rl.run(data, judge=shorter, store="shorter.db", progress=False).games()["verdict"].tolist()
+        ['B', 'A']
+    """
+
+    asked: Prompt
+
+    @classmethod
+    def of(cls, prompt: Prompt) -> PromptText:
+        turns = [f"{turn.role}: {turn.text}" for turn in prompt.turns]
+        text = cls("\n\n".join([prompt.system, prompt.user, *turns]))
+        text.asked = prompt
+        return text
+
+
+class PythonProvider:
+    """Calls ``function(prompt)`` with a ``PromptText``.
+
+    The function returns a model's text, a mapping, which becomes JSON, or, for a contract with one choice, the label
+    or verdict alone: ``"A"``, ``2``. Mappings and labels cannot be quotations, so they get the mark of their contract.
+    An exception or any other type is a failure.
+
+    Attributes:
+        lacking: see ``UserFunction``.
+    """
+
+    judges_names = False
+
+    def __init__(self, function: str | Callable[..., Any], model: str = "", version: str = "") -> None:
+        self._function = UserFunction(function, version)
+        self.lacking = self._function.lacking
+        self._model = model or name_of(function)
+        self.identity: Mapping[str, str | int | float | None] = {
+            "provider": "python",
+            "model": self._model,
+            "source": self._function.reading.digest,
+            **({"objects": self._function.objects} if self._function.objects else {}),
+        }
+
+    async def complete(self, prompt: Prompt) -> Completion:
+        try:
+            returned, _ = await called(self._function.call, PromptText.of(prompt))
+        except ProviderError as error:
+            raise RejectedError(error.cause, str(error)) from error
+        return Completion(_reply(returned, prompt.contract), self._model)
+
+    async def close(self) -> None:
+        """Keep the function's identity although calls may have changed its state."""
+        self._function.settle()
+
+
+def _reply(returned: object, contract: ReplyContract) -> str:
+    if isinstance(returned, Mapping):
+        return json.dumps({**returned, **contract.mark_field}, ensure_ascii=False, default=str)
+    if contract.form == "json" and len(contract.choices) == 1 and isinstance(returned, str | int):
+        ((name, words),) = contract.choices.items()
+        if returned in words:
+            return written_reply(contract, {name: returned})
+    if not isinstance(returned, str):
+        message = f"the function returned a {type(returned).__name__}, not a text or a mapping"
+        raise RejectedError("contract", message)
     return returned

@@ -12,15 +12,10 @@ _ENCODE = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", "
 
 
 def judgment_id(prompt: Prompt, identity: Mapping[str, str | int | float | None], *, by_name: bool = False) -> str:
-    """A hash of 32 hexadecimal digits over texts, prompt name and version, judge model and parameters.
+    """A hash of 32 hexadecimal digits over a rendered prompt, its sample number, and the provider's ``identity``.
 
     Names of queries, documents and agents are left out: the id stays when an agent is renamed, and changes when an
-    answer is edited.
-
-    Args:
-        prompt: the rendered prompt, with all texts that the judge sees; its sample number is part of the hash.
-        identity: the provider's parameters (``Provider.identity``).
-        by_name: include the names, for replayed verdicts, which are recorded by name and not by text.
+    answer is edited. ``by_name`` includes them, for replayed verdicts, which are recorded by name and not by text.
     """
     content = {
         "task": prompt.task,

@@ -29,11 +29,11 @@ from judges.errors import (
 )
 from judges.functions import contained
 from judges.masking import exception_line
-from judges.pace import Pace, Ticket, backoff_s
+from judges.pace import Pace, backoff_s
 from judges.providers import Provider, open_provider
 from judges.providers.replay import ReadRecords
 from judges.spec import VENDORS, JudgeSpec, Price, cost_usd, price_of
-from judges.types import CallTrace, Completion, Finish, JudgeFailure, Judgment, Prompt, Turn, Usage
+from judges.types import CallTrace, Completion, Finish, JudgeFailure, Judgment, Message, Prompt, Usage
 from judges.witness import Witness
 from judges.writing import estimated_tokens
 
@@ -53,15 +53,14 @@ class Account(Struct):
     """Tokens, seconds and replies of one judgment so far, over all its calls.
 
     Attributes:
-        request: the request for the judgment.
-        price: the price of the judge's tokens, ``None`` if the price is not known.
+        price: the price of the judge's tokens; ``None`` if it is not known.
         model: the server's name for the model; before the first reply, the requested name.
         started: start of the first call; the wait for a slot before it does not count as latency.
         queued_s: seconds spent waiting for slots.
         replied_s, called_s: seconds spent in calls that returned a reply, and in all calls.
         rejected: replies outside the contract; the judge was asked again after each of them.
-        error: the error of the last attempt, ``None`` if the last attempt returned a reply.
-        to_do: the remedy for a failure, if it differs from the usual one of its cause.
+        error: the error of the last attempt; ``None`` if the attempt returned a reply.
+        to_do: what the user can do about a failure, if it differs from the usual remedy for its cause.
     """
 
     request: Request
@@ -77,25 +76,7 @@ class Account(Struct):
     error: ProviderError | None = None
     to_do: str = ""
 
-    def begin_call(self) -> float:
-        """Count a call and return its start time."""
-        now = time.perf_counter()
-        self.calls += 1
-        self.started = now if self.started is None else self.started
-        return now
-
-    def end_call(self, began: float, *, replied: bool) -> None:
-        """Add the call's duration to the totals."""
-        seconds = time.perf_counter() - began
-        self.called_s += seconds
-        self.replied_s += seconds if replied else 0.0
-
-    def add_usage(self, completion: Completion) -> None:
-        self.usage += completion.usage
-        self.model = completion.model
-
     def judgment(self, completion: Completion, parsed: ParsedReply) -> Judgment:
-        """A judgment with the outcome of the last reply and the totals of all calls."""
         return Judgment(
             self.request.judgment_id,
             parsed.outcome,
@@ -108,7 +89,6 @@ class Account(Struct):
         )
 
     def failure(self, cause: str, message: str, reply: str | None = None, *, to_do: str = "") -> JudgeFailure:
-        """A failure with the totals of all calls."""
         self.to_do = to_do
         message = f"{message}; {to_do}" if to_do else message
         return JudgeFailure(self.request.judgment_id, cause, message, reply, self.model, **self._totals())
@@ -135,11 +115,7 @@ _REASONING_ADVICE = "turn reasoning off by 'extra_body', or raise 'max_tokens'"
 
 
 def read(completion: Completion, prompt: Prompt) -> ParsedReply:
-    """Parse a completion.
-
-    Raises:
-        ReplyError: the reply is outside the contract, cut off, or empty.
-    """
+    """Parse a completion; raises ``ReplyError`` if it is outside the contract, cut off, or empty."""
     if not completion.text.strip():
         where = f": its text stands in {completion.aside!r}" if completion.aside else ""
         raise ReplyError(f"the reply was empty{where}")
@@ -149,11 +125,6 @@ def read(completion: Completion, prompt: Prompt) -> ParsedReply:
 
 
 def parsed(text: str, prompt: Prompt) -> ParsedReply:
-    """Parse a reply to a prompt.
-
-    Raises:
-        ReplyError: the reply is outside the contract, or the parser fails on it.
-    """
     from judges.parse import parse_reply  # late: a run whose replies are all cached never parses
 
     try:
@@ -175,18 +146,14 @@ def asked_again(prompt: Prompt, reply: str, error: ReplyError) -> Prompt:
         contract = replace(contract, mark=unused_mark(prompt))
         form = f"so that it can be told from a quotation. {reply_rule(contract)}"
     turns = (
-        Turn("assistant", reply.strip() or "(no reply)"),
-        Turn("user", f"That reply cannot be used: {error}. Reply again, {form}"),
+        Message("assistant", reply.strip() or "(no reply)"),
+        Message("user", f"That reply cannot be used: {error}. Reply again, {form}"),
     )
     return replace(prompt, contract=contract, turns=prompt.turns + turns)
 
 
 def read_again(prompt: Prompt, replies: Sequence[str]) -> ParsedReply:
-    """Parse the last of several replies to a prompt, after all earlier replies were rejected.
-
-    Raises:
-        ReplyError: the last reply is outside the contract that applied when it was requested.
-    """
+    """Parse the last of several replies to a prompt by the contract that applied after the rejected replies before."""
     for reply in replies[:-1]:
         try:
             parsed(reply, prompt)
@@ -257,21 +224,12 @@ class Judge:
         stop: Stop | None = None,
         trace: Callable[[CallTrace], None] | None = None,
     ) -> None:
-        """Open the provider that ``spec`` names, unless one is given.
-
-        Args:
-            name: the judge's name in results and messages.
-            spec: its declaration.
-            provider: replaces the declared provider.
-            read_records: see ``open_provider``.
-            stop: halts the judge when someone requests a stop.
-            trace: called after every call.
+        """Open the provider that ``spec`` names, unless one is given; ``trace`` is called after every call.
 
         Raises:
             InputError: a key, extra or file is missing, or the model has a budget but no known price.
         """
-        self.name = name
-        self.spec = spec
+        self.name, self.spec = name, spec
         self.price = price_of(spec)
         if spec.max_cost_usd is not None and self.price is None:
             raise ConfigError(
@@ -285,8 +243,9 @@ class Judge:
         self.halted = asyncio.Event()
         self._trace = trace
         self._usual_output = float(spec.max_tokens)
+        budget_usd = spec.max_cost_usd or 0.0
         # The requests waiting in batches could together cost many times the budget before the first cost is known.
-        left_usd = self._left_usd if spec.in_batches and spec.max_cost_usd is not None else None
+        left_usd = (lambda: budget_usd - self.spent_usd) if spec.in_batches and budget_usd else None
         ramps_up = (spec.provider in VENDORS or spec.provider == "python") and not spec.in_batches
         self._connection_failures, self._judgment_failures = FailureCounter(), FailureCounter(spec.retry_s)
         self._witness = Witness(name, spec)
@@ -313,16 +272,12 @@ class Judge:
 
     @property
     def at_once(self) -> int:
-        """Most requests in progress at once."""
         return self.spec.at_once
 
     @property
     def budget_spent(self) -> bool:
-        """Whether ``max_cost_usd`` is used up. Calls still in flight may exceed it."""
+        """Whether ``max_cost_usd`` is used up; calls in flight may exceed it."""
         return self.spec.max_cost_usd is not None and self.spent_usd >= self.spec.max_cost_usd
-
-    def _left_usd(self) -> float:
-        return (self.spec.max_cost_usd or 0.0) - self.spent_usd
 
     async def judge(self, request: Request) -> Result | None:
         """Call the provider until it returns a reply within the contract, or a failure that retries would not change.
@@ -443,32 +398,41 @@ class Judge:
         account.queued_s += time.perf_counter() - queued_at
         if ticket is None:
             raise _NotSentError
-        await self._require_claim(account.request, ticket)
+        try:  # right before the call, since this process may have been suspended while it waited for a slot
+            if self.may_ask is not None and not await self.may_ask(account.request.judgment_id):
+                raise _ClaimLostError
+        except BaseException:
+            self._pace.leave(ticket, 0)
+            raise
         self.calls += 1
-        started, tokens_used = account.begin_call(), None
+        tokens_used, started = None, time.perf_counter()
+        account.calls += 1
+        account.started = account.started or started
         try:
             async with asyncio.timeout(self.spec.reply_s):
                 completion = await contained(self.provider.complete(prompt))
         except (TimeoutError, ProviderError) as raised:
             timeout_error = TransientError("timeout", f"no reply within {self.spec.timeout_s:g} s")
             error = raised if isinstance(raised, ProviderError) else timeout_error
-            account.end_call(started, replied=False)
-            self._record_call(account, started, error=error)
+            self._record_call(account, time.perf_counter() - started, error=error)
             if isinstance(error, NoServiceError) and self._connection_failures.add_failure(error.cause):
                 error = JudgeStoppedError(
                     error.cause, self._connection_failures.stop_message(error.problem), to_do=error.to_do
                 )
             if error.cause == "rate_limit":
                 self._pace.slow_down(ticket, error.retry_after_s)
-                self._check_wait(error)
+                wait_s, longest_s = error.retry_after_s or 0.0, self.spec.max_retry_s
+                if wait_s > longest_s:
+                    waits = f"the server asks to wait {wait_s:.0f} s, max_retry_s is {longest_s:g}"
+                    raise JudgeStoppedError("rate_limit", f"{error.problem} ({waits})") from None
             account.error = error
             raise error from None
         else:
-            tokens_used = _tokens(completion.usage)
-            account.end_call(started, replied=True)
+            tokens_used = completion.usage.total
+            latency_s = time.perf_counter() - started
             mismatch = self._witness.look(completion, prompt)
             self._count_reply(completion, prompt, account, usable=mismatch is None)
-            self._record_call(account, started, completion)
+            self._record_call(account, latency_s, completion)
             if mismatch is not None:
                 account.error = mismatch
                 raise mismatch
@@ -476,30 +440,9 @@ class Judge:
         finally:
             self._pace.leave(ticket, tokens_used)
 
-    async def _require_claim(self, request: Request, ticket: Ticket) -> None:
-        """Check the claim right before the call: the process may have been suspended while it waited for a slot."""
-        try:
-            if self.may_ask is not None and not await self.may_ask(request.judgment_id):
-                raise _ClaimLostError
-        except BaseException:
-            self._pace.leave(ticket, 0)
-            raise
-
-    def _check_wait(self, error: ProviderError) -> None:
-        """Stop the judge if the server asks for a wait longer than ``max_retry_s``.
-
-        Raises:
-            JudgeStoppedError: with the wait in its message.
-        """
-        wait_s = error.retry_after_s or 0.0
-        if wait_s > self.spec.max_retry_s:
-            message = (
-                f"{error.problem} (the server asks to wait {wait_s:.0f} s, max_retry_s is {self.spec.max_retry_s:g})"
-            )
-            raise JudgeStoppedError("rate_limit", message)
-
     def _count_reply(self, completion: Completion, prompt: Prompt, account: Account, *, usable: bool) -> None:
-        account.add_usage(completion)
+        account.usage += completion.usage
+        account.model = completion.model
         self._connection_failures.add_success()
         if completion.usage.output_tokens is not None:
             self._usual_output += (completion.usage.output_tokens - self._usual_output) / 8
@@ -507,20 +450,7 @@ class Judge:
             self._pace.speed_up()
         if completion.allowance is not None:
             self._pace.respect_limits(completion.allowance, self._expected_tokens(prompt))
-        self._pay(cost_usd(completion.usage, self.price))
-
-    def _expected_tokens(self, prompt: Prompt) -> int:
-        texts = (prompt.system, prompt.user, *(turn.text for turn in prompt.turns))
-        return int(sum(map(estimated_tokens, texts)) + int(self._usual_output))
-
-    def _expected_usd(self, tokens: int) -> float:
-        """Expected cost of a call with this many tokens and an output of usual length; 0 without a budget."""
-        if self.spec.max_cost_usd is None:
-            return 0.0
-        output_tokens = int(self._usual_output)
-        return cost_usd(Usage(tokens - output_tokens, None, output_tokens), self.price) or 0.0
-
-    def _pay(self, dollars: float | None) -> None:
+        dollars = cost_usd(completion.usage, self.price)
         self.spent_usd += dollars or 0.0
         if dollars is None and self.spec.max_cost_usd is not None:
             message = (
@@ -530,47 +460,50 @@ class Judge:
         if self.budget_spent:
             self.halt()
 
+    def _expected_tokens(self, prompt: Prompt) -> int:
+        return int(sum(map(estimated_tokens, prompt.texts)) + int(self._usual_output))
+
+    def _expected_usd(self, tokens: int) -> float:
+        """Expected cost of a call with this many tokens and an output of usual length; 0 without a budget."""
+        if self.spec.max_cost_usd is None:
+            return 0.0
+        output_tokens = int(self._usual_output)
+        return cost_usd(Usage(tokens - output_tokens, None, output_tokens), self.price) or 0.0
+
     def _record_call(
         self,
         account: Account,
-        started: float,
+        latency_s: float,
         completion: Completion | None = None,
         *,
         error: ProviderError | None = None,
     ) -> None:
-        latency_s = time.perf_counter() - started
+        account.called_s += latency_s
         if completion is not None:
+            account.replied_s += latency_s
             self.latencies_s.append(latency_s)
         if self._trace is None:
             return
-        usage = completion.usage if completion is not None else Usage()
         self._trace(
             CallTrace(
-                time.time(),
-                self.name,
-                completion.model if completion is not None else self.spec.model,
-                account.request.prompt.task,
-                account.request.judgment_id,
-                account.calls,
-                len(account.rejected),
-                latency_s,
-                completion.finish.value if completion is not None else None,
-                error.cause if error is not None else None,
-                usage,
-                cost_usd(usage, self.price) if completion is not None else None,
-                int(self._pace.allowed),
+                at=time.time(),
+                judge=self.name,
+                model=completion.model if completion else self.spec.model,
+                task=account.request.prompt.task,
+                judgment_id=account.request.judgment_id,
+                call=account.calls,
+                reask=len(account.rejected),
+                latency_s=latency_s,
+                finish=completion.finish.value if completion else None,
+                cause=error.cause if error else None,
+                usage=completion.usage if completion else Usage(),
+                cost_usd=cost_usd(completion.usage, self.price) if completion else None,
+                allowed=int(self._pace.allowed),
             )
         )
 
     async def close(self) -> None:
-        """Release the provider."""
         await self.provider.close()
-
-
-def _tokens(usage: Usage) -> int | None:
-    if usage.input_tokens is None or usage.output_tokens is None:
-        return None
-    return usage.input_tokens + usage.output_tokens
 
 
 class RequestSource(Protocol):
@@ -578,19 +511,15 @@ class RequestSource(Protocol):
 
     def take(self) -> Any:
         """The next request; ``None`` if none is ready."""
-        ...
 
     async def more(self) -> bool:
         """Wait until another request may be ready; ``False`` if there will be no more requests."""
-        ...
 
     def put_back(self, request: Any) -> None:
         """Return a request that was taken but not sent, since the judge halted or lost the claim on it."""
-        ...
 
     def end(self) -> None:
         """Close the queue: the judge halted, or everything has been judged."""
-        ...
 
 
 Sink = Callable[[str, Any, Any], Awaitable[None]]
@@ -601,37 +530,26 @@ class Respondent(Protocol):
     """The receiver of requests: a judge, or a system under evaluation."""
 
     @property
-    def name(self) -> str:
-        """The respondent's name, by which ``judge_all`` finds its request source."""
-        ...
+    def name(self) -> str: ...
 
     @property
-    def at_once(self) -> int:
-        """Most requests in progress at once."""
-        ...
+    def at_once(self) -> int: ...
 
     @property
     def halted(self) -> asyncio.Event:
         """Set once no further request may be sent."""
-        ...
 
     may_ask: MayAsk | None
     """Confirms this process's claim on a request before each call; ``None`` if no other process can claim it."""
 
     async def judge(self, request: Any, /) -> Any:
         """The result; ``None`` if nothing was sent."""
-        ...
 
 
 async def judge_all(sources: Mapping[str, RequestSource], judges: Mapping[str, Respondent], sink: Sink) -> None:
     """Judge the requests of all sources; each judge takes requests from its source at its own concurrency.
 
-    When a judge halts, its remaining requests are left in the source, unjudged.
-
-    Args:
-        sources: one source per judge name; a request is taken only when a slot is free.
-        judges: the judges by name.
-        sink: called with each result.
+    Both mappings have the judge's name as key. When a judge halts, its remaining requests stay in the source, unjudged.
     """
     async with asyncio.TaskGroup() as group:
         for name, source in sources.items():
@@ -676,7 +594,6 @@ async def _run_judge(judge: Respondent, source: RequestSource, sink: Sink) -> No
 
 
 async def _wait_for_more(source: RequestSource, judge: Respondent) -> bool:
-    """Wait until the source may have another request; ``False`` if there will be none or the judge halts first."""
     tasks = [asyncio.ensure_future(source.more()), asyncio.ensure_future(judge.halted.wait())]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

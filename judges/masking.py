@@ -13,7 +13,7 @@ import re
 import string
 from array import array
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import compress, count
 from struct import iter_unpack
@@ -25,14 +25,12 @@ _MASK: Final = b"***"
 _SHORTEST, _SHORTEST_OF_LETTERS = 8, 16
 """Least length of a key with a digit, and of a key without a digit, so that ``ollama`` does not count as a key."""
 _PART, _PART_LETTERS, _HEX_PART, _BASE64_PART = 12, 9, 24, 15
-"""Least length of a part of a key that is masked: in characters, in letters and digits, in hexadecimal digits, and in
-base64 characters."""
-_AROUND: Final = 64
-"""Bytes around a part that are searched for its outer punctuation, which may be escaped."""
+"""Least length of a part of a key that is masked, in characters; of a key of which parts are masked, in letters and
+digits; and of a part in hexadecimal digits and in base64 characters."""
 _DISTINCT: Final = 5
 """Least number of different characters in a masked part: rows of zeros occur in many numbers."""
-_CHUNK: Final = 5
-"""Characters per lookup. The shortest encoded key has 10, so it contains a whole chunk at any alignment."""
+_EXACT, _FOLDED = 4, 5
+"""Characters per lookup. The shortest key has 8 and the shortest code 10, so they contain a chunk at any alignment."""
 _ESCAPE: Final = re.compile(
     rb"\\(?:u00|x)([0-9a-f]{2})|%(?:25)*([0-9a-f]{2})|&(?:amp;)*#x([0-9a-f]{2});|&(?:amp;)*#(\d{2,3});|\\([/\x22])"
     rb"|\\[nrtbf]",
@@ -58,12 +56,12 @@ def masked(text: str) -> str:
     """The text with all registered keys replaced by ``***``."""
     if not _keys:
         return text
-    whole, chunks = _search_index(tuple(_keys))
     raw = text.encode("utf-8", "surrogatepass")
     plain = (_ESCAPE.sub(_unescaped, raw) if any(sign in raw for sign in (b"\\", b"%", b"&")) else raw).lower()
     pieces: list[bytes] = []
     done = 0
-    for begin, end in sorted([*_whole(plain, whole), *_parts(plain, chunks)]):
+    exact, folded = _search_index(tuple(_keys))
+    for begin, end in sorted([*_spans(plain, exact, _EXACT, _FILLER), *_spans(plain, folded, _FOLDED, _SIGNS)]):
         start = begin
         while start > done and raw[start - 1 : start] == b"\\":  # backslashes of a doubly escaped character
             start -= 1
@@ -74,11 +72,11 @@ def masked(text: str) -> str:
 
 
 class _Code(Struct, frozen=True):
-    """One spelling of a key: its letters and digits, the least number of them to mask, and the key unless encoded."""
+    """One spelling of a key, and the least length of a part of it that is masked, perhaps only if it has a digit."""
 
-    letters: bytes
+    text: bytes
     least: int
-    key: bytes = b""
+    with_digit: bool = False
 
 
 _Chunks: TypeAlias = dict[tuple[bytes], list[tuple[_Code, int]]]
@@ -86,23 +84,27 @@ _Chunks: TypeAlias = dict[tuple[bytes], list[tuple[_Code, int]]]
 
 
 @lru_cache(maxsize=1)
-def _search_index(secrets: tuple[str, ...]) -> tuple[list[bytes], _Chunks]:
-    """Keys that are masked only as a whole, in lower case, and the chunks of every spelling."""
-    whole: list[bytes] = []
-    chunks: _Chunks = defaultdict(list)
+def _search_index(secrets: tuple[str, ...]) -> tuple[_Chunks, _Chunks]:
+    """Chunks of the keys as they are, and of their letters and digits in each encoding; both in lower case."""
+    exact, folded = list[_Code](), list[_Code]()
     for secret in secrets:
         content = secret.encode()
         in_parts = _has_digit(content) and len(_folded(content)) >= _PART_LETTERS and len(content) >= _PART
-        codes = [_Code(_folded(content), _PART_LETTERS, content.lower())] if in_parts else []
+        exact.append(_Code(content.lower(), _PART if in_parts else len(content)))
+        if in_parts:  # letters without digits, separated by other characters, may be words
+            folded.append(_Code(_folded(content), _PART, with_digit=True))
         # Base64 of any text with the key: the key may start at any of the three positions in a group.
         encoded = {_base64(content, before): _BASE64_PART for before in range(3)} | {content.hex().encode(): _HEX_PART}
-        codes += [_Code(code, least if in_parts else len(code)) for code, least in encoded.items()]
-        for each in codes:
-            for at in range(len(each.letters) - _CHUNK + 1):
-                chunks[(each.letters[at : at + _CHUNK],)].append((each, at))
-        if not in_parts:
-            whole.append(content.lower())
-    return whole, chunks
+        folded += [_Code(code, least if in_parts else len(code)) for code, least in encoded.items()]
+    return _chunks_of(exact, _EXACT), _chunks_of(folded, _FOLDED)
+
+
+def _chunks_of(codes: Iterable[_Code], size: int) -> _Chunks:
+    chunks: _Chunks = defaultdict(list)
+    for code in codes:
+        for at in range(len(code.text) - size + 1):
+            chunks[(code.text[at : at + size],)].append((code, at))
+    return chunks
 
 
 def _base64(content: bytes, before: int) -> bytes:
@@ -126,59 +128,33 @@ def _unescaped(escape: re.Match[bytes]) -> bytes:
     return (bytes([code]) if code < 128 else b"").ljust(len(escape[0]), _FILLER)
 
 
-def _whole(plain: bytes, keys: Sequence[bytes]) -> Iterator[tuple[int, int]]:
-    text = plain.translate(None, _FILLER)
-    places: Sequence[int] = ()
-    for key in keys:
-        at = text.find(key)
-        while at >= 0:
-            places = places or _places(plain, _FILLER)
-            end = at + len(key)
-            yield places[at], _end(plain, places[end - 1])
-            at = text.find(key, end)
-
-
-def _parts(plain: bytes, chunks: _Chunks) -> Iterator[tuple[int, int]]:
-    letters = plain.translate(None, _SIGNS)
+def _spans(plain: bytes, chunks: _Chunks, size: int, dropped: bytes) -> Iterator[tuple[int, int]]:
+    """The spans that match a part of a code once the dropped bytes are removed."""
+    text = plain.translate(None, dropped)
     places: Sequence[int] = ()
     covered = 0
-    for number, chunk in enumerate(iter_unpack(f"{_CHUNK}s", letters[: len(letters) // _CHUNK * _CHUNK])):
-        at = number * _CHUNK
-        if chunk not in chunks or at + _CHUNK <= covered:
+    for number, chunk in enumerate(iter_unpack(f"{size}s", text[: len(text) // size * size])):
+        at = number * size
+        if chunk not in chunks or at + size <= covered:
             continue
         for code, place in chunks[chunk]:
-            start, end = _run(letters, at, code.letters, place)
-            part = letters[start:end]
-            if len(part) < code.least or len(set(part)) < _DISTINCT:
+            start, end = _run(text, at, size, code.text, place)
+            part = text[start:end]
+            if len(part) < code.least or len(set(part)) < _DISTINCT or (code.with_digit and not _has_digit(part)):
                 continue
-            places = places or _places(plain, _SIGNS)
-            span = places[start], _end(plain, places[end - 1])
-            # Letters without digits, separated by other characters, may be words.
-            if not code.key or (len(part) >= _PART and _has_digit(part)) or _length(plain, *span, code.key) >= _PART:
-                yield span
-                covered = max(covered, end)
+            places = places or _places(plain, dropped)
+            yield places[start], _end(plain, places[end - 1])
+            covered = max(covered, end)
 
 
-def _run(text: bytes, at: int, code: bytes, place: int) -> tuple[int, int]:
+def _run(text: bytes, at: int, size: int, code: bytes, place: int) -> tuple[int, int]:
     """Extend a chunk that a text and a code share to the longest span in which they are equal."""
-    start, end, shift = at, at + _CHUNK, place - at
+    start, end, shift = at, at + size, place - at
     while start and start + shift and text[start - 1] == code[start + shift - 1]:
         start -= 1
     while end < len(text) and end + shift < len(code) and text[end] == code[end + shift]:
         end += 1
     return start, end
-
-
-def _length(plain: bytes, first: int, stop: int, key: bytes) -> int:
-    """Number of the key's characters, including punctuation, that occur in a span and next to it."""
-    part = plain[first:stop].translate(None, _FILLER)
-    start = key.find(part)
-    if start < 0:
-        return 0
-    before = plain[max(0, first - _AROUND) : first].translate(None, _FILLER)
-    after = plain[stop : stop + _AROUND].translate(None, _FILLER)
-    begin, end = _run(before + part + after, len(before), key, start)
-    return end - begin
 
 
 def _places(plain: bytes, dropped: bytes) -> Sequence[int]:

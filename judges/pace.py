@@ -30,7 +30,7 @@ def backoff_s(attempts: int, error: TransientError) -> float:
 
 
 class _Entry(Struct):
-    """One call's use of a limit: the time, and the amount used."""
+    """The time at which a call used a limit, and the amount that it used."""
 
     at: float
     amount: float
@@ -58,8 +58,9 @@ class MinuteWindow:
 
     def spend(self, now: float, amount: float) -> _Entry:
         entry = _Entry(now, amount)
-        self._spent.append(entry)
-        self._total += amount
+        if math.isfinite(self.limit):
+            self._spent.append(entry)
+            self._total += amount
         return entry
 
     def correct(self, entry: _Entry, amount: float) -> None:
@@ -70,10 +71,10 @@ class MinuteWindow:
 
 
 class Ticket(Struct, frozen=True):
-    """Permission for one call; the caller hands it to ``leave`` when the call has ended."""
+    """Permission for one call, to hand back by ``leave`` when the call has ended."""
 
     entered: float
-    tokens: _Entry | None
+    tokens: _Entry
     dollars: float = 0.0
 
 
@@ -82,12 +83,12 @@ class Pace:
 
     Args:
         concurrency: most calls at once.
-        requests_per_minute: most calls in any sixty seconds; no limit when ``None``.
-        tokens_per_minute: most tokens, sent and received, in any sixty seconds; no limit when ``None``.
+        requests_per_minute: most calls in any sixty seconds.
+        tokens_per_minute: most tokens, sent and received, in any sixty seconds.
         longest_pause_s: longest pause that the server's reported limits can cause; a longer one is ignored, and the
             server's next answer decides.
         left_usd: returns the rest of the budget in dollars. A call waits if the expected cost of it and of the calls
-            in flight exceeds this rest, unless no other call is in flight. No limit when ``None``.
+            in flight exceeds this rest, unless no other call is in flight.
         at_first: most calls at once until the first call succeeds; ``concurrency`` when ``None``.
         clock: a monotonic clock in seconds.
     """
@@ -104,29 +105,21 @@ class Pace:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.allowed = float(concurrency)
-        self._at_first = at_first
         self.in_flight = 0
-        self._concurrency = concurrency
-        self._requests = None if requests_per_minute is None else MinuteWindow(requests_per_minute)
-        self._tokens = None if tokens_per_minute is None else MinuteWindow(tokens_per_minute)
-        self._longest_pause_s = longest_pause_s
-        self._left_usd = left_usd
-        self._committed_usd = 0.0
-        self._clock = clock
+        self._concurrency, self._at_first = concurrency, at_first
+        self._requests = MinuteWindow(requests_per_minute or math.inf)
+        self._tokens = MinuteWindow(tokens_per_minute or math.inf)
+        self._longest_pause_s, self._clock = longest_pause_s, clock
+        self._left_usd, self._committed_usd = left_usd, 0.0
         self._paused_until = self._halved_at = -math.inf
         self._head_of_line = asyncio.Lock()
         self._changed = asyncio.Event()
 
     async def enter(self, tokens: int, given_up: Callable[[], bool], dollars: float = 0.0) -> Ticket | None:
-        """Wait until a call may be made.
-
-        Args:
-            tokens: estimated tokens of the call.
-            given_up: returns whether the caller has given up the call; checked after each ``wake``.
-            dollars: estimated cost of the call.
+        """Wait until a call of about this many tokens and dollars may be made.
 
         Returns:
-            A ticket to hand to ``leave``, or ``None`` if the caller has given up the call.
+            A ticket to hand to ``leave``; ``None`` if ``given_up``, called after each ``wake``, returns true.
         """
         if self._head_of_line.locked() or self._wait_s(tokens, dollars) > 0:
             async with self._head_of_line:
@@ -139,16 +132,15 @@ class Pace:
             return None
         now = self._clock()
         self.in_flight += 1
-        if self._requests is not None:
-            self._requests.spend(now, 1)
+        self._requests.spend(now, 1)
         self._committed_usd += dollars
-        return Ticket(now, None if self._tokens is None else self._tokens.spend(now, tokens), dollars)
+        return Ticket(now, self._tokens.spend(now, tokens), dollars)
 
     def leave(self, ticket: Ticket, tokens: int | None = None) -> None:
         """Hand back a ticket after its call; ``tokens`` is the number of tokens that the call used, if known."""
         self.in_flight -= 1
         self._committed_usd -= ticket.dollars
-        if self._tokens is not None and ticket.tokens is not None and tokens is not None:
+        if tokens is not None:
             self._tokens.correct(ticket.tokens, tokens)
         self.wake()
 
@@ -182,18 +174,8 @@ class Pace:
     def _wait_s(self, tokens: int, dollars: float = 0.0) -> float:
         """Seconds until a call may be made; infinite if another call must end first."""
         most = int(self.allowed) if self._at_first is None else min(int(self.allowed), self._at_first)
-        if self.in_flight >= most or self._exceeds_budget(dollars):
+        beyond_budget = self._left_usd is not None and self._committed_usd + dollars > self._left_usd()
+        if self.in_flight >= most or (beyond_budget and self.in_flight):
             return math.inf
         now = self._clock()
-        wait_s = self._paused_until - now
-        if self._requests is not None:
-            wait_s = max(wait_s, self._requests.wait_s(now, 1))
-        if self._tokens is not None:
-            wait_s = max(wait_s, self._tokens.wait_s(now, tokens))
-        return max(0.0, wait_s)
-
-    def _exceeds_budget(self, dollars: float) -> bool:
-        """Whether this call and the calls in flight would cost more than the rest of the budget."""
-        if self._left_usd is None or not self.in_flight:
-            return False
-        return self._committed_usd + dollars > self._left_usd()
+        return max(0.0, self._paused_until - now, self._requests.wait_s(now, 1), self._tokens.wait_s(now, tokens))

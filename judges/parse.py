@@ -20,7 +20,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from judges.contracts import number_asked
+from judges.contracts import endings, number_asked
 from judges.errors import ReplyError, UnclearReplyError
 from judges.reply_text import (
     ShownTexts,
@@ -61,12 +61,7 @@ class ParsedReply(Struct, frozen=True):
 
 
 def parse_reply(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedReply:
-    """Parse one reply.
-
-    Args:
-        text: the whole reply.
-        contract: the format that the reply must have.
-        inputs: the texts shown to the judge, from which the reply may be quoted.
+    """Parse one reply by its contract; ``inputs`` are the texts shown, from which the reply may be quoted.
 
     Raises:
         UnclearReplyError: the reply may be quoted from the inputs; the next one must carry a mark.
@@ -134,7 +129,9 @@ def _read_object(text: str, contract: ReplyContract, shown: ShownTexts) -> Parse
         raise ReplyError(f"the JSON object lacks {_quoted(missing)}")
     if unknown := value.keys() - expected:
         raise ReplyError(f"the JSON object has {_quoted(unknown)}, which was not asked for")
-    reason, *texts = (_text(name, value[name]) for name in contract.text_fields) if contract.reason else ("",)
+    if wrong := next((name for name in contract.text_fields if not isinstance(value[name], str)), None):
+        raise ReplyError(f"{wrong!r} must be text")
+    reason, *texts = (value[name].strip() for name in contract.text_fields) if contract.reason else ("",)
     chosen = {name: _chosen(name, value[name], allowed) for name, allowed in contract.choices.items()}
     if contract.label is not None:
         label = chosen.pop(contract.label)
@@ -151,21 +148,15 @@ def _number_alone(body: str, contract: ReplyContract) -> int | str | None:
     return written.get(_whole_number(_value_named(body)))
 
 
-def _text(name: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise ReplyError(f"{name!r} must be text")
-    return value.strip()
-
-
 def _chosen(name: str, field: Any, allowed: Mapping[str | int, int | str]) -> int | str:
     """The value of one choice. Only a whole label counts: ``True`` is not 1, neither ``2.0`` nor ``"2 of 3"`` is 2."""
     if isinstance(field, bool) or not isinstance(field, str | int):
         raise ReplyError(f"{name!r} must be one of {_quoted(allowed)}")
     if field in allowed:
         return allowed[field]
-    for word, value in allowed.items():
-        if isinstance(field, str) and field.strip().casefold() == str(word).casefold():
-            return value
+    spelled = {str(word).casefold(): value for word, value in allowed.items()}
+    if isinstance(field, str) and (word := field.strip().casefold()) in spelled:
+        return spelled[word]
     raise ReplyError(f"{name!r} must be one of {_quoted(allowed)}, not {str(field)[:40]!r}")
 
 
@@ -300,8 +291,6 @@ def _may_be_quoted(value: Mapping[str, Any], contract: ReplyContract, shown: Sho
 
 
 class _JsonObject(Struct, frozen=True):
-    """A JSON object within a text, with its start and end offsets."""
-
     value: Mapping[str, Any]
     start: int
     end: int
@@ -341,21 +330,21 @@ def _read_brackets(text: str, contract: ReplyContract, shown: ShownTexts) -> Par
     stripped = unwrapped(text)
     markers = list(_MARKER.finditer(stripped))
     if not markers:
-        raise ReplyError(f"the reply must end in one of {_markers(contract)}")
-    last, word = markers[-1], _word(markers[-1])
+        raise ReplyError(f"the reply must end in one of {endings(contract)}")
+    last, word = markers[-1], markers[-1][1].strip()
     before, after = stripped[: last.start()].lstrip(), stripped[last.end() :].strip(_DECORATION)
-    others = {_word(marker) for marker in markers} - {word}
+    others = {marker[1].strip() for marker in markers} - {word}
     if any(not shown.hold_sign(f"[[{other}]]") for other in others) and not contract.mark:
         raise UnclearReplyError("the reply holds different verdicts in double brackets; give exactly one, at the end")
     if after.casefold() != contract.mark:
-        raise ReplyError(f"end the reply with {_markers(contract)} on a line of its own")
+        raise ReplyError(f"end the reply with {endings(contract)} on a line of its own")
     if not contract.mark and _words(before) and _ends_in_quote(before, word, shown):
-        verdicts = _markers(contract)
+        verdicts = endings(contract)
         raise UnclearReplyError(f"the reply ends in words of a text being judged; end it with your own {verdicts}")
-    for choice, value in allowed.items():
-        if str(choice) == word:
-            return ParsedReply(value, before.rstrip())
-    raise ReplyError(f"the verdict must be one of {_markers(contract)}")
+    known = {str(choice): value for choice, value in allowed.items()}
+    if word not in known:
+        raise ReplyError(f"the verdict must be one of {endings(contract)}")
+    return ParsedReply(known[word], before.rstrip())
 
 
 def _words(text: str) -> bool:
@@ -377,7 +366,7 @@ def _ends_in_quote(before: str, word: str, shown: ShownTexts) -> bool:
     return occurs and (_words(before.rpartition("\n")[2]) or not _ends_sentence(before))
 
 
-def _read_word(text: str, contract: ReplyContract, shown: ShownTexts) -> ParsedReply:  # noqa: ARG001 - as the others
+def _read_word(text: str, contract: ReplyContract, _shown: ShownTexts) -> ParsedReply:
     """Read a reply that is one allowed word, or the number that the word stands for.
 
     Case, surrounding punctuation and Markdown, and a name in front (``Answer: Yes``) are ignored.
@@ -405,11 +394,7 @@ def _normalized(text: str) -> str:
 
 
 def _without_mark(text: str, contract: ReplyContract) -> str:
-    """The text before the mark; the whole text if the contract has none.
-
-    Raises:
-        ReplyError: the reply does not end in the mark.
-    """
+    """The text before the mark that must end it; the whole text if the contract has no mark."""
     if not contract.mark:
         return text
     value, mark, after = text.rpartition(contract.mark)
@@ -429,29 +414,20 @@ def _read_rating(text: str, contract: ReplyContract, shown: ShownTexts) -> Parse
     explanation = re.sub(r"^\W*\d", "", reply)
     meaning = letters(contract.levels.get(rating, ""))
     is_explained = explanation != reply and letters(explanation) not in ("", meaning)
-    if (
-        is_explained
-        and not contract.mark
-        and (shown.hold(f"{rating} {explanation}") or shown.hold_encoded(explanation))
-    ):
+    if not is_explained or contract.mark:
+        return ParsedReply(rating, "")
+    if shown.hold(f"{rating} {explanation}") or shown.hold_encoded(explanation):
         raise _unclear("the rating")
     return ParsedReply(rating, "")
 
 
-def _read_text(text: str, contract: ReplyContract, shown: ShownTexts) -> ParsedReply:  # noqa: ARG001 - as the others
+def _read_text(text: str, contract: ReplyContract, _shown: ShownTexts) -> ParsedReply:
     """Read the whole text as the outcome; if it is one of the contract's words, the value of that word."""
     stripped = text.strip()
     if not stripped:
         raise ReplyError("the reply was empty")
-    special = [pair for words in contract.choices.values() for pair in words.items()]
-    for word, value in special:
-        if stripped.strip(_DECORATION).casefold() == str(word).casefold():
-            return ParsedReply(value, "")
-    return ParsedReply(stripped, "")
-
-
-def _word(marker: re.Match[str]) -> str:
-    return marker.group(1).strip()
+    words = {str(word).casefold(): value for words in contract.choices.values() for word, value in words.items()}
+    return ParsedReply(words.get(stripped.strip(_DECORATION).casefold(), stripped), "")
 
 
 def _texts(inputs: Inputs) -> Iterable[str]:
@@ -471,11 +447,6 @@ def _texts(inputs: Inputs) -> Iterable[str]:
 
 def _quoted(words: Iterable[str | int]) -> str:
     return ", ".join(repr(word) for word in words)
-
-
-def _markers(contract: ReplyContract) -> str:
-    ((_, words),) = contract.choices.items()
-    return ", ".join(f"[[{word}]] {contract.mark}".rstrip() for word in words)
 
 
 _READERS: Mapping[Form, Callable[[str, ReplyContract, ShownTexts], ParsedReply]] = {

@@ -231,16 +231,17 @@ def without_reasoning(text: str) -> str:
     Raises:
         ReplyError: the reasoning does not end, or no text follows it.
     """
-    rest = _final_channel(_without_end_tokens(text.strip(_SPACE)))
+    rest = text.strip(_SPACE)
+    for _ in range(_MAX_END_TOKENS):
+        rest = rest.removesuffix(next(filter(rest.endswith, _END_TOKENS), "")).rstrip(_SPACE)
+    rest = _final_channel(rest)
     at = 0
     while opened := _OPENS.match(rest, at):
         closing = f"</{opened['tag']}>" if opened["tag"] else _CLOSINGS[opened["other"].upper()]
         closed = re.compile(re.escape(closing), re.IGNORECASE).search(rest, opened.end())
         if closed is None:
             raise ReplyError(f"the reasoning does not end; close it with {closing} and reply behind it")
-        at = closed.end()
-        while at < len(rest) and rest[at] in _SPACE:
-            at += 1
+        at = len(rest) - len(rest[closed.end() :].lstrip(_SPACE))
     if at and at == len(rest):
         raise ReplyError("there is nothing behind the reasoning; reply there")
     return rest[at:].removeprefix("<|START_RESPONSE|>")
@@ -297,20 +298,8 @@ def list_alone(text: str) -> str:
     return unwrapped(inner[headed.end() :]) if headed else inner
 
 
-def _without_end_tokens(text: str) -> str:
-    for _ in range(_MAX_END_TOKENS):
-        if not text.endswith(_END_TOKENS):
-            break
-        text = text.removesuffix(next(filter(text.endswith, _END_TOKENS))).rstrip(_SPACE)
-    return text
-
-
 def _final_channel(text: str) -> str:
-    """The final channel of a reply in channels (gpt-oss), even if the server removed the separators.
-
-    Raises:
-        ReplyError: the reply has no final channel, or several.
-    """
+    """The final channel of a reply in channels (gpt-oss), even if the server removed the separators."""
     if _CHANNEL.match(text):
         channels = list(_CHANNEL.finditer(text))
         if [channel[1] for channel in channels].count("final") != 1 or channels[-1][1] != "final":
@@ -337,12 +326,7 @@ _CHANGED = re.compile(r"\\([bfnrt/\"\\]|u[0-9a-fA-F]{4})|\\'|\\|\"")
 def read_relaxed(text: str, hook: Callable[[list[tuple[str, Any]]], Any] | None = None) -> object:
     """Parse a text as one JSON list or object, tolerating single quotes, trailing commas and stray backslashes.
 
-    Args:
-        text: the whole text.
-        hook: makes an object from a list of keys with their values.
-
-    Returns:
-        The value; ``None`` if the text is neither.
+    ``hook`` makes an object from a list of keys with their values. ``None`` if the text is neither list nor object.
     """
     for spelled in (text, _as_json(text)):
         try:
@@ -357,9 +341,7 @@ def _as_json(text: str) -> str | None:
     """Rewrite almost-JSON as JSON: correct its quotes, trailing commas and stray backslashes.
 
     A string must have the same quotes at both ends and only escaped ones within. Missing brackets are not added.
-
-    Returns:
-        ``None`` if a character fits no token. The result may still be invalid JSON.
+    ``None`` if a character fits no token; any other result may still be invalid JSON.
     """
     tokens: list[str] = []
     at = 0

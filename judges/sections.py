@@ -89,11 +89,7 @@ def _kinds(annotation: Any) -> Iterator[Any]:
 
 
 def expand_home(path: str | Path) -> Path:
-    """The path with ``~`` replaced by the user's home folder.
-
-    Raises:
-        ValueError: the path is invalid, or the home folder is unknown.
-    """
+    """The path with ``~`` replaced by the user's home folder; raises ``ValueError`` if it is invalid or unknown."""
     if "\0" in str(path):
         raise ValueError("a file's name holds no NUL character; remove it")
     try:
@@ -123,11 +119,7 @@ def as_list(names: object) -> object:
 
 
 def each_once(names: list[str]) -> list[str]:
-    """Validate a list of names and return it unchanged.
-
-    Raises:
-        ValueError: a name is empty or repeated.
-    """
+    """Return the names unchanged; raises ``ValueError`` if one is empty or repeated."""
     for name in names:
         if not name.strip():
             raise ValueError("a name is empty")
@@ -166,11 +158,7 @@ def load_section(path: Path, model: type[Model], error: type[InputError]) -> Mod
 
 
 def argument(name: str, kind: Any, value: Any) -> Any:
-    """Validate an argument of a call from Python, and convert it to the type ``kind``.
-
-    Raises:
-        InputError: the value has another type.
-    """
+    """Convert an argument of a call from Python to the type ``kind``; raises ``InputError`` if that is impossible."""
     try:
         return TypeAdapter(dict[str, kind]).validate_python({name: value})[name]
     except ValidationError as problem:
@@ -191,10 +179,8 @@ def parse_section(
         line = f":{problem.problem_mark.line + 1}" if problem.problem_mark else ""
         raise error(f"{source}{line}: {_yaml_problem(problem)}") from problem
     except yaml.YAMLError as problem:
-        before = str(text)[: getattr(problem, "position", 0)]
-        raise error(
-            f"{source}:{before.count(chr(10)) + 1}: holds a character that YAML does not allow; remove it"
-        ) from problem
+        at = str(text).count("\n", 0, getattr(problem, "position", 0)) + 1
+        raise error(f"{source}:{at}: holds a character that YAML does not allow; remove it") from problem
     except RecursionError as problem:
         raise error(f"{source}: nested too deeply; check its brackets") from problem
 
@@ -244,12 +230,8 @@ class _Keys(yaml.constructor.SafeConstructor):
                 continue
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, Hashable):
-                raise _KeyProblem(
-                    None,
-                    None,
-                    "a list or a section stands in place of a key; a key is a single word",
-                    key_node.start_mark,
-                )
+                words = "a list or a section stands in place of a key; a key is a single word"
+                raise _KeyProblem(None, None, words, key_node.start_mark)
             if key in seen:
                 raise _KeyProblem(None, None, f"key {key!r} stands twice; leave one out", key_node.start_mark)
             seen.add(key)
@@ -340,9 +322,7 @@ def shortened(names: Iterable[str], width: int = _LISTED) -> str:
 def describe(problem: ValidationError, line_of: Callable[[KeyPath], int | None] = lambda _: None) -> str:
     """The first mistake, as ``key.key: must be a number, not 'value'``.
 
-    Args:
-        problem: pydantic's error.
-        line_of: finds the line of a value in its file; the message then begins with the line, as in ``:4: key``.
+    With ``line_of``, which finds the line of a value in its file, the message begins with the line: ``:4: key``.
     """
     mistakes = problem.errors(include_url=False)
     own_mistakes = [each for each in mistakes if each["type"] == "mistake"]
@@ -368,8 +348,7 @@ def line_in(text: str) -> Callable[[KeyPath], int | None]:
             return None
         line = None
         for part in place:
-            child = _child(node, part)
-            if child is None:
+            if (child := _child(node, part)) is None:
                 break
             line, node = child
         return line

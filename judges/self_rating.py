@@ -10,6 +10,7 @@ import string
 from collections.abc import Mapping
 from functools import cache
 from itertools import takewhile
+from operator import eq
 from typing import Literal, TypeAlias
 
 from judges.errors import ReplyError
@@ -65,12 +66,9 @@ def self_rating(reply: str, *, levels: Mapping[int, str] | None = None, compat: 
     rating (000, 4.2.2). Any other number of one or two digits (``score = 10``, ``-1``, ``4 out of 5``) is an error,
     since it may be meant as a rating; longer numbers (``the 1930s``) are part of an answer.
 
-    Args:
-        reply: the model's text.
-        levels: the meanings of the grades, as the prompt explains them.
-        compat: ``workbench`` behaves like its code: a single digit without letters is the rating, so ``-1`` is 1; a
-            reply without such a digit, or with 6 to 9, is graded 0 if it answers, and 1 if it is empty or means
-            "unanswerable", the opposite of the paper.
+    ``levels`` are the meanings of the grades, as the prompt explains them. ``compat="workbench"`` behaves like the
+    workbench's code: a single digit without letters is the rating, so ``-1`` is 1; a reply without such a digit, or
+    with 6 to 9, is graded 0 if it answers, and 1 if it is empty or means "unanswerable", the opposite of the paper.
 
     Raises:
         ReplyError: the reply is empty or contains a number that may be meant as a rating. Never with ``compat``.
@@ -92,16 +90,10 @@ def _agrees(rating: int, words: str, levels: Mapping[int, str]) -> bool:
     """Whether the words after a rating contain no number, and do not begin like another rating's meaning."""
     if _NUMBER_OR_WORD.search(words) or not _LETTER.search(words):
         return False
-    common_words = {level: _words_in_common(words, meaning) for level, meaning in levels.items()}
-    return (
-        common_words.get(rating, 0) >= max(common_words.values(), default=0)
-        or max(common_words.values()) < _DISTINCTIVE_WORDS
-    )
-
-
-def _words_in_common(first: str, second: str) -> int:
-    pairs = zip(_words(first), _words(second), strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    begins = {level: takewhile(bool, map(eq, _words(words), _words(meaning))) for level, meaning in levels.items()}
+    in_common = {level: sum(equal) for level, equal in begins.items()}
+    most = max(in_common.values(), default=0)
+    return most < _DISTINCTIVE_WORDS or in_common.get(rating, 0) == most
 
 
 def _words(text: str) -> list[str]:
@@ -115,7 +107,7 @@ def is_answer(reply: str) -> bool:
 
 def is_unanswerable(reply: str) -> bool:
     """Whether a reply is one of ``UNANSWERABLE``, ignoring case, punctuation and spacing."""
-    return " ".join(reply.lower().translate(_PUNCTUATION).split()) in UNANSWERABLE
+    return " ".join(_words(reply)) in UNANSWERABLE
 
 
 def is_ill_formed(reply: str) -> bool:
@@ -135,12 +127,9 @@ def _workbench_rating(reply: str) -> int:
     digit = _ONE_DIGIT.fullmatch(reply)
     if digit and int(digit[1]) <= HIGHEST_RATING:
         return int(digit[1])
-    return 0 if _workbench_answers(reply) else 1
-
-
-def _workbench_answers(reply: str) -> bool:
     normal = _stemmed_whole(reply)
-    return bool(normal) and not any(similar(normal, expression) for expression in _workbench_expressions())
+    answers = bool(normal) and not any(similar(normal, expression) for expression in _workbench_expressions())
+    return 0 if answers else 1
 
 
 @cache

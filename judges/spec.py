@@ -45,11 +45,7 @@ SECRET = re.compile(r"api[-_ ]?key|secret|password|authorization|credential|toke
 
 
 def usable_address(url: str) -> str:
-    """Validate the address of a server and return it unchanged.
-
-    Raises:
-        ValueError: the text is not such an address, or holds a key, which belongs in the environment.
-    """
+    """Return a server's address; raises ``ValueError`` for any other text, and for an address with a key."""
     problem = f"must be the address of a server, as http://server:8000/v1 is, not {shortened([url])!r}"
     try:
         parts = urlsplit(url)
@@ -57,11 +53,8 @@ def usable_address(url: str) -> str:
         (parts.hostname or "").encode("idna")
     except ValueError as error:
         raise ValueError(problem) from error
-    if (
-        parts.username is not None
-        or any(SECRET.search(name) for name, _ in parse_qsl(parts.query))
-        or looks_like_key(url)
-    ):
+    names = [name for name, _ in parse_qsl(parts.query)]
+    if parts.username is not None or any(map(SECRET.search, names)) or looks_like_key(url):
         raise ValueError("an address holds no key or password; name a variable of the environment that has it")
     if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0 or re.search(r"\s", url):
         raise ValueError(problem)
@@ -109,12 +102,9 @@ _SECRET = re.compile(r"api[-_ ]?key|secret|password|authorization|credential", r
 
 
 class Vendor(NamedTuple):
-    """A vendor of hosted models: its default address, and the environment variables for another address and the key.
+    """A vendor's default address, and the environment variables for another address and for the key.
 
     Attributes:
-        address: the vendor's default address.
-        address_variable: the environment variable of the vendor's SDK for another address.
-        key_variable: the environment variable that holds the key.
         path: the path that every request appends; it is removed from the end of a declared address.
     """
 
@@ -181,7 +171,6 @@ class JudgeSettings(Section):
     """``transformers``: for the chat template, such as ``{enable_thinking: false}``."""
 
     def stored(self) -> dict[str, Any]:
-        """These fields as JSON."""
         return self.model_dump(mode="json", include=set(JudgeSettings.model_fields))
 
     @property
@@ -246,11 +235,7 @@ class JudgeSpec(JudgeSettings):
 
     @property
     def other_address(self) -> str | None:
-        """The address of a hosted model, ``None`` if it is the vendor's default.
-
-        Raises:
-            InputError: the address in the environment is invalid.
-        """
+        """The address of a hosted model; ``None`` if it is the vendor's default."""
         if self.provider not in VENDORS:
             return None
         vendor = VENDORS[self.provider]
@@ -309,7 +294,6 @@ class JudgeSpec(JudgeSettings):
 
     @property
     def at_once(self) -> int:
-        """Most judgments in progress at once."""
         return self.batch_requests if self.in_batches else self.concurrency
 
     @property

@@ -15,7 +15,6 @@ list of texts or labels. A relevance prompt with further fields gives a mapping:
 fields under their names."""
 
 Form: TypeAlias = Literal["json", "brackets", "word", "text", "list", "labels", "rating"]
-"""The format of a reply, see ``ReplyContract``."""
 
 LABEL = "label"
 """The key of the label in a relevance outcome that is a mapping, whatever the prompt calls that field."""
@@ -26,7 +25,7 @@ ROLES: tuple[Role, ...] = get_args(Role)
 
 
 class Message(Struct, frozen=True):
-    """One message of a conversation, before the question."""
+    """A message before a query's question, or after a judge's prompt: a rejected reply, the request for another."""
 
     role: Role
     text: str
@@ -55,17 +54,13 @@ class Query(Struct, frozen=True):
 
     @classmethod
     def of(cls, query_id: str, text: str, columns: Mapping[str, str]) -> Query:
-        """Make a query from its id, its text and the further columns of its row.
-
-        ``reference`` and ``messages`` fill their fields if they are not blank; all other columns are metadata, and so
-        are messages of an unknown format, which a store of an earlier version may hold.
-        """
-        messages = _messages(columns["messages"]) if columns.get("messages") else ()
-        reference = columns.get("reference", "").strip() and columns["reference"]
-        special = {"reference"} if reference else set[str]()
-        special |= {"messages"} if messages else set()
-        metadata = {name: value for name, value in columns.items() if name not in special}
-        return cls(query_id, text, metadata, reference or None, messages)
+        """Make a query from its table row; messages of an unknown format, as in old stores, stay in the metadata."""
+        metadata = dict(columns)
+        reference = metadata.pop("reference") if columns.get("reference", "").strip() else None
+        messages = _messages(columns.get("messages", ""))
+        if messages:
+            del metadata["messages"]
+        return cls(query_id, text, metadata, reference, messages)
 
     @property
     def columns(self) -> Mapping[str, str]:
@@ -148,7 +143,6 @@ class Verdict(StrEnum):
     TIE = "TIE"
 
     def swapped(self) -> Verdict:
-        """The verdict on the same answers shown in the other order."""
         return {Verdict.A: Verdict.B, Verdict.B: Verdict.A, Verdict.TIE: Verdict.TIE}[self]
 
 
@@ -165,7 +159,6 @@ class GameOutcome(IntEnum):
 
     @property
     def points(self) -> float:
-        """Points of the answer shown first: 1 for a win, 0.5 for a tie, 0 for a loss."""
         return (1 + self.value) / 2
 
 
@@ -204,10 +197,8 @@ class Task(StrEnum):
 
 
 EXAM_TASKS = (Task.QUESTIONS, Task.GRADING, Task.EXTRACTION, Task.ANSWER_CHECK)
-"""The tasks of an exam."""
 
 NUGGET_TASKS = (Task.NUGGETS, Task.IMPORTANCE, Task.ASSIGNMENT, Task.PASSAGE_ASSIGNMENT)
-"""The tasks on nuggets, in the order in which they follow each other for a query."""
 
 
 class ListRule(Struct, frozen=True):
@@ -316,15 +307,12 @@ class Inputs(Struct, frozen=True):
     items: tuple[str, ...] = ()
 
 
-class Turn(Struct, frozen=True):
-    """A rejected reply, or the message that asks the judge again after it."""
-
-    role: Literal["user", "assistant"]
-    text: str
-
-
 class Prompt(Struct, frozen=True):
-    """One request to a judge. The model sees ``system``, ``user``, ``turns`` and, on some servers, a JSON schema."""
+    """One request to a judge. The model sees ``system``, ``user``, ``turns`` and, on some servers, a JSON schema.
+
+    Attributes:
+        sample: number of the sample, from 0, if the judge is asked several times; providers add it to the seed.
+    """
 
     task: Task
     name: str
@@ -333,9 +321,19 @@ class Prompt(Struct, frozen=True):
     user: str
     contract: ReplyContract
     inputs: Inputs
-    turns: tuple[Turn, ...] = ()
+    turns: tuple[Message, ...] = ()
     sample: int = 0
-    """Number of the sample, from 0, if the judge is asked several times; providers add it to the seed."""
+
+    @property
+    def texts(self) -> list[str]:
+        """Every text that the model sees."""
+        return [self.system, self.user, *(turn.text for turn in self.turns)]
+
+    def messages(self, system: str, user: str) -> list[dict[str, str]]:
+        """Chat messages that begin with these texts and end with ``turns``; an empty ``system`` is left out."""
+        first = [Message("user", user), *self.turns]
+        messages = [{"role": message.role, "content": message.text} for message in first]
+        return [{"role": "system", "content": system}, *messages] if system else messages
 
 
 class Usage(Struct, frozen=True):
@@ -351,6 +349,12 @@ class Usage(Struct, frozen=True):
     output_tokens: int | None = None
     cache_write_tokens: int | None = None
 
+    @property
+    def total(self) -> int | None:
+        return (
+            None if self.input_tokens is None or self.output_tokens is None else self.input_tokens + self.output_tokens
+        )
+
     def __add__(self, other: Usage) -> Usage:
         return Usage(
             _sum(self.input_tokens, other.input_tokens),
@@ -361,14 +365,11 @@ class Usage(Struct, frozen=True):
 
 
 def _sum(left: int | None, right: int | None) -> int | None:
-    if left is None or right is None:
-        return right if left is None else left
-    return left + right
+    known = [tokens for tokens in (left, right) if tokens is not None]
+    return sum(known) if known else None
 
 
 class Finish(StrEnum):
-    """Why a model stopped writing."""
-
     STOP = "stop"
     LENGTH = "length"
     FILTER = "content_filter"
@@ -387,11 +388,12 @@ class Allowance(Struct, frozen=True):
 
 
 class Completion(Struct, frozen=True):
-    """One complete reply of a provider.
+    """One reply of a provider.
 
-    ``model`` is the server's name for the model, which may be more exact than the requested one; ``probability`` is the
-    model's probability of the reply, if it computes one; ``aside`` names the field that holds the reasoning if the
-    reply has no other text.
+    Attributes:
+        model: the server's name for the model, which may be more exact than the requested one.
+        probability: the model's probability of the reply, if it computes one.
+        aside: the field that holds the reasoning, if the reply has no other text.
     """
 
     text: str
@@ -481,11 +483,7 @@ class CallTrace(Struct, frozen=True):
 
 
 def label_of(outcome: Outcome) -> int:
-    """The label in the outcome of a relevance judgment.
-
-    Raises:
-        TypeError: the outcome is that of another task.
-    """
+    """The label in the outcome of a relevance judgment."""
     label = outcome.get(LABEL) if isinstance(outcome, Mapping) else outcome
     if not isinstance(label, int):
         raise TypeError(f"{outcome!r} holds no relevance label")
@@ -494,6 +492,4 @@ def label_of(outcome: Outcome) -> int:
 
 def details_of(outcome: Outcome) -> dict[str, float | str]:
     """The fields of a relevance judgment besides its label; empty if the prompt asks for the label only."""
-    if not isinstance(outcome, Mapping):
-        return {}
-    return {name: value for name, value in outcome.items() if name != LABEL}
+    return {name: value for name, value in outcome.items() if name != LABEL} if isinstance(outcome, Mapping) else {}

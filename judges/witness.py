@@ -7,15 +7,16 @@ context. Such a reply looks like any other verdict, so these checks turn it into
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Final
 
 from judges.errors import PROGRESS, ProviderError
 from judges.masking import one_line
-from judges.spec import VENDORS, JudgeSpec
+from judges.spec import JudgeSpec
 from judges.types import Completion, Prompt
 
 _SUSPICIOUS: Final = 5
-"""Above this many characters per reported token (prose has about four), a check counts the prompt's words."""
+"""Characters per reported token (prose has about four) above which the prompt's words are counted."""
 _SMALLEST_CONTEXT: Final = 256
 """Tokens. No model's context is smaller, so a server that reports fewer tokens does not count them."""
 _UNSPACED: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0eff\uac00-\ud7af]")
@@ -29,35 +30,19 @@ _FORMAT: Final = re.compile(
 """Suffixes for the weights' format or quantization, which do not make it another model."""
 _PARTS: Final = re.compile(r"[a-z]+|\d+")
 _EXTRA_PARTS: Final = frozenset(
-    {
-        "latest",
-        "preview",
-        "exp",
-        "experimental",
-        "stable",
-        "instruct",
-        "chat",
-        "it",
-        "hf",
-        "free",
-        "nitro",
-        "floor",
-        "v",
-        "0",
-    }
-    | {"us", "eu", "apac", "global", "anthropic", "meta", "amazon", "openai", "google", "models", "model", "mistralai"}
+    """latest preview exp experimental stable instruct chat it hf free nitro floor v 0 us eu apac global anthropic meta
+    amazon openai google models model mistralai""".split()  # noqa: SIM905
 )
 """Parts that the name in the reply may have in addition to the requested name."""
 _DISTINCTIVE: Final = frozenset(
-    {"mini", "nano", "lite", "micro", "pro", "turbo", "large", "medium", "small", "tiny", "flash", "haiku", "sonnet"}
-    | {"opus", "o", "b", "max", "plus", "coder", "vision", "scout", "maverick", "fast"}
+    """mini nano lite micro pro turbo large medium small tiny flash haiku sonnet opus o b max plus coder vision scout
+    maverick fast""".split()  # noqa: SIM905
 )
 """Parts of a name that, like numbers, distinguish models."""
 _FAMILIES: Final = frozenset(
-    {"gpt", "claude", "gemini", "gemma", "llama", "qwen", "qwq", "mistral", "mixtral", "ministral", "deepseek", "phi"}
-    | {"command", "grok", "glm", "kimi", "nova", "o", "codestral", "magistral", "olmo", "granite", "nemotron"}
+    """gpt claude gemini gemma llama qwen qwq mistral mixtral ministral deepseek phi command grok glm kimi nova o
+    codestral magistral olmo granite nemotron""".split()  # noqa: SIM905
 )
-"""Names of model families."""
 
 
 class Witness:
@@ -65,16 +50,11 @@ class Witness:
 
     If the requested name is not that of a known model family, it may be a deployment or a gateway's alias for any
     model. The first model that replies is then the expected model.
-
-    Args:
-        name: the judge's name.
-        spec: its declaration; ``replies_as`` names the expected model.
     """
 
     def __init__(self, name: str, spec: JudgeSpec) -> None:
-        self._name, self._asked = name, spec.model
-        self._hosted = spec.provider in VENDORS
-        self._known_as = spec.replies_as
+        self._name, self._asked, self._known_as = name, spec.model, spec.replies_as
+        self._hosted = spec.hosted
         self._may_be_alias = spec.replies_as is None and not names_a_model(spec.model)
         self._most_read = 0
 
@@ -103,10 +83,9 @@ class Witness:
         if tokens is None:
             return None
         self._most_read = max(self._most_read, tokens)
-        texts = [prompt.system, prompt.user, *(turn.text for turn in prompt.turns)]
-        if tokens < _SMALLEST_CONTEXT or sum(map(len, texts)) <= _SUSPICIOUS * tokens:
+        if tokens < _SMALLEST_CONTEXT or sum(map(len, prompt.texts)) <= _SUSPICIOUS * tokens:
             return None
-        least = least_tokens(texts)
+        least = least_tokens(prompt.texts)
         # If the server once counted this many tokens, its context is large enough: it leaves out cached tokens.
         if tokens >= least or self._most_read >= least:
             return None
@@ -120,13 +99,13 @@ def least_tokens(texts: list[str]) -> int:
     return sum(len(text.split()) + len(_UNSPACED.findall(text)) // _PER_TOKEN for text in texts)
 
 
-def _parts(model: str) -> list[str]:
+def _parts(model: str) -> Counter[str]:
     name = f"-{model.lower().replace(chr(92), '/').rstrip('/').rpartition('/')[2]}"
-    return _PARTS.findall(_DATE.sub("", _FORMAT.sub("", _FORMAT.sub("", name))))
+    return Counter(_PARTS.findall(_DATE.sub("", _FORMAT.sub("", _FORMAT.sub("", name)))))
 
 
 def names_a_model(name: str) -> bool:
-    """Whether a name looks like a model's: it contains a known family and a number."""
+    """Whether a name contains a known model family and a number."""
     parts = _parts(name)
     return any(part in _FAMILIES for part in parts) and any(part.isdigit() for part in parts)
 
@@ -136,18 +115,9 @@ def is_same_model(asked: str, replied: str) -> bool:
     if asked == replied:
         return True
     asked_parts, replied_parts = _parts(asked), _parts(replied)
-    extra, missing = _without(replied_parts, asked_parts), _without(asked_parts, replied_parts)
-    shared = len(replied_parts) > len(extra)
+    extra, missing = replied_parts - asked_parts, asked_parts - replied_parts
     return (
-        shared
+        (replied_parts & asked_parts).total() > 0
         and _EXTRA_PARTS.issuperset(extra)
         and not any((part.isdigit() and part != "0") or part in _DISTINCTIVE for part in missing)
     )
-
-
-def _without(parts: list[str], others: list[str]) -> list[str]:
-    rest = list(parts)
-    for part in others:
-        if part in rest:
-            rest.remove(part)
-    return rest

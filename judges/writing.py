@@ -11,8 +11,8 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import cache
-from itertools import chain, pairwise
-from typing import Final, NamedTuple, TypeAlias
+from itertools import chain, groupby, pairwise
+from typing import Final, TypeAlias
 
 Span: TypeAlias = tuple[int, int]
 """Start and end offset of a part of a text; the end is exclusive."""
@@ -36,19 +36,9 @@ _ASCII_WORD = re.compile(r"\w+")
 _WORD = re.compile(r"\S{1,100}")
 
 
-class _Patterns(NamedTuple):
-    """Regular expressions for texts that are not ASCII; compiled when the first such text is read."""
-
-    unspaced: re.Pattern[str]
-    character: re.Pattern[str]
-    kinds: re.Pattern[str]
-    words: re.Pattern[str]
-    pieces: re.Pattern[str]
-    tokens: re.Pattern[str]
-
-
 @cache
-def _patterns() -> _Patterns:
+def _patterns() -> dict[str, re.Pattern[str]]:
+    """Regular expressions for texts that are not ASCII; compiled when the first such text is read."""
     marks = _ranges(chr(code) for code in range(0x300, 0x10000) if unicodedata.category(chr(code))[0] == "M")
     south_east = (chr(code) for first, last in _SOUTH_EAST for code in range(first, last + 1))
     letters = _SYLLABLES + _HAN
@@ -56,40 +46,38 @@ def _patterns() -> _Patterns:
     character = f"[{_BEFORE}]?[{letters}](?:[{_STACKING}][{letters}]|[{marks}{_BEHIND}])*"
     spaced = rf"[^\W{letters}{_HANGUL}]"
     word = rf"[{_OPENING}]{{0,9}}{character}[^\w\s{_OPENING}]*"
-    return _Patterns(
-        re.compile(f"[{letters}]"),
-        re.compile(character),
-        re.compile(rf"((?:{character})+)|([{_HANGUL}]+)|{spaced}+(?:[{marks}]+{spaced}*)*"),
-        re.compile(rf"{word}|[^\s{letters}]+"),
-        re.compile(rf"{word}|[^\s{letters}]{{1,100}}"),
-        re.compile(rf"{character}|[{_HANGUL}]|{spaced}{{1,8}}[{marks}]*|[^\w\s]"),
-    )
+    patterns = {
+        "unspaced": f"[{letters}]",
+        "character": character,
+        "kinds": rf"((?:{character})+)|([{_HANGUL}]+)|{spaced}+(?:[{marks}]+{spaced}*)*",
+        "words": rf"{word}|[^\s{letters}]+",
+        "pieces": rf"{word}|[^\s{letters}]{{1,100}}",
+        "tokens": rf"{character}|[{_HANGUL}]|{spaced}{{1,8}}[{marks}]*|[^\w\s]",
+    }
+    return {name: re.compile(pattern) for name, pattern in patterns.items()}
 
 
 def _ranges(characters: Iterable[str]) -> str:
     """The ranges to write inside a regular expression's ``[...]`` to match these characters, given in order."""
-    ranges: list[list[int]] = []
-    for code in map(ord, characters):
-        if ranges and ranges[-1][1] == code - 1:
-            ranges[-1][1] = code
-        else:
-            ranges.append([code, code])
-    return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
+    # In a row of neighbours, the difference of code point and position stays the same.
+    rows = groupby(enumerate(characters), key=lambda each: ord(each[1]) - each[0])
+    ranges = ([char for _, char in row] for _, row in rows)
+    return "".join(f"{chars[0]}-{chars[-1]}" for chars in ranges)
 
 
 def _is_unspaced(text: str) -> bool:
     """Whether a text contains a script without spaces between words."""
-    return not text.isascii() and _patterns().unspaced.search(text) is not None
+    return not text.isascii() and _patterns()["unspaced"].search(text) is not None
 
 
 def count_words(text: str) -> int:
     """Number of words, separated by white space; in scripts without spaces, the number of characters."""
-    return len(_patterns().words.findall(text)) if _is_unspaced(text) else len(text.split())
+    return len(_patterns()["words"].findall(text)) if _is_unspaced(text) else len(text.split())
 
 
 def word_spans(text: str) -> list[Span]:
     """The span of each word with its punctuation; words of more than 100 characters are split every 100."""
-    pattern = _patterns().pieces if _is_unspaced(text) else _WORD
+    pattern = _patterns()["pieces"] if _is_unspaced(text) else _WORD
     return [match.span() for match in pattern.finditer(text)]
 
 
@@ -102,7 +90,7 @@ def token_spans(text: str) -> list[Span]:
     A token is up to 8 letters or digits, a character of a script without spaces, or a punctuation mark. English prose
     has about 1.3 of these tokens per word, as many as current models' tokenizers produce.
     """
-    pattern = _ASCII_TOKEN if text.isascii() else _patterns().tokens
+    pattern = _ASCII_TOKEN if text.isascii() else _patterns()["tokens"]
     return [match.span() for match in pattern.finditer(text)]
 
 
@@ -135,9 +123,9 @@ _HAN_CHARACTER = re.compile(f"[{_HAN}]")
 def _segments(text: str) -> Iterator[tuple[list[str], int]]:
     """Split a text into words (kind 0), and the characters of runs without spaces (kind 1) and Korean runs (kind 2)."""
     patterns = _patterns()
-    for match in patterns.kinds.finditer(unicodedata.normalize("NFKC", text).lower()):
+    for match in patterns["kinds"].finditer(unicodedata.normalize("NFKC", text).lower()):
         kind = match.lastindex or 0
-        yield patterns.character.findall(match[0]) if kind == 1 else list(match[0]) if kind else [match[0]], kind
+        yield patterns["character"].findall(match[0]) if kind == 1 else list(match[0]) if kind else [match[0]], kind
 
 
 CHARACTERS_PER_TOKEN: Final = 4

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from judges.errors import InputError, RagleagueError, StoreError
-    from judges.providers.python import PromptText
+    from judges.functions import PromptText
     from judges.types import Query
     from ragleague.board import Board
     from ragleague.play import Answer, arun, load, open, run  # noqa: A004
@@ -27,7 +27,7 @@ _HOMES: Final = {
     "Answer": "ragleague.play",
     "Board": "ragleague.board",
     "InputError": "judges.errors",
-    "PromptText": "judges.providers.python",
+    "PromptText": "judges.functions",
     "Query": "judges.types",
     "RagleagueError": "judges.errors",
     "Rated": "ragleague.rating",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -13,7 +15,7 @@ from arena.boards.leaderboard import TournamentBoard, judged_on, with_people
 from arena.present.table import plain
 from arena.results.cache import cached_leaderboard
 from arena.store import Store
-from judges.errors import InputError
+from judges.errors import InputError, MissingExtraError
 from judges.sections import argument
 from ragleague.shown import NotebookPicture, drawn, fragment, frame
 
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 Plot = Literal["compare", "ratings", "matrix"]
 """A kind of picture: all scores side by side, the ratings with their intervals, or the win matrix."""
 _PLOTS = ("compare", "ratings", "matrix")
+_NOT_IN_A_KEY = re.compile(r"[^\w./ -]", re.ASCII)
+"""Characters that MLflow refuses in names of metrics."""
 
 
 class Board:
@@ -142,7 +146,7 @@ class Board:
         if not chosen:
             raise InputError(f"no score {of!r}; there are {', '.join(public_names.values()) or 'none'}")
         if by not in {"agent", "query"}:
-            raise InputError(f"by={by!r}: there are 'agent' and 'query'")
+            raise InputError(f"by={by!r}: must be 'agent' or 'query'")
         if by == "query":
             frames = [
                 pd.DataFrame(score.values.T, columns=list(score.agents)).assign(
@@ -250,9 +254,7 @@ class Board:
         Example:
             >>> rl.open("demo/rag-handbook.db").to_mlflow()  # doctest: +SKIP
         """
-        from ragleague.tracking import log_to_mlflow
-
-        log_to_mlflow(self)
+        _log_to_mlflow(self)
 
     def __repr__(self) -> str:
         return self._shown().screen().rstrip()
@@ -286,3 +288,38 @@ class Board:
     def _opened(self) -> Iterator[Store]:
         with closing(Store.open(self.store)) as store:
             yield store
+
+
+def _log_to_mlflow(board: Board) -> None:
+    """Log a board to the active MLflow run; starts and ends a run if none is active.
+
+    Raises:
+        MissingExtraError: MLflow is not installed.
+    """
+    try:
+        import mlflow
+    except ImportError as error:
+        raise MissingExtraError("mlflow", "'to_mlflow'") from error
+    if mlflow.active_run() is None:
+        with mlflow.start_run(run_name=board.tournament):
+            return _log_to_mlflow(board)
+    frame = board.to_frame().set_index("agent")
+    metrics = {
+        _NOT_IN_A_KEY.sub("_", f"{agent}/{name}"): float(value)
+        for name, values in frame.select_dtypes("number").items()
+        for agent, value in values.dropna().items()
+    }
+    mlflow.log_metrics(metrics)
+    conclusion = board.conclusion
+    mlflow.set_tags({"ragleague.conclusion": conclusion.line, "ragleague.standing": conclusion.standing})
+    mlflow.log_dict(board.json(), "leaderboard.json")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for table, rows in board.tables().items():
+            rows.to_csv(folder / f"{table}.csv", index=False)
+        mlflow.log_artifacts(name, "tables")
+        mlflow.log_artifact(str(board.report(folder / "report.html")))
+        if board.ratings is not None:
+            board.plot("compare", folder / "compare.svg")
+            mlflow.log_artifact(str(folder / "compare.svg"))
+    return None

@@ -13,15 +13,21 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, Required, TypeAlias, TypedDict
 
+from arena.cli.sources import open_tournament, read_source
+from arena.config.from_answers import STORE, assumed, assumed_content
+from arena.config.schema import Config, load_config
+from arena.data.dataset import Dataset
+from arena.data.files import load_dataset
+from arena.present.numbers import printable
+from arena.run.interrupts import Interruption, interruptible
 from judges.errors import InputError
+from judges.sections import Count, argument
 from ragleague.board import Board
+from retrieval_eval.data.rows import Rows as Table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from arena.config.schema import Config
-    from arena.data.dataset import Dataset
-    from arena.run.interrupts import Interruption
     from arena.run.ledger import Progress, SettledKind
     from judges.types import Query
 
@@ -81,12 +87,9 @@ def open(store: str | Path, tournament: str | None = None) -> Board:  # noqa: A0
         >>> board.scores("exam").columns.tolist()
         ['agent', 'score', 'value', 'low', 'high', 'queries']
     """
-    from arena.cli.sources import location_and_name, open_tournament
-    from judges.sections import argument
-
     source = str(argument("open", str | Path, store))
     with open_tournament(source, tournament) as (_, name):
-        return Board(location_and_name(source)[0], name)
+        return Board(read_source(source)[0], name)
 
 
 Tables: TypeAlias = "str | Path | pd.DataFrame | Iterable[Any] | Mapping[str, Any]"
@@ -124,9 +127,6 @@ def load(
         >>> data.agents
         ('new',)
     """
-    from arena.data.files import load_dataset
-    from judges.sections import argument
-
     if answers is None and queries is None:
         raise InputError("load: give answers, or queries for agents to answer")
     limit = _limit(limit)
@@ -142,11 +142,9 @@ def load(
 
 def _tables(rows: Any, name: str) -> Any:
     """Tables in the form that ``load_dataset`` takes."""
-    from retrieval_eval.data.rows import Rows as Table
-
     if isinstance(rows, str | Path):
         if not str(rows):
-            raise InputError(f"{name}: an empty name is given for a file")
+            raise InputError(f"{name}: the name of a file is empty; name a file")
         return rows
     if hasattr(rows, "iterrows"):
         if not rows.columns.is_unique:
@@ -182,8 +180,6 @@ def _by_agent(rows: Mapping[Any, Any], name: str) -> list[Any]:
 
 
 def _limit(given: Any) -> int | None:
-    from judges.sections import Count, argument
-
     limit: int | None = None if given is None else argument("limit", Count, given)
     return limit
 
@@ -243,14 +239,9 @@ def run(
         >>> board.complete
         True
     """
-    from arena.config.from_answers import STORE, assumed, assumed_content
-    from arena.config.schema import load_config
-    from arena.run.interrupts import interruptible
-    from judges.sections import argument
-
     if isinstance(config, str | Path):
         if agents or judge is not None or store is not None:
-            raise InputError(f"run: {config} names its agents, its judge and its store itself")
+            raise InputError(f"run: {config} names agents, judge and store itself; leave these arguments out")
         data, loaded = None, load_config(Path(config))
         limit = _limit(limit)
         loaded = loaded if limit is None else loaded.limited(limit)
@@ -260,7 +251,7 @@ def run(
         if judge is None:
             raise InputError("run: loaded data need a judge, such as judge='openai/gpt-4.1-mini'")
         if limit is not None:
-            raise InputError("run: limit loaded data with load(..., limit=N)")
+            raise InputError("run: limit is only for a YAML file; limit loaded data with load(..., limit=N)")
         asked: Any = agents or {}  # of any type, so far
         if not isinstance(asked, Mapping) or not all(map(_may_be_asked, asked.items())):
             raise InputError("run: name each agent's function, such as agents={'new': my_function}")
@@ -277,8 +268,6 @@ def run(
 def _twin(work: Callable[_Given, Board]) -> Callable[_Given, Coroutine[Any, Any, Board]]:
     @wraps(work)
     async def awaited(*args: _Given.args, **options: _Given.kwargs) -> Board:
-        from arena.run.interrupts import interruptible
-
         with interruptible() as interruption:
             running = asyncio.create_task(asyncio.to_thread(work, *args, **options))
             try:
@@ -313,11 +302,10 @@ def _may_be_asked(agent: tuple[Any, Any]) -> bool:
 
 
 def _play(config: Config, data: Dataset | None, *, progress: bool, retry_failed: bool) -> None:
+    # Late: whoever only opens results does not pay for what runs a tournament.
     from arena.boards.leaderboard import keep_boards
-    from arena.cli.run_lines import print_part
-    from arena.cli.trace import watching
+    from arena.cli.progress import print_part, watching
     from arena.run.answers import AgentsRun
-    from arena.run.interrupts import interruptible
     from arena.run.pipeline import RunPart, play
 
     silent: list[str] = []
@@ -372,8 +360,6 @@ class _Line:
         if time.monotonic() - self._written_at > _EVERY_S:
             self._written_at = time.monotonic()
             failed = f", {self._failed[task]} failed" if self._failed[task] else ""
-            from arena.present.numbers import printable
-
             line = f"{printable(task)}: {self._settled[task]:,} of {self._wanted[task]:,}{failed}"
             print(f"\r{line:<60}", end="", file=sys.stderr, flush=True)  # noqa: T201
 

@@ -13,12 +13,7 @@ if TYPE_CHECKING:
 
 
 def assert_not_worse(
-    board: Board | str | Path,
-    *,
-    new: str,
-    old: str,
-    margin: float = 0.05,
-    on: str | Sequence[str] = "pairwise",
+    board: Board | str | Path, *, new: str, old: str, margin: float = 0.05, on: str | Sequence[str] = "pairwise"
 ) -> GateBoard:
     """Fail unless a new agent is shown to be not worse than an old one; asks no judge, and returns the comparison.
 

@@ -71,7 +71,7 @@ LONGEST = (
     "test_errors",
     "test_read",
     "test_uncertainty",
-    "test_notebook",
+    "test_examples",
     "test_queries_writing",
     "test_groups",
     "test_ui_review",

@@ -27,7 +27,7 @@ from arena.data import safe_files
 from arena.present.blocks import Block
 from arena.present.table import Table
 from arena.results import cache
-from arena.run.origin import compared_with_stored
+from arena.run.recorder import compared_with_stored
 from arena.stages.queries.config import load_either
 from arena.store import Store
 from judges.errors import InputError, RagleagueError

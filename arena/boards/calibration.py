@@ -29,8 +29,8 @@ from arena.boards.people import (
 )
 from arena.calibration.comparison import Comparison, JudgeAgainstPeople
 from arena.calibration.corrected_ratings import CorrectedRatings, Estimates
-from arena.calibration.people_tests import GradeTest
 from arena.calibration.prediction_powered import labels_needed
+from arena.calibration.votes import GradeTest
 from arena.data.kinds import kind_of
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, P_VALUE, PERCENT, POINTS, Number, counted

@@ -23,7 +23,7 @@ from arena.boards.trust import (
 )
 from arena.calibration.comparison import PANEL, Comparison, JudgeAgainstPeople, judge_against_people, people
 from arena.calibration.votes import Level
-from arena.config.card import seal
+from arena.config.settings import seal
 from arena.data.kinds import JudgedKind, kind_of
 from arena.present.blocks import (
     Block,

@@ -14,8 +14,16 @@ from msgspec.structs import replace
 
 from arena.boards.games import Wins, by_points
 from arena.boards.methods import lacking, method_chart, method_pairs, tau_matrix, way_of
-from arena.calibration.methods import Method, MethodComparison, compare_drawn, draw, uneven_shares
-from arena.calibration.reversals import Departure, Departures, departures
+from arena.calibration.methods import (
+    Departure,
+    Departures,
+    Method,
+    MethodComparison,
+    compare_drawn,
+    departures,
+    draw,
+    uneven_shares,
+)
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import Number, capital, counted, deserved, listed
 from arena.present.picture import FLAG, Aligned, CellPanel, Chart, Line, Look, Mark, Matrix, Strip, Whiskers, nowhere
@@ -28,11 +36,9 @@ from arena.results.ratings import Group, of_group, rating_settings
 from arena.results.scores import RATING, people_methods, stored_methods
 from arena.store import Store
 from arena.store.annotations import Annotations
-from retrieval_eval.stats.bootstrap import ALONE, Clusters, estimates, units_of, units_with
+from retrieval_eval.stats.bootstrap import ALONE, Clusters, estimates, mean_estimates, units_of, units_with
 from retrieval_eval.stats.estimate import Drawn, Estimate
-from retrieval_eval.stats.means import mean_estimates
-from retrieval_eval.stats.missing import MissingShare
-from retrieval_eval.stats.scores import Scores
+from retrieval_eval.stats.scores import MissingShare, Scores
 
 Link: TypeAlias = Callable[..., str]
 """Function that returns the address of the queries page with the given fields set."""
@@ -344,7 +350,7 @@ def _computed(store: Store, tournament: str, group: Group | None, board_cache: C
     wins, played = None, games.rated(settings)
     if played is not None:
         pairs = pair_results(played)
-        order = [agent for agent in ratings or by_points(pairs.wins) if agent in pairs.wins.agents]
+        order = [agent for agent in ratings or by_points(pairs) if agent in pairs.agents]
         wins, board = Wins(pairs, order), replace(board, order=tuple(dict.fromkeys([*order, *board.order])))
     return replace(board, wins=wins)
 
@@ -409,7 +415,7 @@ def _robust(candidates: Departures, methods: Sequence[Method]) -> Departures:
 
     def holds(departure: Departure) -> bool:
         scores = means.get(departure.way)
-        return scores is None or scores.lowest(departure.raised) > scores.highest(departure.lowered)
+        return scores is None or scores.mean_bounds(departure.raised)[0] > scores.mean_bounds(departure.lowered)[1]
 
     return replace(candidates, pairs=tuple(filter(holds, candidates.pairs)))
 

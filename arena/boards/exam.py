@@ -16,8 +16,8 @@ from arena.present.table import INTERVAL, Column, Table, crossed, fields, first,
 from arena.ratings.results import UNITS
 from arena.results.exam_evaluation import Study
 from judges.errors import InputError
+from retrieval_eval.exam.grades import Grade
 from retrieval_eval.exam.oversight import (
-    GradedAnswer,
     Influence,
     Spurious,
     Uncovered,
@@ -27,13 +27,13 @@ from retrieval_eval.exam.oversight import (
     spurious_items,
     uncovered_passages,
 )
-from retrieval_eval.exam.scores import Correlation, correlate, standard_error
+from retrieval_eval.exam.scores import Correlation, ExamMeasure, correlate, standard_error
 from retrieval_eval.scores.metrics import Labels
 from retrieval_eval.stats.agreement import LabelAgreement, LabelTable, binarised_table, graded_table, label_agreement
 from retrieval_eval.stats.bootstrap import ALONE, Clusters
 
 if TYPE_CHECKING:
-    from arena.results.exam_evaluation import ExamMeasure, ExamScores, GradedUnit
+    from arena.results.exam_evaluation import ExamScores, GradedUnit
 
 GRADED_TEXTS: Final[dict[GradedUnit, str]] = {"answers": "passages of an answer", "documents": "documents of an agent"}
 _COMPARED: Final[Sequence[ExamMeasure]] = ("cover", "normalised")
@@ -47,7 +47,7 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
 
     def sections(self) -> list[Section]:
         blocks = [self._scores()]
-        if len(self.exam.cover.levels) > 1:
+        if len(self.exam.by_level) > 1:
             blocks.append(self._levels())
         if self.exam.official is not None:
             blocks.append(self._official())
@@ -78,7 +78,7 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
 
     def _notes(self) -> Iterator[str]:
         exam, cover, study = self.exam, self.exam.cover, self.exam.study
-        mean = "the queries it responded to" if exam.workbench else counted(len(cover.queries), "query", "queries")
+        mean = "the queries it responded to" if exam.workbench else counted(len(cover.gaps.queries), "query", "queries")
         yield (
             f"Share of the test bank's items that the first {cover.k} {GRADED_TEXTS[study.unit]} cover with a grade of "
             f"{self.exam.level} or more, mean over {mean}{'' if exam.workbench else '; no response counts 0'}."
@@ -90,18 +90,18 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
         else:
             yield f"Bank version {study.version}: {counted(sum(map(len, study.bank.active.values())), 'item')}."
         pairs, graded = int(cover.pairs.sum()), int(cover.graded.sum())
-        if missing := int(cover.missing.sum()):
+        if missing := int(cover.gaps.missing.sum()):
             yield (
                 f"{missing:,} of {pairs:,} grades are missing. Scores are over the items that lack none. At least, at "
                 "most: the cover if no missing grade was enough, and if all were."
             )
             if unknown := [
-                agent for agent in cover.agents if exam.by_level[self.exam.level]["cover"].means[agent].value is None
+                agent for agent, mean in exam.by_level[self.exam.level]["cover"].means.items() if mean.value is None
             ]:
                 yield f"Too little is graded for a score of {listed(unknown, _NAMED)}."
         if ungraded := pairs - graded - missing:
             yield f"{ungraded:,} of {pairs:,} pairs are of passages without any grade, which cover nothing."
-        if uncovered := int(cover.uncovered_queries[cover.levels.index(self.exam.level)]):
+        if uncovered := cover.uncovered_queries[self.exam.level]:
             yield f"{counted(uncovered, 'query has', 'queries have')} no passage that covers an item."
         if empty := cover.empty_queries:
             yield f"{counted(len(empty), 'query', 'queries')} without items left out: {listed(empty, _NAMED)}."
@@ -141,7 +141,7 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
         exam, official = self.exam, self.exam.official
         return {
             level: {name: correlate(exam.places(level, name), official) for name in _COMPARED}
-            for level in exam.cover.levels
+            for level in exam.by_level
             if official is not None
         }
 
@@ -149,23 +149,24 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
         cover = self.exam.cover
         names = ["agent", "qid", "min_grade", "cover", "cover_possible", "normalised"]
         names += ["responded", "pairs", "graded", "missing", "cover_least"]
-        counts = (cover.present.astype(int), cover.pairs, cover.graded, cover.missing)
+        counts = (cover.present.astype(int), cover.pairs, cover.graded, cover.gaps.missing)
+        shown: Sequence[ExamMeasure] = ("cover", "possible", "normalised")
         rows = (
             [
                 *(agent, query_id, level),
-                *(values[row, column, layer].item() for values in (cover.cover, cover.possible, cover.normalised)),
+                *(measures[name].values[row, column].item() for name in shown),
                 *(values[row, column].item() for values in counts),
-                cover.least[row, column, layer].item(),
+                measures["least"].values[row, column].item(),
             ]
-            for row, agent in enumerate(cover.agents)
-            for column, query_id in enumerate(cover.queries)
-            for layer, level in enumerate(cover.levels)
+            for row, agent in enumerate(cover.gaps.agents)
+            for column, query_id in enumerate(cover.gaps.queries)
+            for level, measures in cover.by_level.items()
         )
         return for_programs("exam-queries", names, rows)
 
     def json(self) -> Any:
         exam, cover, study = self.exam, self.exam.cover, self.exam.study
-        levels = {level: exam.agents(level) for level in cover.levels}
+        levels = {level: exam.agents(level) for level in exam.by_level}
         shape: dict[str, Any] = {
             "agents": [
                 {
@@ -177,19 +178,19 @@ class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
             ],
             "official": self._correlations(),
             "coverage": {
-                "queries": len(cover.queries),
+                "queries": len(cover.gaps.queries),
                 "queries_without_items": cover.empty_queries,
                 "queries_outside_the_bank": study.strange_queries,
-                "queries_that_nobody_covers": dict(zip(cover.levels, cover.uncovered_queries.tolist(), strict=True)),
+                "queries_that_nobody_covers": cover.uncovered_queries,
                 "pairs": cover.pairs.sum(),
                 "graded": cover.graded.sum(),
-                "missing": cover.missing.sum(),
+                "missing": cover.gaps.missing.sum(),
                 "grades_outside_the_bank": study.grids.unknown,
             },
             "settings": {
                 "texts": study.unit,
                 "k": cover.k,
-                "levels": cover.levels,
+                "levels": tuple(exam.by_level),
                 "bank": None if exam.workbench else study.version,
                 "compat": "workbench" if exam.workbench else None,
                 "llm": study.grader.llm,
@@ -278,8 +279,8 @@ class OversightBoard(Board, frozen=True):
         return {name: self.view(name) for name in names}
 
 
-def _rows(study: Study, entries: Iterable[GradedAnswer | Uncovered | Spurious | Influence]) -> list[dict[str, Any]]:
-    rows = [asdict(record) for record in entries]
+def _rows(study: Study, entries: Iterable[Grade | Uncovered | Spurious | Influence]) -> list[dict[str, Any]]:
+    rows = [record._asdict() if isinstance(record, Grade) else asdict(record) for record in entries]
     for row in rows:
         row["qid"], row["did"] = row["query_id"], row.get("passage_id", "")
         row["item"], row["text"] = study.text_of(row.get("item_id", "")), study.text_of_passage(row["qid"], row["did"])

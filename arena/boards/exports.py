@@ -160,7 +160,7 @@ def export_query_labels(store: Store, tournament: str, out: Path) -> int:
             "mean_label": "" if labels.label.mean is None else str(labels.label.mean),
             **{name: str(labels.parts[name]) for name in names if name in labels.parts},
             "judged": str(labels.label.judged),
-            "of": str(labels.label.of),
+            "of": str(labels.label.wanted),
         }
         for query_id, labels in labels_by_query.items()
     )

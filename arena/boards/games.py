@@ -21,7 +21,7 @@ from arena.present.blocks import Board, Section
 from arena.present.numbers import COUNT, P_VALUE, PERCENT, POINTS, Number, clipped
 from arena.present.picture import Matrix, MatrixCell, nowhere
 from arena.present.table import Column, Table, TableRow, plain
-from arena.ratings.pairs import PairResults, WinMatrix, pair_results
+from arena.ratings.pairs import WinMatrix, pair_results
 from arena.results.cache import cached_games
 from arena.results.games import GameKey, GameTable
 from arena.results.ratings import Leaderboard, rating_settings
@@ -433,7 +433,7 @@ _PAIRS: Final = (
 class Wins(Board, frozen=True, eq=False):
     """Results of every two agents that played; ``order`` lists the agents to show."""
 
-    pairs: PairResults
+    pairs: WinMatrix
     order: Sequence[str]
 
     def sections(self) -> Sequence[Section]:
@@ -445,7 +445,7 @@ class Wins(Board, frozen=True, eq=False):
     def percentages(self) -> Table:
         """A row for each agent: the percentage of games won against each other agent, and the average.
 
-        ``arena.data.win_matrix`` reads this table. Ties count for neither side; a cell is empty if the two agents never
+        ``arena.data.verdicts`` reads this table. Ties count for neither side; a cell is empty if the two agents never
         met, and the average leaves such cells out (004, Table 5).
         """
         rows = [
@@ -487,13 +487,14 @@ class Wins(Board, frozen=True, eq=False):
         return Matrix("win-matrix", "", words, caption, self.order, self.order, cells, "Row against column")
 
     def _met(self) -> Iterator[TableRow]:
-        wins, index = self.pairs.wins, self.pairs.wins.agents.index
+        wins, index = self.pairs, self.pairs.agents.index
+        assert wins.p is not None
         for row, column in permutations(self.order, 2):
             at = index(row), index(column)
             if wins.games[at] > 0:
                 won, tied, lost = wins.wins[at], wins.ties[at], wins.wins[at[::-1]]
                 figures = {"share": (won + tied / 2) / wins.games[at], "games": wins.games[at], "won": won}
-                figures |= {"tied": tied, "lost": lost, "p": self.pairs.p[at]}
+                figures |= {"tied": tied, "lost": lost, "p": wins.p[at]}
                 yield {"row": row, "column": column, **{name: float(value) for name, value in figures.items()}}
 
     def _rows(self) -> list[TableRow]:
@@ -506,7 +507,7 @@ class Wins(Board, frozen=True, eq=False):
         return rows
 
 
-def tournament_pairs(store: Store, tournament: str) -> PairResults | None:
+def tournament_pairs(store: Store, tournament: str) -> WinMatrix | None:
     """Results of every two agents over the rated games; ``None`` before the first verdict."""
     games = cached_games(store, tournament).rated(rating_settings(store.settings(tournament)))
     return None if games is None else pair_results(games)

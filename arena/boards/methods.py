@@ -17,7 +17,7 @@ from arena.present.numbers import ALIGNED, COUNT, FIGURE, MONEY, PERCENT, POINTS
 from arena.present.picture import Chart, Dot, Matrix, MatrixCell, of_table
 from arena.present.table import INTERVAL, ORDERS, Column, Table, flat
 from arena.results.calibration import Spending
-from retrieval_eval.stats.missing import MissingShare
+from retrieval_eval.stats.scores import MissingShare
 
 Title: TypeAlias = Callable[[str], str]
 _METHODS: Final[Mapping[str, tuple[str, Number]]] = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -310,8 +309,8 @@ class RunMetrics(Board, frozen=True):
 
     def _best_first(self) -> list[str]:
         metrics = self._reference.metrics
-        first = {run: metrics.value(run, metrics.measures[0]) for run in metrics.runs}
-        return sorted(metrics.runs, key=lambda run: (math.isnan(first[run]), -first[run], run))
+        first = {run: values[metrics.measures[0]].value for run, values in metrics.estimates.items()}
+        return sorted(first, key=lambda run: (first[run] is None, -(first[run] or 0), run))
 
     def _scores(self, runs: Sequence[str]) -> Table:
         metrics = self._reference.metrics
@@ -335,7 +334,7 @@ class RunMetrics(Board, frozen=True):
                 coverage = scores.metrics.coverage[run]
                 counts = {"missing": len(coverage.missing), "unlabelled": len(coverage.unlabelled)}
                 counts |= {"missing_labels": coverage.missing_labels, "lost": coverage.missing_labels}
-                row = {"qrels": name, "run": run, **coverage.judged, **flat(scores.intervals[run])}
+                row = {"qrels": name, "run": run, **coverage.judged, **flat(scores.metrics.estimates[run])}
                 topics = len(scores.metrics.topics) - scores.metrics.unlabelled
                 rows.append(plain({**row, "topics": topics, **counts}, _DECIMALS))
         return Table("scores", "", columns, rows)
@@ -383,7 +382,7 @@ class RunMetrics(Board, frozen=True):
                 pairs = self._reference.comparisons[measure]
                 other = next((pair for pair in pairs if {pair.first, pair.second} == {run, baseline}), None)
                 significant = other is not None and other.p_permutation_holm < _LEVEL
-                row[measure] = f"{form.write(metrics.value(run, measure))}{'*' if significant else ''}"
+                row[measure] = f"{form.write(metrics.estimates[run][measure].value)}{'*' if significant else ''}"
             rows.append(row)
         columns = [Column("run", "Run"), *(Column(measure, measure, ALIGNED) for measure in metrics.measures)]
         counted_for = counted(max(map(len, self._reference.comparisons.values()), default=0), "pair")
@@ -457,12 +456,13 @@ def _with_ties_explained(note: Note) -> Note:
 
 
 def _per_query(metrics: Metrics) -> dict[str, dict[str, TableRow]]:
+    values = [scores.values.tolist() for scores in metrics.scores.values()]
     return {
         run: {
-            query_id: dict(zip(metrics.measures, values, strict=True))
-            for query_id, values in zip(metrics.topics, run_values.T.tolist(), strict=True)
+            query_id: dict(zip(metrics.measures, of_query, strict=True))
+            for query_id, *of_query in zip(metrics.topics, *(of_measure[row] for of_measure in values), strict=True)
         }
-        for run, run_values in zip(metrics.runs, metrics.values, strict=True)
+        for row, run in enumerate(metrics.runs)
     }
 
 
@@ -473,11 +473,11 @@ def _qrels_json(scores: QrelsScores, per_query: bool) -> TableRow:
         "without_relevant": metrics.without_relevant,
         "runs": {
             run: {name: estimate.value for name, estimate in estimates.items()}
-            for run, estimates in scores.intervals.items()
+            for run, estimates in metrics.estimates.items()
         },
         "intervals": {
             run: {name: [estimate.low, estimate.high] for name, estimate in estimates.items()}
-            for run, estimates in scores.intervals.items()
+            for run, estimates in metrics.estimates.items()
         },
         **{
             part: {run: getattr(coverage[run], part) for run in coverage}

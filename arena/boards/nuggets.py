@@ -32,14 +32,14 @@ from arena.present.picture import Chart, Dot, Look
 from arena.present.table import INTERVAL, ORDERS, Column, Exact, Table, TableRow, fields, flat
 from arena.ratings.results import UNITS
 from arena.results.nugget_comparison import SCALES, ConditionsCompared, NuggetAgreement, Point
-from retrieval_eval.nuggets.editing import Change, EditKind, changes, is_reordered
-from retrieval_eval.nuggets.scores import NUGGETIZER, RunScores, ScoreTable
-from retrieval_eval.nuggets.types import NuggetBank, Support
+from retrieval_eval.nuggets.scores import NUGGETIZER, ScoreTable
+from retrieval_eval.nuggets.types import Change, EditKind, NuggetBank, Support, changes, is_reordered
 from retrieval_eval.stats.agreement import LabelAgreement
 from retrieval_eval.stats.estimate import Coefficient
+from retrieval_eval.stats.scores import Scores
 
 if TYPE_CHECKING:
-    from arena.results.nuggets import NuggetBoard, Scored
+    from arena.results.nuggets import NuggetBoard
     from retrieval_eval.scores.citations import CitationScores
 
 SCORES: Final[Mapping[str, tuple[str, str]]] = {
@@ -51,7 +51,6 @@ SCORES: Final[Mapping[str, tuple[str, str]]] = {
     "a": ("All", "Share of all nuggets; one stated in part counts a half."),
 }
 """Heading and meaning of each score; the primary score comes first."""
-_COUNTS: Final = ("length", "topics", "missing", "failed", "empty", "labels", "assigned", "coverage")
 _DIGITS = 8
 """Significant digits in files of single scores, where p-values are small."""
 MOST_NAMED: Final = 5
@@ -67,9 +66,9 @@ class Nuggets(Board, frozen=True):
         lead = "Which of the facts (nuggets) that make a good answer does each agent state?"
         blocks: list[Block] = []
         spread: list[Block] = []
-        for name, title, scored in self._scored():
-            blocks.append(scores_table(title, scored, self.order, name=f"{name}_scores"))
-            spread.append(_intervals_table(name, title, scored, self.order))
+        for name, title, table in self._scored():
+            blocks.append(scores_table(title, table, self.order, name=f"{name}_scores"))
+            spread.append(_intervals_table(name, title, table, self.order))
         reasons = Counter(self.scores.without.values())
         if left_out := [f"{counted(number, 'query', 'queries')} left out: {why}." for why, number in reasons.items()]:
             blocks.append(Remarks(left_out))
@@ -79,7 +78,7 @@ class Nuggets(Board, frozen=True):
             Section("nugget-intervals", "Intervals of the nugget scores", asked, spread),
         ]
 
-    def _scored(self) -> Iterator[tuple[str, str, Scored]]:
+    def _scored(self) -> Iterator[tuple[str, str, ScoreTable]]:
         board = self.scores
         if board.answers.runs:
             yield "nuggets", "Nuggets of answers", board.answers
@@ -88,7 +87,7 @@ class Nuggets(Board, frozen=True):
 
     def json(self) -> TableRow:
         answers, documents = self.scores.answers, self.scores.documents
-        shape = _scores_json(answers, "agents") | {"queries": answers.queries, "without": dict(self.scores.without)}
+        shape = _scores_json(answers, "agents") | {"queries": len(answers.topics), "without": dict(self.scores.without)}
         if documents.runs:
             shape["documents"] = {"depth": self.scores.depth, **_scores_json(documents, "agents")}
         return shape
@@ -100,17 +99,13 @@ class Nuggets(Board, frozen=True):
         return {name: value for board in self._boards() for name, value in board.columns(agent).items()}
 
     def _boards(self) -> list[ScoreBoard]:
-        return [
-            ScoreBoard(name, tuple(scores for scores in scored.scores if scores.name in ("v_strict", "a")))
-            for name, _, scored in self._scored()
-        ]
+        return [ScoreBoard(name, (table.score("v_strict"), table.score("a"))) for name, _, table in self._scored()]
 
 
 class NuggetScores(Board, frozen=True):
     """Nugget scores of runs read from files, with the runs' citation scores in ``cited``."""
 
-    scores: Scored
-    table: ScoreTable
+    scores: ScoreTable
     cited: Mapping[str, CitationScores] = field(default_factory=dict)
 
     def sections(self) -> list[Section]:
@@ -119,7 +114,7 @@ class NuggetScores(Board, frozen=True):
         table = scores_table("", self.scores, who="Run", more=more)
         blocks: list[Block] = [replace(table, rows=[exact(row) for row in table.rows])]
         if cited:
-            blocks.append(citations_table("citations", "Citations", self.cited, [run.run for run in self.scores.runs]))
+            blocks.append(citations_table("citations", "Citations", self.cited, self.scores.best_first()))
         return [Section("nuggets", "Nuggets", "", blocks)]
 
     def json(self) -> Any:
@@ -131,20 +126,20 @@ class NuggetScores(Board, frozen=True):
 
     def metrics(self) -> Iterator[TableRow]:
         """Lines of nuggetizer's metrics file: each run's queries, then its means under the query ``all``."""
-        table = self.table
-        for run in self.scores.runs:
-            row = table.runs.index(run.run)
+        table = self.scores
+        for run in table.best_first():
+            row = table.runs.index(run)
             for column, topic in enumerate(table.topics):
-                scores = dict(zip(NUGGETIZER.values(), table.values[row, column].tolist(), strict=True))
+                values = {NUGGETIZER[scores.name]: float(scores.values[row, column]) for scores in table.scores}
                 words, answered = int(table.words[row, column]), bool(table.answered[row, column])
-                yield exact({"run_id": run.run, "qid": topic, **scores, "response_length": words, "answered": answered})
-            means = {NUGGETIZER[score]: mean.value for score, mean in run.means.items()}
-            yield exact({"run_id": run.run, "qid": "all", **means, "response_length": run.length})
+                yield exact({"run_id": run, "qid": topic, **values, "response_length": words, "answered": answered})
+            means = {NUGGETIZER[scores.name]: scores.means[run].value for scores in table.scores}
+            yield exact({"run_id": run, "qid": "all", **means, "response_length": table.coverage(run)["length"]})
 
 
 def scores_table(
     title: str,
-    scored: Scored,
+    table: ScoreTable,
     order: Sequence[str] = (),
     *,
     name: str = "nuggets_scores",
@@ -153,8 +148,8 @@ def scores_table(
 ) -> Table:
     """Six scores of each run, those in ``order`` first; ``more`` are further columns for programs, by run."""
     none = dict.fromkeys(key for row in more.values() for key in row)
-    rows = [_score_row(run) | more.get(run.run, none) for run in _ordered(scored.runs, order)]
-    if all(row["v_strict_topics"] == scored.queries for row in rows):
+    rows = [_score_row(table, run) | more.get(run, none) for run in _ordered(table, order)]
+    if all(row["v_strict_topics"] == len(table.topics) for row in rows):
         rows = [row | {"queries": None} for row in rows]  # the note states the number
     scores = [
         Column(key, heading, FIGURE, meaning, interval=INTERVAL if key == "v_strict" else "", programs=False)
@@ -170,67 +165,77 @@ def scores_table(
     ]
     programs = [Column(key, "") for key in rows[0] if key not in ("queries", "unanswered")] if rows else []
     notes = [
-        f"Means over {counted(scored.queries, 'query', 'queries')}, from 0 to 1. V counts vital nuggets, W okay ones "
-        "by half, All every one; strict scores give nothing for partial support, the others half.",
-        *score_notes(scored),
+        f"Means over {counted(len(table.topics), 'query', 'queries')}, from 0 to 1. V counts vital nuggets, W okay "
+        "ones by half, All every one; strict scores give nothing for partial support, the others half.",
+        *score_notes(table),
     ]
     return Table(name, title, [*people, *programs], rows, notes)
 
 
-def _intervals_table(name: str, title: str, scored: Scored, order: Sequence[str]) -> Table:
+def _intervals_table(name: str, title: str, table: ScoreTable, order: Sequence[str]) -> Table:
     columns = [Column(key, heading, WORDS, meaning) for key, (heading, meaning) in SCORES.items()]
+    by_score = {scores.name: scores.means for scores in table.scores}
     rows = [
-        {"run": run.run, **{key: FIGURE.between(mean.low, mean.high) for key, mean in run.means.items()}}
-        for run in _ordered(scored.runs, order)
+        {"run": run, **{key: FIGURE.between(means[run].low, means[run].high) for key, means in by_score.items()}}
+        for run in _ordered(table, order)
     ]
     return Table(f"{name}_intervals", f"{title}: 95% intervals", [Column("run", "Agent"), *columns], rows)
 
 
-def _ordered(runs: Sequence[RunScores], order: Sequence[str]) -> list[RunScores]:
+def _ordered(table: ScoreTable, order: Sequence[str]) -> list[str]:
     place = {agent: position for position, agent in enumerate(order)}
-    return sorted(runs, key=lambda run: place.get(run.run, len(place)))
+    return sorted(table.best_first(), key=lambda run: place.get(run, len(place)))
 
 
-def _score_row(run: RunScores) -> TableRow:
-    row: TableRow = {"run": run.run, **{column: mean.value for column, mean in run.means.items()}}
-    row |= fields(run, *_COUNTS)
-    for column, mean in run.means.items():
-        row |= {f"{column}_topics": mean.n, f"{column}_low": mean.low, f"{column}_high": mean.high}
-        row |= {f"{column}_lowest": mean.lowest, f"{column}_highest": mean.highest}
-    return row | {"queries": run.means["v_strict"].n, "unanswered": run.missing or None}
+def _score_row(table: ScoreTable, run: str) -> TableRow:
+    row: TableRow = {"run": run, **{scores.name: scores.means[run].value for scores in table.scores}}
+    row |= table.coverage(run)
+    for scores in table.scores:
+        column, mean = scores.name, scores.means[run]
+        row |= {f"{column}_topics": scores.count(run), f"{column}_low": mean.low, f"{column}_high": mean.high}
+        row |= zip((f"{column}_lowest", f"{column}_highest"), _bounds(scores, run), strict=True)
+    return row | {"queries": row["v_strict_topics"], "unanswered": row["missing"] or None}
 
 
-def _scores_json(scored: Scored, key: str) -> TableRow:
+def _bounds(scores: Scores, run: str) -> list[float | None]:
+    """The lowest and highest possible mean over all outcomes of the failed labels."""
+    return [None if math.isnan(bound) else bound for bound in scores.mean_bounds(run)]
+
+
+def _scores_json(table: ScoreTable, key: str) -> TableRow:
     hidden = {"run", "queries", "unanswered"}
-    rows = {run.run: {k: v for k, v in _score_row(run).items() if k not in hidden} for run in scored.runs}
-    return {key: rows, "notes": score_notes(scored)}
+    rows = {run: {k: v for k, v in _score_row(table, run).items() if k not in hidden} for run in table.best_first()}
+    return {key: rows, "notes": score_notes(table)}
 
 
-def score_notes(scored: Scored) -> list[str]:
-    runs = scored.runs
-    empty = [f"{run.run} {run.empty}" for run in runs if run.empty]
+def score_notes(table: ScoreTable) -> list[str]:
+    runs = {run: table.coverage(run) for run in table.best_first()}
+    vital = table.score("v_strict")
+
+    def counts(key: str) -> list[str]:
+        return [f"{run} {row[key]}" for run, row in runs.items() if row[key]]
+
     lists = {
-        "topics a run did not answer, each counted 0": [f"{run.run} {run.missing}" for run in runs if run.missing],
-        "answers without a single nugget, left out of the means": empty,
+        "topics a run did not answer, each counted 0": counts("missing"),
+        "answers without a single nugget, left out of the means": counts("empty"),
         "V is not defined without vital nuggets; topics in its mean": [
-            f"{run.run} {run.means['v_strict'].n}"
-            for run in runs
-            if (run.means["v_strict"].n or 0) < run.topics - run.failed - run.empty
+            f"{run} {vital.count(run)}"
+            for run, row in runs.items()
+            if vital.count(run) < row["topics"] - row["failed"] - row["empty"]
         ],
-        "topics without an assignment of any run, counted 0 for all": scored.unjudged,
-        "topics where runs were graded by different nuggets": scored.differing,
+        "topics without an assignment of any run, counted 0 for all": table.unjudged_topics,
+        "topics where runs were graded by different nuggets": table.differing_topics,
     }
     notes = [f"{words}: {listed(names, MOST_NAMED)}" for words, names in lists.items() if names]
     notes += [
-        f"{run.run}: {run.labels - run.assigned} of {run.labels} labels failed; topics left out of its means for that: "
-        f"{run.failed}; with every label V strict would lie in "
-        + FIGURE.between(run.means["v_strict"].lowest, run.means["v_strict"].highest)
-        for run in runs
-        if run.failed
+        f"{run}: {row['labels'] - row['assigned']} of {row['labels']} labels failed; topics left out of its means for "
+        f"that: {row['failed']}; with every label V strict would lie in {FIGURE.between(*_bounds(vital, run))}"
+        for run, row in runs.items()
+        if row["failed"]
     ]
-    if scored.left_out:
-        notes.append(f"{scored.left_out} assignments are on queries outside the topic set and left out")
-    if not scored.partial:
+    if table.left_out:
+        notes.append(f"{table.left_out} assignments are on queries outside the topic set and left out")
+    if not table.partial:
         notes.append("no label is partial_support, so strict scores are the same as the others")
     return notes
 
@@ -285,7 +290,7 @@ def edits_table(before: NuggetBank, after: NuggetBank) -> Table:
     return Table("your-changes", "Your changes", _EDITS, list(_edits(changes(before, after))), notes)
 
 
-def preview_table(before_and_after: Sequence[tuple[RunScores, RunScores]]) -> Table:
+def preview_table(before: ScoreTable, after: ScoreTable) -> Table:
     """V strict and All of each agent before and after an edit; ranges where nuggets have no assigned label yet."""
     shown = {key: SCORES[key][0] for key in ("v_strict", "a")}
     columns = [
@@ -294,10 +299,16 @@ def preview_table(before_and_after: Sequence[tuple[RunScores, RunScores]]) -> Ta
         Column("open", "To be assigned", COUNT, "Labels that the next run asks a judge for."),
     ]
     rows = [
-        {"agent": before.run, "open": after.labels - after.assigned}
-        | {f"{key}_before": _mean_words(before, key) for key in shown}
-        | {f"{key}_after": _mean_words(after, key) for key in shown}
-        for before, after in before_and_after
+        {
+            "agent": run,
+            **{
+                f"{key}_{when}": _mean_words(table, run, key)
+                for key in shown
+                for when, table in (("before", before), ("after", after))
+            },
+            "open": after.score("v_strict").missing(run)[0],
+        }
+        for run in before.best_first()
     ]
     note = (
         "Scores over all queries as of the last run, and with these nuggets. Labels of nuggets whose text stays are "
@@ -319,11 +330,12 @@ def _edits(query_changes: Sequence[Change]) -> Iterator[TableRow]:
             }
 
 
-def _mean_words(run: RunScores, key: str) -> str:
-    mean = run.means[key]
-    if run.assigned == run.labels:
-        return FIGURE.write(mean.value)
-    return MISSING if mean.lowest is None else FIGURE.between(mean.lowest, mean.highest)
+def _mean_words(table: ScoreTable, run: str, key: str) -> str:
+    scores = table.score(key)
+    if not scores.missing(run)[0]:
+        return FIGURE.write(scores.means[run].value)
+    lowest, highest = _bounds(scores, run)
+    return MISSING if lowest is None else FIGURE.between(lowest, highest)
 
 
 _ORDERS: Final = (

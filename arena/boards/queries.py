@@ -319,7 +319,7 @@ class QueryBoard(Board, frozen=True, eq=False):
         parts = dict.fromkeys(name for labels in self.labels.values() for name in labels.parts)
         rows = [
             {"query_id": query_id, "text": self._text(query_id), "mean": labels.label.mean, **labels.parts}
-            | {"judged": f"{labels.label.judged} of {labels.label.of}"}
+            | {"judged": f"{labels.label.judged} of {labels.label.wanted}"}
             for query_id, labels in worst
         ]
         columns = (
@@ -376,7 +376,7 @@ class QueryBoard(Board, frozen=True, eq=False):
         labels = self.labels.get(query_id)
         if labels is None:
             return None
-        return {**asdict(labels.label), "coverage": labels.label.coverage, "parts": labels.parts}
+        return {**labels.label.json(), "parts": labels.parts}
 
     def _text(self, query_id: str) -> str:
         return clipped(self.queries[query_id].text, _LONGEST)

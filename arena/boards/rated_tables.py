@@ -10,12 +10,10 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from arena.data.verdicts import CONVERSATION, ImportedVerdicts, read_verdicts
-from arena.data.win_matrix import read_win_matrix
+from arena.data.verdicts import CONVERSATION, ImportedVerdicts, read_verdicts, read_win_matrix
 from arena.ratings.covariates import Controlled, controlled_ratings, standardised_difference
 from arena.ratings.games import Unit, as_games
-from arena.ratings.health import judge_health
-from arena.ratings.judges import of_judge
+from arena.ratings.health import judge_health, of_judge
 from arena.ratings.pairs import from_win_matrix
 from arena.ratings.rate import rate, rate_games
 from arena.ratings.results import Ratings, RatingSettings

@@ -17,11 +17,12 @@ from arena.boards.metrics import (
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, PERCENT, counted
 from arena.present.table import INTERVAL, Column, Table, TableRow, fields, flat, plain
-from arena.results.documents import LabelScores, LabelSource, RetrievalBoard
+from arena.results.documents import LabelSource, RetrievalBoard
 
 if TYPE_CHECKING:
     from arena.results.documents import CitationBoard
     from retrieval_eval.scores.citations import CitationScores
+    from retrieval_eval.scores.metrics import Metrics
     from retrieval_eval.stats.agreement import LabelAgreement
 
 _CITATIONS: Final = (
@@ -123,30 +124,30 @@ class Retrieval(Board, frozen=True):
 
     def agents(self) -> list[str]:
         scores = next(iter(self.board.scores.values()), None)
-        by_agent = {} if scores is None else scores.measures
+        by_agent = {} if scores is None else scores.estimates
         by_value = {agent: scores_of_agent[self.board.measures[0]].value for agent, scores_of_agent in by_agent.items()}
         scored = {agent: value for agent, value in by_value.items() if value is not None}
         best = [*sorted(scored, key=lambda agent: (-scored[agent], agent)), *sorted(by_value.keys() - scored.keys())]
-        return list(dict.fromkeys([*self.order, *best, *sorted(self.board.mean_labels), *self.board.without_documents]))
+        return list(dict.fromkeys([*self.order, *best, *self.board.distributions, *self.board.without_documents]))
 
     def scored(self) -> list[str]:
         """All agents that retrieved documents, if any agent has a score."""
         agents: dict[str, None] = {}
         for scores in self.board.scores.values():
-            if any(estimates[self.board.measures[0]].value is not None for estimates in scores.measures.values()):
-                agents |= dict.fromkeys(scores.measures)
+            if any(estimates[self.board.measures[0]].value is not None for estimates in scores.estimates.values()):
+                agents |= dict.fromkeys(scores.runs)
         return list(agents)
 
     def columns(self, agent: str) -> TableRow:
         row: TableRow = {}
         for source, scores in self.board.scores.items():
-            estimates, key, metrics = scores.measures.get(agent), _KEYS[source], scores.metrics
+            estimates, key = scores.estimates.get(agent), _KEYS[source]
             if estimates is not None:
-                coverage = metrics.coverage[agent]
-                left_out = {*coverage.unasked, *coverage.unknown.get(metrics.measures[0], ())}
-            row[f"{key}_queries"] = estimates and len(metrics.topics) - len(left_out)
+                coverage = scores.coverage[agent]
+                left_out = {*coverage.unasked, *coverage.unknown.get(scores.measures[0], ())}
+            row[f"{key}_queries"] = estimates and len(scores.topics) - len(left_out)
             row[f"{key}_missing"] = estimates and coverage.missing_labels
-            for position, measure in enumerate(metrics.measures):
+            for position, measure in enumerate(scores.measures):
                 estimate, name = estimates and estimates[measure], f"{key}_{measure}"
                 row[name] = estimate and estimate.value
                 if not position:
@@ -158,21 +159,18 @@ class Retrieval(Board, frozen=True):
         shape = fields(board, "measures", "queries", "without_documents") | {
             "scores": {
                 source: {
-                    "topics": len(scores.metrics.topics) - scores.metrics.unlabelled,
+                    "topics": len(scores.topics) - scores.unlabelled,
                     "labels": scores.labels,
-                    "without_relevant": scores.metrics.without_relevant,
+                    "without_relevant": scores.without_relevant,
                     "agents": {
                         agent: fields(coverage, "missing", "missing_labels", "unknown")
-                        | {"measures": scores.measures[agent], "unanswered": coverage.unasked}
-                        for agent, coverage in scores.metrics.coverage.items()
+                        | {"measures": scores.estimates[agent], "unanswered": coverage.unasked}
+                        for agent, coverage in scores.coverage.items()
                     },
                 }
                 for source, scores in board.scores.items()
             },
-            "labels": {
-                agent: {**plain(board.distributions[agent]), **plain(mean), "coverage": mean.coverage}
-                for agent, mean in board.mean_labels.items()
-            },
+            "labels": {agent: {**plain(labels), **labels.json()} for agent, labels in board.distributions.items()},
             "judges": {
                 judge: plain(labels.distribution) | {"agreement": labels.agreement and agreement_json(labels.agreement)}
                 for judge, labels in board.judges.items()
@@ -204,7 +202,7 @@ class Retrieval(Board, frozen=True):
             "labels"
             + (f"; on {len(zeros):,} none is above 0, so all score 0" if (zeros := scored.without_relevant) else "")
             + ("; of each agent those that are not known left out." if self.board.lacking else ".")
-            for source, scored in ((source, scores.metrics) for source, scores in self.board.scores.items())
+            for source, scored in self.board.scores.items()
         ]
         unlabelled = "A document that was not to be labelled" if self.board.lacking else "A document without a label"
         notes.append(f"{unlabelled} counts as not relevant; Judged is the share that has one.")
@@ -215,21 +213,21 @@ class Retrieval(Board, frozen=True):
         ]
         return Table("retrieval", "Documents retrieved, by measure", columns, rows, notes)
 
-    def _row(self, agent: str, source: LabelSource, scores: LabelScores) -> TableRow:
-        mean, row = self.board.mean_labels.get(agent), TableRow()
-        if agent in scores.measures:
-            coverage = scores.metrics.coverage[agent]
-            row |= {**scores.measures[agent], "missing": len(coverage.missing), "unanswered": len(coverage.unasked)}
+    def _row(self, agent: str, source: LabelSource, scores: Metrics) -> TableRow:
+        labels, row = self.board.distributions.get(agent), TableRow()
+        if agent in scores.coverage:
+            coverage = scores.coverage[agent]
+            row |= {**scores.estimates[agent], "missing": len(coverage.missing), "unanswered": len(coverage.unasked)}
             row |= {"unknown": max(map(len, coverage.unknown.values()), default=0)}
-        if source == "judge" and mean is not None:
-            row |= {"mean_label": mean.mean}
-            if mean.judged < mean.of:
-                row |= {"labelled": f"{mean.judged:,} of {mean.of:,}"}
+        if source == "judge" and labels is not None:
+            row |= {"mean_label": labels.mean}
+            if labels.judged < labels.wanted:
+                row |= {"labelled": f"{labels.judged:,} of {labels.wanted:,}"}
         return row
 
     def _labels(self) -> Table:
         board = self.board
-        distributions = {agent: board.distributions[agent] for agent in self.agents() if agent in board.mean_labels}
+        distributions = {agent: board.distributions[agent] for agent in self.agents() if agent in board.distributions}
         distributions |= {
             f"all documents, judge {judge}": judge_labels.distribution for judge, judge_labels in board.judges.items()
         }
@@ -247,7 +245,7 @@ class Retrieval(Board, frozen=True):
                 **{f"label {label}": distribution.counts.get(label, 0) for label in labels},
                 "failed": distribution.failed or None,
                 "left": distribution.left or None,
-                "mean_label": board.mean_labels[name].mean if name in board.mean_labels else None,
+                "mean_label": distribution.mean if name in board.distributions else None,
             }
             for name, distribution in distributions.items()
         ]

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import asdict
 
-from arena.config.synth import SynthSection
+from arena.config.schema import SynthSection
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, counted, listed
 from arena.present.table import Column, Table, plain

@@ -33,7 +33,7 @@ from arena.ratings.pairs import circles
 from arena.ratings.results import fewest_queries
 from retrieval_eval.stats.bootstrap import wilson
 from retrieval_eval.stats.estimate import Estimate
-from retrieval_eval.stats.missing import LEVEL as MISSING_LEVEL
+from retrieval_eval.stats.scores import LEVEL as MISSING_LEVEL
 
 if TYPE_CHECKING:
     from arena.calibration.votes import Level

@@ -50,15 +50,8 @@ def rating_for(
 ) -> float | None:
     """Rating at which an agent's expected share of points against these opponents equals ``share``.
 
-    Args:
-        share: share of points, a tie counting half; at 0 or 1 the rating is infinite.
-        opponents: the opponent's rating in each game.
-        ties: the tie model of these ratings.
-        tie_parameter: the fitted parameter of that model; ``None`` if it has none.
-        scale: points per factor of ten in odds.
-
-    Returns:
-        ``None`` if there is no share or no opponent.
+    ``opponents`` has the opponent's rating in each game; a tie counts half. At a share of 0 or 1 the rating is
+    infinite. ``None`` if there is no share or no opponent.
     """
     if share is None or not opponents:
         return None

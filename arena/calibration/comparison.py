@@ -42,13 +42,13 @@ from arena.calibration.votes import (
     decided,
     each_vote,
     judge_less_people,
+    mean_of_totals,
     paired,
     whole_numbers,
 )
 from arena.ratings.games import Unit
 from retrieval_eval.stats.agreement import LabelAgreement, RaterAgreement, label_agreement, rater_agreement
 from retrieval_eval.stats.alternative import AlternativeTest, Score, alternative_test
-from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, jackknife_estimate, numbered
 from retrieval_eval.stats.estimate import Estimate
 
@@ -60,8 +60,6 @@ class Settings(Struct, frozen=True):
     """Settings for combining people's opinions, for comparing a judge with them, and for computing intervals.
 
     Attributes:
-        consensus: how several people's opinions are combined.
-        samples, seed: number of samples and seed of the resampling for intervals.
         against: compare a judge's labels with people's ``consensus``, or with each of their ``votes``.
         epsilon: how much worse than a person a judge may be (``alternative_test``).
         games: ``reconciled`` combines the two orders of a game into one verdict per rater. ``ordered`` treats each
@@ -81,7 +79,6 @@ class Settings(Struct, frozen=True):
 
 
 USUAL: Final = Settings()
-"""The default settings."""
 
 
 class People(Struct, frozen=True):
@@ -89,12 +86,10 @@ class People(Struct, frozen=True):
 
     Attributes:
         opinions: people's votes, one per person and item.
-        things: number of items that people judged.
-        repeated: number of items that at least two people judged.
-        within: how often two people agree.
-        within_decided: how often two people agree if ties are left out; ``None`` unless the values are verdicts.
+        things, repeated: number of items that people judged, and that at least two people judged.
+        within, within_decided: how often two people agree, also with ties left out; the latter is ``None`` unless the
+            values are verdicts.
         alpha: Krippendorff's alpha; ``None`` if no item has two people's votes, or the values are not integers.
-        annotators: each annotator compared with the other annotators.
     """
 
     level: Level
@@ -185,9 +180,7 @@ class JudgeAgainstPeople(Struct, frozen=True):
 def people(level: Level, opinions: Sequence[Opinion], settings: Settings = USUAL) -> People:
     """Describe people's opinions without a judge; ``opinions`` must hold one vote per person and item."""
     mirrored = settings.mirrored(level)
-    counts: dict[tuple[str, ItemKey], int] = {}
-    for opinion in opinions:
-        counts[opinion.query_id, opinion.item] = counts.get((opinion.query_id, opinion.item), 0) + 1
+    counts = Counter((opinion.query_id, opinion.item) for opinion in opinions)
     raters = [whole_numbers(values) for values in by_rater(opinions).values()]
     labels = [rater_labels for rater_labels in raters if rater_labels is not None]
     comparable = len(labels) == len(raters) and max(counts.values(), default=0) > 1
@@ -209,12 +202,8 @@ def judge_against_people(
 ) -> JudgeAgainstPeople:
     """Compare one judge with people on the items that both judged.
 
-    Args:
-        judge: the judge's name.
-        values: the judge's value of each item, with the two orders of a game reconciled.
-        opinions: all opinions of the judge, for the comparison with each vote.
-        against: people's opinions.
-        settings: settings of the comparison.
+    ``values`` is the judge's value of each item, with the two orders of a game reconciled; ``opinions`` are all
+    opinions of the judge, for the comparison with each vote.
     """
     verdicts = against.level == "verdicts"
     mirrored = settings.mirrored(against.level)
@@ -299,11 +288,10 @@ def _largest_first(disagreement: Disagreement) -> tuple[float, int, str, ItemKey
 
 
 class PanelGain(Struct, frozen=True):
-    """A panel of judges compared with its best member.
+    """A panel of judges compared with its best member, on the ``n`` items that all judges and people judged.
 
     Attributes:
-        best: the judge that agrees with people most often, on items that all judges and people judged.
-        n: number of items that all judges and people judged.
+        best: the judge that agrees with people most often.
         agreement, best_agreement: shares of these items on which the panel, and the best judge, agree with people.
         gain: the difference of the two shares, clustered by query. It is biased in favour of the best judge, which was
             chosen on the same items.
@@ -337,12 +325,7 @@ def panel_gain(
     gains = np.array([float(panel_correct[item]) - float(correct[best][item]) for item in common])
     unit = numbered([query_id for query_id, _ in common])
     totals = np.stack([np.bincount(unit, gains), np.bincount(unit).astype(np.float64)], axis=1)
-
-    def mean(sums: Floats) -> Floats:
-        with np.errstate(invalid="ignore"):  # 0 / 0 when the jackknife leaves out the only query
-            return np.asarray(sums[:, 0] / sums[:, 1], np.float64)
-
-    gain = replace(jackknife_estimate(mean, totals, narrowest=1e-9), value=float(gains.mean()))
+    gain = replace(jackknife_estimate(mean_of_totals, totals, narrowest=1e-9), value=float(gains.mean()))
     share = sum(panel_correct[item] for item in common) / len(common)
     tied = np.array([verdicts and people[query_id][item] == 0 for query_id, item in common])
     on_ties = float(gains[tied].sum() / len(common)) if tied.any() else None
@@ -358,7 +341,6 @@ class Comparison(Struct, frozen=True):
 
     Attributes:
         group: name of the group, if a table has several groups such as dimensions; else empty.
-        people: people's opinions without a judge.
         orders: position bias in people's votes; ``None`` unless they are verdicts.
         judges: the comparison of each judge; several judges are also compared together, as ``PANEL``.
         gain: comparison of the panel with its best member; ``None`` for a single judge.
@@ -372,7 +354,6 @@ class Comparison(Struct, frozen=True):
 
     @property
     def what(self) -> str:
-        """Group, if any, and level, for headings."""
         return ", ".join(filter(None, (self.group, self.people.level)))
 
 
@@ -391,18 +372,10 @@ def compare(
 ) -> Comparison:
     """Compare each judge with people on one level, and a panel of all judges if there are several.
 
-    Args:
-        level: what was judged.
-        judges: all opinions of each judge.
-        human_opinions: all opinions of people.
-        settings: settings of consensus and intervals.
-        means: how the values of items become means.
-        group: name of the group.
-        most: number of disagreements to list per judge.
-        label_next: number of items to suggest for labelling, per judge; ``None`` computes no corrected estimates.
-        boards: whether to compare the leaderboards of judges and people, the slowest part.
-        clusters: the conversation of each query. With conversations, statistics are clustered by conversation, and the
-            query is part of the item's key; lists of items still name queries.
+    ``most`` disagreements are listed per judge. ``label_next`` items are suggested for labelling; with ``None`` there
+    are no corrected estimates. ``boards`` compares the leaderboards of judges and people, the slowest part. If
+    ``clusters`` has the conversation of each query, statistics are clustered by conversation, and the query is part of
+    the item's key; lists of items still name queries.
     """
     judges = {name: regrouped(opinions, clusters) for name, opinions in judges.items()}
     human_opinions = regrouped(human_opinions, clusters)
@@ -435,51 +408,35 @@ def compare(
             for item, value in items.items()
         ]
         gain = panel_gain(members, values[PANEL], against.consensus.values, verdicts=verdicts)
-    reports = {
-        name: replace(
+    reports = {}
+    for name, judge_values in values.items():
+        differing, corrected = disagreements(judge_values, against, most), None
+        if label_next is not None:
+            in_file_order: dict[str, dict[ItemKey, float]] = {}
+            for opinion in judge_opinions[name]:
+                value = judge_values[opinion.query_id][opinion.item]
+                in_file_order.setdefault(opinion.query_id, {})[opinion.item] = value
+            numbers, how = against.consensus.numbers, {"label_next": label_next, "seed": settings.seed}
+            corrected = estimates(level, in_file_order, numbers, chances, means=means, **how)
+        if clusters:  # items begin with their query
+            differing = [replace(own, query_id=own.item[0], item=own.item[1:]) for own in differing]
+            if corrected is not None:
+                corrected = replace(corrected, next=tuple((item[0], item[1:]) for _, item in corrected.next))
+        ranked = None
+        if boards:
+            of_judge, of_people = (_by_query(own, clusters) for own in (judge_values, against.consensus.numbers))
+            draws = settings.samples, settings.seed
+            ranked = leaderboard_agreement(level, of_judge, of_people, draws, clusters, means=means)
+        reports[name] = replace(
             judge_against_people(name, judge_values, judge_opinions[name], against, settings),
             group=group,
             unit="conversation" if clusters else "query",
             orders=orders.get(name),
-            disagreements=tuple(
-                _turn_as_query(disagreement, clusters) for disagreement in disagreements(judge_values, against, most)
-            ),
-            estimates=None
-            if label_next is None
-            else _next_by_query(
-                estimates(
-                    level,
-                    _in_file_order(judge_values, judge_opinions[name]),
-                    against.consensus.numbers,
-                    chances,
-                    means=means,
-                    label_next=label_next,
-                    seed=settings.seed,
-                ),
-                clusters,
-            ),
-            boards=leaderboard_agreement(
-                level,
-                _by_query(judge_values, clusters),
-                _by_query(against.consensus.numbers, clusters),
-                (settings.samples, settings.seed),
-                clusters,
-                means=means,
-            )
-            if boards
-            else None,
+            disagreements=tuple(differing),
+            estimates=corrected,
+            boards=ranked,
         )
-        for name, judge_values in values.items()
-    }
     return Comparison(group, against, people_orders, reports, gain)
-
-
-def _in_file_order(values: Values, opinions: Sequence[Opinion]) -> Values:
-    """The values in the order in which the opinions first name their items."""
-    ordered: dict[str, dict[ItemKey, float]] = {}
-    for opinion in opinions:
-        ordered.setdefault(opinion.query_id, {})[opinion.item] = values[opinion.query_id][opinion.item]
-    return ordered
 
 
 def regrouped(opinions: Sequence[Opinion], clusters: Clusters) -> Sequence[Opinion]:
@@ -503,15 +460,3 @@ def _by_query(values: Values, clusters: Clusters) -> Values:
         for (query_id, *item), value in items.items():
             by_query.setdefault(query_id, {})[tuple(item)] = value
     return by_query
-
-
-def _turn_as_query(disagreement: Disagreement, clusters: Clusters) -> Disagreement:
-    if not clusters:
-        return disagreement
-    return replace(disagreement, query_id=disagreement.item[0], item=disagreement.item[1:])
-
-
-def _next_by_query(corrected: Estimates, clusters: Clusters) -> Estimates:
-    if not clusters:
-        return corrected
-    return replace(corrected, next=tuple((item[0], item[1:]) for _, item in corrected.next))

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from arena.calibration.votes import ItemKey, Opinion, Values, by_item, by_rater
 from arena.ratings.games import Games, VerdictTable, codes_of
-from arena.ratings.health import both_orders
-from arena.ratings.judges import JudgedGames, judged_games
+from arena.ratings.health import both_orders, judged_games
 from retrieval_eval.stats.arrays import Floats, Int32s
 from retrieval_eval.stats.bootstrap import share_estimate
 from retrieval_eval.stats.estimate import Estimate
@@ -64,13 +63,7 @@ class Consensus(Struct, frozen=True):
 
 
 def consensus(opinions: Iterable[Opinion], method: ConsensusMethod, *, mirrored: bool = False) -> Consensus:
-    """Combine the raters' opinions into one value per item.
-
-    Args:
-        opinions: the opinions of all raters.
-        method: how to combine them: by majority, or by Dawid and Skene's model.
-        mirrored: whether the values are verdicts, 1 and -1 for the two sides.
-    """
+    """Combine the raters' opinions into one value per item; ``mirrored`` values are verdicts, 1 and -1."""
     votes = list(opinions)
     return dawid_skene(votes, mirrored=mirrored) if method == "dawid-skene" else majority(votes, mirrored=mirrored)
 
@@ -100,53 +93,39 @@ def _consensus_values(
 def dawid_skene(opinions: Sequence[Opinion], *, mirrored: bool = False, prior_votes: float = _PRIOR_VOTES) -> Consensus:
     """The most likely value of each item under Dawid and Skene's model.
 
-    Args:
-        opinions: people's opinions.
-        mirrored: whether the values are verdicts; then each matrix treats both sides alike.
-        prior_votes: virtual votes in each cell of each rater's matrix.
+    ``prior_votes`` virtual votes are added to each cell of each rater's matrix. If the values are verdicts
+    (``mirrored``), each matrix treats both sides alike.
     """
     items = list(dict.fromkeys((opinion.query_id, opinion.item) for opinion in opinions))
     raters = sorted({opinion.rater for opinion in opinions})
     observed = {opinion.value for opinion in opinions}
     labels = sorted(observed | {-value for value in observed}) if mirrored else sorted(observed)
-    votes = _vote_indices(opinions, items, raters, labels)
-    fit = _fit(votes, (len(items), len(raters), len(labels)), prior_votes, mirrored=mirrored)
+    item, rater, label = ({name: index for index, name in enumerate(names)} for names in (items, raters, labels))
+    rows = [(item[opinion.query_id, opinion.item], rater[opinion.rater], label[opinion.value]) for opinion in opinions]
+    votes = tuple(np.array(rows, np.int64).reshape(len(rows), 3).T)
+    shape = len(items), len(raters), len(labels)
+    truth, confusion, shares, iterations, converged = _fit(votes, shape, prior_votes, mirrored=mirrored)
     leading = {
-        item: [label for label, p in zip(labels, posterior, strict=True) if p > posterior.max() - 1e-9]
-        for item, posterior in zip(items, fit.truth, strict=True)
+        key: [name for name, p in zip(labels, posterior, strict=True) if p > posterior.max() - 1e-9]
+        for key, posterior in zip(items, truth, strict=True)
     }
-    accuracy = np.einsum("k,rkk->r", fit.shares, fit.confusion)
+    accuracy = np.einsum("k,rkk->r", shares, confusion)
     counts = np.bincount(votes[1], minlength=len(raters))
     reliabilities = [Reliability(*row) for row in zip(raters, counts.tolist(), accuracy.tolist(), strict=True)]
     by_accuracy = tuple(sorted(reliabilities, key=lambda reliability: reliability.accuracy))
     combined = _consensus_values(leading, mirrored=mirrored)
-    return Consensus("dawid-skene", *combined, by_accuracy, fit.iterations, fit.converged)
+    return Consensus("dawid-skene", *combined, by_accuracy, iterations, converged)
 
 
-Votes: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
-"""Indices of each vote's item, rater and label, shape (votes,) each."""
+def _fit(
+    votes: tuple[NDArray[np.int64], ...], shape: tuple[int, int, int], prior_votes: float, *, mirrored: bool
+) -> tuple[Floats, Floats, Floats, int, bool]:
+    """Fit the model to votes, the item, rater and label of each; ``shape`` has the number of items, raters and labels.
 
-
-def _vote_indices(
-    opinions: Sequence[Opinion], items: Sequence[tuple[str, ItemKey]], raters: Sequence[str], labels: Sequence[float]
-) -> Votes:
-    item, rater, label = ({name: index for index, name in enumerate(names)} for names in (items, raters, labels))
-    rows = [(item[opinion.query_id, opinion.item], rater[opinion.rater], label[opinion.value]) for opinion in opinions]
-    columns = np.array(rows, np.int64).reshape(len(rows), 3)
-    return columns[:, 0], columns[:, 1], columns[:, 2]
-
-
-class _Fit(Struct, frozen=True, eq=False):
-    """Probabilities ``truth`` (items, labels), ``confusion`` (raters, true, given labels), and ``shares`` (labels)."""
-
-    truth: Floats
-    confusion: Floats
-    shares: Floats
-    iterations: int
-    converged: bool
-
-
-def _fit(votes: Votes, shape: tuple[int, int, int], prior_votes: float, *, mirrored: bool) -> _Fit:
+    Returns:
+        Probabilities of each item's label, shape (items, labels); confusion, shape (raters, true, given labels); shares
+        of the labels; the number of iterations, and whether they converged.
+    """
     item, rater, label = votes
     items, raters, labels = shape
     truth = np.zeros((items, labels))
@@ -162,7 +141,7 @@ def _fit(votes: Votes, shape: tuple[int, int, int], prior_votes: float, *, mirro
         confusion += prior_votes
         confusion /= confusion.sum(axis=2, keepdims=True)
         if change < _TOLERANCE or iterations == _MAX_ITERATIONS:
-            return _Fit(truth, confusion, shares, iterations, change < _TOLERANCE)
+            return truth, confusion, shares, iterations, change < _TOLERANCE
         with np.errstate(divide="ignore"):
             likelihood = np.tile(np.log(shares), (items, 1))
         np.add.at(likelihood, item, np.log(confusion)[rater, :, label])
@@ -175,8 +154,6 @@ class OrderHealth(Struct, frozen=True):
     """Position bias in verdicts. All intervals are clustered by query.
 
     Attributes:
-        verdicts: number of verdicts.
-        tie_rate: share of ties.
         both_orders: number of games judged in both orders.
         order_agreement: share of these games with the same outcome in both orders.
         first_share: share of decided verdicts that the answer shown first won. A judge without position bias has 0.5
@@ -193,35 +170,26 @@ class OrderHealth(Struct, frozen=True):
 def settled(opinions: Sequence[Opinion], *, verdicts: bool, ordered: bool = False) -> list[Opinion]:
     """Deduplicate: one opinion per rater and item.
 
-    The two orders of a game are reconciled as for ratings; a repeated label or grade replaces the earlier one.
-
-    Args:
-        opinions: all opinions of all raters.
-        verdicts: whether the opinions are verdicts.
-        ordered: whether each order of a game is a separate item. Repeated verdicts on one order are combined by
-            majority.
+    The two orders of a game are reconciled as for ratings, or stay separate items if ``ordered``; then several verdicts
+    on one order are combined by majority. A repeated label or grade replaces the earlier one.
     """
     if not opinions:
         return []
-    if verdicts and ordered:
+    if ordered or not verdicts:
+        values: Mapping[str, Values] = by_rater(opinions)
+        if verdicts:
+            own = {rater: [opinion for opinion in opinions if opinion.rater == rater] for rater in values}
+            values = {rater: majority(votes, mirrored=True).values for rater, votes in own.items()}
         return [
             Opinion(query_id, item, rater, value)
-            for rater in sorted({opinion.rater for opinion in opinions})
-            for query_id, items in majority(
-                (opinion for opinion in opinions if opinion.rater == rater), mirrored=True
-            ).values.items()
+            for rater, by_query in values.items()
+            for query_id, items in by_query.items()
             for item, value in items.items()
         ]
-    if not verdicts:
-        return [
-            Opinion(query_id, item, rater, value)
-            for rater, values in by_rater(opinions).items()
-            for query_id, items in values.items()
-            for item, value in items.items()
-        ]
-    games, queries, raters, agents = _reconciled_games(opinions)
+    table = _verdict_table(opinions, [opinion.rater for opinion in opinions])
+    games, queries, agents = judged_games(table), _query_keys(table), table.agents
     return [
-        Opinion(query_id, (*further, agents[a], agents[b]), raters[rater], float(outcome))
+        Opinion(query_id, (*further, agents[a], agents[b]), table.judges[rater], float(outcome))
         for (query_id, further), rater, a, b, outcome in zip(
             (queries[query] for query in games.query), games.judge, games.a, games.b, games.outcome, strict=True
         )
@@ -242,22 +210,14 @@ def as_shown(opinions: Sequence[Opinion]) -> list[Opinion]:
 
 def games_of(opinions: Sequence[Opinion]) -> tuple[Games, tuple[str, ...]]:
     """Convert verdicts, one per rater and game, to ``Games``; also returns the query of each cluster number."""
-    agents = tuple(sorted({name for opinion in opinions for name in opinion.item[-2:]}))
-    agent_index = {name: index for index, name in enumerate(agents)}
-    queries = tuple(sorted({opinion.query_id for opinion in opinions}))
-    query_index = {name: index for index, name in enumerate(queries)}
-    games = Games(
-        agents,
-        np.array([agent_index[opinion.item[-2]] for opinion in opinions], np.int32),
-        np.array([agent_index[opinion.item[-1]] for opinion in opinions], np.int32),
-        np.array([(1 + opinion.value) / 2 for opinion in opinions]),
-        np.array([query_index[opinion.query_id] for opinion in opinions], np.int32),
-    )
-    return games, queries
+    agents, codes = codes_of([name for opinion in opinions for name in opinion.item[-2:]])
+    queries, query = codes_of([opinion.query_id for opinion in opinions])
+    score = np.array([(1 + opinion.value) / 2 for opinion in opinions])
+    return Games(agents, codes[::2], codes[1::2], score, query), queries
 
 
 def values_of(settled_opinions: Sequence[Opinion]) -> Values:
-    """Values by query and item of one rater's deduplicated opinions (``settled``)."""
+    """The values, by query and item, of one rater's opinions (``settled``)."""
     return {
         query_id: {item: opinions[0].value for item, opinions in items.items()}
         for query_id, items in by_item(settled_opinions).items()
@@ -275,12 +235,7 @@ def order_health(opinions: Sequence[Opinion]) -> OrderHealth | None:
 
 
 def table_health(table: VerdictTable, unit: Int32s | None = None) -> OrderHealth:
-    """Position bias in one judge's verdicts.
-
-    Args:
-        table: the judge's verdicts, without those of other judges.
-        unit: the independent unit of each of the table's queries, shape (queries,); defaults to its clusters.
-    """
+    """Position bias in one judge's verdicts; ``unit`` is the independent unit of each query, by default its cluster."""
     assert table.query is not None
     query_unit = table.units[1] if unit is None else unit
     decided = table.outcome != 0
@@ -298,21 +253,13 @@ def _share(hits: NDArray[np.bool_], unit: NDArray[np.integer]) -> Estimate:
     return share_estimate(np.bincount(unit, hits), np.bincount(unit))
 
 
-def _reconciled_games(
-    opinions: Sequence[Opinion],
-) -> tuple[JudgedGames, list[tuple[str, tuple[str, ...]]], tuple[str, ...], tuple[str, ...]]:
-    """Reconciled games, and the names to which their numbers refer: (query, further columns), raters, agents."""
-    table = _verdict_table(opinions, [opinion.rater for opinion in opinions])
-    return judged_games(table), _query_keys(table), table.judges, table.agents
-
-
 def _query_keys(table: VerdictTable) -> list[tuple[str, tuple[str, ...]]]:
     keys = (json.loads(key) for key in table.queries or ())
     return [(query_id, tuple(further)) for query_id, *further in keys]
 
 
 def _verdict_table(opinions: Sequence[Opinion], raters: Sequence[str]) -> VerdictTable:
-    """Verdicts in the order shown. Each query key also encodes the further columns of the game (``_query_key``)."""
+    """Verdicts in the order shown; queries are named by ``_query_key``."""
     pairs = [opinion.item[-2:][:: -1 if opinion.swapped else 1] for opinion in opinions]
     agents, codes = codes_of([name for pair in pairs for name in pair])
     queries, query = codes_of([_query_key(opinion.query_id, opinion.item[:-2]) for opinion in opinions])
@@ -323,5 +270,5 @@ def _verdict_table(opinions: Sequence[Opinion], raters: Sequence[str]) -> Verdic
 
 @lru_cache(maxsize=1 << 16)
 def _query_key(query_id: str, further: tuple[str, ...]) -> str:
-    """Encode a query and the further columns as one string; cached, as it is called once per verdict."""
+    """A query and the further columns of a game as one string; cached, as it is called once per verdict."""
     return json.dumps([query_id, *further])

@@ -22,17 +22,19 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from arena.calibration.prediction_powered import (
+    REJECTED,
     Corrected,
     by_student,
     corrected_mean,
     inflated,
     label_shares,
     next_labels,
+    not_random,
+    queries_not_random,
     tuned,
 )
-from arena.calibration.randomness import LEVEL, not_random, queries_not_random
 from arena.calibration.votes import ONE_MEAN, ItemKey, ItemMeans, Level, Values
-from arena.ratings.counts import reachable
+from arena.ratings.likelihood import reachable
 from judges.errors import InputError
 from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import numbered
@@ -57,12 +59,8 @@ _ROUNDS = 3
 class ScoredGame(Struct, frozen=True):
     """A game with the scores of judge and people: 1 if ``a`` wins, 0.5 for a tie, 0 if ``b`` wins.
 
-    Attributes:
-        query_id: id of the query.
-        a, b: the two agents.
-        judge: the judge's score of the game.
-        people: people's score of the game; ``None`` if they did not judge the game.
-        chance: the probability with which the game was drawn for people; leave the default if all are equal.
+    ``people`` is ``None`` if they did not judge the game. ``chance`` is the probability with which it was drawn for
+    them; leave the default if all are equal.
     """
 
     query_id: str
@@ -77,13 +75,11 @@ class CorrectedRatings(Struct, frozen=True):
     """Ratings estimated three ways.
 
     Attributes:
-        agents: names of the agents, in the order of the estimates.
         corrected, people, judge: ratings in points, with 95 % intervals, from judge and people, people only and the
             judge only. ``people`` is ``None`` if their games do not connect all agents by wins and losses in both
             directions.
         weight: lambda, the weight of the judge.
-        games, labelled, queries: number of the judge's games, number of games that people judged too, and number of
-            queries.
+        games, labelled: number of the judge's games, and of those that people judged too.
         converged: whether all fits converged.
     """
 
@@ -141,7 +137,6 @@ class _GameArrays(Struct, frozen=True, eq=False):
     """Games as arrays, one row per game.
 
     Attributes:
-        agents: names of the agents.
         a, b: indices of the two agents.
         f, y: the judge's and people's score of ``a``; ``y`` is 0 without a label.
         labelled: whether people judged the game.
@@ -225,13 +220,12 @@ class _GameArrays(Struct, frozen=True, eq=False):
         return np.asarray((sums_a - sums_b).reshape(-1, agents), np.float64)
 
     def by_pair(self, first: Places, second: Places, amounts: np.ndarray) -> Floats:
-        """Sums of amounts by pair of agents, shape (games,) to (agents, agents)."""
+        """Sums of amounts by pair of agents, shape (agents, agents)."""
         agents = len(self.agents)
         sums = np.bincount(first * agents + second, amounts, agents**2)
         return np.asarray(sums.reshape(agents, agents), np.float64)
 
     def expected(self, theta: Floats) -> Floats:
-        """Expected score of ``a`` in each game, shape (games,)."""
         p: Floats = scipy.special.expit(theta[self.a] - theta[self.b])
         return p
 
@@ -317,15 +311,9 @@ def estimates(
 ) -> Estimates:
     """Correct a judge's means and ratings by people's labels, and choose the items to label next.
 
-    Args:
-        level: what was judged.
-        judge: the judge's values, in the order of the file.
-        people: people's consensus on some of the items. Without ``chances`` these must be a random sample; figures
-            whose labels visibly are not are refused.
-        chances: the probability with which each labelled item was drawn; either for all labelled items or for none.
-        means: how the values of items become means.
-        label_next: number of items to label next.
-        seed: seed of the random choice of these items.
+    ``judge`` has the judge's values in the order of the file, ``people`` people's consensus on some of the items.
+    Without ``chances``, the probability with which each labelled item was drawn, these must be a random sample; figures
+    whose labels visibly are not are refused.
 
     Raises:
         InputError: only some of the labelled items have a probability.
@@ -335,12 +323,12 @@ def estimates(
     labelled = [key for key, has_label in zip(items, is_labelled, strict=True) if has_label]
     if chances and (missing := sum(key not in chances for key in labelled)):
         raise InputError(
-            f"'probability': missing for {missing:,} of {len(labelled):,} labelled things; "
-            "give it with every label, or with none"
+            f"'probability': missing for {missing:,} of {len(labelled):,} labelled things: "
+            "give the probability with every label, or with none"
         )
     queries = [query_id for query_id, _ in items]
     chosen = next_labels(queries, is_labelled, label_next, seed) if label_next else []
-    query_reason = "" if chances else queries_not_random(np.array(is_labelled, np.bool_), queries, LEVEL / 2)
+    query_reason = "" if chances else queries_not_random(np.array(is_labelled, np.bool_), queries, REJECTED / 2)
     figures, refused = _figures(level, judge, people, chances, query_reason, means=means)
     ratings, why = _ratings(judge, people, chances, query_reason) if level == "verdicts" else (None, "")
     return Estimates(figures, ratings, why, tuple(items[index] for index in chosen), refused)
@@ -363,7 +351,7 @@ def _figures(
         queries, judge_scores, people_scores, probabilities, kinds = zip(*rows, strict=True)
         if all(score is None for score in people_scores):
             continue
-        level_each = LEVEL / 2 / len(by_name)
+        level_each = REJECTED / 2 / len(by_name)
         if not chances and (
             reason := query_reason or _not_random(queries, people_scores, judge_scores, kinds, level=level_each)
         ):
@@ -409,7 +397,7 @@ def _ratings(judge: Values, people: Values, chances: Chances, query_reason: str)
     queries, pairs = [game.query_id for game in games], [f"{game.a} and {game.b}" for game in games]
     people_scores, judge_scores = [game.people for game in games], [game.judge for game in games]
     if not chances and (
-        reason := query_reason or _not_random(queries, people_scores, judge_scores, pairs, level=LEVEL / 2)
+        reason := query_reason or _not_random(queries, people_scores, judge_scores, pairs, level=REJECTED / 2)
     ):
         return None, reason
     try:

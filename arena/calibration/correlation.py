@@ -30,11 +30,9 @@ _NO_SPREAD = 1e-12
 
 
 class Correlations(Struct, frozen=True):
-    """Correlations between two values of the same items.
+    """Correlations between two values of the same ``n`` items.
 
     Attributes:
-        n: number of items.
-        queries: number of queries of these items.
         pearson, spearman: product-moment correlation of the values, and of their mid-ranks.
         kendall: tau-b over all pairs of items.
     """
@@ -49,14 +47,10 @@ class Correlations(Struct, frozen=True):
 def correlations(
     first: Sequence[float], second: Sequence[float], queries: Sequence[Hashable], *, mirrored: bool = False
 ) -> Correlations:
-    """Correlate two values of each item.
+    """Correlate two values of each item; ``queries`` names the query of each.
 
-    Args:
-        first: the first value of each item.
-        second: the second value of each item.
-        queries: the query of each item.
-        mirrored: whether the values are verdicts, 1 and -1 for the two sides. Since the sides are arbitrary, each pair
-            of values counts twice, the second time with opposite signs.
+    If the values are verdicts, 1 and -1 for the two sides (``mirrored``), the sides are arbitrary. Each pair of values
+    then counts twice, the second time with opposite signs.
     """
     x, y = np.asarray(first, np.float64), np.asarray(second, np.float64)
     unit, n, units = numbered(queries), x.size, len(set(queries))
@@ -66,11 +60,15 @@ def correlations(
         x, y, unit = np.concatenate([x, -x]), np.concatenate([y, -y]), np.concatenate([unit, unit])
     weights = np.vstack([np.ones((1, units)), 1.0 - np.eye(units)])
     sums = pair_sums(x, y, unit, units)
+
+    def spearmans(drawn: Floats) -> Floats:
+        return _moments(_mid_ranks(x, unit, drawn), _mid_ranks(y, unit, drawn), drawn[:, unit])
+
     return Correlations(
         n,
         units,
         _coefficient(_chunked(lambda drawn: _moments(x[np.newaxis], y[np.newaxis], drawn[:, unit]), weights, x.size)),
-        _coefficient(_chunked(lambda drawn: _spearmans(x, y, unit, drawn), weights, x.size)),
+        _coefficient(_chunked(spearmans, weights, x.size)),
         _coefficient(weighted_taus(sums, weights)),
     )
 
@@ -88,10 +86,6 @@ def _moments(x: Floats, y: Floats, weights: Floats) -> Floats:
     xx, yy, xy = ((weights * product).sum(axis=1) for product in (dx * dx, dy * dy, dx * dy))
     spread = np.sqrt(xx * yy)
     return np.where(spread > _NO_SPREAD, xy / np.where(spread > _NO_SPREAD, spread, 1.0), np.nan)
-
-
-def _spearmans(x: Floats, y: Floats, unit: NDArray[np.int64], weights: Floats) -> Floats:
-    return _moments(_mid_ranks(x, unit, weights), _mid_ranks(y, unit, weights), weights[:, unit])
 
 
 def _mid_ranks(values: Floats, unit: NDArray[np.int64], weights: Floats) -> Floats:
@@ -137,7 +131,6 @@ class BlandAltman(Struct, frozen=True):
     """Differences between judge and people; all intervals are clustered by query.
 
     Attributes:
-        n: number of items.
         bias: mean difference; above 0 if the judge gives higher values than people.
         lower, upper: limits of agreement.
         sd: standard deviation of the differences, ``None`` for fewer than two items.

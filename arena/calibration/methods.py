@@ -7,6 +7,11 @@ The leaderboards of judge and people are compared too. A judge that errs on sing
 users decide by the ranking (Zheng et al. 2023, section 4.2, compare both). Both leaderboards use the same items, so
 only the judgments differ: Bradley-Terry ratings of verdicts with ties as half a win, and means over queries of grades
 and nuggets.
+
+Two methods reverse a pair of agents if the intervals of its difference by the two methods lie on opposite sides of 0.
+The intervals of all differences by a method hold simultaneously (``arena.ratings.ranks.joint_differences``, as for the
+rank intervals of the leaderboard), and the 5 % error probability is divided among the methods. With a probability of
+95 % all reported reversals are therefore true: one can be false only if one of these intervals misses its true value.
 """
 
 from __future__ import annotations
@@ -24,15 +29,15 @@ from numpy.typing import NDArray
 from arena.calibration.votes import ONE_MEAN, ItemMeans, Level, Opinion, Values, paired
 from arena.ratings.bootstrap import bootstrap, refitted
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
-from arena.ratings.elo import EloSettings, elo, resampled_elo
+from arena.ratings.elo import elo, resampled_elo
 from arena.ratings.games import Games
-from arena.ratings.ranks import competition_ranks
+from arena.ratings.ranks import competition_ranks, joint_differences
+from arena.ratings.results import RatingSettings, fewest_queries
 from retrieval_eval.stats.arrays import Floats
-from retrieval_eval.stats.bootstrap import ALONE, Clusters, unit_weights, units_of
+from retrieval_eval.stats.bootstrap import ALONE, Clusters, unit_weights, units_of, without_nan
 from retrieval_eval.stats.estimate import Coefficient, Drawn
-from retrieval_eval.stats.missing import MissingShare, shares
 from retrieval_eval.stats.rank import rank_correlations
-from retrieval_eval.stats.scores import Scores
+from retrieval_eval.stats.scores import MissingShare, Scores, shares
 
 _DECIMALS = 9
 _DECIMALS_OF_SAMPLE = 4
@@ -50,7 +55,7 @@ class Played(Struct, frozen=True, eq=False):
     name: str
     games: Games
     queries: tuple[str, ...]
-    settings: EloSettings | BradleyTerrySettings
+    settings: RatingSettings | BradleyTerrySettings
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -58,7 +63,7 @@ class Played(Struct, frozen=True, eq=False):
 
     def points(self) -> Floats:
         """Ratings, shape (agents,)."""
-        if isinstance(self.settings, EloSettings):
+        if isinstance(self.settings, RatingSettings):
             return elo(self.games, self.settings).ratings
         return bradley_terry(self.games, self.settings).ratings
 
@@ -70,7 +75,7 @@ class Played(Struct, frozen=True, eq=False):
         games, cluster = self.games, self.games.cluster
         complete = (weights @ self.seen().T.astype(np.float64) > 0).all(axis=1)
         ratings = np.full((len(weights), len(games.agents)), np.nan)
-        if isinstance(self.settings, EloSettings):
+        if isinstance(self.settings, RatingSettings):
             settings = replace(self.settings, tournaments=_ORDERS_OF_SAMPLE)
             samples, chunk_size = np.flatnonzero(complete), max(1, _CELLS_IN_MEMORY // len(games))
             for start in range(0, samples.size, chunk_size):
@@ -132,7 +137,6 @@ class MethodComparison(Struct, frozen=True):
     """Scores, ranks and rank correlations of several methods.
 
     Attributes:
-        methods: scores and ranks by each method, in the order of the input.
         pairs: the correlation of every two methods that both score at least three agents.
         places: best and worst rank of each agent that every method scores, the largest difference first.
         queries: number of resampled queries or conversations.
@@ -168,12 +172,7 @@ def compare_methods(
 ) -> MethodComparison:
     """Score all methods on the same resampled queries, and compare their rankings of the agents.
 
-    Args:
-        methods: the methods to compare.
-        samples: number of resamples of the queries.
-        seed: seed of the resampling.
-        clusters: the conversation of each query.
-        drawn: scores a method, with the arguments of ``draw``; a caller with a cache passes its own function.
+    ``drawn`` scores a method, with the arguments of ``draw``; a caller with a cache passes its own function.
     """
     queries = sorted({query for method in methods for query in method.queries})
     scores = [drawn(method, queries, samples, seed, clusters) for method in methods]
@@ -181,7 +180,6 @@ def compare_methods(
 
 
 def uneven_shares(methods: Sequence[Method], clusters: Clusters = ALONE) -> tuple[MissingShare, ...]:
-    """Agents with significantly more missing judgments of a method than the other agents."""
     gaps = {method.name: method.gaps for method in methods if isinstance(method, Scores) and method.gaps is not None}
     return tuple(share for share in shares(gaps, clusters) if share.uneven)
 
@@ -189,10 +187,7 @@ def uneven_shares(methods: Sequence[Method], clusters: Clusters = ALONE) -> tupl
 def compare_drawn(drawn: Sequence[Drawn], queries: int, uneven: Sequence[MissingShare] = ()) -> MethodComparison:
     """Compare methods by their scores on the same resampled queries.
 
-    Args:
-        drawn: each method's scores.
-        queries: number of resampled queries or conversations.
-        uneven: agents with significantly more missing judgments of a method than the other agents.
+    ``queries`` is the number of resampled queries or conversations, ``uneven`` as in ``MethodComparison``.
     """
     methods = tuple(map(_method_scores, drawn))
     excluded = {(share.score, share.agent) for share in uneven}
@@ -222,13 +217,10 @@ def _method_scores(method: Drawn) -> MethodScores:
 def method_pair(
     names: tuple[str, str], points: tuple[Floats, Floats], drawn: tuple[Floats, Floats], queries: int
 ) -> MethodPair:
-    """Rank correlations of two methods from their scores of the same agents.
+    """Rank correlations of two methods by name.
 
-    Args:
-        names: names of the two methods.
-        points: each method's scores of the same agents, shape (agents,).
-        drawn: each method's scores on resampled queries, shape (samples, agents).
-        queries: number of resampled queries or conversations.
+    ``points`` are each method's scores of the same agents, shape (agents,); ``drawn`` those on resampled queries, shape
+    (samples, agents); ``queries`` is the number of resampled queries or conversations.
     """
     a, b = (np.round(scores, _DECIMALS) for scores in points)
     return MethodPair(*names, a.size, *rank_correlations(a, b, *drawn, queries))
@@ -265,16 +257,8 @@ def leaderboard_agreement(
 ) -> MethodPair | None:
     """Correlate the rankings of agents by people and by a judge, with intervals by resampling queries.
 
-    Args:
-        level: what was judged.
-        judge: the judge's value of each item.
-        people: people's value of each item.
-        draws: number of resamples, and the seed; both rankings use the same resampled queries.
-        clusters: the conversation of each query.
-        means: how the values of items become means.
-
-    Returns:
-        ``None`` if items do not belong to agents, or if there are fewer than three agents.
+    ``judge`` and ``people`` have a value of each item, ``draws`` is the number of resamples and the seed, ``means``
+    says how values become means. ``None`` if items do not belong to agents, or if there are fewer than three agents.
     """
     pairs = paired(people, judge)
     places = (-2, -1) if level == "verdicts" else means.names[:1]
@@ -324,3 +308,81 @@ def _query_means(
     table = np.divide(total, count, out=np.full_like(total, np.nan), where=count > 0)
     means = draw(Scores("", tuple(agents), tuple(column), table), list(column), *draws, clusters)
     return means.points, means.samples
+
+
+LEVEL = 0.95
+"""Probability that no reported reversal is false."""
+_SCALE = 1e4
+"""Factor that turns scores into points: the interval code is made for points and treats a spread below 0.001 as 0."""
+_LEAST_DRAWN = 0.5
+"""Share of samples that must score all agents."""
+
+
+class Departure(Struct, frozen=True):
+    """Two agents in the opposite order of the reference method: ``way`` ranks ``raised`` above ``lowered``."""
+
+    way: str
+    raised: str
+    lowered: str
+
+
+class Departures(Struct, frozen=True):
+    """The significant reversals between a reference method, the first, and all others.
+
+    Attributes:
+        tested: methods that could be compared with the reference method.
+        pairs: the reversed pairs of agents, sorted by method, then in the order of the agents.
+    """
+
+    first: str
+    tested: tuple[str, ...] = ()
+    pairs: tuple[Departure, ...] = ()
+
+
+def departures(drawn: Sequence[Drawn], seen: Mapping[str, Mapping[str, int]]) -> Departures:
+    """Find the significant reversals between the first method, the reference, and each other one.
+
+    ``drawn`` has the scores of all methods on the same resampled queries. ``seen`` has the number of queries behind
+    each score, by method and agent; agents with too few (``fewest_queries``) are excluded.
+    """
+    first, *others = drawn
+    level = 1 - (1 - LEVEL) / len(drawn)
+    tested, pairs = [], []
+    for other in others:
+        agents = _comparable((first, other), seen)
+        if len(agents) < 2:
+            continue
+        tested.append(other.name)
+        by_first, by_other = (
+            _significantly_above(method, agents, seen[method.name], level) for method in (first, other)
+        )
+        for raised, lowered in zip(*np.nonzero(by_other & by_first.T), strict=True):
+            pairs.append(Departure(other.name, agents[raised], agents[lowered]))
+    return Departures(first.name, tuple(tested), tuple(pairs))
+
+
+def _comparable(methods: Sequence[Drawn], seen: Mapping[str, Mapping[str, int]]) -> list[str]:
+    agents = [name for name in methods[0].agents if all(seen[method.name].get(name, 0) > 1 for method in methods)]
+    enough = fewest_queries(len(agents))
+    agents = [name for name in agents if all(seen[method.name][name] >= enough for method in methods)]
+    return agents if all(len(_complete(_samples_of(method, agents))) > 1 for method in methods) else []
+
+
+def _significantly_above(
+    method: Drawn, agents: Sequence[str], seen: Mapping[str, int], level: float
+) -> NDArray[np.bool_]:
+    """Whether the agent of the row is significantly better than the agent of the column, shape (agents, agents)."""
+    columns = [method.agents.index(name) for name in agents]
+    samples, units = _complete(_samples_of(method, agents)), min(seen[name] for name in agents)
+    joint = joint_differences(_SCALE * method.points[columns], (_SCALE * samples,), units, level)
+    return np.asarray(joint.different & (joint.difference > 0), np.bool_)
+
+
+def _samples_of(method: Drawn, agents: Sequence[str]) -> Floats:
+    return method.samples[:, [method.agents.index(name) for name in agents]]
+
+
+def _complete(samples: Floats) -> Floats:
+    """The samples that score every agent; none if fewer than half do."""
+    complete = samples[without_nan(samples)]
+    return complete if len(complete) >= _LEAST_DRAWN * len(samples) else complete[:0]

@@ -21,7 +21,7 @@ from arena.calibration.votes import Opinion
 from arena.present.numbers import counted
 from arena.ratings import covariates
 from arena.ratings.covariates import controlled_ratings, standardised_difference
-from arena.ratings.games import Games, VerdictTable
+from arena.ratings.games import Games, VerdictTable, used
 from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import FEW_QUERIES, student
 from retrieval_eval.stats.estimate import Estimate
@@ -29,7 +29,6 @@ from retrieval_eval.stats.estimate import Estimate
 QUALITIES: Final[Mapping[str, Callable[[str], float]]] = {
     {"log_length": "log_words"}.get(name, name): measure for name, measure in covariates.QUALITIES.items()
 }
-"""Measures of an answer's text, by name."""
 
 Tell: TypeAlias = Callable[[float], None]
 """Callback that reports progress, from 0 to 1."""
@@ -71,13 +70,9 @@ def answer_qualities(texts: Mapping[tuple[str, str], str], tell: Tell = lambda _
 def style_effects(
     judge: str, verdicts: VerdictTable, answers: AnswerQualities, tell: Tell = lambda _: None
 ) -> tuple[StyleEffect, ...]:
-    """Estimate the effect of each quality on one judge's verdicts, one quality at a time.
+    """Estimate the effect of each quality on one judge's ``verdicts``, one quality at a time.
 
-    Args:
-        judge: the judge's name.
-        verdicts: the judge's verdicts only; verdicts on answers without known qualities are skipped.
-        answers: the qualities of each answer.
-        tell: callback that receives the progress.
+    Verdicts on answers without known qualities are skipped.
     """
     assert verdicts.query is not None
     low, high = np.minimum(verdicts.a, verdicts.b), np.maximum(verdicts.a, verdicts.b)
@@ -102,10 +97,7 @@ def family_effects(
 ) -> tuple[StyleEffect, ...]:
     """Estimate how much higher each judge rates agents of its own model family than all other raters do.
 
-    Args:
-        verdicts: the verdicts of all raters, people included.
-        judges: the model family of each judge.
-        agents: the model family of each agent.
+    ``verdicts`` are those of all raters, people included; ``judges`` and ``agents`` give the model family of each.
     """
     games, _ = games_of(verdicts)
     effects = []
@@ -135,11 +127,10 @@ def _quality_table(verdicts: VerdictTable, answers: AnswerQualities) -> Floats:
 def _games(verdicts: VerdictTable, rows: NDArray[np.bool_]) -> Games:
     assert verdicts.cluster is not None
     a, b, outcome = verdicts.a[rows], verdicts.b[rows], verdicts.outcome[rows]
-    used, codes = np.unique(np.concatenate([np.minimum(a, b), np.maximum(a, b)]), return_inverse=True)
-    low, high = np.split(codes.astype(np.int32), 2)
+    agents, codes = used(verdicts.agents, np.concatenate([np.minimum(a, b), np.maximum(a, b)]))
+    low, high = np.split(codes, 2)
     score = (1 + np.where(a < b, outcome, -outcome)) / 2
-    cluster = np.unique(verdicts.cluster[rows], return_inverse=True)[1].astype(np.int32)
-    return Games(tuple(verdicts.agents[agent] for agent in used), low, high, score, cluster)
+    return Games(agents, low, high, score, verdicts.cluster[rows])
 
 
 def _effect(judge: str, name: str, games: Games, difference: Floats) -> StyleEffect:

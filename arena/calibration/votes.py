@@ -1,4 +1,4 @@
-"""Opinions of people and judges on single items, how often two raters agree, and which raters agree only by chance.
+"""Opinions of people and judges on single items: how often two raters agree, and which raters agree only by chance.
 
 Zheng et al. (2023, NeurIPS, "Judging LLM-as-a-judge with MT-bench and chatbot arena", section 4.2) compare judge and
 people, and people with each other, by pairs of randomly drawn votes: with ties as a third vote (setup 1) and without
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import combinations
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -19,8 +20,16 @@ from msgspec.structs import replace
 
 from retrieval_eval.stats.agreement import cohen_kappas
 from retrieval_eval.stats.arrays import Floats
-from retrieval_eval.stats.bootstrap import jackknife_estimate, jackknife_estimates, share_estimate
+from retrieval_eval.stats.bootstrap import (
+    ALONE,
+    Clusters,
+    jackknife_estimate,
+    jackknife_estimates,
+    share_estimate,
+    units_of,
+)
 from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.paired import RunComparison, compare, holm
 
 Level: TypeAlias = str
 """Name of what raters judge, such as ``verdicts`` or ``labels``; see ``arena.data.kinds``."""
@@ -77,7 +86,7 @@ Opinions: TypeAlias = Mapping[tuple[Level, str], Sequence[Opinion]]
 
 
 def by_rater(opinions: Iterable[Opinion]) -> dict[str, dict[str, dict[ItemKey, float]]]:
-    """Each rater's values, by query and item; a later value of a rater replaces an earlier one."""
+    """Each rater's values, by query and item; a later value replaces an earlier one."""
     values: defaultdict[str, defaultdict[str, dict[ItemKey, float]]] = defaultdict(lambda: defaultdict(dict))
     for opinion in opinions:
         values[opinion.rater][opinion.query_id][opinion.item] = opinion.value
@@ -85,7 +94,6 @@ def by_rater(opinions: Iterable[Opinion]) -> dict[str, dict[str, dict[ItemKey, f
 
 
 def by_item(opinions: Iterable[Opinion]) -> dict[str, dict[ItemKey, list[Opinion]]]:
-    """Group the opinions by query and item."""
     groups: defaultdict[str, defaultdict[ItemKey, list[Opinion]]] = defaultdict(lambda: defaultdict(list))
     for opinion in opinions:
         groups[opinion.query_id][opinion.item].append(opinion)
@@ -111,12 +119,7 @@ def whole_numbers(values: Values) -> dict[str, dict[ItemKey, int]] | None:
 
 
 class VoteAgreement(Struct, frozen=True):
-    """How often two votes on the same item agree.
-
-    Attributes:
-        pairs: number of pairs of votes by different raters.
-        share: share of pairs with equal votes; the interval is clustered by query.
-    """
+    """Number of pairs of votes on the same item, and the share with equal votes; its interval is clustered by query."""
 
     pairs: int
     share: Estimate
@@ -142,10 +145,9 @@ def agreement_within(people: Iterable[Opinion]) -> VoteAgreement:
     pairs: Counter[str] = Counter()
     for query_id, items in by_item(people).items():
         for votes in items.values():
-            same_rater = _equal_pairs([vote.rater for vote in votes])
-            pairs[query_id] += len(votes) * (len(votes) - 1) // 2 - same_rater
-            equal[query_id] += _equal_pairs([vote.value for vote in votes])
-            equal[query_id] -= _equal_pairs([(vote.value, vote.rater) for vote in votes]) if same_rater else 0
+            agreeing, compared = _pairs_of_people(votes)
+            equal[query_id] += agreeing
+            pairs[query_id] += compared
     return _agreement(equal, pairs)
 
 
@@ -161,30 +163,30 @@ def judge_less_people(judge: Iterable[Opinion], people: Iterable[Opinion]) -> Es
     for query_id, judge_items in by_item(judge).items():
         human = human_opinions.get(query_id, {})
         for item in human.keys() & judge_items.keys():
-            people_share = _equal_share(human[item])
-            if people_share is None:
+            agreeing, compared = _pairs_of_people(human[item])
+            if not compared:
                 continue
             votes, judge_votes = Counter(vote.value for vote in human[item]), judge_items[item]
             judge_share = sum(votes[vote.value] for vote in judge_votes) / (len(judge_votes) * votes.total())
-            gaps[query_id] += judge_share - people_share
+            gaps[query_id] += judge_share - agreeing / compared
             counts[query_id] += 1
     totals = np.array([[gaps[query_id], count] for query_id, count in counts.items()]).reshape(-1, 2)
-    return replace(jackknife_estimate(_mean_gaps, totals, narrowest=1e-9), n=len(counts))
+    return replace(jackknife_estimate(mean_of_totals, totals, narrowest=1e-9), n=len(counts))
 
 
-def _mean_gaps(totals: Floats) -> Floats:
+def mean_of_totals(totals: Floats) -> Floats:
+    """Sums divided by their counts, shape (samples, 2) to (samples,)."""
     with np.errstate(invalid="ignore"):  # 0 / 0 when the jackknife leaves out the only query
         return np.asarray(totals[:, 0] / totals[:, 1], np.float64)
 
 
-def _equal_share(votes: Sequence[Opinion]) -> float | None:
-    """Share of pairs of different people whose votes are equal; ``None`` if there is no such pair."""
+def _pairs_of_people(votes: Sequence[Opinion]) -> tuple[int, int]:
+    """Number of pairs of equal votes of different people, and of all pairs of votes of different people."""
     same_rater = _equal_pairs([vote.rater for vote in votes])
-    pairs = len(votes) * (len(votes) - 1) // 2 - same_rater
-    if not pairs:
-        return None
-    equal = _equal_pairs([vote.value for vote in votes]) - _equal_pairs([(vote.value, vote.rater) for vote in votes])
-    return equal / pairs
+    equal = _equal_pairs([vote.value for vote in votes])
+    if same_rater:
+        equal -= _equal_pairs([(vote.value, vote.rater) for vote in votes])
+    return equal, len(votes) * (len(votes) - 1) // 2 - same_rater
 
 
 def each_vote(judge: Values, people: Iterable[Opinion]) -> tuple[Values, Values]:
@@ -203,7 +205,6 @@ def each_vote(judge: Values, people: Iterable[Opinion]) -> tuple[Values, Values]
 
 
 def decided(votes: Iterable[Opinion]) -> list[Opinion]:
-    """The votes that are not ties."""
     return [vote for vote in votes if vote.value != 0]
 
 
@@ -214,9 +215,8 @@ def _equal_pairs(keys: Sequence[Hashable]) -> int:
     return sum(count * (count - 1) // 2 for count in Counter(keys).values())
 
 
-def _agreement(equal: Mapping[str, int], pairs: Mapping[str, int]) -> VoteAgreement:
-    counts = [equal.get(query_id, 0) for query_id in pairs]
-    return VoteAgreement(sum(pairs.values()), share_estimate(counts, [*pairs.values()]))
+def _agreement(equal: Counter[str], pairs: Counter[str]) -> VoteAgreement:
+    return VoteAgreement(pairs.total(), share_estimate([equal[query_id] for query_id in pairs], [*pairs.values()]))
 
 
 _FEWEST = 10
@@ -227,7 +227,6 @@ class Annotator(Struct, frozen=True):
     """One rater compared with all others on the items that they share.
 
     Attributes:
-        votes: number of votes.
         shared: number of votes on items that other raters judged too.
         kappa: Cohen's kappa with the votes of all other raters; each vote of the rater counts once. The interval is
             clustered by query.
@@ -246,10 +245,7 @@ class Annotator(Struct, frozen=True):
 def annotators(opinions: Sequence[Opinion], *, mirrored: bool = False, graded: bool = False) -> tuple[Annotator, ...]:
     """Compare every rater with all others; the rater with the least agreement first, incomparable raters last.
 
-    Args:
-        opinions: the opinions of all raters.
-        mirrored: whether the values are verdicts, whose sides are arbitrary.
-        graded: whether the values are ordered labels or grades.
+    ``mirrored`` values are verdicts, whose sides are arbitrary; ``graded`` values are ordered labels or grades.
     """
     observed = {opinion.value for opinion in opinions}
     labels = sorted(observed | {-value for value in observed}) if mirrored else sorted(observed)
@@ -279,18 +275,62 @@ def annotators(opinions: Sequence[Opinion], *, mirrored: bool = False, graded: b
     arguments = by_query, table_rater, len(raters), (-1.0, 1.0)
     kappas = jackknife_estimates(cohen_kappas, *arguments)
     weighted = jackknife_estimates(partial(cohen_kappas, weights="linear"), *arguments) if graded else kappas
-    compared = [
-        _annotator(name, int(counts[index]), int(shared[index]), kappas[index], weighted[index])
-        for index, name in enumerate(raters)
-    ]
-    return tuple(sorted(compared, key=_least_agreement_first))
+    compared = []
+    columns = raters, counts.tolist(), shared.tolist(), kappas, weighted
+    for name, votes, common, kappa, graded_kappa in zip(*columns, strict=True):
+        above = None if graded_kappa.low is None else graded_kappa.low > 0
+        compared.append(Annotator(name, votes, common, kappa, above if above or common >= _FEWEST else None))
+    return tuple(
+        sorted(compared, key=lambda own: (own.kappa.value is None, round(own.kappa.value or 0.0, 9), own.rater))
+    )
 
 
-def _least_agreement_first(annotator: Annotator) -> tuple[bool, float, str]:
-    kappa = annotator.kappa.value
-    return kappa is None, round(kappa or 0.0, 9), annotator.rater
+class GradeTest(Struct, frozen=True):
+    """Two agents compared by people's grades on one criterion.
+
+    Attributes:
+        group: name of what people graded, if a table has several groups; else empty.
+        comparison: the test on the queries on which people graded both agents; ``p_t_holm`` is corrected for all tests
+            made together.
+        queries: number of queries on which people graded both. If the queries belong to conversations,
+            ``comparison.difference.n`` counts conversations.
+    """
+
+    group: str
+    criterion: str
+    comparison: RunComparison
+    queries: int
 
 
-def _annotator(rater: str, votes: int, shared: int, kappa: Estimate, weighted: Estimate) -> Annotator:
-    above = None if weighted.low is None else weighted.low > 0
-    return Annotator(rater, votes, shared, kappa, above if above or shared >= _FEWEST else None)
+def grade_tests(
+    groups: Iterable[tuple[str, Iterable[Opinion]]], *, seed: int, clusters: Clusters = ALONE
+) -> tuple[GradeTest, ...]:
+    """Paired t tests of every two agents on each criterion (Rackauckas, Camara, Zavrel 2024, section 7.2.2).
+
+    They are two-sided. A query's value is the mean over its raters and items. Queries of one conversation count as one
+    unit, and all p-values are corrected together (Holm). ``groups`` are grades by group; the last two parts of each
+    opinion's ``item`` are agent and criterion. ``seed`` is that of a permutation test.
+    """
+    tests = []
+    for group, opinions in groups:
+        by_criterion: defaultdict[str, defaultdict[str, defaultdict[str, list[float]]]]
+        by_criterion = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
+        for opinion in opinions:
+            agent, criterion = opinion.item[-2:]
+            by_criterion[criterion][agent][opinion.query_id].append(opinion.value)
+        for criterion, by_agent in sorted(by_criterion.items()):
+            means = {
+                agent: {query: float(np.mean(grades)) for query, grades in by_query.items()}
+                for agent, by_query in sorted(by_agent.items())
+            }
+            for first, second in combinations(means, 2):
+                shared = [query for query in means[first] if query in means[second]]
+                values = np.array([[means[agent][query] for query in shared] for agent in (first, second)])
+                unit = units_of(shared, clusters)
+                comparisons = compare(values, (first, second), seed=seed, unit=unit) if shared else ()
+                tests += [GradeTest(group, criterion, comparison, len(shared)) for comparison in comparisons]
+    corrected = holm(np.array([1.0 if test.comparison.p_t is None else test.comparison.p_t for test in tests]))
+    return tuple(
+        replace(test, comparison=replace(test.comparison, p_t_holm=None if test.comparison.p_t is None else p))
+        for test, p in zip(tests, corrected.tolist(), strict=True)
+    )

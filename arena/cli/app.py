@@ -1,4 +1,4 @@
-"""The typer application: imports a command's module when the command is called, and reports wrong command lines."""
+"""The typer application: imports a command's module when the command is called, and reports errors in one line."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from arena.cli.commands import ABOUT, COMMANDS, Command, CommandGroup, Entry, overview
-from arena.cli.console import COLUMN_NOTES
-from judges.errors import InputError
+from arena.cli.commands import ABOUT, COMMANDS, INTERRUPTED, Command, CommandGroup, Entry, overview
+from arena.cli.console import COLUMN_NOTES, INCOMPLETE, errors, short_paths
+from arena.present.numbers import printable
+from judges.errors import InputError, RagleagueError, StoreError, StoreGoneError, reason
+from judges.sections import describe, did_you_mean, nearest
 
 _TYPER: Final[Mapping[str, Any]] = {"pretty_exceptions_enable": False, "rich_markup_mode": None}
 _WRONG: Final[Any] = import_module(typer.BadParameter.__module__)
@@ -25,11 +27,6 @@ class _Leaf(TyperCommand):
     allow_extra_args = True  # refused below, by name
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the command line.
-
-        Raises:
-            InputError: the command line is wrong.
-        """
         if not ctx.resilient_parsing:
             _require_once(self.params, args)
             COLUMN_NOTES.listen(quiet=bool({"json", "--format=json"} & set(args)))
@@ -38,7 +35,7 @@ class _Leaf(TyperCommand):
         if rest and not ctx.resilient_parsing:
             arguments = [_name(param) for param in self.params if param.param_type_name == "argument"]
             choice = " ".join(arguments) or "options alone"
-            raise InputError(f"{_at(ctx)}{' '.join(rest)!r} is too much; give {choice}")
+            raise InputError(f"{_at(ctx)}unexpected {' '.join(rest)!r}; give only {choice}")
         return rest
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -82,7 +79,6 @@ class _Commands(TyperGroup):
         return self.commands.get(cmd_name)
 
     def made(self, name: str, entry: Entry) -> Any:
-        """Build the command, or the group of commands, that an entry describes."""
         return _Subcommands(name, entry) if isinstance(entry, CommandGroup) else _command(name, entry)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -91,8 +87,6 @@ class _Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if not ctx.resilient_parsing and args[0] not in self.entries:
-            from judges.sections import nearest
-
             names = [*self.entries]
             hint = nearest(args[0], names) if ctx.parent else _suggestion(args[0], names, ctx)
             raise InputError(f"{_at(ctx)}no command {args[0]!r}{hint}")
@@ -142,13 +136,51 @@ app = typer.Typer(name="ragleague", cls=_Commands, help=ABOUT, no_args_is_help=T
 app.callback()(_options)
 
 
+def run_app() -> int:
+    """Run the command that ``sys.argv`` names, report its error if it fails, and return its exit status."""
+    try:
+        with _explained_damage():
+            app()
+    except StoreGoneError as error:
+        return _report_error(INCOMPLETE, error)
+    except RagleagueError as error:
+        return _report_error(2 if isinstance(error, InputError | StoreError) else 1, error)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        return _report_error(2, InputError(f"{error.filename}: {reason(error)}"))
+    except SystemExit as ending:
+        if ending.code == INTERRUPTED:  # typer turns a KeyboardInterrupt into this
+            COLUMN_NOTES.clear()
+            errors.print("stopped; what was judged is kept, run again to go on")
+        return int(ending.code or 0)
+    finally:
+        COLUMN_NOTES.print_new()
+    return 0
+
+
+@contextmanager
+def _explained_damage() -> Iterator[None]:
+    """If damaged rows of a store led to an error in the block, raise an error that names the damaged store instead."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        from arena.store.check import damage_behind  # late: many commands open no store
+
+        if (damage := damage_behind()) is None:
+            raise
+        raise damage from error
+
+
+def _report_error(status: int, error: RagleagueError) -> int:
+    COLUMN_NOTES.clear()
+    errors.print(printable(short_paths(f"error: {error}")))
+    return status
+
+
 @contextmanager
 def _plain_errors(ctx: Any) -> Iterator[None]:
-    """Replace the library's errors by an ``InputError`` with a message of ragleague.
-
-    Raises:
-        InputError: the command line is wrong.
-    """
+    """Turn errors that the library raises for a wrong command line into an ``InputError`` with our own message."""
     try:
         yield
     except _WRONG.NoSuchOption as error:
@@ -174,13 +206,10 @@ def _words(ctx: Any) -> str:
 
 
 def _at(ctx: Any) -> str:
-    """The command's words as the beginning of a message."""
     return f"{_words(ctx)}: " if ctx.parent else ""
 
 
 def _suggestion(name: str, known: Sequence[str], ctx: Any) -> str:
-    from judges.sections import did_you_mean
-
     return did_you_mean(name, known) or f"; '{f'ragleague {_words(ctx)}'.strip()} --help' lists them"
 
 
@@ -190,8 +219,6 @@ def _name(param: Any) -> str:
 
 def _wrong_value(error: Any) -> str:
     """Message about a wrong value of an option: the values that are allowed, and the value that was given."""
-    from judges.sections import describe, did_you_mean
-
     kind, value = error.param.type_descriptor, error.__cause__.errors()[0]["input"]
     if choices := [str(getattr(choice, "value", choice)) for choice in kind.choices or ()]:
         named = " or ".join(filter(None, (", ".join(choices[:-1]), choices[-1])))
@@ -202,11 +229,7 @@ def _wrong_value(error: Any) -> str:
 
 
 def _require_once(params: Sequence[Any], words: Sequence[str]) -> None:
-    """Refuse a single-value option that is given twice: the library would silently take the last value.
-
-    Raises:
-        InputError: an option is given twice.
-    """
+    """Refuse a single-value option that is given twice: the library would silently take the last value."""
     single = {
         name: param
         for param in params

@@ -1,4 +1,4 @@
-"""``bank``: show a test bank, or what changed from one version to the next."""
+"""``bank`` shows a test bank or what changed in it; ``convert`` writes banks and grades in other formats."""
 
 from __future__ import annotations
 
@@ -8,38 +8,44 @@ from typing import Annotated
 import typer
 
 from arena.boards.bank import BankBoard, BankEditBoard
-from arena.cli.options import Form, K, Llm, MinGrade, PromptName, Runs
+from arena.cli.console import output
+from arena.cli.options import Form, GradesFile, K, Llm, MinGrade, PromptName, Runs
 from arena.cli.show import show
+from arena.present.numbers import counted
 from arena.results.exam_evaluation import load_study
+from arena.run.exam import export_workbench, import_workbench
 from judges.errors import InputError
-from retrieval_eval.exam.bank_files import read_bank
+from retrieval_eval.exam.bank_files import read_bank, write_bank
 from retrieval_eval.exam.oversight import edit_effect
 
 BankFile = Annotated[
     Path,
-    typer.Argument(metavar="BANK", help="the workbench's bank .jsonl.gz, .yaml, or a table qid, question; nuggets"),
+    typer.Argument(
+        metavar="BANK", help="file of a test bank: the workbench's .jsonl.gz, .yaml, a table qid, question, or nuggets"
+    ),
 ]
+Secret = Annotated[bool, typer.Option("--secret", help="also write secret items and their grades")]
 
 
 def bank_show(
     file: BankFile,
-    query: Annotated[str | None, typer.Option(help="only this query")] = None,
+    query: Annotated[str | None, typer.Option(help="show only the items of this query")] = None,
     secret: Annotated[bool, typer.Option("--secret", help="also show secret items and their texts")] = False,
     form: Form = "table",
 ) -> None:
     """Show a test bank, or nuggets."""
     test_bank = read_bank(file)
     if query is not None and query not in test_bank.query_ids:
-        raise InputError(f"{file}: no query {query!r}")
+        raise InputError(f"{file}: this test bank has no query {query!r}")
     items = [item for item in test_bank.items if query in (None, item.query_id)]
     show(BankBoard(test_bank.version, items, secret), form)
 
 
 def bank_diff(
     before: BankFile,
-    after: Annotated[Path, typer.Argument(metavar="NEXT", help="the next version of BANK")],
+    after: Annotated[Path, typer.Argument(metavar="NEXT", help="file of the next version of BANK")],
     grades: Annotated[
-        Path | None, typer.Option(help="grades by BANK: also show which labels and rankings change")
+        Path | None, typer.Option(help="file of grades by BANK, to show also which labels and rankings change")
     ] = None,
     run: Runs = None,
     min_grade: MinGrade = None,
@@ -60,3 +66,77 @@ def bank_diff(
         level = min_grade or study.usual_level
         effect = edit_effect(old, new, study.grades, study.rankings, level=level, k=k)
     show(BankEditBoard(old, new, effect, secret), form)
+
+
+def convert_bank(
+    file: Annotated[
+        Path, typer.Argument(metavar="BANK", help="file of a test bank: the workbench's .jsonl.gz, .yaml, or a table")
+    ],
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help="file to write: .jsonl.gz for the workbench, .yaml, .csv ...")
+    ],
+    secret: Secret = False,
+) -> None:
+    """Write a test bank in another form.
+
+    Secret items are left out without --secret.
+    """
+    _require_other(file, out)
+    test_bank = read_bank(file)
+    left_out = write_bank(out, test_bank, secret=secret)
+    output.print(f"{counted(len(test_bank.items) - left_out, 'item')} written to {out}")
+    if left_out:
+        output.print(f"{left_out} secret items left out; --secret writes them")
+
+
+def convert_tables(
+    file: Annotated[Path, typer.Argument(metavar="GRADED", help="graded file of the workbench, .jsonl.gz")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="new folder to write the tables into")],
+    bank: Annotated[
+        Path | None, typer.Option(help="file of its test bank, which marks secret items; also writes queries and items")
+    ] = None,
+    secret: Secret = False,
+) -> None:
+    """Write a graded file of the workbench as a folder of tables.
+
+    The tables are documents, grades and labels; with its bank also queries and items. Secret items are left out
+    without --secret.
+    """
+    for table in import_workbench(file, folder, bank, secret=secret):
+        output.print(f"{table.rows:>7}  {table.path}")
+        if table.left_out:
+            output.print(f"         {table.left_out} rows of secret items left out; --secret writes them")
+
+
+def convert_workbench(
+    file: GradesFile,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help=".jsonl.gz file to write")],
+    bank: Annotated[Path | None, typer.Option(help="file of the test bank, which marks secret items")] = None,
+    secret: Secret = False,
+    onto: Annotated[
+        Path | None, typer.Option(help="workbench file to which the grades are added; the rest of it is copied")
+    ] = None,
+    documents: Annotated[
+        Path | None, typer.Option(help="table with the passages' texts: qid, did, document, agent, rank")
+    ] = None,
+    min_grade: MinGrade = None,
+) -> None:
+    """Write grades as a graded file of the workbench.
+
+    The passages of a table of grades come from --documents or from --onto. Grades of secret items are left out without
+    --secret.
+    """
+    _require_other(file, out)
+    if ".jsonl" not in out.suffixes:
+        raise InputError(f"{out}: name a .jsonl.gz file; the workbench reads no other")
+    count, left_out = export_workbench(
+        file, out, bank=bank, secret=secret, onto=onto, documents=documents, min_grade=min_grade
+    )
+    output.print(f"{counted(count, 'query', 'queries')} written to {out}")
+    if left_out:
+        output.print(f"{left_out} grades of secret items left out")
+
+
+def _require_other(file: Path, out: Path) -> None:
+    if out.exists() and out.samefile(file):
+        raise InputError(f"{out}: is the input file; name another")

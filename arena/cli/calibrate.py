@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,17 +13,19 @@ import typer
 from msgspec.structs import replace
 
 from arena.boards.calibration import CalibrationBoard
+from arena.boards.card import judge_cards
 from arena.boards.methods import method_charts
 from arena.boards.people import difference_charts
 from arena.boards.rated_tables import column_names
 from arena.calibration.comparison import Settings
 from arena.cli.console import errors, say
-from arena.cli.options import Form, Tournament, Values
+from arena.cli.options import Form, Tournament, Values, reading_option
 from arena.cli.show import show
 from arena.cli.sources import open_tournament
 from arena.data.verdict_words import meanings
-from arena.present.files import save_plot
+from arena.present.files import Report, render, save_plot
 from arena.results.agreement import calibrate_tournament, resampling_of
+from arena.results.cache import cached_leaderboard
 from arena.results.calibration import Calibration
 from arena.results.opinion_tables import TableReading
 from arena.results.table_agreement import OpinionFiles, calibrate_tables, data_of
@@ -32,8 +35,10 @@ from retrieval_eval.data.files import open_replacing
 from retrieval_eval.data.rows import known_format
 from retrieval_eval.data.trec import is_qrels
 
-_TABLES, _READING, _PEOPLE, _LABELS = "For tables", "How tables are read", "People", "What to label"
-_CARD = "Judge card"
+_table_option = partial(typer.Option, rich_help_panel="For tables")
+_people_option = partial(typer.Option, rich_help_panel="People")
+_label_option = partial(typer.Option, rich_help_panel="What to label")
+_card_option = partial(typer.Option, rich_help_panel="Judge card")
 _OF_PEOPLE = "people:"
 """Prefix of option values that apply only to files with labels by people."""
 
@@ -43,127 +48,106 @@ def calibrate(
         list[str] | None,
         typer.Argument(
             metavar="CONFIG|STORE|FILE...",
-            help="a tournament, or tables of judges' verdicts; leave it out to compare agents by people's grades",
+            help="a tournament, or tables of judges' results; without it, people's grades compare the agents",
         ),
     ] = None,
     people: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="people's labels: tables or qrels", rich_help_panel=_PEOPLE),
+        _people_option(metavar="FILE", help="file of people's labels: a table or TREC qrels; may be repeated"),
     ] = None,
     consensus: Annotated[
-        Literal["majority", "dawid-skene"],
-        typer.Option(help="how several people's labels are combined", rich_help_panel=_PEOPLE),
+        Literal["majority", "dawid-skene"], _people_option(help="how labels of several people are combined into one")
     ] = "majority",
     against: Annotated[
         Literal["consensus", "votes"],
-        typer.Option(help="compare judges with that consensus, or with every single vote", rich_help_panel=_PEOPLE),
+        _people_option(help="compare judges with people's combined label, or with each single vote"),
     ] = "consensus",
     item: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="COLUMN", help="a further column that identifies an item of a query", rich_help_panel=_READING
-        ),
+        reading_option(metavar="COLUMN", help="a further column that identifies an item of a query, such as the turn"),
     ] = None,
     by: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN", help="compare separately for each value of this column", rich_help_panel=_READING
-        ),
+        reading_option(metavar="COLUMN", help="compare judges and people separately for each value of this column"),
     ] = None,
     column: Annotated[
         list[str] | None,
-        typer.Option(
+        reading_option(
             metavar="NAME=COLUMN",
-            help="read NAME from the column COLUMN; people:NAME=COLUMN for people's files only",
-            rich_help_panel=_READING,
+            help="read NAME from the column COLUMN; people:NAME=COLUMN applies to people's files only",
         ),
     ] = None,
     value: Values = None,
     skip_faulty: Annotated[
-        bool,
-        typer.Option("--skip-faulty", help="skip rows without a value, and report how many", rich_help_panel=_READING),
+        bool, reading_option("--skip-faulty", help="skip rows without a value, and report how many")
     ] = False,
     as_games: Annotated[
         bool,
-        typer.Option(
-            "--as-games/--reconcile",
-            help="count every row as one game, or reconcile both orders of a game",
-            rich_help_panel=_READING,
+        reading_option(
+            "--as-games/--reconcile", help="count every row as one game, or reconcile both orders of a game"
         ),
     ] = False,
     queries: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="the queries: to group conversations and to show texts of disagreements",
-            rich_help_panel=_TABLES,
+        _table_option(
+            metavar="FILE", help="table of queries, to group conversations and to show texts of disagreements"
         ),
     ] = None,
     answers: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="texts of answers", rich_help_panel=_TABLES)
+        list[Path] | None,
+        _table_option(metavar="FILE", help="table with the answers' texts, to show them with disagreements"),
     ] = None,
     documents: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="texts of documents", rich_help_panel=_TABLES)
+        list[Path] | None,
+        _table_option(metavar="FILE", help="table with the documents' texts, to show them with disagreements"),
     ] = None,
     disagreements: Annotated[
-        int,
-        typer.Option(min=0, help="list this many items on which a judge and people disagree", rich_help_panel=_LABELS),
+        int, _label_option(min=0, help="list this many items on which a judge and people disagree")
     ] = 0,
     estimates: Annotated[
-        bool,
-        typer.Option(
-            "--estimates",
-            help="show means, win rates and ratings corrected by people's labels",
-            rich_help_panel=_LABELS,
-        ),
+        bool, _label_option("--estimates", help="show means, win rates and ratings corrected by people's labels")
     ] = False,
-    width: Annotated[
-        float | None,
-        typer.Option(help="show how many labels an interval of this width needs", rich_help_panel=_LABELS),
-    ] = None,
-    label_next: Annotated[
-        int, typer.Option("--next", min=0, help="list this many items to label next", rich_help_panel=_LABELS)
-    ] = 0,
+    width: Annotated[float | None, _label_option(help="show how many labels an interval of this width needs")] = None,
+    label_next: Annotated[int, _label_option("--next", min=0, help="list this many items to label next")] = 0,
     plot: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="plot to .svg, .png or .html: Bland-Altman for tables; for a tournament, agents by each two methods",
+            help="write plots to this .svg, .png or .html file: judges against people, or each two methods",
         ),
     ] = None,
     epsilon: Annotated[
         float | None,
-        typer.Option(
+        _card_option(
             min=0,
             max=0.99,
-            help="how much worse than a person a judge may be; default: the configuration's value, or 0.1",
-            rich_help_panel=_CARD,
+            help="by how much a judge may be worse than a person; default: the configuration's value, or 0.1",
         ),
     ] = None,
     card: Annotated[
         list[Path] | None,
-        typer.Option(
+        _card_option(
             metavar="FILE",
             help="write a report on whether judges can replace people, as .json or .html; may be repeated",
-            rich_help_panel=_CARD,
         ),
     ] = None,
     expires: Annotated[
         datetime | None,
-        typer.Option(
-            formats=["%Y-%m-%d"], help="last day on which the card is valid; default: in 90 days", rich_help_panel=_CARD
-        ),
+        _card_option(formats=["%Y-%m-%d"], help="last day on which the card is valid; default: in 90 days"),
     ] = None,
     tournament: Tournament = None,
     method_samples: Annotated[
-        int, typer.Option(min=0, help="bootstrap samples for the correlations between a tournament's methods")
+        int, typer.Option(min=0, help="number of bootstrap samples for the correlations between a tournament's methods")
     ] = 200,
     samples: Annotated[
         int | None,
-        typer.Option(min=0, help="bootstrap samples for the intervals; default: the tournament's setting, or 1000"),
+        typer.Option(
+            min=0, help="number of bootstrap samples for intervals; default: the tournament's setting, or 1000"
+        ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="random seed of the samples; default: the tournament's setting, or 0")
+        int | None,
+        typer.Option(min=0, help="random seed of the bootstrap samples; default: the tournament's setting, or 0"),
     ] = None,
     form: Form = "table",
 ) -> None:
@@ -201,7 +185,7 @@ def calibrate(
 
     if all(known_format(source) or is_qrels(source) for source in sources):
         if not people:
-            raise InputError("--people: name the tables with people's labels")
+            raise InputError("--people: is missing; name the files with people's labels")
         calibration = calibrate_tables(
             OpinionFiles([Path(source) for source in sources], reading),
             people_files,
@@ -234,18 +218,15 @@ def calibrate(
 
 
 def _check_cards(paths: Sequence[Path], sources: Sequence[str]) -> None:
-    """Check that the cards can be written, before anything is computed."""
     if any(path.suffix not in {".json", ".html"} for path in paths):
         raise InputError("--card: name a file that ends in .json or .html")
     if paths and all(known_format(source) or is_qrels(source) for source in sources):
-        raise InputError("--card: goes with a tournament, which knows its judges' models and prompts; these are tables")
+        raise InputError(
+            "--card: needs a tournament, which knows its judges' models and prompts; leave it out with tables"
+        )
 
 
 def _write_cards(paths: Sequence[Path], store: Store, calibration: Calibration, expires: datetime | None) -> None:
-    from arena.boards.card import judge_cards
-    from arena.present.files import Report, render
-    from arena.results.cache import cached_leaderboard
-
     today = datetime.now(UTC)
     until = None if expires is None else expires.date()
     cards = judge_cards(cached_leaderboard(store, calibration.tournament), calibration, today.date(), until)
@@ -264,7 +245,7 @@ def _require_tournament(sources: Sequence[str], table_options: Mapping[str, obje
         raise InputError(f"{sources[0]}, {sources[1]}: name one tournament, or only tables")
     for option, value in table_options.items():
         if value:
-            raise InputError(f"{option}: goes with tables; {sources[0]} is a tournament, whose store has the data")
+            raise InputError(f"{option}: is only for tables; leave it out, as the store of {sources[0]} has the data")
 
 
 def _plot(path: Path, calibration: Calibration) -> None:

@@ -10,16 +10,15 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
+INTERRUPTED: Final = 130
+"""Exit status after Ctrl-C, as in shells."""
 ABOUT: Final = "Decide which of your RAG systems is better, and whether the judge that says so can be trusted."
 
 
 class Command(Struct, frozen=True):
-    """A command. Its function's name is the words of the command, joined by ``_``.
+    """A command. Its words, joined by ``_``, name its function in the submodule ``module`` of ``arena.cli``.
 
-    Attributes:
-        module: submodule of ``arena.cli`` that defines the function.
-        summary: first sentence of the command's help.
-        many_values: whether an option of the command takes several values at once.
+    With ``many_values``, its repeatable options take several values at once. ``summary`` is the first line of its help.
     """
 
     module: str
@@ -28,8 +27,6 @@ class Command(Struct, frozen=True):
 
 
 class CommandGroup(Struct, frozen=True):
-    """Commands with a common first word, such as ``make``."""
-
     summary: str
     commands: Mapping[str, Command]
 
@@ -39,39 +36,39 @@ Entry: TypeAlias = Command | CommandGroup
 _MAKE: Final = CommandGroup(
     "Have models write queries, answers, a bank, grades or nuggets.",
     {
-        "queries": Command("make_queries", "Have models write queries about your documents."),
-        "answers": Command("make_answers", "Ask the agents for the answers that are missing."),
-        "bank": Command("make_exam", "Have a judge write a test bank, with its secret items."),
-        "grades": Command("make_exam", "Have a judge grade passages by a test bank."),
-        "nuggets": Command("make_nuggets", "Have a judge write nuggets from relevant documents."),
-        "assignments": Command("make_nuggets", "Have a judge decide which nuggets the answers state."),
+        "queries": Command("make", "Have models write queries about your documents."),
+        "answers": Command("make", "Ask the agents for the answers that are missing."),
+        "bank": Command("make", "Have a judge write a test bank, with its secret items."),
+        "grades": Command("make", "Have a judge grade passages by a test bank."),
+        "nuggets": Command("make", "Have a judge write nuggets from relevant documents."),
+        "assignments": Command("make", "Have a judge decide which nuggets the answers state."),
     },
 )
 _IMPORT: Final = CommandGroup(
     "Read recorded verdicts, or people's labels, into a store.",
     {
-        "verdicts": Command("imports", "Import recorded verdicts as a tournament."),
-        "votes": Command("votes", "Import people's labels into a tournament."),
+        "verdicts": Command("transfer", "Import recorded verdicts as a tournament."),
+        "votes": Command("transfer", "Import people's labels into a tournament."),
     },
 )
 _EXPORT: Final = CommandGroup(
     "Write a tournament's data and results as tables.",
     {
-        "verdicts": Command("exports", "Write the verdicts as a table."),
-        "labels": Command("exports", "Write the relevance labels as a table."),
-        "query-labels": Command("exports", "Write the mean relevance label of each query."),
-        "criteria": Command("exports", "Write the grades by criterion."),
-        "qrels": Command("exports", "Write the relevance labels as qrels."),
-        "data": Command("exports", "Write queries, documents and answers into a folder."),
-        "votes": Command("votes", "Write people's labels of the current texts."),
+        "verdicts": Command("transfer", "Write the verdicts as a table."),
+        "labels": Command("transfer", "Write the relevance labels as a table."),
+        "query-labels": Command("transfer", "Write the mean relevance label of each query."),
+        "criteria": Command("transfer", "Write the grades by criterion."),
+        "qrels": Command("transfer", "Write the relevance labels as qrels."),
+        "data": Command("transfer", "Write queries, documents and answers into a folder."),
+        "votes": Command("transfer", "Write people's labels of the current texts."),
     },
 )
 _CONVERT: Final = CommandGroup(
     "Write a test bank or grades in another form.",
     {
-        "bank": Command("convert", "Write a test bank in another form."),
-        "tables": Command("convert", "Write a graded file of the workbench as a folder of tables."),
-        "workbench": Command("convert", "Write grades as a graded file of the workbench."),
+        "bank": Command("bank", "Write a test bank in another form."),
+        "tables": Command("bank", "Write a graded file of the workbench as a folder of tables."),
+        "workbench": Command("bank", "Write grades as a graded file of the workbench."),
     },
 )
 _EXAM: Final = CommandGroup(
@@ -115,10 +112,10 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
     "Evaluate": {
         "demo": Command("demo", "Run a tournament offline on the bundled data."),
         "init": Command("demo", "Write a starter configuration and data to edit."),
-        "plan": Command("plan", "Count the calls, tokens and cost of a run."),
+        "plan": Command("run", "Count the calls, tokens and cost of a run."),
         "run": Command("run", "Judge what is missing and print the leaderboard."),
         "make": _MAKE,
-        "gate": Command("gate", "Pass if a new agent is not worse than an old one."),
+        "gate": Command("compare", "Pass if a new agent is not worse than an old one."),
         "rate": Command("rate", "Rate agents from a table of verdicts alone."),
     },
     "Look": {
@@ -126,30 +123,27 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "compare": Command("compare", "Compare two agents: better, not worse, worse or undecided."),
         "queries": Command("queries", "Which queries tell the agents apart, and where each agent fails."),
         "calibrate": Command("calibrate", "Compare judges with people, to see whether they can be trusted.", True),
-        "agreement": Command("agreement", "Compare sets of relevance labels with people's.", many_values=True),
+        "agreement": Command("metrics", "Compare sets of relevance labels with people's.", many_values=True),
         "failures": Command("failures", "List what failed and why."),
-        "batches": Command("batches", "List, cancel or give up batches that are under way."),
-        "votes": Command("votes", "Count people's labels by person and kind."),
+        "batches": Command("failures", "List, cancel or give up batches that are under way."),
+        "votes": Command("transfer", "Count people's labels by person and kind."),
         "report": Command("report", "Write a report as one HTML file."),
         "publish": Command("report", "Write a tournament as pages for any web server."),
-        "ui": Command("page", "Open the web leaderboard of a store."),
+        "ui": Command("report", "Open the web leaderboard of a store."),
     },
     "Data and banks": {
         "import": _IMPORT,
         "export": _EXPORT,
         "convert": _CONVERT,
         "documents": Command("documents", "Cut documents into passages for retrieval."),
-        "retrieve": Command("retrieve", "Search a corpus with every query."),
+        "retrieve": Command("documents", "Search a corpus with every query."),
         "metrics": Command("metrics", "Score runs by relevance labels.", many_values=True),
-        "pool": Command("pool", "Pool runs: which documents are left to judge.", many_values=True),
+        "pool": Command("metrics", "Pool runs: which documents are left to judge.", many_values=True),
         "exam": _EXAM,
         "nuggets": _NUGGETS,
         "bank": _BANK,
     },
-    "Service": {
-        "doctor": Command("doctor", "Check what is installed and set."),
-        "store": _STORE,
-    },
+    "Service": {"doctor": Command("doctor", "Check what is installed and set."), "store": _STORE},
 }
 COMMANDS: Final = {name: entry for commands in SECTIONS.values() for name, entry in commands.items()}
 """Commands and groups by name, in the order of ``--help``."""
@@ -171,7 +165,6 @@ def overview(name: str = "") -> str:
 
 
 def _help(before: str, about: str, sections: Mapping[str, Mapping[str, Entry]], options: Mapping[str, str]) -> str:
-    """A help text: usage, purpose, the commands under each heading, and the options."""
     parts = [f"Usage: ragleague {before}COMMAND [ARGUMENTS]...\n", f"{about}\n"]
     width = max(len(name) for commands in sections.values() for name in commands)
     for heading, commands in sections.items():

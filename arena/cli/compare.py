@@ -1,35 +1,46 @@
-"""``compare``: compare two agents by the results in a store."""
+"""``compare`` compares two agents; ``gate`` passes if a new agent is not worse than an old one."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from arena.boards.gate import compare as stored
 from arena.boards.gate.board import GateBoard
-from arena.cli.options import Form, Source, Tournament
+from arena.boards.gate.judged import decide
+from arena.boards.report import write_report
+from arena.cli.options import Form, LogJson, RetryFailed, Source, Tournament
+from arena.cli.progress import print_part, traced_to, watching
 from arena.cli.show import show
 from arena.cli.sources import open_tournament
+from arena.config.schema import load_config
+from arena.run.preflight import require_writable
+from judges.errors import InputError
+from retrieval_eval.data.files import open_replacing
 
 On = Annotated[
     list[str] | None,
     typer.Option(
         "--on",
         metavar="SCORE",
-        help="pairwise, exam, nuggets, criteria, a criterion or a measure such as nDCG@10; may be repeated",
+        help="score to compare: pairwise, exam, nuggets, criteria, a criterion or a measure such as nDCG@10",
     ),
 ]
 Margin = Annotated[
-    float, typer.Option(min=0, help="how much worse still passes: in share of games won, or in units of the score")
+    float,
+    typer.Option(
+        min=0, help="by how much NEW may be worse and still pass: as a share of games, or in units of the score"
+    ),
 ]
 
 
 def compare(
     source: Source,
-    new: Annotated[str, typer.Argument(metavar="NEW", help="the new agent")],
-    old: Annotated[str, typer.Argument(metavar="OLD", help="the agent it is compared with")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="name of the new agent")],
+    old: Annotated[str, typer.Argument(metavar="OLD", help="name of the agent that it is compared with")],
     on: On = None,
     margin: Margin = 0.05,
     tournament: Tournament = None,
@@ -43,14 +54,64 @@ def compare(
 
 
 def compare_stored(source: str, tournament: str | None, new: str, old: str, on: list[str], margin: float) -> GateBoard:
-    """Compare two agents by the results of a tournament in a store."""
     with open_tournament(source, tournament) as (store, name):
         return stored.compare(store, name, new, old, on=on, margin=margin)
 
 
 def show_gate(board: GateBoard, form: str) -> None:
-    """Write the comparison to standard output."""
     if form == "md":
         sys.stdout.write(board.markdown())
     else:
         show(board, form)
+
+
+def gate(
+    source: Source,
+    new: Annotated[str, typer.Option(metavar="AGENT", help="name of the agent that may replace the other")],
+    old: Annotated[str, typer.Option(metavar="AGENT", help="name of the agent that it would replace")],
+    margin: Margin = 0.05,
+    on: On = None,
+    junit: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="also write the result to this file as JUnit XML")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="also write the report of 'ragleague report' to this file")
+    ] = None,
+    tournament: Tournament = None,
+    retry_failed: RetryFailed = False,
+    log_json: LogJson = None,
+    form: Form = "table",
+) -> None:
+    """Pass if a new agent is not worse than an old one.
+
+    With a configuration it first makes the judgments that are missing; with an adaptive schedule it stops as soon as
+    the games decide. With a store or --tournament it judges nothing. Without --on it compares the games won.
+
+    Exit status 0: better, or not worse by more than the margin. 1: worse. 3: undecided.
+    """
+    if junit is not None and junit.is_file() and junit.read_bytes()[:1] not in {b"", b"<"}:
+        raise InputError(f"{junit}: is not XML, and --junit would overwrite it; name another file")
+    for out in filter(None, (junit, report)):
+        require_writable(out)
+    if tournament is None and source.endswith((".yaml", ".yml")):
+        board = _judge_and_compare(Path(source), new, old, on or ["pairwise"], margin, retry_failed, log_json)
+    else:
+        board = compare_stored(source, tournament, new, old, on or ["pairwise"], margin)
+    show_gate(board, form)
+    if junit is not None:
+        with open_replacing(junit) as raw:
+            raw.write(board.junit().encode())
+    if report is not None:
+        with open_tournament(source, board.tournament) as (store, name):
+            write_report(store, name, report, Path(source).name)
+    raise typer.Exit(board.status)
+
+
+def _judge_and_compare(
+    config: Path, new: str, old: str, on: list[str], margin: float, retry_failed: bool, log_json: Path | None
+) -> GateBoard:
+    loaded = load_config(config)
+    with traced_to(log_json) as trace:
+        return decide(
+            loaded, new, old, watching, print_part, on=on, margin=margin, retry_failed=retry_failed, trace=trace
+        )

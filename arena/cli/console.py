@@ -14,9 +14,9 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from arena.cli.streams import visible
-from arena.present.numbers import printable as printable  # noqa: PLC0414 - offered here to all commands
+from arena.present.numbers import printable
 from arena.present.table import json_text
-from retrieval_eval.data.column_report import READ
+from retrieval_eval.data.table_spec import READ
 
 INCOMPLETE = 3
 """Exit status of a command that finished, but for which something failed or is missing."""
@@ -70,14 +70,12 @@ class _ColumnNotes(logging.Handler):
         self._printed.setdefault(short_paths(record.getMessage()), False)
 
     def print_new(self) -> None:
-        """Print the notes that have not been printed yet."""
         pending = [line for line, printed in self._printed.items() if not printed]
         self._printed |= dict.fromkeys(pending, True)
         for line in pending:
             say(f"read: {line}", errors)
 
     def clear(self) -> None:
-        """Drop all notes."""
         self._printed.clear()
 
 
@@ -106,12 +104,11 @@ def program() -> str:
 
 
 def short_paths(text: str) -> str:
-    """The text with paths below the working directory made relative."""
+    """Make paths below the working directory relative in a text."""
     return text.replace(f"{Path.cwd()}{os.sep}", "") if Path.cwd() != Path.cwd().parent else text
 
 
 def print_json(value: Any) -> None:
-    """Print a value as JSON."""
     print(json_text(value))
 
 

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from arena.cli.console import output, program
+from arena.cli.leaderboard import print_leaderboard
 from arena.cli.run import run
-from arena.cli.show import print_leaderboard
 from arena.cli.sources import open_tournament
 from arena.demo import STRENGTHS, copy_demo, write_simulated
 from arena.results.cache import cached_leaderboard
@@ -35,7 +35,6 @@ def demo(
 
 
 def _show_simulated(folder: Path) -> None:
-    """Print a leaderboard from verdicts that are simulated for agents of known strength."""
     file, source = folder / "simulated.csv", str(folder / "simulated.db")
     write_simulated(file)
     import_table(file, source, "simulated")
@@ -47,7 +46,9 @@ def _show_simulated(folder: Path) -> None:
         print_leaderboard(store, cached_leaderboard(store, name), "table", source=source)
 
 
-def init(folder: Annotated[Path, typer.Argument(metavar="DIR", help="a new or empty folder")]) -> None:
+def init(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="new or empty folder to write the files into")],
+) -> None:
     """Write a starter configuration and data to edit."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder}: exists and is not empty; name a new folder")

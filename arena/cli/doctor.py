@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import platform
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from importlib import metadata, util
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias
 
 import typer
+from msgspec import Struct
 
 from arena.cli.console import print_json, say, short_paths
 from arena.cli.options import JsonForm
 from arena.config.schema import Config
 from arena.data.corpus import tables_of
-from arena.data.warnings import notes_of
+from arena.data.dataset import notes_of
 from arena.present.numbers import counted, listed
 from arena.run.preflight import Preflight, preflight
-from arena.run.reach import reached
 from arena.stages.queries.config import SynthConfig, load_either
 from arena.store import sqlite_path
-from judges.errors import DISTRIBUTION, InputError, RagleagueError, how_to_install
+from judges.errors import DISTRIBUTION, TO_DO, InputError, ProviderError, RagleagueError, how_to_install
 from judges.judge import Judge
+from judges.providers.endpoint import Endpoint
+from judges.providers.hosted import HostedProvider
 from judges.providers.http_answers import shown
+from judges.spec import JudgeSpec
 from judges.types import NUGGET_TASKS
-from retrieval_eval.agents.spec import judges_of_agents
+from retrieval_eval.agents.embeddings import HostedEmbedder
+from retrieval_eval.agents.remote import RemoteAgent
+from retrieval_eval.agents.spec import AgentSpec
 from retrieval_eval.data.collections import irds_name as dataset_name
-from retrieval_eval.data.recordings import read_recordings
 from retrieval_eval.data.runs import read_runs
+from retrieval_eval.data.trec import read_recordings
 from retrieval_eval.documents.read import read_documents
 from retrieval_eval.documents.types import FileNote, Limits
 
@@ -52,12 +60,16 @@ _NAMES: Final = {"data": "config"}
 _DOCUMENTS: Final = "documents"
 _FAILED_WORDS: Final = {_DOCUMENTS: "unread"}
 _KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+_NO_ACCESS: Final = frozenset({401, 403})
+_NAMED: Final = 5
 
 
 def doctor(
-    config: Annotated[str | None, typer.Argument(metavar="[CONFIG]", help="also check this configuration")] = None,
+    config: Annotated[
+        str | None, typer.Argument(metavar="[CONFIG]", help="YAML file of a configuration to check too")
+    ] = None,
     reach: Annotated[
-        bool, typer.Option("--reach", help="send a GET request, which is free, to the addresses of judges and agents")
+        bool, typer.Option("--reach", help="send a GET request, which is free, to each address of a judge or an agent")
     ] = False,
     form: JsonForm = "table",
 ) -> None:
@@ -105,8 +117,7 @@ def _extra(extra: str) -> DoctorLine:
 
 def _needed(config: Config) -> Iterator[str]:
     """The extras that a configuration needs, in the order of ``_EXTRAS``."""
-    judge_names = [*config.judges_in_use(), *judges_of_agents(config.agents.values()), *_writers(config)]
-    provider_names = {config.judges[name].provider for name in judge_names}
+    provider_names = {config.judges[name].provider for name in config.judges_asked()}
     embedding_providers = {agent.embeddings.provider for agent in config.agents.values() if agent.retriever != "bm25"}
     sources = [*config.data.queries, *config.data.documents, *config.data.corpus, *config.data.qrels]
     if _folders(config):
@@ -121,10 +132,6 @@ def _needed(config: Config) -> Iterator[str]:
         yield "dense"
     if any(dataset_name(source) is not None for source in sources):
         yield "ir-datasets"
-
-
-def _writers(config: Config) -> list[str]:
-    return [] if config.synth is None else config.synth.judges()
 
 
 def _folders(config: Config) -> dict[Path, Limits]:
@@ -158,7 +165,7 @@ def _examine_config(path: Path, *, reach: bool) -> list[DoctorLine]:
     if isinstance(config, SynthConfig):
         return _examine_synth(config, reach=reach)
     checked = preflight(config)
-    judge_names = dict.fromkeys([*config.judges_in_use(), *_writers(config), *judges_of_agents(config.agents.values())])
+    judge_names = config.judges_asked()
     judges = [_judge_line(config, name, checked.faults.pop(f"judge {name}", None)) for name in judge_names]
     faults = [(_NAMES.get(name, f"config {name}"), False, str(fault)) for name, fault in checked.faults.items()]
     findings = [
@@ -174,7 +181,6 @@ def _examine_config(path: Path, *, reach: bool) -> list[DoctorLine]:
 
 
 def _examine_synth(config: SynthConfig, *, reach: bool) -> list[DoctorLine]:
-    """Check a configuration file that only makes queries."""
     judge_names = config.synth.judges()
     findings = [_extra("documents"), *_unread(dict.fromkeys(config.synth.documents, config.synth.limits))]
     for name in judge_names:
@@ -185,12 +191,6 @@ def _examine_synth(config: SynthConfig, *, reach: bool) -> list[DoctorLine]:
             fault = error
         findings.append(_judge_line(config, name, fault))
     return findings + _reach_lines(config, judge_names) if reach else findings
-
-
-def _reach_lines(config: Config | SynthConfig, judge_names: Iterable[str]) -> list[DoctorLine]:
-    agents = config.agents if isinstance(config, Config) else {}
-    replies = reached({name: config.judges[name] for name in judge_names}, agents)
-    return [(f"config {name}", ok, detail) for name, ok, detail in replies]
 
 
 def _unread(folders: Mapping[Path, Limits]) -> Iterator[DoctorLine]:
@@ -240,3 +240,90 @@ def _judge_line(config: Config | SynthConfig, name: str, fault: RagleagueError |
     spec = config.judges[name]
     where = f" at {shown(spec.address)}" if fault is None and spec.address else ""
     return (f"config judge {name}", fault is None, str(fault) if fault is not None else spec.provider + where)
+
+
+class _Place(Struct, frozen=True):
+    """An address to check.
+
+    Attributes:
+        path: path of the list of models, relative to the address; empty to request the address itself.
+        key, address: where the key and the address come from, for messages.
+        model: name of the model that the list should contain.
+    """
+
+    name: str
+    endpoint: Endpoint
+    key: str
+    address: str
+    path: str = ""
+    model: str = ""
+
+
+def _reach_lines(config: Config | SynthConfig, judge_names: Iterable[str]) -> list[DoctorLine]:
+    """Send a request to each address of a judge, an agent or embeddings; a line for each."""
+    agents = config.agents if isinstance(config, Config) else {}
+    places = list(_places({name: config.judges[name] for name in judge_names}, agents))
+
+    async def look_at_all() -> list[DoctorLine]:
+        return list(await asyncio.gather(*map(_look, places)))
+
+    return [(f"config {name}", ok, detail) for name, ok, detail in asyncio.run(look_at_all())]
+
+
+async def _look(place: _Place) -> DoctorLine:
+    try:
+        received = await place.endpoint.look(place.path)
+    except ProviderError as error:
+        to_do = TO_DO.get(error.cause, "").format(address=place.address, key=place.key, code="")
+        return place.name, False, "; ".join(filter(None, (str(error), to_do)))
+    finally:
+        await place.endpoint.close()
+    where, status = place.endpoint.name, received.status
+    if status in _NO_ACCESS:
+        return place.name, False, f"{where}: HTTP {status}; check the key in {place.key}"
+    if status >= 500 or 300 <= status < 400:
+        return place.name, False, f"{where}: HTTP {status}; check the server and {place.address}"
+    return place.name, True, f"{where} was reached (HTTP {status}){_of_models(received.content, place.model)}"
+
+
+def _of_models(content: bytes, model: str) -> str:
+    """A phrase on whether the server lists the model; empty if it lists no models."""
+    listed: list[str] = []
+    with suppress(ValueError, LookupError, TypeError, RecursionError):
+        listed = [str(each["id"]) for each in json.loads(content)["data"]]
+    if not model or not listed:
+        return ""
+    if model in listed:
+        return f" and lists {model!r}"
+    more = ", ..." if len(listed) > _NAMED else ""
+    return f"; {model!r} is not among the models that it lists: {', '.join(listed[:_NAMED])}{more}"
+
+
+def _places(judges: Mapping[str, JudgeSpec], agents: Mapping[str, AgentSpec]) -> Iterator[_Place]:
+    """The addresses of judges and agents that can be opened; other checks report the others."""
+    for name, spec in judges.items():
+        with suppress(InputError):
+            provider = Judge(name, spec, read_records=read_recordings).provider
+            if isinstance(provider, HostedProvider):
+                where = provider.endpoint, spec.key_from, spec.address_from
+                yield _Place(f"judge {name}", *where, "/models", spec.model)
+    for name, agent in agents.items():
+        yield from _of_agent(name, agent)
+
+
+def _of_agent(name: str, spec: AgentSpec) -> Iterator[_Place]:
+    with suppress(InputError):
+        if spec.kind in {"endpoint", "http"}:
+            agent = RemoteAgent(name, spec, {}, "")
+            key = spec.api_key_env or "'headers_env'"
+            yield _Place(f"agent {name}", agent.endpoint, key, "'url'" if spec.url else "'base_url'")
+        elif spec.kind in {"rag", "fusion"} and spec.retriever != "bm25" and spec.embeddings.provider == "openai":
+            settings = spec.embeddings
+            yield _Place(
+                f"agent {name} embeddings",
+                HostedEmbedder(settings).endpoint,
+                settings.api_key_env or "OPENAI_API_KEY",
+                "'base_url'",
+                "/models",
+                settings.model,
+            )

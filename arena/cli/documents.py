@@ -1,7 +1,8 @@
-"""``documents``: read files of many formats and write a corpus of passages."""
+"""``documents`` cuts files into passages; ``retrieve`` searches a corpus with every query."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -12,45 +13,56 @@ from pydantic import ValidationError
 
 from arena.cli.console import INCOMPLETE, errors, say, tell
 from arena.cli.options import JsonForm, Set, read_set
+from arena.cli.show import print_unread
 from arena.data.corpus import CorpusReading, read_passages
-from arena.present.numbers import counted, listed
+from arena.present.numbers import counted
 from judges.errors import InputError
-from judges.sections import describe
+from judges.sections import Count, Section, describe
 from judges.types import Document
+from retrieval_eval.agents.ranking import Corpus
+from retrieval_eval.agents.retrieval import Library, retrieve_run
+from retrieval_eval.agents.spec import EmbeddingsSpec
+from retrieval_eval.data.collections import read_corpus, read_topics
 from retrieval_eval.data.rows import Cell
+from retrieval_eval.data.runs import write_run
 from retrieval_eval.data.tables import write_rows
 from retrieval_eval.documents.passages import PassagesSection
 from retrieval_eval.documents.types import Limits
 
 if TYPE_CHECKING:
-    from arena.run.queries import SynthReport
+    pass
+
 
 _SHOWN = 10
-"""Maximum number of near-duplicates, or of files with the same note, in the text output; JSON lists all of them."""
+"""Maximum number of near-duplicates in the text output; JSON lists all of them."""
 _COLUMNS = ("did", "title", "source", "page", "document")
 
 
 def documents(
     paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH...", help="folders and files: PDF, HTML, Markdown, DOCX, text")
+        list[Path], typer.Argument(metavar="PATH...", help="folders and files to read: PDF, HTML, Markdown, DOCX, text")
     ],
     by: Annotated[
-        Literal["paragraph", "tokens", "sentences", "pages"], typer.Option(help="how to cut passages")
+        Literal["paragraph", "tokens", "sentences", "pages"],
+        typer.Option(help="unit by which documents are cut into passages"),
     ] = "paragraph",
     size: Annotated[
         int | None,
         typer.Option(
-            min=1, help="size limit of a passage: words of a paragraph (400), tokens (256, pages 2000), sentences (10)"
+            min=1, help="maximum size of a passage; paragraph: 400 words, tokens: 256, pages: 2000, sentences: 10"
         ),
     ] = None,
     overlap: Annotated[
-        int | None, typer.Option(min=0, help="tokens (0) or sentences (5) shared with the previous passage")
+        int | None,
+        typer.Option(min=0, help="number of tokens (0) or sentences (5) that a passage repeats of the previous one"),
     ] = None,
     near_duplicates: Annotated[
-        float, typer.Option(min=0, max=1, help="leave out passages this similar to an earlier one; 0 keeps all")
+        float,
+        typer.Option(min=0, max=1, help="leave out passages at least this similar to an earlier one; 0 keeps all"),
     ] = 0.8,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="the corpus, a table: did, title, source, page, document")
+        Path | None,
+        typer.Option(metavar="FILE", help="table to write the corpus into: did, title, source, page, document"),
     ] = None,
     set_entries: Set = None,
     form: JsonForm = "table",
@@ -111,15 +123,69 @@ def _lines(reading: CorpusReading, out: Path | None) -> Iterator[str]:
         yield "  ... (--format json lists all)"
 
 
-def print_unread(reading: CorpusReading | SynthReport) -> None:
-    """Print on standard error a line for each file that was skipped or read in part, and a line per distinct note."""
-    if reading.other_files:
-        counts = ", ".join(f"{number} {ending}" for ending, number in reading.other_files.items())
-        say(f"files of other formats, not read: {counts}", errors)
-    sources_by_reason: dict[str, list[str]] = {}
-    for note in reading.notes:
-        sources_by_reason.setdefault(note.reason, []).append(note.source)
-    for reason, sources in sources_by_reason.items():
-        say(f"note: {listed(sources, _SHOWN)}: {reason}", errors)
-    for each in reading.skipped:
-        say(f"{each.outcome}: {each.source}: {each.reason}", errors)
+class _Fusion(Section):
+    """Settings of reciprocal rank fusion, which merges two rankings."""
+
+    rrf_k: Count = 60
+
+
+def retrieve(
+    corpus: Annotated[
+        list[str],
+        typer.Option(
+            metavar="FILE|irds:NAME", help="file of documents: CSV, JSONL, Parquet or id<TAB>text; may be repeated"
+        ),
+    ],
+    queries: Annotated[
+        str, typer.Option(metavar="FILE|irds:NAME", help="file of queries: a table qid, query, or TREC topics")
+    ],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="file to write, a run in TREC format")],
+    retriever: Annotated[
+        Literal["bm25", "dense", "hybrid"],
+        typer.Option(help="way to search: by words (bm25), by embeddings (dense), or both merged (hybrid)"),
+    ] = "bm25",
+    depth: Annotated[int, typer.Option(min=1, help="number of documents to retrieve for each query")] = 100,
+    embeddings: Annotated[
+        Literal["auto", "openai", "transformers", "minilm", "hashed"],
+        typer.Option(help="embeddings for dense and hybrid; auto: minilm if installed, else hashed words"),
+    ] = "auto",
+    cache: Annotated[Path | None, typer.Option(metavar="FOLDER", help="folder in which embeddings are cached")] = None,
+    name: Annotated[str | None, typer.Option(help="tag of the run; default: retriever and model")] = None,
+    set_entries: Set = None,
+) -> None:
+    """Search a corpus with every query.
+
+    Writes the results as a TREC run. --set: rrf_k=60 (the constant of reciprocal rank fusion, for hybrid), and the
+    keys of a YAML file's 'embeddings': model, path, base_url, api_key_env, query_prefix, batch and so on.
+    """
+    fusion_entries = [entry for entry in set_entries or () if entry.startswith("rrf_k=")]
+    rrf_k = read_set(_Fusion, fusion_entries).rrf_k
+    spec = read_set(
+        EmbeddingsSpec, [entry for entry in set_entries or () if entry not in fusion_entries], provider=embeddings
+    )
+    topics = list(read_topics(queries).values())
+    documents = Corpus.of(read_corpus(corpus))
+    library = Library(documents, cache)
+    searcher = library.retriever(retriever, spec, rrf_k)
+    tag: str = retriever
+    if retriever != "bm25":
+        embedder = library.embedder(spec)
+        tag = f"{tag}-{embedder.identity.get('model') or embedder.identity['provider']}"
+        if embedder.note:
+            say(f"note: {embedder.note}", errors)
+
+    async def search() -> None:
+        try:
+            run = await retrieve_run(searcher, topics, depth, "-".join((name or tag).split()))
+        finally:
+            await searcher.close()
+        write_run(out, run)
+        retrieved = sum(len(ranking.doc_ids) for ranking in run.rankings.values())
+        if empty := len(topics) - len(run.rankings):
+            errors.print(f"note: no document matches {counted(empty, 'query', 'queries')}")
+        if documents.blank:
+            errors.print(f"note: not searched, as they have no text: {counted(documents.blank, 'document')}")
+        counts = f"{counted(retrieved, 'document')} for {counted(len(run.rankings), 'query', 'queries')}"
+        say(f"{out}: {counts}, run {run.name}")
+
+    asyncio.run(search())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final, Literal, TypeAlias
 
@@ -32,47 +33,31 @@ from retrieval_eval.data.trec import is_qrels, read_qrels, write_qrels
 from retrieval_eval.exam import scores
 from retrieval_eval.scores.metrics import Labels
 
-_GRADER, _LABELS = "Which grades", "Labels"
+_grader_option = partial(typer.Option, rich_help_panel="Which grades")
+_label_option = partial(typer.Option, rich_help_panel="Labels")
 _By: TypeAlias = Literal["highest", "count"]
 
-Bank = Annotated[
-    Path | None, typer.Option("--bank", help="the test bank; default: the graded items", rich_help_panel=_GRADER)
-]
+Bank = Annotated[Path | None, _grader_option("--bank", help="file of the test bank; default: the items in GRADES")]
 Items = Annotated[
-    str | None,
-    typer.Option(
-        "--items", metavar="PATTERN", help="only items whose ids match, such as '*-Q*'", rich_help_panel=_GRADER
-    ),
+    str | None, _grader_option("--items", metavar="PATTERN", help="use only items whose ids match, such as '*-Q*'")
 ]
-OneQuery = Annotated[str | None, typer.Option("--query", help="only this query", rich_help_panel=_GRADER)]
+OneQuery = Annotated[str | None, _grader_option("--query", help="show only this query")]
 PeoplesLabels = Annotated[
-    Path | None,
-    typer.Option(
-        "--qrels", help="relevance labels by people; default: the judgments in GRADES", rich_help_panel=_LABELS
-    ),
+    Path | None, _label_option("--qrels", help="file of people's relevance labels; default: the judgments in GRADES")
 ]
-MinLabel = Annotated[
-    int,
-    typer.Option("--min-label", help="lowest label by people that counts as relevant", rich_help_panel=_LABELS),
-]
+MinLabel = Annotated[int, _label_option("--min-label", help="lowest of people's labels that counts as relevant")]
 By = Annotated[
     _By,
-    typer.Option(
-        "--by",
-        help="make labels from the highest grade, or from the number of items that reach --min-grade",
-        rich_help_panel=_LABELS,
+    _label_option(
+        "--by", help="make labels from the highest grade, or from the number of items that reach --min-grade"
     ),
 ]
 GradeMap = Annotated[
-    str | None,
-    typer.Option(
-        "--map",
-        metavar="MAP",
-        help="labels for grades or counts, such as 0:0,1-3:1,4:2,5:3",
-        rich_help_panel=_LABELS,
-    ),
+    str | None, _label_option("--map", metavar="MAP", help="label for each grade or count, such as 0:0,1-3:1,4:2,5:3")
 ]
-OutTable = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="write the rows to this table instead")]
+OutTable = Annotated[
+    Path | None, typer.Option("--out", metavar="FILE", help="write the rows to this table instead of showing them")
+]
 _NOT_OF_LABELS: Final = "--prompt: this prompt labels passages without items; leave out --by, --min-grade and --map"
 
 
@@ -80,9 +65,11 @@ def exam_score(
     file: GradesFile,
     bank: Bank = None,
     run: Runs = None,
-    official: Annotated[Path | None, typer.Option(help="a leaderboard to compare with: agent, rank or score")] = None,
+    official: Annotated[
+        Path | None, typer.Option(help="table of a leaderboard to compare with: agent, rank or score")
+    ] = None,
     k: K = 20,
-    alpha: Annotated[float, typer.Option(min=0, max=1, help="the parameter alpha of alpha-nDCG")] = 0.5,
+    alpha: Annotated[float, typer.Option(min=0, max=1, help="parameter alpha of alpha-nDCG")] = 0.5,
     compat: Annotated[
         Literal["workbench"] | None, typer.Option(help="compute scores as the workbench's code does")
     ] = None,
@@ -90,7 +77,9 @@ def exam_score(
     llm: Llm = None,
     prompt: PromptName = None,
     queries: OfQueries = None,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="also write each query's scores as a table")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="also write each query's scores to this table")
+    ] = None,
     form: Form = "table",
 ) -> None:
     """Score the agents by a test bank.
@@ -113,7 +102,7 @@ def exam_score(
 
 def exam_labels(
     file: GradesFile,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="the qrels to write")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="file of qrels to write")],
     bank: Bank = None,
     by: By = "highest",
     min_grade: MinGrade = None,
@@ -145,7 +134,11 @@ def exam_labels(
 
 def exam_agreement(
     file: Annotated[
-        Path, typer.Argument(metavar="GRADES", help="the workbench's graded jsonl.gz, a table of grades, or qrels")
+        Path,
+        typer.Argument(
+            metavar="GRADES",
+            help="file of grades: the workbench's graded jsonl.gz, a table, or qrels of predicted labels",
+        ),
     ],
     qrels: PeoplesLabels = None,
     bank: Bank = None,
@@ -166,7 +159,7 @@ def exam_agreement(
     clusters = clusters_in(queries)
     if is_qrels(file):
         if qrels is None:
-            raise InputError(f"{file}: holds predicted labels; name the labels by people with --qrels")
+            raise InputError(f"{file}: has predicted labels only; name the file of people's labels with --qrels")
         board = of_labels(read_qrels(file).labels, read_qrels(qrels).labels, None, min_label, clusters)
     elif direct := _direct_labels(file, llm, prompt, plain=by == "highest" and min_grade is None and grade_map is None):
         people = direct[1] if qrels is None else read_qrels(qrels).labels
@@ -181,13 +174,13 @@ def exam_agreement(
         level = (min_grade or study.usual_level) if unmapped else None
         board = of_labels(labels.labels, people, level, min_label, clusters)
     if not board.agreement.n:
-        raise InputError(f"{file}: no passage of it has a label by people; check that the ids are the same")
+        raise InputError(f"{file}: none of its passages has a label by people; check that both files use the same ids")
     _show_agreement(board, form)
 
 
 def exam_compare(
     file: GradesFile,
-    other: Annotated[Path, typer.Argument(metavar="OTHER", help="other grades of the same passages")],
+    other: Annotated[Path, typer.Argument(metavar="OTHER", help="file of other grades of the same passages")],
     bank: Bank = None,
     min_grade: MinGrade = None,
     items: Items = None,
@@ -204,7 +197,7 @@ def exam_compare(
     )
     board = of_grades(first, second, min_grade)
     if not board.agreement.n:
-        raise InputError(f"{file}: has no passage and item in common with {other}; check that the ids are the same")
+        raise InputError(f"{file}: has no passage and item in common with {other}; check that both use the same ids")
     _show_agreement(board, form)
 
 
@@ -247,7 +240,7 @@ def exam_answers(
 
 def exam_grid(
     file: GradesFile,
-    query: Annotated[str, typer.Option(help="the query")],
+    query: Annotated[str, typer.Option(help="id of the query")],
     bank: Bank = None,
     min_grade: MinGrade = None,
     items: Items = None,
@@ -316,11 +309,7 @@ def exam_influence(
 
 
 def _direct_labels(file: Path, llm: str | None, prompt: str | None, *, plain: bool) -> tuple[Labels, Labels] | None:
-    """Labels that the named grader gave to passages directly, and people's labels; ``None`` if it graded by items.
-
-    Raises:
-        InputError: an option says how to make labels from grades, although the file has labels and no grades.
-    """
+    """Labels that the named grader gave to passages directly, and people's labels; ``None`` if it graded by items."""
     direct = None if llm is None and prompt is None else load_labels(file, llm=llm, prompt=prompt)
     if direct is not None and not plain:
         raise InputError(_NOT_OF_LABELS)
@@ -339,7 +328,7 @@ def _labels(study: Study, by: _By, min_grade: int | None, grade_map: str | None)
 
 def _required(people: Labels, file: Path) -> Labels:
     if not people:
-        raise InputError(f"{file}: holds no judgments by people; name their labels with --qrels")
+        raise InputError(f"{file}: has no labels by people; name a file of them with --qrels")
     return people
 
 
@@ -366,7 +355,9 @@ def _oversight(
     study: Study, query: str | None, min_grade: int | None = None, min_label: int = 1, k: int = 20
 ) -> OversightBoard:
     if query is not None and query not in study.grids.grids:
-        raise InputError(f"--query: no query {query!r}; there are {', '.join(list(study.grids.grids)[:5])} ...")
+        raise InputError(
+            f"--query: the grades have no query {query!r}; there are {', '.join(list(study.grids.grids)[:5])} ..."
+        )
     return OversightBoard(study, min_grade or study.usual_level, min_label, k, query)
 
 

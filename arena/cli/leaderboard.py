@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from arena.cli.console import INCOMPLETE
+from arena.boards.games import Wins, as_declared, tournament_pairs
+from arena.boards.leaderboard import DETAILS, with_people
+from arena.cli.console import INCOMPLETE, errors, output, program, say
 from arena.cli.options import BelowCoverage, Details, Form, Source, Tournament
-from arena.cli.show import print_leaderboard, show
+from arena.cli.show import show
 from arena.cli.sources import open_tournament
+from arena.present import files, terminal
+from arena.present.blocks import Section
 from arena.results.cache import cached_leaderboard
-from arena.results.ratings import of_group
+from arena.results.ratings import Leaderboard, of_group
+from arena.store import Store
 from judges.errors import InputError
 
 
@@ -21,14 +29,13 @@ def leaderboard(
     form: Form = "table",
     tournament: Tournament = None,
     below_coverage: BelowCoverage = False,
-    matrix: Annotated[bool, typer.Option("--matrix", help="print instead the matrix of win percentages")] = False,
+    matrix: Annotated[bool, typer.Option("--matrix", help="print the matrix of win percentages instead")] = False,
     details: Details = False,
     group: Annotated[
-        str | None, typer.Option(metavar="COLUMN=VALUE", help="only queries with this value in this column")
+        str | None, typer.Option(metavar="COLUMN=VALUE", help="rate only by queries with this value in this column")
     ] = None,
     plot: Annotated[
-        Path | None,
-        typer.Option(help="plot ratings, win matrix and all other scores to this .svg, .png or .html file"),
+        Path | None, typer.Option(help="plot ratings, win matrix and all other scores to this .svg, .png or .html file")
     ] = None,
 ) -> None:
     """Print the leaderboard of a tournament.
@@ -43,18 +50,58 @@ def leaderboard(
         board = cached_leaderboard(store, name, group_filter, below_coverage=below_coverage)
         pairs = None
         if matrix and board.ratings is not None:
-            from arena.boards.games import Wins, as_declared, tournament_pairs
-
             pairs = tournament_pairs(store if group_filter is None else of_group(store, name, group_filter), name)
         if pairs is not None:
             show(Wins(pairs, as_declared(board)), form)
         else:
             print_leaderboard(store, board, form, source=source, tournament=tournament, details=details)
         if plot is not None:
-            from arena.boards.compare import compare_board
-            from arena.present.files import save_plot
+            from arena.boards.compare import compare_board  # late: it reads all scores, and costs 60 ms
 
             comparison = compare_board(store, name, group_filter)
-            save_plot(plot, [comparison.figure()] if comparison.ways else [], name)
+            files.save_plot(plot, [comparison.figure()] if comparison.ways else [], name)
     if board.withheld:
         raise typer.Exit(INCOMPLETE)
+
+
+def print_leaderboard(
+    store: Store,
+    board: Leaderboard,
+    form: str,
+    *,
+    source: str = "",
+    tournament: str | None = None,
+    details: bool = False,
+) -> None:
+    """Write a leaderboard to standard output in one of the formats of ``leaderboard --format``.
+
+    ``source`` and ``tournament`` are those of the command line, for the commands that the output suggests; ``details``
+    prints every section instead of one screen.
+    """
+    shortfall = board.shortfall
+    refusal = f"no ratings: {shortfall.message}; {shortfall.remedy}" if shortfall is not None and board.withheld else ""
+    full_board = with_people(store, board)
+    if form in {"json", "csv", "latex"}:
+        show(full_board, form)
+    elif details:
+        _show_sections(
+            [section for section in full_board.sections() if section.ident in DETAILS | board.further.keys()], form
+        )
+    else:
+        name, place = program(), shlex.quote(source)
+        option = "" if tournament is None else f" --tournament {shlex.quote(tournament)}"
+        hints = f"More: {name} leaderboard {place}{option} --details", f"In the browser: {name} ui {place}"
+        if form == "table":
+            sys.stdout.write(full_board.screen(hints, output.width))
+        else:
+            _show_sections(full_board.brief(), form)
+    if refusal and form not in {"json", "table"}:
+        say(refusal, errors)
+
+
+def _show_sections(sections: Sequence[Section], form: str) -> None:
+    """Write sections as text, Markdown or HTML."""
+    if form == "table":
+        terminal.show(output, sections)
+    else:
+        sys.stdout.write(files.document(sections, form))

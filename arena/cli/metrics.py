@@ -1,24 +1,29 @@
-"""``metrics``: score runs by relevance labels."""
+"""``metrics`` scores runs by relevance labels, ``agreement`` compares label sets, ``pool`` lists documents to label."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from arena.boards.metrics import RunMetrics
+from arena.boards.metrics import PoolBoard, QrelsAgreement, RunMetrics
+from arena.cli.console import INCOMPLETE, errors
 from arena.cli.options import Form, OfQueries, RunFiles, Samples, Seed, SkipFaulty
-from arena.cli.show import show_noted, show_parts
+from arena.cli.show import show, show_noted, show_parts
 from arena.cli.sources import clusters_in
+from arena.present import terminal
 from arena.present.files import sentence
 from arena.present.table import Table
 from judges.errors import InputError
 from judges.sections import nearest
 from retrieval_eval.data.runs import read_runs, with_ids_of
+from retrieval_eval.data.tables import write_rows
 from retrieval_eval.data.trec import Faulty, Qrels, read_qrels
 from retrieval_eval.scores.metrics import DEFAULT_MEASURES, parse_measures
-from retrieval_eval.scores.run_comparison import score_runs
+from retrieval_eval.scores.run_comparison import Pool, pool_runs, score_runs
+from retrieval_eval.stats.agreement import label_agreement
 
 
 def metrics(
@@ -27,19 +32,20 @@ def metrics(
         list[str],
         typer.Option(
             metavar="FILE|irds:NAME",
-            help="TREC qrels, or a table qid, did, label; further ones are compared with the first",
+            help="file of labels: TREC qrels, or a table qid, did, label; others are compared with the first",
         ),
     ],
     measure: Annotated[
-        list[str] | None, typer.Option(help="a measure by its name in ir_measures, such as nDCG@10 or RR(rel=2)@5")
+        list[str] | None,
+        typer.Option(help="measure by its name in ir_measures, such as nDCG@10 or RR(rel=2)@5; may be repeated"),
     ] = None,
     per_query: Annotated[bool, typer.Option("--per-query", help="also show the scores of each query")] = False,
     baseline: Annotated[
-        str | None, typer.Option(help="compare the others with this run only, instead of all pairs")
+        str | None, typer.Option(help="compare the other runs only with this run, instead of all pairs")
     ] = None,
     table: Annotated[
         Literal["scores", "differences", "rankings", "scores-by-query"] | None,
-        typer.Option(help="the table that md, html and latex write; default: the first"),
+        typer.Option(help="table that the formats md, html and latex write; default: the first"),
     ] = None,
     digits: Annotated[
         int | None,
@@ -82,13 +88,12 @@ def metrics(
 
 
 def _show_table(board: RunMetrics, name: str, digits: int | None, form: str) -> None:
-    """Print one table with its notes, to paste into a page or a paper."""
     if form not in {"md", "html", "latex"}:
-        raise InputError("--table and --digits: go with --format md, html or latex")
+        raise InputError("--table and --digits: are only for --format md, html or latex")
     blocks = [block for section in board.sections() for block in section.blocks if isinstance(block, Table)]
     tables = {block.name: block for block in blocks} | {"scores": board.for_paper(3 if digits is None else digits)}
     if digits is not None and name != "scores":
-        raise InputError(f"--digits: only the table 'scores' takes it; leave it out with --table {name}")
+        raise InputError(f"--digits: applies only to the table 'scores'; leave it out with --table {name}")
     if name not in tables:
         raise InputError(f"--table {name}: these runs and labels give no such table{nearest(name, tables)}")
     show_parts([tables[name]], form)
@@ -97,14 +102,85 @@ def _show_table(board: RunMetrics, name: str, digits: int | None, form: str) -> 
 
 
 def read_label_sets(sources: list[str], faulty: Faulty) -> dict[str, Qrels]:
-    """Read sets of labels, by file name, or by path if two files have the same name.
-
-    Raises:
-        InputError: a file cannot be read, has no labels, or is given twice.
-    """
+    """Read sets of labels, by file name, or by path if two files have the same name."""
     label_sets = [(source, read_qrels(source, faulty=faulty)) for source in sources]
     stems = [labels.name for _, labels in label_sets]
     by_name = {source if stems.count(labels.name) > 1 else labels.name: labels for source, labels in label_sets}
     if len(by_name) < len(label_sets):
-        raise InputError(f"{max(sources, key=sources.count)}: these labels are given twice")
+        raise InputError(f"{max(sources, key=sources.count)}: this file of labels is given twice; give it once")
     return by_name
+
+
+def agreement(
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE|irds:NAME...", help="files of labels: TREC qrels, or tables qid, did, label"),
+    ],
+    people: Annotated[
+        str, typer.Option(metavar="FILE|irds:NAME", help="file of people's labels, with which the others are compared")
+    ],
+    queries: OfQueries = None,
+    form: Form = "table",
+) -> None:
+    """Compare sets of relevance labels with people's.
+
+    Shows kappa, alpha, the confusion matrix, and agreement at each threshold. Faulty lines are skipped and listed; the
+    exit status is then 3.
+    """
+    clusters = clusters_in(queries)
+    labels = read_label_sets([people, *files], "skip")
+    first, *rest = labels
+    agreements = {}
+    for name in rest:
+        try:
+            agreements[name] = label_agreement(labels[first].labels, labels[name].labels, clusters=clusters)
+        except InputError as error:
+            raise InputError(f"{first} and {name}: {error}") from error
+    show_noted(QrelsAgreement(agreements, labels, clusters), form)
+    if any(label_set.faulty for label_set in labels.values()):
+        raise typer.Exit(INCOMPLETE)
+
+
+def pool(
+    run: RunFiles,
+    depth: Annotated[int, typer.Option(min=1, metavar="DEPTH", help="pool the first DEPTH documents of each run")],
+    qrels: Annotated[
+        str | None,
+        typer.Option(metavar="FILE|irds:NAME", help="file of the labels that exist already: TREC qrels, or a table"),
+    ] = None,
+    skip_faulty: SkipFaulty = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="write the pooled documents to this table: qid, did, label, rank, runs"),
+    ] = None,
+    form: Form = "table",
+) -> None:
+    """Pool runs: which documents are left to judge.
+
+    Shows what each run adds to the pool, the pool's size per query and, with --qrels, what is left to judge.
+    """
+    faulty: Faulty = "skip" if skip_faulty else "refuse"
+    runs = read_runs(run, faulty=faulty)
+    labels = read_qrels(qrels, faulty=faulty) if qrels is not None else None
+    pooled = pool_runs(runs, depth)
+    board = PoolBoard(pooled, runs, labels)
+    terminal.show(errors, [board.notes()])
+    if out is not None:
+        _write_pairs(out, pooled, labels)
+    show(board, form)
+
+
+def _write_pairs(out: Path, pooled: Pool, labels: Qrels | None) -> None:
+    labels_by_query = labels.labels if labels is not None else {}
+    rows = (
+        {
+            "qid": query_id,
+            "did": doc_id,
+            "label": labels_by_query.get(query_id, {}).get(doc_id),
+            "rank": min(ranks.values()),
+            "runs": " ".join(sorted(ranks)),
+        }
+        for query_id in pooled.queries
+        for doc_id, ranks in pooled.contributors(query_id)
+    )
+    write_rows(out, ("qid", "did", "label", "rank", "runs"), rows)

@@ -15,37 +15,38 @@ from arena.cli.show import show
 from arena.cli.sources import clusters_in, queries_in
 from arena.present.files import save_plot
 from arena.results.nugget_comparison import compare_conditions, read_condition
-from arena.results.nuggets import scored
 from arena.stages.nuggets.judging import read_cited
 from judges.errors import DataError, InputError
-from retrieval_eval.nuggets.editing import Change, changes, edited
 from retrieval_eval.nuggets.files import read_assignments, read_banks, write_banks
 from retrieval_eval.nuggets.scores import score_table
-from retrieval_eval.nuggets.types import NuggetBank
+from retrieval_eval.nuggets.types import Change, NuggetBank, changes, edited
 from retrieval_eval.scores.citations import citation_scores
 
 Topics = Annotated[
     Path | None,
-    typer.Option("--topics", help="the topics, with their conversations; default: every topic that a run answered"),
+    typer.Option("--topics", help="file of topics, with their conversations; default: every topic that a run answered"),
 ]
 
 
 def nuggets_score(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="assignments as nuggetizer or NIST write them")
+        list[Path], typer.Argument(metavar="FILE...", help="files of assignments, as nuggetizer or NIST write them")
     ],
     topics: Topics = None,
     answers: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="the answers with their citations, for citation precision; with --qrels"),
+        typer.Option(
+            metavar="FILE", help="file of the answers with their citations, for citation precision; needs --qrels"
+        ),
     ] = None,
     qrels: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="labels of the documents cited; with --answers")
+        Path | None,
+        typer.Option(metavar="FILE", help="file of relevance labels of the cited documents; needs --answers"),
     ] = None,
-    min_label: Annotated[int, typer.Option(help="the lowest label that counts as relevant")] = 1,
+    min_label: Annotated[int, typer.Option(help="lowest label that counts as relevant")] = 1,
     form: Annotated[
         Literal["table", "json", "csv", "md", "html", "latex", "jsonl"],
-        typer.Option("--format", help="as in other commands; jsonl: nuggetizer's metrics by topic"),
+        typer.Option("--format", help="output format, as in other commands; jsonl: nuggetizer's metrics by topic"),
     ] = "table",
 ) -> None:
     """Score runs by the nuggets they state.
@@ -55,7 +56,7 @@ def nuggets_score(
     and their number is shown. --answers and --qrels add the share of cited documents that are relevant.
     """
     queries, clusters = queries_in(topics), clusters_in(topics)
-    table = score_table(read_assignments(list(files)), None if queries is None else list(queries))
+    table = score_table(read_assignments(list(files)), None if queries is None else list(queries), clusters)
     if topics is not None and not table.answered.any():
         raise InputError(
             f"{topics}: none of its topics is in {', '.join(map(str, files))}; check that the ids are the same"
@@ -66,7 +67,7 @@ def nuggets_score(
     if qrels is not None:
         documents, labels = read_cited(answers or [], qrels, table)
         cited = citation_scores(documents, labels, relevant=min_label, clusters=clusters)
-    board = NuggetScores(scored(table, clusters), table, cited)
+    board = NuggetScores(table, cited)
     if form == "jsonl":
         for line in board.metrics():
             print(json.dumps(line, allow_nan=False))
@@ -75,11 +76,13 @@ def nuggets_score(
 
 
 def nuggets_correlate(
-    first: Annotated[Path, typer.Argument(metavar="A", help="scores or assignments of runs in one condition")],
-    second: Annotated[Path, typer.Argument(metavar="B", help="those of the same runs in another condition")],
+    first: Annotated[Path, typer.Argument(metavar="A", help="file of scores or assignments of runs in one condition")],
+    second: Annotated[
+        Path, typer.Argument(metavar="B", help="file of scores or assignments of the same runs in another condition")
+    ],
     topics: Topics = None,
-    score: Annotated[str, typer.Option(help="the score to compare")] = "v_strict",
-    plot: Annotated[Path | None, typer.Option(help="write the scatter plots to this .svg, .png or .html file")] = None,
+    score: Annotated[str, typer.Option(help="name of the score to compare")] = "v_strict",
+    plot: Annotated[Path | None, typer.Option(help="also write scatter plots to this .svg, .png or .html file")] = None,
     samples: Samples = 1000,
     seed: Seed = 0,
     form: Form = "table",
@@ -98,10 +101,12 @@ def nuggets_correlate(
 
 
 def nuggets_edit(
-    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="the nuggets")],
-    after: Annotated[Path, typer.Argument(metavar="AFTER", help="the nuggets that a person edited")],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="the edited nuggets with their history")],
-    editor: Annotated[str, typer.Option(help="who edited them")] = "",
+    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="file of nuggets, before the edit")],
+    after: Annotated[Path, typer.Argument(metavar="AFTER", help="file of the nuggets that a person has edited")],
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="file to write the edited nuggets into, with their history")
+    ],
+    editor: Annotated[str, typer.Option(help="name of the person who edited them")] = "",
     force: Force = False,
     form: Form = "table",
 ) -> None:

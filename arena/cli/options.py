@@ -3,57 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import typer
+from pydantic import ValidationError
 
 from judges.errors import InputError
+from judges.sections import Section, describe, nearest
 
-if TYPE_CHECKING:
-    from judges.sections import Section
-
-Config = Annotated[Path, typer.Argument(metavar="CONFIG", help="the YAML file that configures it")]
-Source = Annotated[str, typer.Argument(metavar="CONFIG|STORE", help="a tournament's YAML file or its store")]
+Config = Annotated[Path, typer.Argument(metavar="CONFIG", help="YAML file with the configuration")]
+Source = Annotated[str, typer.Argument(metavar="CONFIG|STORE", help="YAML file of a tournament, or its store")]
 Tournament = Annotated[str | None, typer.Option(help="name of the tournament, if the store has several")]
 BelowCoverage = Annotated[
-    bool, typer.Option("--below-coverage", help="rate even if less is judged than ratings.min_coverage")
+    bool, typer.Option("--below-coverage", help="show ratings even if less is judged than ratings.min_coverage")
 ]
 Form = Annotated[
     Literal["table", "json", "csv", "md", "html", "latex"],
-    typer.Option("--format", help="table for people, json for programs; csv, md, html, latex: the first table"),
+    typer.Option(
+        "--format", help="output format: table for people, json for programs; csv, md, html, latex: the first table"
+    ),
 ]
-JsonForm = Annotated[Literal["table", "json"], typer.Option("--format", help="table for people, json for programs")]
+JsonForm = Annotated[
+    Literal["table", "json"], typer.Option("--format", help="output format: table for people, json for programs")
+]
 Details = Annotated[
-    bool, typer.Option("--details", help="every table: neighbours, judges, grades, documents, costs, coverage")
+    bool, typer.Option("--details", help="print every table: neighbours, judges, grades, documents, costs, coverage")
 ]
+reading_option = partial(typer.Option, rich_help_panel="How tables are read")
 Values = Annotated[
     list[str] | None,
-    typer.Option(
+    reading_option(
         "--value",
         metavar="WORD=VERDICT",
-        help="what a word, number or range means, as in 'A ist besser'=A, 0=TIE or -3..-1=A",
-        rich_help_panel="How tables are read",
+        help="verdict that a word, number or range means: 'A ist besser'=A, 0=TIE, -3..-1=A",
     ),
 ]
 Columns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--column",
-        metavar="NAME=COLUMN",
-        help="read NAME from the column COLUMN",
-        rich_help_panel="How tables are read",
-    ),
+    list[str] | None, reading_option("--column", metavar="NAME=COLUMN", help="read NAME from the column COLUMN")
 ]
 OutTable = Annotated[
-    Path, typer.Argument(metavar="OUT", help="the file to write: .csv, .tsv, .jsonl or .parquet, or one of them .gz")
+    Path, typer.Argument(metavar="OUT", help="file to write: .csv, .tsv, .jsonl or .parquet, or one of them .gz")
 ]
 Seed = Annotated[int, typer.Option(min=0, help="random seed of the bootstrap samples")]
-Samples = Annotated[int, typer.Option(min=0, max=100_000, help="bootstrap samples for the intervals")]
+Samples = Annotated[int, typer.Option(min=0, max=100_000, help="number of bootstrap samples for the intervals")]
 OfQueries = Annotated[
     Path | None,
     typer.Option(
-        "--queries", metavar="FILE", help="the queries; the bootstrap then draws the turns of a conversation together"
+        "--queries",
+        metavar="FILE",
+        help="table of queries; the bootstrap then draws the turns of a conversation together",
     ),
 ]
 SkipFaulty = Annotated[
@@ -65,41 +65,51 @@ RetryFailed = Annotated[
 ]
 LogJson = Annotated[
     Path | None,
-    typer.Option("--log-json", metavar="FILE", help="append a JSON line per call to FILE, without prompts or replies"),
+    typer.Option(
+        "--log-json", metavar="FILE", help="append a line of JSON per call to FILE, without prompts or replies"
+    ),
 ]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="value of a rarely needed setting; may be repeated"),
+]
+_Section = TypeVar("_Section", bound="Section")
+GradesFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="GRADES", help="file of grades: the workbench's graded jsonl.gz, or a table qid, did, item, grade"
+    ),
+]
+Runs = Annotated[
+    list[Path] | None, typer.Option("--run", help="file of ranked passages, a run in TREC format; may be repeated")
+]
+RunFiles = Annotated[
+    list[Path],
+    typer.Option(
+        "--run", metavar="FILE", help="file of a run: TREC format, or a table qid, did, score; may be repeated"
+    ),
+]
+Llm = Annotated[str | None, typer.Option("--llm", help="model of the grader, if the file has several graders")]
+PromptName = Annotated[
+    str | None, typer.Option("--prompt", help="prompt of the grader, if the file has several prompts")
+]
+MinGrade = Annotated[
+    int | None,
+    typer.Option(
+        "--min-grade", min=1, help="lowest grade that counts as covering an item; default: 4, or 1 if grades are 0/1"
+    ),
+]
+K = Annotated[int, typer.Option("--k", min=1, help="score only the first K passages of a response")]
 
 
 def require_free(out: Path, force: bool) -> None:
-    """Refuse to overwrite a file, which a person may have edited.
-
-    Raises:
-        InputError: the file exists, and ``--force`` is not given.
-    """
+    """Refuse to overwrite a file, which a person may have edited, without ``--force``."""
     if out.exists() and not force:
-        raise InputError(f"{out}: is there already; name another file, or say --force")
-
-
-Set = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="a rarely needed setting; may be repeated")
-]
-_Section = TypeVar("_Section", bound="Section")
+        raise InputError(f"{out}: exists already; name another file, or add --force")
 
 
 def read_set(section: type[_Section], given: Sequence[str] | None, **others: object) -> _Section:
-    """The settings from ``--set``, validated like those of a YAML file.
-
-    Args:
-        section: the model of the settings.
-        given: the entries ``KEY=VALUE``.
-        others: values from other options.
-
-    Raises:
-        InputError: an entry is malformed, or a key or value is wrong.
-    """
-    from pydantic import ValidationError
-
-    from judges.sections import describe, nearest
-
+    """Read the entries ``KEY=VALUE`` of ``--set`` as a section; ``others`` are values from other options."""
     values: dict[str, object] = {}
     for entry in given or ():
         key, separator, value = entry.partition("=")
@@ -112,19 +122,3 @@ def read_set(section: type[_Section], given: Sequence[str] | None, **others: obj
         return section.model_validate({**others, **values})
     except ValidationError as error:
         raise InputError(f"--set: {describe(error)}") from error
-
-
-GradesFile = Annotated[
-    Path, typer.Argument(metavar="GRADES", help="the workbench's graded jsonl.gz, or a table qid, did, item, grade")
-]
-Runs = Annotated[
-    list[Path] | None, typer.Option("--run", help="ranked passages, as a run in TREC format; may be repeated")
-]
-RunFiles = Annotated[list[Path], typer.Option("--run", metavar="FILE", help="TREC runs, or tables qid, did, score")]
-Llm = Annotated[str | None, typer.Option("--llm", help="model of the grader, if there are several graders")]
-PromptName = Annotated[str | None, typer.Option("--prompt", help="prompt of the grader, if there are several prompts")]
-MinGrade = Annotated[
-    int | None,
-    typer.Option("--min-grade", min=1, help="lowest grade that counts as covered; default: 4, or 1 if grades are 0/1"),
-]
-K = Annotated[int, typer.Option("--k", min=1, help="score only the first K passages of a response")]

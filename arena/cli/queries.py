@@ -18,14 +18,14 @@ from judges.sections import nearest
 def queries(
     source: Source,
     tournament: Tournament = None,
-    agent: Annotated[str | None, typer.Option(help="the queries on which this agent does worst")] = None,
+    agent: Annotated[str | None, typer.Option(help="show the queries on which this agent does worst")] = None,
     by: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="score each agent by the values of a column of the queries")
     ] = None,
     labels: Annotated[
-        bool, typer.Option("--labels", help="the relevance labels of each query's documents, worst first")
+        bool, typer.Option("--labels", help="show the relevance labels of each query's documents, worst first")
     ] = False,
-    most: Annotated[int, typer.Option(min=1, help="maximum number of rows")] = 20,
+    most: Annotated[int, typer.Option(min=1, help="maximum number of rows to show")] = 20,
     form: Form = "table",
 ) -> None:
     """Which queries tell the agents apart, and where each agent fails."""
@@ -51,4 +51,4 @@ def _check(board: QueryBoard, agent: str | None, by: str | None, *, labels: bool
     for option, name, known in (("--agent", agent, board.standings.agents), ("--by", by, board.all_columns)):
         if name is not None and name not in known:
             hint = nearest(name, known) if known else "; the queries have no column beside their id and text"
-            raise InputError(f"{option} {name}: not found{hint}")
+            raise InputError(f"{option} {name}: no such {'agent' if option == '--agent' else 'column'}{hint}")

@@ -10,57 +10,53 @@ from msgspec.structs import replace
 
 from arena.boards.rated_tables import TableOptions, rate_table, rate_win_matrix
 from arena.boards.ratings import RatedBoard
-from arena.cli.options import Columns, Form, Samples, Set, Values, read_set
+from arena.cli.options import Columns, Form, Samples, Set, Values, read_set, reading_option
 from arena.cli.show import show
 from arena.config.ratings import RatingOptions
 from arena.data.verdict_words import meanings
-from arena.data.win_matrix import is_win_matrix
+from arena.data.verdicts import is_win_matrix
 from arena.ratings.results import Ratings
 from judges.errors import InputError
 
-_READING = "How tables are read"
 RatingMethod: TypeAlias = Literal["elo", "bt"]
 """The rating by which the agents in the table are ordered."""
 
 
 def rate(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="a table of verdicts, or a matrix of win percentages")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="file of verdicts: a table, or a matrix of win percentages")
+    ],
     method: Annotated[
-        RatingMethod, typer.Option(help="the rating that orders the agents; ranks are always those of Bradley-Terry")
+        RatingMethod, typer.Option(help="rating that orders the agents; ranks are always those of Bradley-Terry")
     ] = "bt",
-    covariate: Annotated[
-        list[str] | None, typer.Option(help="a numeric column to control for; may be repeated")
-    ] = None,
+    covariate: Annotated[list[str] | None, typer.Option(help="numeric column to control for; may be repeated")] = None,
     by: Annotated[
-        str | None, typer.Option(metavar="judge", help="'judge': also show the ratings of each judge")
+        str | None, typer.Option(metavar="judge", help="'judge': show also the ratings by each judge alone")
     ] = None,
     column: Columns = None,
     value: Values = None,
     skip_faulty: Annotated[
         bool,
-        typer.Option(
+        reading_option(
             "--skip-faulty",
             help="skip rows without a verdict and games of an agent against itself, and report how many",
-            rich_help_panel=_READING,
         ),
     ] = False,
     as_games: Annotated[
         bool | None,
-        typer.Option(
+        reading_option(
             "--as-games/--reconcile",
             help="count every row as one game, or reconcile both orders; default: depends on the columns",
-            rich_help_panel=_READING,
         ),
     ] = None,
     queries: Annotated[
-        int | None,
-        typer.Option(min=1, help="number of games behind each cell of a win matrix", rich_help_panel=_READING),
+        int | None, reading_option(min=1, help="number of games behind each cell of a win matrix")
     ] = None,
     cluster: Annotated[
         str,
         typer.Option(
             metavar="COLUMN|none",
-            help="what the bootstrap resamples: values of a column, or games; auto: conversation or qid",
+            help="column whose values the bootstrap resamples, or none: games; auto: conversation or qid",
         ),
     ] = "auto",
     samples: Samples = 1000,
@@ -103,11 +99,12 @@ def rate(
             "--skip-faulty": skip_faulty,
         }
         if misplaced := [option for option, value in table_options.items() if value]:
-            raise InputError(
-                f"{file}: is a matrix of win percentages; {', '.join(misplaced)}: only with a table of verdicts"
-            )
+            listing = ", ".join(misplaced)
+            raise InputError(f"{file}: is a matrix of win percentages; only for a table of verdicts: {listing}")
     elif queries is not None:
-        raise InputError(f"{file}: --queries goes with a matrix of win percentages, and this is a table of verdicts")
+        raise InputError(
+            f"{file}: is a table of verdicts; leave out --queries, which is only for a matrix of win percentages"
+        )
     table_settings = TableOptions(
         cluster,
         tuple(covariate or ()),

@@ -1,25 +1,68 @@
-"""``run``: make the missing judgments and print the leaderboard."""
+"""``plan`` and ``run``: count a run's calls; make the missing judgments and print the leaderboard."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
+from msgspec import Struct
 
 from arena.boards.leaderboard import keep_boards
-from arena.cli.console import INCOMPLETE
-from arena.cli.inputs import ColumnsNamed, JudgeNamed, Limit, Save, Sources, read_inputs
+from arena.boards.rated_tables import column_names
+from arena.boards.runs import PlanBoard
+from arena.cli.console import INCOMPLETE, errors, say
+from arena.cli.leaderboard import print_leaderboard
 from arena.cli.options import Details, Form, LogJson, RetryFailed
-from arena.cli.run_lines import print_part
-from arena.cli.show import print_leaderboard
+from arena.cli.progress import print_part, traced_to, watching
+from arena.cli.show import show
 from arena.cli.sources import open_tournament
-from arena.cli.trace import traced_to, watching
-from arena.config.schema import Config, ExecutorSection
+from arena.config.from_answers import STORE, assumed, assumed_content, assumed_yaml, judge_named
+from arena.config.schema import Config, ExecutorSection, load_config
 from arena.config.stages import STAGES
+from arena.data.files import load_dataset
+from arena.present.numbers import counted, listed
 from arena.run.pipeline import play
+from arena.run.plan import plan as make_plan
+from arena.run.plan import plan_queries
+from arena.run.preflight import preflight, require_writable
+from arena.stages.queries.config import SynthConfig, load_either
 from judges.errors import InputError
+from retrieval_eval.data.files import open_replacing
+from retrieval_eval.data.rows import known_format
+
+if TYPE_CHECKING:
+    from arena.data.dataset import Dataset
 
 _STAGES = "|".join(("synth", "agents", *(stage.name or stage.key for stage in STAGES)))
+_YAML: Final = (".yaml", ".yml")
+_AGENTS_IN_GAME: Final = 2
+Sources = Annotated[
+    list[str],
+    typer.Argument(metavar="CONFIG|ANSWERS...", help="YAML file of a tournament, or files of answers with --judge"),
+]
+JudgeNamed = Annotated[
+    str | None,
+    typer.Option(
+        "--judge",
+        metavar="PROVIDER/MODEL",
+        help="for files of answers: the judge, such as openai/gpt-4.1-mini or lexical",
+    ),
+]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="use only the first N queries")]
+ColumnsNamed = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        metavar="NAME=COLUMN",
+        help="for files of answers: read NAME from the column COLUMN, as in answer=text",
+    ),
+]
+Save = Annotated[
+    Path | None,
+    typer.Option("--save", metavar="FILE", help="for files of answers: write the assumed configuration as a YAML file"),
+]
 
 
 def run(
@@ -29,7 +72,7 @@ def run(
     column: ColumnsNamed = None,
     save: Save = None,
     stage: Annotated[
-        list[str] | None, typer.Option("--stage", metavar=f"[{_STAGES}]", help="do only this stage; may be repeated")
+        list[str] | None, typer.Option("--stage", metavar=f"[{_STAGES}]", help="run only this stage; may be repeated")
     ] = None,
     retry_failed: RetryFailed = False,
     wait: Annotated[
@@ -38,7 +81,9 @@ def run(
     log_json: LogJson = None,
     executor: Annotated[
         Literal["local", "ray"] | None,
-        typer.Option("--executor", help="where to make calls; default: the configuration's executor"),
+        typer.Option(
+            "--executor", help="where calls are made: in this process, or on Ray; default: the configuration's executor"
+        ),
     ] = None,
     address: Annotated[
         str | None,
@@ -77,11 +122,124 @@ def run(
 
 
 def _with_executor(config: Config, executor: str | None, address: str | None) -> Config:
-    """The configuration with the executor that the command line names."""
     kind = executor or config.executor.kind
     if address is not None and kind != "ray":
-        raise InputError("--address: goes with --executor ray; add that, or leave it out")
+        raise InputError("--address: is only for --executor ray; add that, or leave --address out")
     if kind == "local":
         return config.model_copy(update={"executor": ExecutorSection()})
     executor_fields = {"kind": kind} if address is None else {"kind": kind, "address": address}
     return config.model_copy(update={"executor": config.executor.model_copy(update=executor_fields)})
+
+
+class TournamentInput(Struct, frozen=True):
+    """A tournament's configuration and its source.
+
+    Attributes:
+        data: the data that was read from files of answers; ``None`` for a YAML file.
+        source: the YAML file or the store, in the form in which a command line names it.
+    """
+
+    config: Config
+    data: Dataset | None
+    source: str
+
+
+def read_inputs(
+    sources: Sequence[str],
+    judge: str | None = None,
+    limit: int | None = None,
+    columns: Sequence[str] | None = None,
+    save: Path | None = None,
+) -> TournamentInput:
+    """The tournament that a command line names; prints on standard error what it assumes about files of answers."""
+    if not are_answers(sources, judge):
+        given = {"--judge": judge, "--column": columns, "--save": save}
+        if misplaced := [option for option, value in given.items() if value]:
+            raise InputError(f"{', '.join(misplaced)}: is only for files of answers; {sources[0]} sets it itself")
+        config = load_config(Path(sources[0]))
+        return TournamentInput(config if limit is None else config.limited(limit), None, sources[0])
+    if judge is None:
+        raise InputError(f"{sources[0]}: these answers need a judge; name one, such as --judge openai/gpt-4.1-mini")
+    return _assumed(sources, judge, limit, columns or (), save)
+
+
+def are_answers(sources: Sequence[str], judge: str | None = None) -> bool:
+    """Whether the sources are tables of answers and not a YAML file."""
+    for source in sources:
+        if not source:
+            raise InputError("the name of a file is empty; name a YAML file, or files of answers")
+        if Path(source).is_dir():
+            raise InputError(
+                f"{source}: is a folder; name the YAML file in it, or files of answers: '{source}/*.jsonl'"
+            )
+        if len(sources) > 1 and source.endswith(_YAML):
+            raise InputError(f"{source}: is one of several files; name one YAML file alone, or files of answers")
+    if sources[0].endswith(_YAML):
+        return False
+    return len(sources) > 1 or judge is not None or known_format(sources[0]) is not None
+
+
+def _assumed(
+    sources: Sequence[str], judge: str, limit: int | None, columns: Sequence[str], save: Path | None
+) -> TournamentInput:
+    judge_fields = judge_named(judge)
+    column_map = _columns(columns)
+    if save is not None:
+        if save.suffix not in _YAML:
+            raise InputError(f"--save {save}: name a file that ends in .yaml")
+        if save.exists():
+            raise InputError(f"{save}: exists already; name another file with --save")
+        require_writable(save)
+    data = load_dataset(answers=sources, columns=column_map, limit=limit)
+    folder = None if save is None else save.resolve().parent
+    content = assumed_content(sources, data.agents, judge, columns=column_map, limit=limit, folder=folder)
+    if len(data.agents) < _AGENTS_IN_GAME:  # nothing can be judged; the caller reports that
+        return TournamentInput(assumed(content), data, STORE)
+    if save is None:
+        config = assumed(content)
+    else:
+        with open_replacing(save) as raw:
+            raw.write(assumed_yaml(content).encode())
+        config = load_config(save)
+    store = config.store if save is not None else STORE
+    documents = f", {counted(len(data.documents), 'document')}" if data.documents else ""
+    say(f"assumed: {counted(len(data.queries), 'query', 'queries')}{documents}; agents {listed(data.agents)}", errors)
+    say(
+        f"assumed: every pair meets on every query in both orders; judge {' '.join(judge_fields.values())}; "
+        f"store {store}, tournament {config.name!r}",
+        errors,
+    )
+    say(f"written to {save}" if save is not None else "--save FILE writes this as a YAML file to change", errors)
+    return TournamentInput(config, data, str(save) if save is not None else STORE)
+
+
+def _columns(entries: Sequence[str]) -> dict[str, str | None]:
+    """Column names from ``NAME=COLUMN`` entries; ``NAME=`` means that the files have no such column."""
+    absent = {entry[:-1]: None for entry in entries if entry.endswith("=") and len(entry) > 1}
+    return {**column_names([entry for entry in entries if not entry.endswith("=") or entry == "="]), **absent}
+
+
+def plan(
+    sources: Sources,
+    judge: JudgeNamed = None,
+    limit: Limit = None,
+    column: ColumnsNamed = None,
+    save: Save = None,
+    form: Form = "table",
+) -> None:
+    """Count the calls, tokens and cost of a run. Calls nothing.
+
+    For a file that only makes queries, it counts the calls that make them.
+    """
+    if judge is None and limit is None and not are_answers(sources, judge):
+        loaded = load_either(Path(sources[0]))
+        if isinstance(loaded, SynthConfig):
+            show(PlanBoard(plan_queries(loaded)), form)
+            return
+    inputs = read_inputs(sources, judge, limit, column, save)
+    config = inputs.config
+    checked = preflight(config, inputs.data)
+    if not checked.only_judges:
+        checked.require()
+    show(PlanBoard(make_plan(config, checked.opened)), form)
+    checked.require()  # a missing key is reported below the cost of the run

@@ -1,73 +1,28 @@
-"""Print boards and leaderboards in any output format."""
+"""Print boards in any output format."""
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from arena.cli.console import errors, output, print_json, program, say
-from arena.present import terminal
-from arena.present.blocks import Board
+from arena.cli.console import errors, output, print_json, say
+from arena.present import files, terminal
+from arena.present.blocks import Block, Board, Section
+from arena.present.numbers import listed
+from arena.present.table import Table
 
 if TYPE_CHECKING:
     from arena.boards.metrics import QrelsAgreement, RunMetrics
-    from arena.present.blocks import Block, Section
-    from arena.results.ratings import Leaderboard
-    from arena.store import Store
+    from arena.data.corpus import CorpusReading
+    from arena.run.queries import SynthReport
 
-
-def print_leaderboard(
-    store: Store,
-    board: Leaderboard,
-    form: str,
-    *,
-    source: str = "",
-    tournament: str | None = None,
-    details: bool = False,
-) -> None:
-    """Write a leaderboard to standard output in one of the formats of ``leaderboard --format``.
-
-    Args:
-        store: the store with people's labels, with which the judges are compared.
-        board: the leaderboard.
-        form: the output format.
-        source: the configuration or store that the command line names.
-        tournament: the tournament that the command line names.
-        details: whether to print every section instead of one screen.
-    """
-    from arena.boards.leaderboard import DETAILS, with_people
-
-    shortfall = board.shortfall
-    refusal = f"no ratings: {shortfall.message}; {shortfall.remedy}" if shortfall is not None and board.withheld else ""
-    full_board = with_people(store, board)
-    if form in {"json", "csv", "latex"}:
-        show(full_board, form)
-    elif details:
-        _show_sections(
-            [section for section in full_board.sections() if section.ident in DETAILS | board.further.keys()], form
-        )
-    else:
-        name, place = program(), shlex.quote(source)
-        option = "" if tournament is None else f" --tournament {shlex.quote(tournament)}"
-        hints = f"More: {name} leaderboard {place}{option} --details", f"In the browser: {name} ui {place}"
-        if form == "table":
-            sys.stdout.write(full_board.screen(hints, output.width))
-        else:
-            _show_sections(full_board.brief(), form)
-    if refusal and form not in {"json", "table"}:
-        say(refusal, errors)
+_LISTED_SOURCES = 10
+"""Maximum number of files that a note names."""
 
 
 def show(board: Board, form: str) -> None:
-    """Write a board to standard output.
-
-    Args:
-        board: the board.
-        form: ``table`` for people at a terminal, ``json`` for programs, ``csv``, ``md``, ``html`` or ``latex`` for the
-            first table alone.
-    """
+    """Write a board to standard output: ``table`` and ``json`` show all of it, other formats its first table."""
     if form == "json":
         print_json(board.json())
     else:
@@ -86,19 +41,20 @@ def show_parts(parts: Sequence[Section | Block], form: str) -> None:
     if form == "table":
         terminal.show(output, parts)
         return
-    from arena.present import files
-    from arena.present.table import Table
-
     write = {"csv": files.csv_text, "md": files.markdown, "html": files.html_table, "latex": files.latex}[form]
     for table in [part for part in parts if isinstance(part, Table)][:1]:
         sys.stdout.write(write(table))
 
 
-def _show_sections(sections: Sequence[Section], form: str) -> None:
-    """Write sections as text, Markdown or HTML."""
-    if form == "table":
-        terminal.show(output, sections)
-    else:
-        from arena.present import files
-
-        sys.stdout.write(files.document(sections, form))
+def print_unread(reading: CorpusReading | SynthReport) -> None:
+    """Print on standard error a line for each file that was skipped or read in part, and a line per distinct note."""
+    if reading.other_files:
+        counts = ", ".join(f"{number} {ending}" for ending, number in reading.other_files.items())
+        say(f"files of other formats, not read: {counts}", errors)
+    sources_by_reason: dict[str, list[str]] = {}
+    for note in reading.notes:
+        sources_by_reason.setdefault(note.reason, []).append(note.source)
+    for remark, sources in sources_by_reason.items():
+        say(f"note: {listed(sources, _LISTED_SOURCES)}: {remark}", errors)
+    for each in reading.skipped:
+        say(f"{each.outcome}: {each.source}: {each.reason}", errors)

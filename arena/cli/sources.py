@@ -5,41 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from arena.cli.console import errors, say
+from arena.config.schema import Config
+from arena.data.files import load_dataset
+from arena.run.recorder import compared_with_stored
+from arena.stages.queries.config import load_either, of_tournament
 from arena.store import Store
 from judges.errors import InputError
 from judges.types import Query, conversations
-
-if TYPE_CHECKING:
-    from arena.config.schema import Config
-    from retrieval_eval.stats.bootstrap import Clusters
+from retrieval_eval.stats.bootstrap import Clusters
 
 
-def location_and_name(source: str) -> tuple[str, str | None]:
-    """The store's location, and the tournament's name if ``source`` is a configuration."""
-    location, name, _ = _read(source)
-    return location, name
-
-
-def _read(source: str) -> tuple[str, str | None, Config | None]:
-    """Location and name as in ``location_and_name``, and the configuration if ``source`` configures a tournament."""
+def read_source(source: str) -> tuple[str, str | None, Config | None]:
+    """The store's location; for a YAML file also its tournament's name, and the configuration of a tournament."""
     if source.endswith((".yaml", ".yml")):
-        from arena.config.schema import Config
-        from arena.stages.queries.config import load_either
-
         config = load_either(Path(source))
         if isinstance(config, Config):
             return config.store, config.name, config
         return config.store, config.tournament, None
     if Path(source).is_dir():
-        raise InputError(f"{source}: a folder; name the .yaml file or the store in it")
+        raise InputError(f"{source}: is a folder; name the .yaml file or the store in it")
     return source, None, None
-
-
-def configured_in(source: str) -> Config | None:
-    """The tournament's configuration if ``source`` is a tournament's YAML file, else ``None``."""
-    return _read(source)[2]
 
 
 def require_stored(store: Store, config: Config) -> None:
@@ -48,9 +35,6 @@ def require_stored(store: Store, config: Config) -> None:
     Raises:
         InputError: another file has run a tournament of this name, with other data, agents or judges.
     """
-    from arena.cli.console import errors, say
-    from arena.run.origin import compared_with_stored
-
     if remark := compared_with_stored(store, config):
         say(remark, errors)
 
@@ -58,15 +42,10 @@ def require_stored(store: Store, config: Config) -> None:
 def parts_of(store: Store, config: Config) -> list[str]:
     """Names of the stored tournaments of a configuration: the main one, and the tournament that made its queries.
 
-    If neither is stored, only the configuration's name.
-
-    Raises:
-        InputError: as ``require_stored``.
+    If neither is stored, only the configuration's name. Raises the errors of ``require_stored``.
     """
     names, all_names = [config.name], store.tournaments()
     if config.synth is not None:
-        from arena.stages.queries.config import of_tournament
-
         names.append(of_tournament(config).tournament)
     stored_names = [name for name in names if name in all_names]
     if config.name in stored_names or not stored_names:
@@ -75,13 +54,7 @@ def parts_of(store: Store, config: Config) -> list[str]:
 
 
 def queries_in(queries: Path | None) -> Mapping[str, Query] | None:
-    """The queries of a file by id, with their conversations; ``None`` without a file.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
-    from arena.data.files import load_dataset
-
+    """The queries of a file by id, with their conversations; ``None`` without a file."""
     return None if queries is None else load_dataset(queries).queries
 
 
@@ -92,13 +65,8 @@ def clusters_in(queries: Path | None) -> Clusters:
 
 @contextmanager
 def open_tournament(source: str, tournament: str | None = None) -> Iterator[tuple[Store, str]]:
-    """Open the store that ``source`` names; yields it with the tournament's name, and closes it after the block.
-
-    Raises:
-        InputError: the file, store or tournament does not exist, or the stored tournament of this name comes from
-            another file.
-    """
-    location, name, config = _read(source)
+    """Open the store that ``source`` names; yields it with the tournament's name, and closes it after the block."""
+    location, name, config = read_source(source)
     with closing(Store.open(location)) as store:
         tournament_name = tournament or name or store.only_tournament()
         store.settings(tournament_name)  # raises, with the known names, if it does not exist

@@ -9,7 +9,7 @@ import typer
 
 from arena.cli.console import tell
 from arena.cli.options import JsonForm
-from arena.cli.sources import location_and_name
+from arena.cli.sources import read_source
 from arena.present.numbers import counted
 from arena.store import Store, shown
 from arena.store import check as checks
@@ -17,8 +17,10 @@ from arena.store.copying import copy
 
 
 def store_copy(
-    source: Annotated[str, typer.Argument(metavar="FROM", help="a store, or the YAML file of one of its tournaments")],
-    target: Annotated[str, typer.Argument(metavar="TO", help="a path, or the address of an empty database")],
+    source: Annotated[str, typer.Argument(metavar="FROM", help="store, or the YAML file of one of its tournaments")],
+    target: Annotated[
+        str, typer.Argument(metavar="TO", help="path of a new store, or the address of an empty database")
+    ],
     form: JsonForm = "table",
 ) -> None:
     """Copy a store to another place, of the same or the other kind of database.
@@ -26,7 +28,7 @@ def store_copy(
     It copies everything or nothing: before it commits, it reads the copy again and compares it. A run on the copy
     repeats no judgment.
     """
-    location, _ = location_and_name(source)
+    location, *_ = read_source(source)
     copied = copy(location, target)
     record = {name: {"rows": table.rows, "digest": table.digest} for name, table in copied.items()}
     rows = counted(sum(table.rows for table in copied.values()), "row")
@@ -35,7 +37,7 @@ def store_copy(
 
 
 def store_check(
-    source: Annotated[str, typer.Argument(metavar="STORE", help="a store, or the YAML file of one of its tournaments")],
+    source: Annotated[str, typer.Argument(metavar="STORE", help="store, or the YAML file of one of its tournaments")],
     discard: Annotated[
         bool, typer.Option("--discard", help="remove damaged rows, so that the next run requests them again")
     ] = False,
@@ -46,7 +48,7 @@ def store_check(
     Damage is a row that differs from its checksum, or a reference to a row that is gone. Exit status 1: something is
     wrong.
     """
-    location, _ = location_and_name(source)
+    location, *_ = read_source(source)
     with closing(Store.open(location)) as store:
         report = checks.check(store)
     verdict = counted(len(report.problems), "problem") if report.problems else "nothing is wrong"

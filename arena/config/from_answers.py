@@ -14,7 +14,7 @@ import yaml
 from arena.config.schema import Config
 from judges.errors import ConfigError, InputError
 from judges.sections import nearest, parse_section
-from retrieval_eval.data.vocabulary import Columns
+from retrieval_eval.data.table_spec import Columns
 
 STORE: Final = "ragleague.db"
 """The default store of such tournaments, in the working directory; they share its judgments."""
@@ -30,11 +30,7 @@ _SLASH_KEYS: Final = {
 
 
 def judge_named(judge: str | Callable[..., Any] | Mapping[str, Any]) -> dict[str, Any]:
-    """Return the declaration of a judge, given a name such as ``openai/gpt-4.1-mini``, a function, or a declaration.
-
-    Raises:
-        InputError: the name is invalid.
-    """
+    """Return the declaration of a judge, given a name such as ``openai/gpt-4.1-mini``, a function, or a declaration."""
     if isinstance(judge, Mapping):
         return dict(judge)
     if not isinstance(judge, str):
@@ -72,9 +68,6 @@ def assumed_content(
         store: path or URL of the store.
         folder: folder of the file to be saved, to which paths become relative; by default the working directory.
         asked: agents that the tournament asks: functions, or declarations as in the section ``agents``.
-
-    Raises:
-        InputError: the judge's name is invalid.
     """
 
     def path(name: Path | str) -> str:

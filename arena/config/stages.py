@@ -146,9 +146,6 @@ def require_stages(origins: Mapping[str, str]) -> None:
 
     Args:
         origins: by section, the name and version that the stage's distribution had when the stage judged.
-
-    Raises:
-        InputError: one of these stages is not installed.
     """
     for key, origin in origins.items():
         if find_stage(key) is None:

@@ -1,31 +1,37 @@
-"""Reads the documents that agents search and models generate queries from: tables, and files split into passages."""
+"""Reads documents to search or to generate queries from; adds runs, qrels and corpora to a tournament's tables."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from arena.config.schema import DataSection
+from arena.data.dataset import SHARED, Dataset
+from arena.data.files import similar_name
 from judges.errors import DataError
-from judges.types import Document
-from retrieval_eval.data.collections import read_corpus
+from judges.types import Document, Retrieved
+from retrieval_eval.data.collections import fetch_documents, read_corpus
+from retrieval_eval.data.trec import read_qrels
 from retrieval_eval.documents.passages import NearDuplicates, PassagesSection, Twin, passages_of
 from retrieval_eval.documents.read import KINDS, files_of, read_documents
 from retrieval_eval.documents.types import FileNote, Limits
+
+if TYPE_CHECKING:
+    from retrieval_eval.data.runs import Run
 
 
 class CorpusReading(Struct):
     """Counts and notes of reading documents, filled in while ``read_passages`` yields.
 
     Attributes:
-        documents: number of documents read.
         skipped: files and folders that could not be read completely.
         notes: remarks on files and folders: hidden ones, and how a damaged file was read.
         other_files: number of files in unsupported formats, by suffix.
-        passages: number of passages yielded.
         twins: passages left out as near-duplicates.
     """
 
@@ -40,11 +46,7 @@ class CorpusReading(Struct):
 def read_passages(
     paths: Sequence[Path], how: PassagesSection, limits: Limits, reading: CorpusReading
 ) -> Iterator[Document]:
-    """Yield the passages of all documents, reading one document at a time; counts them in ``reading``.
-
-    Raises:
-        InputError: a path cannot be used (``read_documents``).
-    """
+    """Yield the passages of all documents, reading one document at a time; counts them in ``reading``."""
     others = Counter(
         file.path.suffix.lower() or "none" for file in files_of(paths) if file.kind is None and file.unread is None
     )
@@ -64,13 +66,7 @@ def read_passages(
 
 
 class ReadCorpus(Struct, frozen=True):
-    """The documents that agents search.
-
-    Attributes:
-        documents: the documents in the order of the sources, without near-duplicates.
-        skipped: files and folders that could not be read completely.
-        twins: number of passages left out as near-duplicates.
-    """
+    """The documents that agents search, in the order of the sources; ``skipped`` could not be read completely."""
 
     documents: tuple[Document, ...]
     skipped: Sequence[FileNote] = ()
@@ -78,11 +74,6 @@ class ReadCorpus(Struct, frozen=True):
 
 
 def corpus_of(section: DataSection) -> ReadCorpus:
-    """Read the documents that ``data.corpus`` names.
-
-    Raises:
-        InputError: a source cannot be read, or none has any text.
-    """
     tables = tables_of(section.corpus)
     documents = list(read_corpus(tables))
     reading = CorpusReading()
@@ -99,3 +90,116 @@ def corpus_of(section: DataSection) -> ReadCorpus:
 def tables_of(corpus: Sequence[Path]) -> list[Path]:
     """The sources that are tables of documents with ids; a ``.txt`` file is one, with lines ``id<TAB>text``."""
     return [source for source in corpus if not source.is_dir() and KINDS.get(source.suffix.lower(), "plain") == "plain"]
+
+
+def with_qrels(data: Dataset, sources: Sequence[Path]) -> Dataset:
+    """The dataset with the labels of one or more files of qrels; labels for other queries are left out."""
+    labels: dict[str, dict[str, int]] = {}
+    for source in sources:
+        read = read_qrels(source).labels
+        if read.keys().isdisjoint(data.queries):
+            raise DataError(
+                source, "none of its query ids are in the data; check that both belong together", value=next(iter(read))
+            )
+        for query_id in read.keys() & data.queries.keys():
+            known = labels.setdefault(query_id, {})
+            for doc_id, label in read[query_id].items():
+                if known.setdefault(doc_id, label) != label:
+                    problem = f"query {query_id!r}, document {doc_id!r} has the label {known[doc_id]} in another file"
+                    raise DataError(source, problem, value=str(label))
+    return replace(data, qrels={query_id: labels[query_id] for query_id in data.queries if query_id in labels})
+
+
+def with_runs(data: Dataset, paths: Sequence[Path], corpora: Sequence[Path], depth: int | None) -> Dataset:
+    """The dataset with the first ``depth`` documents of TREC runs added; each run's tag is the name of its agent.
+
+    A single run may apply to all agents. Queries that only a run has are ignored. ``corpora`` have the texts of
+    documents that ``data`` lacks.
+    """
+    from retrieval_eval.data.runs import read_runs  # late, because it imports numpy
+
+    runs = dict(zip(paths, read_runs(paths), strict=True))
+    agents = {path: _agent_of(data, path, run, alone=len(runs) == 1) for path, run in runs.items()}
+    new = [entry for path, run in runs.items() for entry in _entries(data, run, agents[path], depth)]
+    notes = [
+        f"{path}: no agent is called {runs[path].name!r}, so every agent was given its documents"
+        for path, agent in agents.items()
+        if agent == SHARED
+    ]
+    wanted = {entry.doc_id for entry in new} - data.documents.keys()
+    documents = {**data.documents, **fetch_documents(corpora, wanted)}
+    _require_found(new, documents, corpora or paths)
+    by_query: dict[str, list[Retrieved]] = {
+        query_id: list(data.retrieved.get(query_id, ())) for query_id in data.queries
+    }
+    for entry in new:
+        by_query[entry.query_id].append(entry)
+    retrieved = {
+        query_id: tuple(sorted(entries, key=lambda entry: (entry.agent, entry.rank)))
+        for query_id, entries in by_query.items()
+        if entries
+    }
+    return replace(data, documents=documents, retrieved=retrieved, notes=(*data.notes, *notes))
+
+
+def with_references(data: Dataset, corpora: Sequence[Path], *, taken: bool) -> Dataset:
+    """The dataset with documents that answers of the TREC RAG track reference, if a corpus has them.
+
+    An unused corpus is an error, unless runs or agents use it (``taken``).
+    """
+    from retrieval_eval.scores.citations import references
+
+    wanted = {doc_id for answer in data.answers.values() for doc_id in references(answer)} - data.documents.keys()
+    documents = fetch_documents(corpora, wanted) if wanted else {}
+    if not (taken or documents):
+        raise DataError(
+            ", ".join(map(str, corpora)),
+            "no run, agent or reference of an answer uses a document of it; remove 'corpus'",
+        )
+    return replace(data, documents={**data.documents, **documents})
+
+
+def _agent_of(data: Dataset, path: Path, run: Run, *, alone: bool) -> str:
+    """The agent a run belongs to: its tag; all agents if it is the only run and its tag resembles no agent's name."""
+    retrieving = {entry.agent for entries in data.retrieved.values() for entry in entries}
+    answering = {agent for _, agent in data.answers}
+    if run.rankings.keys().isdisjoint(data.queries):
+        raise DataError(
+            path,
+            "none of the run's query ids are in the data; check that both belong together",
+            value=next(iter(run.rankings)),
+        )
+    if SHARED in retrieving:
+        raise DataError(path, "the table of documents has no column 'agent'; add it to use runs")
+    if run.name in retrieving:
+        raise DataError(
+            path, "the table of documents already has this agent's documents; remove them or the run", value=run.name
+        )
+    if not answering or run.name in answering:
+        return run.name
+    near = similar_name(run.name, answering)
+    if alone and not near and not retrieving:
+        return SHARED
+    raise DataError(path, f"no agent with answers has the name of this run's tag{near}", value=run.name)
+
+
+def _entries(data: Dataset, run: Run, agent: str, depth: int | None) -> list[Retrieved]:
+    return [
+        Retrieved(query_id, doc_id, agent, rank, score)
+        for query_id, ranking in run.rankings.items()
+        if query_id in data.queries
+        for rank, (doc_id, score) in enumerate(
+            zip(ranking.doc_ids[:depth], ranking.scores[:depth], strict=True), start=1
+        )
+    ]
+
+
+def _require_found(entries: Sequence[Retrieved], documents: Mapping[str, Document], searched: Sequence[Path]) -> None:
+    missing = {entry.doc_id: entry for entry in entries if entry.doc_id not in documents}
+    if missing:
+        entry = next(iter(missing.values()))
+        problem = (
+            f"documents of the runs that no corpus has: {len(missing)}, such as the one that {entry.agent!r} retrieved"
+            f" for query {entry.query_id!r}"
+        )
+        raise DataError(", ".join(map(str, searched)), problem, value=entry.doc_id)

@@ -1,4 +1,4 @@
-"""The dataset of a tournament: queries, retrieved documents, answers, and people's relevance labels.
+"""The dataset of a tournament: queries, retrieved documents, answers, people's relevance labels; notes on it.
 
 ``arena.data.files`` reads and writes its tables.
 """
@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import combinations
 from textwrap import shorten
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from arena.present.numbers import counted, listed
 from judges.types import Answer, Document, Query, Retrieved
 from retrieval_eval.data.rows import id_of_text
+from retrieval_eval.data.table_spec import how_to_name
 
 if TYPE_CHECKING:
     from retrieval_eval.scores.citations import CitedSentence, Habit
@@ -30,7 +34,6 @@ LATENCY, COST, TOKENS_IN, TOKENS_OUT = "latency_s", "cost_usd", "input_tokens", 
 TRIED = "tried_s"
 """Time of all attempts in seconds. This and the four names above are columns of answers, and keys of their metadata."""
 _SHOWN: Final = 40
-"""Characters of a query's text in a message."""
 
 Causes: TypeAlias = Mapping[str, int]
 """Number of queries that an agent failed to answer, by cause."""
@@ -60,7 +63,6 @@ class Dataset(Struct, frozen=True, dict=True):
 
     @cached_property
     def agents(self) -> tuple[str, ...]:
-        """Names of all agents, sorted."""
         answering = {agent for _, agent in self.answers}
         retrieving = {entry.agent for entries in self.retrieved.values() for entry in entries}
         return tuple(sorted(answering | retrieving - {SHARED}))
@@ -126,12 +128,9 @@ class Dataset(Struct, frozen=True, dict=True):
         return habits_of(self.answers.values(), self.given, self.documents)
 
     def renumbered(self, answer: Answer, shown: Sequence[str], agent: str = "") -> Answer:
-        """The answer with its citations renumbered to match the documents shown beside it.
+        """The answer with its citations renumbered to match the documents ``shown`` beside it, by id.
 
-        Args:
-            answer: the original answer.
-            shown: ids of the documents, in the order shown.
-            agent: the agent whose documents the answer cites; empty if the answer cites its own agent's documents.
+        ``agent`` is the agent whose documents the answer cites; by default its own agent.
         """
         from retrieval_eval.scores.citations import Habit, renumbered  # late, as above
 
@@ -188,3 +187,125 @@ def groupings(queries: Collection[Query]) -> dict[str, tuple[str, ...]]:
             values.setdefault(name, set()).add(value)
     limit = min(_MAX_GROUPS, len(queries) / 2)
     return {name: tuple(sorted(groups)) for name, groups in values.items() if 1 < len(groups) <= limit}
+
+
+ONE_AGENT: Final = f"add the answers of another; or name the agents' column: {how_to_name('agent')}"
+_NAMED: Final = 5
+"""Maximum number of queries, answers or pairs that a note names; the note counts the rest."""
+
+
+def notes_of(data: Dataset, to_come: Collection[str] = ()) -> list[str]:
+    """One line for each property of the data that may surprise a reader of the results.
+
+    The agents ``to_come`` have yet to be asked: their missing answers are not noted.
+    """
+    return [*data.notes, *_of_queries(data), *_of_answers(data, to_come), *_of_agents(data, to_come)]
+
+
+def _of_queries(data: Dataset) -> Iterator[str]:
+    alike: dict[str, list[str]] = {}
+    for query in data.queries.values():
+        alike.setdefault(" ".join(query.thread.split()), []).append(query.query_id)
+    several = [
+        f"{listed(ids, _NAMED)} ask {' '.join(data.queries[ids[0]].text.split())!r}"
+        for ids in alike.values()
+        if len(ids) > 1
+    ]
+    if several:
+        more = f"; and {len(several) - _NAMED} more texts" if len(several) > _NAMED else ""
+        yield f"queries with the same text count as several: {'; '.join(several[:_NAMED])}{more}"
+
+
+def _of_answers(data: Dataset, to_come: Collection[str]) -> Iterator[str]:
+    empty = [
+        f"{agent} on {data.called(query_id)}"
+        for (query_id, agent), answer in data.answers.items()
+        if not answer.text.strip()
+    ]
+    if empty:
+        yield f"{counted(len(empty), 'empty answer')}, judged like any other: {listed(empty, _NAMED)}"
+    for look, (pattern, advice) in _ODD.items():
+        matches = re.compile(rf"\s*{pattern}", re.IGNORECASE | re.DOTALL).match
+        odd = [
+            f"{agent} on {data.called(query_id)} ({beginning(answer.text, _TEXT)!r})"
+            for (query_id, agent), answer in data.answers.items()
+            if matches(answer.text)
+        ]
+        if odd:
+            names = listed(odd, _ODD_SHOWN)
+            yield f"{counted(len(odd), 'answer')} {look}, judged like any other; {advice}: {names}"
+    blank = [doc_id for doc_id, document in data.documents.items() if not document.text.strip()]
+    if blank:
+        yield f"{counted(len(blank), 'empty document')}, judged like any other: {listed(blank, _NAMED)}"
+    if data.answers and data.unanswered_queries and not to_come:
+        yield f"no answers at all to {listed([data.called(query_id) for query_id in data.unanswered_queries], _NAMED)}"
+    missing = [
+        f"{agent} on {data.called(query_id)}" for query_id, agent in data.missing_answers if agent not in to_come
+    ]
+    if missing:
+        yield f"no answer by {listed(missing, _NAMED)}"
+
+
+_ODD_SHOWN: Final = 3
+_TEXT: Final = 40
+_MISSING = (
+    *("nan", "none", "null", "nil", "nat", "n/?a", "#n/a", "<na>", "undefined", "missing", r"#(?:value|ref)!", "-+"),
+)
+_FAILED = (
+    r"traceback \(most recent call last\)",
+    r"\{\s*[\"']error[\"']\s*:",
+    r"(?:[a-z_.]*error|[a-z_.]*exception|failed|failure)(?: code)?\s*[:(]",
+    r"(?:http|status|error)(?:[ /]?code)?[ /:]*[45]\d\d\b",
+    r"[45]\d\d(?: -|:)? (?:bad|client|conflict|forbidden|gateway|internal|not found|payment|request|server|service|"
+    "too many|unauthorized)",
+    r"(?:the |your )?(?:request |connection |operation |read |call |model )?(?:has |was )?(?:timed? ?out|aborted)\b",
+    r"connection (?:closed|error|failed|refused|reset)",
+    r"(?:rate limit|too many requests|internal server error|bad gateway|gateway time)",
+    r"(?:service (?:temporarily )?unavailable)",
+    r"(?:no response (?:from|received)|(?:an )?(?:internal |unexpected |unknown )?error occurred|something went wrong)",
+    r"(?:insufficient_quota|you exceeded your current quota)",
+)
+_THINKING = (
+    r"<(?:seed:|mm:)?(?:think|thinking|thought|reasoning)>",
+    r"\[think\]|\u25c1think\u25b7|<\|start_thinking\|>|<\|channel\|?>(?:thought|analysis)",
+    r".{0,20000}</(?:think|thinking|reasoning)>",
+)
+_ODD: Final = {
+    "like a missing value": (rf"(?:{'|'.join(_MISSING)})\s*\Z", "remove the row if there was no answer"),
+    "like an error": (rf"(?:{'|'.join(_FAILED)})(?=.{{0,400}}\Z)", "remove the row if there was no answer"),
+    "with a model's thinking": (f"(?:{'|'.join(_THINKING)})", "cut it if users do not see it"),
+}
+"""Kinds of odd answers: a pattern for the beginning of the text, and advice.
+
+Judges judge odd answers like other answers: an odd answer may be intended, and leaving out its games would favour the
+agent.
+"""
+
+
+def _of_agents(data: Dataset, to_come: Collection[str]) -> Iterator[str]:
+    answered = queries_by_agent(data)
+    if len(answered) == 1 and not to_come:
+        yield f"{next(iter(answered))!r} is the only agent; {ONE_AGENT}"
+    pairs = [
+        f"{first} and {second}"
+        for first, second in combinations(answered, 2)
+        if answered[first].isdisjoint(answered[second])
+    ]
+    same = [
+        f"{first} and {second}"
+        for first, second in combinations(answered, 2)
+        if (both := answered[first] & answered[second])
+        and all(data.answers[query_id, first].text == data.answers[query_id, second].text for query_id in both)
+    ]
+    if same:
+        yield f"agents whose answers are all the same: {listed(same, _NAMED)}; is a file there twice?"
+    if pairs and not to_come:
+        more = f"; and {len(pairs) - _NAMED} more pairs" if len(pairs) > _NAMED else ""
+        yield f"agents without a query in common never meet: {'; '.join(pairs[:_NAMED])}{more}"
+
+
+def queries_by_agent(data: Dataset) -> dict[str, set[str]]:
+    answered: dict[str, set[str]] = {}
+    for query_id, agent in data.answers:
+        answered.setdefault(agent, set()).add(query_id)
+    return answered

@@ -1,4 +1,4 @@
-"""Reads and writes the tables of a tournament (queries, documents, answers), and adds TREC runs and qrels to them."""
+"""Reads and writes the tables of a tournament: queries, documents, answers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import difflib
 import itertools
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -25,11 +25,10 @@ from arena.data.records import (
     sources_of,
 )
 from arena.present.numbers import clipped, counted
-from judges.errors import DataError, InputError
+from judges.errors import InputError
 from judges.sections import nearest, shortened
 from judges.types import Answer, Document, Query, Retrieved
-from retrieval_eval.data.collections import TOPICS, fetch_documents, topic_rows
-from retrieval_eval.data.column_report import READ, ColumnsRead
+from retrieval_eval.data.collections import TOPICS, topic_rows
 from retrieval_eval.data.conversations import (
     earlier_turns,
     note_of_left_out,
@@ -50,12 +49,11 @@ from retrieval_eval.data.rows import (
     known_format,
     spelling_problem,
 )
-from retrieval_eval.data.table_spec import TableSpec
+from retrieval_eval.data.table_spec import OF_DATA, READ, Columns, ColumnsRead, TableSpec, folded, how_to_name
 from retrieval_eval.data.tables import write_rows
-from retrieval_eval.data.vocabulary import OF_DATA, Columns, folded, how_to_name
 
 if TYPE_CHECKING:
-    from retrieval_eval.data.runs import Run
+    pass
 
 
 def load_dataset(
@@ -80,18 +78,11 @@ def load_dataset(
 
     Args:
         queries: files, patterns such as ``*.csv``, or rows in memory.
-        documents: files, patterns or rows.
-        answers: files, patterns or rows.
+        documents: as for queries.
+        answers: as for queries.
         columns: the tables' column for each column name of ragleague; ``None`` if no column has that role.
         limit: keep only the first queries.
         passages: whether the passages of answers may serve as documents.
-
-    Raises:
-        DataError: a file cannot be read (see ``retrieval_eval.data.tables``), an id is empty or repeated, a document's
-            rows differ, a rank or score is malformed, an answer or document belongs to no query, two agents' names look
-            the same, or an agent retrieved documents but answered nothing. Names the file and the line, and the other
-            line if two conflict.
-        InputError: ``columns`` has an unknown name, or names a column that no table has.
     """
     asking, retrieving, answering = map(sources_of, (queries, documents, answers))
     columns = columns or {}
@@ -105,9 +96,10 @@ def load_dataset(
     earlier, asked = earlier_turns(rows), _Asked(read)
     if not asking:
         _require_shared_ids(records)
+    records = [replace(each, query_id=asked.id_of(each.row, each.query_id, each.query)) for each in records]
     failed = [record for record in records if record.failure]
     records = [record for record in records if not record.failure]
-    answered = _answers_of(records, asked)
+    answered = _answers_of(records)
     reader = _DocumentReader(asked)
     document_columns = DOCUMENTS.report(*_SHOWN_METADATA)
     for row in (row for source in retrieving for row in DOCUMENTS.rows(source, columns)):
@@ -118,15 +110,16 @@ def load_dataset(
     all_rows = itertools.chain(rows.values(), (record.row for record in records))
     if several := {row.place for row in all_rows if len(references_in(row)) > 1}:
         notes.append(f"{counted(len(several), 'row')} with several gold answers: the first of them counts")
-    notes += _notes_of_failures(failed, answered, asked)
+    notes += _notes_of_failures(failed, answered)
     if any(record.passages for record in records):
         if retrieving or not passages:
             notes.append("the passages in the answers' files are not used: data names other documents")
         else:
-            _add_passages(reader, records, asked)
+            for record in records:
+                reader.add_passages(record)
     if answered:
         reader.require_answers({agent for _, agent in answered})
-    read, note = with_conversations(with_turns(_with_references(asked, records), earlier))
+    read, note = with_conversations(with_turns(_with_references(read, records), earlier))
     notes += [note] if note else []
     data = Dataset(read, reader.documents, answered, reader.retrieved(), notes=tuple(notes))
     _log_columns(data, rows.values() if asking else (), document_columns, records, to_come=not passages)
@@ -136,9 +129,7 @@ def load_dataset(
 DOCUMENTS: Final = TableSpec(("did", "document", "qid", "query", "agent", "rank", "score"), ("document",), kept=True)
 """``did`` comes before ``qid``, so that a column ``id`` in a table of documents is the document's id."""
 _FURTHER: Final = ("conversation", "turn", "trace_id", LATENCY, TRIED, COST, TOKENS_IN, TOKENS_OUT)
-"""Further columns of answers that are read, besides the columns of a record."""
 _SHOWN_METADATA: Final = {"title"}
-"""Metadata of a document that judges see beside its text."""
 
 
 def _unread_gold(rows: Iterable[Row]) -> list[str]:
@@ -187,11 +178,6 @@ def _log_columns(
 
 
 def load_files(config: Config) -> Dataset:
-    """Load the queries, documents and answers that a configuration names.
-
-    Raises:
-        InputError: see ``load_dataset``; or the queries have not been generated yet.
-    """
     section = config.data
     return load_dataset(
         config.queries(),
@@ -206,12 +192,8 @@ def load_files(config: Config) -> Dataset:
 def save_dataset(dataset: Dataset, folder: Path | str) -> list[Path]:
     """Write a dataset as ``queries.csv``, ``documents.csv`` and ``answers.csv``; ``load_dataset`` reads it back equal.
 
-    Returns:
-        The files written; tables without rows are skipped.
-
-    Raises:
-        DataError: a file cannot be written.
-        ValueError: a document was retrieved for no query, so that the table of documents cannot hold it.
+    Tables without rows are skipped; returns the files written. Raises ``ValueError`` for a document that was retrieved
+    for no query, since the table of documents cannot hold it.
     """
     retrieved = [entry for entries in dataset.retrieved.values() for entry in entries]
     if unused := dataset.documents.keys() - {entry.doc_id for entry in retrieved}:
@@ -277,10 +259,15 @@ class _DocumentReader:
         self._require_first(row, ("rank", *key, str(rank)), f"two documents have rank {rank} {group}; leave one out")
         self._entries[query_id, doc_id, agent] = Retrieved(query_id, doc_id, agent, rank, row.number("score"))
 
+    def add_passages(self, record: AnswerRecord) -> None:
+        for passage in record.passages:
+            cells: dict[str, Cell] = {"qid": record.query_id, "did": passage.doc_id, "document": passage.text}
+            self.add(replace(record.row, values={**passage.metadata, **cells, "agent": record.agent}))
+
     def require_answers(self, answering: set[str]) -> None:
         for agent, row in self._agents.items():
             if agent != SHARED and agent not in answering:
-                advice = _did_you_mean(agent, answering) or "; add its answers, or remove the row"
+                advice = similar_name(agent, answering) or "; add its answers, or remove the row"
                 raise row.error(f"this agent retrieved documents but answered no query{advice}", agent)
 
     def retrieved(self) -> dict[str, tuple[Retrieved, ...]]:
@@ -290,7 +277,7 @@ class _DocumentReader:
         return {query_id: tuple(by_query[query_id]) for query_id in self._asked.queries if query_id in by_query}
 
     def _add_document(self, row: Row, doc_id: str) -> None:
-        text, metadata = row.text("document"), _metadata(row, DOCUMENTS.columns)
+        text, metadata = row.text("document"), row.others(DOCUMENTS.columns)
         place = self._places.setdefault(("document", doc_id), row.place)
         known = self.documents.get(doc_id, Document(doc_id, text, metadata))
         if known.text != text and alike(known.text) != alike(text):
@@ -318,11 +305,7 @@ class _Asked:
             self._by_text.setdefault(alike(query.text), []).append(query.query_id)
 
     def id_of(self, row: Row, query_id: str, text: str) -> str:
-        """The id of a row's query, looked up by the row's id, or by the text if it has no id.
-
-        Raises:
-            DataError: no query matches, or several have this text.
-        """
+        """The id of a row's query, looked up by the row's id, or by the text if it has no id."""
         if query_id:
             return self._known(row, query_id)
         if not text:
@@ -343,7 +326,7 @@ class _Asked:
         self._forms.setdefault((row.path, is_float), query_id)
         mixed = known != query_id and (row.path, not is_float) in self._forms
         if known not in self.queries or mixed:
-            raise row.error(f"no query has this id{_did_you_mean(query_id, self.queries) or _ADD_QUERY}", query_id)
+            raise row.error(f"no query has this id{similar_name(query_id, self.queries) or _ADD_QUERY}", query_id)
         return known
 
 
@@ -363,16 +346,14 @@ def _with_one_form(records: Sequence[AnswerRecord]) -> list[AnswerRecord]:
 
 
 _Queries: TypeAlias = tuple[dict[str, Query], dict[str, Row]]
-"""Queries by id, and the first row of each."""
 
 _ADD_QUERY: Final = "; add the query, or remove the row"
 
 
 _ID: Final = 40
-"""Characters of an id in a message."""
 
 
-def _did_you_mean(name: str, known: Iterable[str]) -> str:
+def similar_name(name: str, known: Iterable[str]) -> str:
     """``; did you mean '1'?`` for ``001``, ``1.0`` or a typing error; ``""`` if no known name is similar."""
     names = list(known)
     same = [other for other in names if _value(other) == _value(name)]
@@ -410,7 +391,7 @@ def _read_queries(sources: Sequence[RowSource], columns: Columns | None, *, ids:
             raise row.error(f"this query id stands in {rows[query_id].place} already; rename or remove one", query_id)
         if not text or text.isspace():
             raise row.error(f"the text of query {query_id!r} {EMPTY}")
-        columns_of_query = _metadata(row, {"qid", "query", "reference"})
+        columns_of_query = row.others({"qid", "query", "reference"})
         columns_of_query |= {"reference": gold[0]} if (gold := references_in(row)) else {}
         queries[query_id], rows[query_id] = Query.of(query_id, text, columns_of_query), row
     return queries, rows
@@ -476,13 +457,13 @@ def _require_shared_ids(records: Sequence[AnswerRecord]) -> None:
             )
 
 
-def _answers_of(records: Sequence[AnswerRecord], asked: _Asked) -> dict[tuple[str, str], Answer]:
+def _answers_of(records: Sequence[AnswerRecord]) -> dict[tuple[str, str], Answer]:
     answers: dict[tuple[str, str], Answer] = {}
     places: dict[tuple[str, str], AnswerRecord] = {}
     spelt: dict[str, str] = {}
     known: set[str] = set()
     for record in records:
-        query_id, agent, row = asked.id_of(record.row, record.query_id, record.query), record.agent, record.row
+        query_id, agent, row = record.query_id, record.agent, record.row
         if agent not in known and (problem := spelling_problem("agents", agent, spelt)):
             raise row.error(problem)
         known.add(agent)
@@ -497,11 +478,9 @@ def _answers_of(records: Sequence[AnswerRecord], asked: _Asked) -> dict[tuple[st
     return answers
 
 
-def _notes_of_failures(
-    failed: Sequence[AnswerRecord], answered: Mapping[tuple[str, str], Answer], asked: _Asked
-) -> Iterator[str]:
-    asking = {(asked.id_of(record.row, record.query_id, record.query), record.agent): record for record in failed}
-    missing = {key: record for key, record in asking.items() if key not in answered}
+def _notes_of_failures(failed: Sequence[AnswerRecord], answered: Mapping[tuple[str, str], Answer]) -> Iterator[str]:
+    by_key = {(record.query_id, record.agent): record for record in failed}
+    missing = {key: record for key, record in by_key.items() if key not in answered}
     if missing:
         first = next(iter(missing.values()))
         yield (
@@ -512,7 +491,6 @@ def _notes_of_failures(
 
 
 _FAILURE: Final = 60
-"""Characters of an error that a note shows."""
 
 
 def _duplicate_advice(record: AnswerRecord, first: Row, records: Sequence[AnswerRecord]) -> str:
@@ -543,21 +521,12 @@ def _likely_agent_column(records: Sequence[AnswerRecord]) -> str:
     return ""
 
 
-def _add_passages(reader: _DocumentReader, records: Sequence[AnswerRecord], asked: _Asked) -> None:
-    for record in records:
-        query_id = asked.id_of(record.row, record.query_id, record.query)
-        for passage in record.passages:
-            cells: dict[str, Cell] = {"qid": query_id, "did": passage.doc_id, "document": passage.text}
-            reader.add(replace(record.row, values={**passage.metadata, **cells, "agent": record.agent}))
-
-
-def _with_references(asked: _Asked, records: Sequence[AnswerRecord]) -> dict[str, Query]:
+def _with_references(queries: Mapping[str, Query], records: Sequence[AnswerRecord]) -> dict[str, Query]:
     """The queries, with gold answers added from the table of answers where the query has none."""
     by_query: dict[str, AnswerRecord] = {}
     for record in records:
         if record.reference.strip():
-            query_id = asked.id_of(record.row, record.query_id, record.query)
-            first = by_query.setdefault(query_id, record)
+            first = by_query.setdefault(record.query_id, record)
             if alike(first.reference) != alike(record.reference):
                 raise record.row.error(
                     f"the reference of this query is another one in {first.row.place}; keep one", record.reference
@@ -566,12 +535,11 @@ def _with_references(asked: _Asked, records: Sequence[AnswerRecord]) -> dict[str
         query_id: replace(query, reference=by_query[query_id].reference)
         if query_id in by_query and query.reference is None
         else query
-        for query_id, query in asked.queries.items()
+        for query_id, query in queries.items()
     }
 
 
 def _limited(data: Dataset, limit: int) -> Dataset:
-    """The first ``limit`` queries, with their documents and answers."""
     queries = dict(list(data.queries.items())[:limit])
     retrieved = {query_id: entries for query_id, entries in data.retrieved.items() if query_id in queries}
     wanted = {entry.doc_id for entries in retrieved.values() for entry in entries}
@@ -586,11 +554,7 @@ def _limited(data: Dataset, limit: int) -> Dataset:
 
 
 def read_answers(source: Path) -> Iterator[tuple[Row, Answer]]:
-    """Yield the answers of a table or of a run of the TREC RAG track, each with its row.
-
-    Raises:
-        DataError: the file cannot be read, or an answer is malformed; names file, line and value.
-    """
+    """Yield the answers of a table or of a run of the TREC RAG track, each with its row."""
     for record in read_records([source]):
         query_id = record.query_id or (record.query and id_of_text("q", record.query))
         if not query_id:
@@ -598,148 +562,7 @@ def read_answers(source: Path) -> Iterator[tuple[Row, Answer]]:
         yield record.row, Answer(query_id, record.agent, record.answer, record.metadata)
 
 
-def _metadata(row: Row, columns: Collection[str]) -> dict[str, str]:
-    # CSV does not distinguish an empty cell from an absent one, so neither becomes metadata.
-    return {name: text for name in row.values if name not in columns and (text := row.text(name))}
-
-
 def _document_row(entry: Retrieved, document: Document) -> dict[str, Cell]:
     row: dict[str, Cell] = {**document.metadata, "qid": entry.query_id, "did": entry.doc_id, "document": document.text}
     agent: dict[str, Cell] = {} if entry.agent == SHARED else {"agent": entry.agent}
     return row | agent | {"rank": entry.rank, "score": entry.score}
-
-
-def with_qrels(data: Dataset, sources: Sequence[Path]) -> Dataset:
-    """The dataset with people's relevance labels; labels for other queries are left out.
-
-    Args:
-        data: the dataset.
-        sources: files of qrels, see ``retrieval_eval.data.trec.read_qrels``; their labels are merged.
-
-    Raises:
-        DataError: a file cannot be read or has labels for none of the queries, or two files contradict each other.
-    """
-    from retrieval_eval.data.trec import read_qrels
-
-    labels: dict[str, dict[str, int]] = {}
-    for source in sources:
-        read = read_qrels(source).labels
-        if read.keys().isdisjoint(data.queries):
-            raise DataError(
-                source, "none of its query ids are in the data; check that both belong together", value=next(iter(read))
-            )
-        for query_id in read.keys() & data.queries.keys():
-            known = labels.setdefault(query_id, {})
-            for doc_id, label in read[query_id].items():
-                if known.setdefault(doc_id, label) != label:
-                    problem = f"query {query_id!r}, document {doc_id!r} has the label {known[doc_id]} in another file"
-                    raise DataError(source, problem, value=str(label))
-    return replace(data, qrels={query_id: labels[query_id] for query_id in data.queries if query_id in labels})
-
-
-def with_runs(data: Dataset, paths: Sequence[Path], corpora: Sequence[Path], depth: int | None) -> Dataset:
-    """The dataset with the retrieved documents of TREC runs added; each run's tag is the name of its agent.
-
-    Args:
-        data: the dataset from the tables; queries that only a run has are ignored.
-        paths: TREC runs, see ``retrieval_eval.data.runs.read_runs``; a single run may apply to all agents.
-        corpora: collections with the texts of documents that ``data`` lacks, see ``retrieval_eval.data.collections``.
-        depth: number of documents to take per run and query; all if ``None``.
-
-    Raises:
-        DataError: a file cannot be read, a run has none of the queries, its agent answered nothing or already has
-            retrieved documents in ``data``, or a document is in no corpus.
-    """
-    from retrieval_eval.data.runs import read_runs
-
-    runs = dict(zip(paths, read_runs(paths), strict=True))
-    agents = {path: _agent_of(data, path, run, alone=len(runs) == 1) for path, run in runs.items()}
-    new = [entry for path, run in runs.items() for entry in _entries(data, run, agents[path], depth)]
-    notes = [
-        f"{path}: no agent is called {runs[path].name!r}, so every agent was given its documents"
-        for path, agent in agents.items()
-        if agent == SHARED
-    ]
-    wanted = {entry.doc_id for entry in new} - data.documents.keys()
-    documents = {**data.documents, **fetch_documents(corpora, wanted)}
-    _require_found(new, documents, corpora or paths)
-    by_query: dict[str, list[Retrieved]] = {
-        query_id: list(data.retrieved.get(query_id, ())) for query_id in data.queries
-    }
-    for entry in new:
-        by_query[entry.query_id].append(entry)
-    retrieved = {
-        query_id: tuple(sorted(entries, key=lambda entry: (entry.agent, entry.rank)))
-        for query_id, entries in by_query.items()
-        if entries
-    }
-    return replace(data, documents=documents, retrieved=retrieved, notes=(*data.notes, *notes))
-
-
-def with_references(data: Dataset, corpora: Sequence[Path], *, taken: bool) -> Dataset:
-    """The dataset with documents that answers of the TREC RAG track reference, if a corpus has them.
-
-    Args:
-        data: the dataset.
-        corpora: collections, as for ``with_runs``.
-        taken: whether runs or agents use the corpora.
-
-    Raises:
-        DataError: neither runs, agents nor answers use the corpora.
-    """
-    from retrieval_eval.scores.citations import references
-
-    wanted = {doc_id for answer in data.answers.values() for doc_id in references(answer)} - data.documents.keys()
-    documents = fetch_documents(corpora, wanted) if wanted else {}
-    if not (taken or documents):
-        raise DataError(
-            ", ".join(map(str, corpora)),
-            "no run, agent or reference of an answer uses a document of it; remove 'corpus'",
-        )
-    return replace(data, documents={**data.documents, **documents})
-
-
-def _agent_of(data: Dataset, path: Path, run: Run, *, alone: bool) -> str:
-    """The agent a run belongs to: its tag; all agents if it is the only run and its tag resembles no agent's name."""
-    retrieving = {entry.agent for entries in data.retrieved.values() for entry in entries}
-    answering = {agent for _, agent in data.answers}
-    if run.rankings.keys().isdisjoint(data.queries):
-        raise DataError(
-            path,
-            "none of the run's query ids are in the data; check that both belong together",
-            value=next(iter(run.rankings)),
-        )
-    if SHARED in retrieving:
-        raise DataError(path, "runs need an agent column in the table of documents, which has none")
-    if run.name in retrieving:
-        raise DataError(
-            path, "the table of documents already has this agent's documents; remove them or the run", value=run.name
-        )
-    if not answering or run.name in answering:
-        return run.name
-    near = _did_you_mean(run.name, answering)
-    if alone and not near and not retrieving:
-        return SHARED
-    raise DataError(path, f"no agent with answers has the name of this run's tag{near}", value=run.name)
-
-
-def _entries(data: Dataset, run: Run, agent: str, depth: int | None) -> list[Retrieved]:
-    return [
-        Retrieved(query_id, doc_id, agent, rank, score)
-        for query_id, ranking in run.rankings.items()
-        if query_id in data.queries
-        for rank, (doc_id, score) in enumerate(
-            zip(ranking.doc_ids[:depth], ranking.scores[:depth], strict=True), start=1
-        )
-    ]
-
-
-def _require_found(entries: Sequence[Retrieved], documents: Mapping[str, Document], searched: Sequence[Path]) -> None:
-    missing = {entry.doc_id: entry for entry in entries if entry.doc_id not in documents}
-    if missing:
-        entry = next(iter(missing.values()))
-        problem = (
-            f"documents of the runs that no corpus has: {len(missing)}, such as the one that {entry.agent!r} retrieved"
-            f" for query {entry.query_id!r}"
-        )
-        raise DataError(", ".join(map(str, searched)), problem, value=entry.doc_id)

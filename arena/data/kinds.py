@@ -31,7 +31,6 @@ class Annotation(Struct, frozen=True):
     """An annotation of one item by one person or judge.
 
     Attributes:
-        kind: name of the ``JudgedKind``.
         annotator: the person's or judge's name, see ``annotator_name``.
         item: the labelled document, the graded agent, or in a game the agent whose answer was shown first; verdict A
             is for this agent, B for the other.
@@ -65,7 +64,7 @@ class Choice(Struct, frozen=True):
         value: the value to store for the task or row.
         label: the text of the choice, written by ragleague.
         key: the keyboard shortcut; ``None`` without one.
-        meaning: the explanation of the choice from the user's configuration; may be empty.
+        meaning: the explanation of the choice from the user's configuration.
     """
 
     value: Any
@@ -79,7 +78,6 @@ class TaskForm(Struct, frozen=True):
 
     Attributes:
         view: name of the page in its URL.
-        question: the question that people answer.
         thing, things, done: words for the judged item, for several items, and for the state of a finished task.
         missing: message if there is nothing to review yet.
         section: section of the YAML file that the page needs, as an example.
@@ -108,7 +106,7 @@ NO_VALUE: Final = frozenset({"", "nan", "na", "n/a", "none", "null", "<na>"})
 
 
 def as_number(text: str) -> float | None:
-    """Parse a number with a decimal point or comma; ``None`` if the text is no number."""
+    """Parse a number with a decimal point or comma; ``None`` if the text must be a number."""
     try:
         return float(_DECIMAL_COMMA.sub(r"\1.\2", text))
     except ValueError:
@@ -121,30 +119,25 @@ def as_whole(value: float) -> float:
 
 
 def number(row: Row, column: str, kind: str = "number") -> float:
-    """The number in a column of a row."""
     text = row.text(column).strip()
     if text.casefold() in NO_VALUE:
         raise row.error(f"{column!r} is empty; fill it in, or leave such rows out with --skip-faulty", text or None)
-    if (value := as_number(text)) is None:
-        raise row.error(f"{column!r} is no number", text)
-    if not abs(value) < float("inf"):
-        raise row.error(f"{column!r} is no {kind}", text)
+    if (value := as_number(text)) is None or not abs(value) < float("inf"):
+        raise row.error(f"{column!r} must be a {kind}", text)
     return value
 
 
 class JudgedKind(Struct, frozen=True, kw_only=True):
-    """A kind of item that judges and people judge. In this base class, the item is a document and its value a label.
+    """A kind of item that judges and people judge. In this base class, the item is a document or an agent's answer.
 
     Attributes:
         name: name of the kind in the store and for ``--kind``.
         level: name of the kind in calibrations, cards and their files; empty if it has no judgments.
         things: plural noun for the judged items.
         section: section of the configuration whose judges make these judgments.
-        task: the judges' task.
         further_prompts: names of further prompts, besides the task's, that a card is valid for.
         not_asked: keys of the section that do not affect the judge's prompt or calls.
-        columns: columns of a file that name an item.
-        column: column of a file that holds the value.
+        columns: columns of a file that name an item; ``column`` holds the value.
         noun: noun for one value.
         words: words for values; empty if the values have none.
         means: method for averaging values.
@@ -167,7 +160,10 @@ class JudgedKind(Struct, frozen=True, kw_only=True):
 
     def texts(self, annotation: Annotation, data: Dataset) -> list[str | None]:
         """The present texts that an annotator reads for this item, query first; ``None`` for a missing text."""
-        return [_thread(annotation, data), _document(annotation.item, data)]
+        if "agent" in self.columns:
+            return [_thread(annotation, data), _answer(annotation.query_id, annotation.item, data)]
+        document = data.documents.get(annotation.item)
+        return [_thread(annotation, data), None if document is None else document.text]
 
     def item(self, item: str, other: str) -> ItemKey:
         """Convert the fields ``item`` and ``other`` of an annotation to the item of an opinion."""
@@ -178,26 +174,21 @@ class JudgedKind(Struct, frozen=True, kw_only=True):
         return item[0], ""
 
     def item_in(self, row: Row) -> ItemKey:
-        """Read the item from a row of a file."""
         return tuple(row.identifier(name) for name in self.columns)
 
     def parse(self, row: Row, column: str) -> float:
-        """Read the value from a column of a row."""
         value = number(row, column, "whole number")
         if value != int(value):
-            raise row.error(f"{column!r} is no whole number", row.text(column).strip())
+            raise row.error(f"{column!r} must be a whole number", row.text(column).strip())
         return value
 
     def cells(self, item: ItemKey) -> Sequence[Any]:
-        """Convert an item to cells of a file."""
         return item
 
     def number(self, value: Any) -> float:
-        """Convert an annotation's value, or a judgment's outcome, to a number."""
         return float(label_of(value))
 
     def opinions(self, annotation: Annotation) -> Iterator[Opinion]:
-        """Convert an annotation with a value to opinions."""
         item = self.item(annotation.item, annotation.other)
         yield Opinion(annotation.query_id, item, annotation.annotator, self.number(annotation.value))
 
@@ -233,9 +224,6 @@ class _Flags(_Games, frozen=True):
 
 class _Grades(JudgedKind, frozen=True):
     """Grades of an answer; one annotation holds the grades for all criteria."""
-
-    def texts(self, annotation: Annotation, data: Dataset) -> list[str | None]:
-        return [_thread(annotation, data), _answer(annotation.query_id, annotation.item, data)]
 
     def parse(self, row: Row, column: str) -> float:
         return number(row, column)
@@ -277,10 +265,6 @@ def _thread(annotation: Annotation, data: Dataset) -> str | None:
     return None if query is None else query.thread
 
 
-def _document(doc_id: str, data: Dataset) -> str | None:
-    return data.documents[doc_id].text if doc_id in data.documents else None
-
-
 def _answer(query_id: str, agent: str, data: Dataset) -> str | None:
     answer = data.answers.get((query_id, agent))
     return None if answer is None else answer.text
@@ -291,7 +275,6 @@ SUPPORT_WORDS: Final = {2.0: "support", 1.0: "partial support", 0.0: "no support
 
 
 def _scale(settings: StoredSettings) -> Sequence[Choice]:
-    """The relevance labels of the tournament, the lowest first."""
     scale = {} if settings.retrieval is None else {label: word for word, label in settings.retrieval.scale.items()}
     ends = {} if not scale else {min(scale): "not relevant at all", max(scale): "all one could wish for"}
     return [
@@ -461,10 +444,7 @@ def kind_of_columns(columns: Collection[str]) -> JudgedKind | None:
 def texts_now(annotation: Annotation, data: Dataset, nuggets: Mapping[str, str]) -> str | None:
     """Digest of the present texts of an annotated item, see ``texts_digest``; ``None`` if a text no longer exists.
 
-    Args:
-        annotation: the annotation.
-        data: queries, documents and answers.
-        nuggets: texts of nuggets by id, for annotations of nuggets.
+    ``nuggets`` has the texts of nuggets by id.
     """
     texts = KINDS[annotation.kind].texts(annotation, data)
     if annotation.kind == NUGGETS.name:

@@ -8,6 +8,7 @@ OpenInference and Langfuse, and runs of the TREC RAG track.
 from __future__ import annotations
 
 import glob
+import json
 import os
 import re
 from collections import Counter
@@ -19,25 +20,21 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from arena.data.traces import is_traces, rows_of_traces, trace_rows
+from arena.data.traces import trace_rows
 from judges.errors import DataError
-from judges.types import Answer, Document
+from judges.types import Document
 from retrieval_eval.data.collections import document_of
 from retrieval_eval.data.files import file_stem
-from retrieval_eval.data.rows import Cell, Row, Rows, cell_text, id_of_text, known_format
-from retrieval_eval.data.table_spec import TableSpec
+from retrieval_eval.data.rows import Cell, Row, Rows, cell_text, id_of_text, table_format
+from retrieval_eval.data.table_spec import Columns, TableSpec, folded, spellings
 from retrieval_eval.data.tables import read_rows
-from retrieval_eval.data.trec import is_trec_answers, trec_answer_rows
-from retrieval_eval.data.vocabulary import Columns, folded, spellings
 
 COLUMNS: Final = ("qid", "query", "agent", "answer", "passages", "reference")
 """The columns of a record; all others are metadata of the answer."""
 ANSWERS: Final = TableSpec((*COLUMNS, "messages", "error"), ("answer",), kept=True)
 _PASSAGE_SPEC: Final = TableSpec(("did", "document"))
 _NESTED: Final = 200
-"""Characters of a value in an error message."""
 _HEADER_ROWS: Final = 100
-"""Rows that ``columns_of`` reads."""
 
 
 RowSource: TypeAlias = "Path | str | Rows"
@@ -49,9 +46,7 @@ class AnswerRecord(Struct, frozen=True):
     """One answer read from a table.
 
     Attributes:
-        row: the row that it was read from.
-        query_id: the query's id, ``""`` if the table has none.
-        query: the query's text, ``""`` if the table has none.
+        query_id, query: id and text of the query, ``""`` if the table has none.
         agent: the agent's name from its column, else from the file name.
         named: whether a column names the agent.
         answer: the answer's text; may be empty.
@@ -76,11 +71,7 @@ class AnswerRecord(Struct, frozen=True):
 
 
 def sources_of(sources: Sources) -> list[RowSource]:
-    """List the tables, with patterns replaced by the matching files, sorted by name.
-
-    Raises:
-        DataError: a pattern matches no file, or a file is named twice.
-    """
+    """List the tables, with patterns replaced by the matching files, sorted by name."""
     several = [sources] if isinstance(sources, str | Path | Rows) else sources
     tables = [table for source in several for table in _matching(source)]
     seen = set()
@@ -109,18 +100,19 @@ def _matching(source: RowSource) -> Iterable[RowSource]:
 
 
 def read_records(sources: Sequence[RowSource], columns: Columns | None = None) -> Iterator[AnswerRecord]:
-    """Yield the answer records of all tables.
-
-    Raises:
-        DataError: a table cannot be read or has no answers, or a row is malformed; names file, line and value.
-    """
     names = _names(sources)
     for source in sources:
-        if not isinstance(source, Rows) and is_trec_answers(source):
-            yield from (_of_trec(*entry) for entry in trec_answer_rows(source))
+        first = {} if isinstance(source, Rows) else _first_record(source)
+        if "references" in first and isinstance(first.get("answer"), list):
+            yield from map(_of_trec, _TRACK_ANSWERS.rows(source))
             continue
         name = names[str(_path(source))]
-        yield from _by_answer([_record(row, name, form) for row, form in _named(source, columns)])
+        yield from _by_answer([_record(row, name, form) for row, form in _named(source, first, columns)])
+
+
+def _first_record(path: Path | str) -> Mapping[str, Cell]:
+    """The first record of a table whose cells can hold lists of objects, from which its format is known."""
+    return {} if table_format(path) in {"csv", "tsv"} else next(read_rows(path)).values
 
 
 _PASSAGE: Final = ("document", *spellings("document"), "context")
@@ -142,15 +134,17 @@ def _by_answer(records: Sequence[AnswerRecord]) -> Iterable[AnswerRecord]:
             return records
         passages[key][text] = Document(id_of_text("d", text), text)
     return [
-        _with_passages(record, column, [each for each in passages[key].values() if each.text.strip()])
+        replace(
+            record,
+            row=replace(
+                record.row,
+                called={name: "passages" if ours == column else ours for name, ours in record.row.called.items()},
+            ),
+            passages=[each for each in passages[key].values() if each.text.strip()],
+            metadata={name: text for name, text in record.metadata.items() if name != column},
+        )
         for key, record in first_records.items()
     ]
-
-
-def _with_passages(record: AnswerRecord, column: str, passages: Sequence[Document]) -> AnswerRecord:
-    called = {theirs: "passages" if ours == column else ours for theirs, ours in record.row.called.items()}
-    metadata = {name: text for name, text in record.metadata.items() if name != column}
-    return replace(record, row=replace(record.row, called=called), passages=passages, metadata=metadata)
 
 
 def columns_of(source: RowSource) -> Iterator[str]:
@@ -160,12 +154,11 @@ def columns_of(source: RowSource) -> Iterator[str]:
         yield from variables if isinstance(variables := row.values.get("vars"), dict) else ()
 
 
-def _named(source: RowSource, columns: Columns | None) -> Iterator[tuple[Row, str]]:
+def _named(source: RowSource, first: Mapping[str, Cell], columns: Columns | None) -> Iterator[tuple[Row, str]]:
     """The renamed rows of a table, each with the format of the file, ``""`` for a plain table."""
-    if is_traces(next(iter(source.records), {}) if isinstance(source, Rows) else source):
-        rows = trace_rows(source) if not isinstance(source, Rows) else rows_of_traces(read_rows(source))
-        yield from ((row, "traces") for row in ANSWERS.renamed(rows, columns))
-    elif isinstance(source, Rows) or not _is_promptfoo(source):
+    if (traces := trace_rows(source)) is not None:
+        yield from ((row, "traces") for row in ANSWERS.renamed(traces, columns))
+    elif not (isinstance(first.get("vars"), dict) and "promptIdx" in first):
         deepeval: bool | None = None
         for row in ANSWERS.rows(source, columns):
             deepeval = _is_deepeval(source, columns) if deepeval is None else deepeval
@@ -264,17 +257,10 @@ def _record(row: Row, name: str, form: str) -> AnswerRecord:
         row.text("answer"),
         list(_passages(row)),
         next(iter(references_in(row)), ""),
-        {name: text for name in row.values if name not in COLUMNS and (text := row.text(name))},
+        row.others(COLUMNS),
         form,
         failure,
     )
-
-
-def _of_trec(row: Row, answer: Answer) -> AnswerRecord:
-    metadata = dict(answer.metadata)
-    query, form = metadata["query"], "answers of the TREC RAG track"
-    row = replace(row, called={})  # the track fixes the columns, so that none need be reported
-    return AnswerRecord(row, answer.query_id, query, answer.agent, True, answer.text, [], "", metadata, form)
 
 
 def _names(sources: Sequence[RowSource]) -> dict[str, str]:
@@ -333,20 +319,12 @@ def _document(row: Row, entry: Cell) -> Document | None:
     return document_of(Row(row.path, row.line, {"did": id_of_text("d", text), **values}))
 
 
-def references_in(row: Row, column: str = "reference") -> list[str]:
+def references_in(row: Row) -> list[str]:
     """The gold answers in a cell, which is a text or a list of texts."""
-    several = row.listed(column)
+    several = row.listed("reference")
     if several is not None:
         return [entry for entry in several if isinstance(entry, str) and entry.strip()]
-    return [text] if (text := row.text(column)).strip() else []
-
-
-def _is_promptfoo(path: Path | str) -> bool:
-    """Whether a file holds results of promptfoo, judging by its first row."""
-    if known_format(path) not in {"json", "jsonl", "parquet"}:
-        return False
-    first = next(read_rows(path)).values
-    return isinstance(first.get("vars"), dict) and "promptIdx" in first
+    return [text] if (text := row.text("reference")).strip() else []
 
 
 _ASSERTED: Final = 1
@@ -386,3 +364,61 @@ def _of_promptfoo(values: Mapping[str, Cell], *, several: bool) -> str:
     raw = cell_text(prompt.get("raw")) if isinstance(prompt, dict) else ""
     short = label and label != raw and "\n" not in label and len(label) <= 40 and "{{" not in label
     return f"{name} {label if short else 'prompt ' + cell_text(values.get('promptIdx'))}"
+
+
+_TRACK_FIELDS: Final = frozenset(
+    {"run_id", "topic_id", "narrative_id", "topic", "narrative", "references", "answer", "metadata"}
+)
+_TRACK_ANSWERS: Final = TableSpec(needed=("references", "answer"))
+_TRACK_FORM: Final = "answers of the TREC RAG track"
+
+
+def _of_trec(row: Row) -> AnswerRecord:
+    """An answer in a submission to the TREC RAG track (2024 or 2025).
+
+    A record has ``references`` (document ids) and ``answer``, a list of sentences ``{text, citations}``. Further fields
+    are ``run_id, topic_id, topic, response_length`` in 2024, and in 2025 ``metadata`` with ``team_id, run_id,
+    narrative_id, narrative``. The run becomes the agent; the sentences, joined by spaces, become the answer's text. The
+    record's ``metadata`` contains ``query``, ``references`` and ``sentences`` (both as JSON, with citations as in the
+    file), and every other field as text.
+    """
+    nested = row.values.get("metadata", {})
+    if not isinstance(nested, dict):
+        raise row.error("'metadata' must be an object", row.text("metadata"))
+    fields = {**row.values, **nested}
+    sentences = _sentences(row, fields["answer"])
+    if not isinstance(fields["references"], list):
+        raise row.error("'references' must be a list of document ids", row.text("references"))
+    metadata = {
+        name: text for name, value in fields.items() if name not in _TRACK_FIELDS and (text := cell_text(value))
+    }
+    query = _first_of(fields, "topic", "narrative")
+    metadata |= {"query": query, "references": json.dumps(fields["references"], ensure_ascii=False)}
+    metadata["sentences"] = json.dumps(sentences, ensure_ascii=False)
+    names = {}
+    for keys in (("topic_id", "narrative_id"), ("run_id",)):
+        if not (name := _first_of(fields, *keys).strip()):
+            raise row.error(f"{' or '.join(map(repr, keys))} is missing or empty")
+        names[keys[0]] = name
+    text = " ".join(sentence["text"] for sentence in sentences)
+    row = replace(row, called={})  # the track fixes the columns, so that none need be reported
+    return AnswerRecord(row, names["topic_id"], query, names["run_id"], True, text, [], "", metadata, _TRACK_FORM)
+
+
+def _sentences(row: Row, answer: Any) -> list[dict[str, Any]]:
+    if not isinstance(answer, list):
+        raise row.error("'answer' must be a list of sentences", cell_text(answer))
+    sentences = []
+    for number, cell in enumerate(answer, start=1):
+        if not isinstance(cell, dict) or not isinstance(cell.get("text"), str):
+            raise row.error(f"sentence {number} has no text", cell_text(cell))
+        # Parquet adds null fields, since all objects of a column have the same fields.
+        sentence = {name: value for name, value in cell.items() if value is not None}
+        if not isinstance(sentence.get("citations", []), list):
+            raise row.error(f"sentence {number}: 'citations' must be a list", cell_text(sentence["citations"]))
+        sentences.append(sentence)
+    return sentences
+
+
+def _first_of(fields: Mapping[str, Any], *names: str) -> str:
+    return next((cell_text(fields[name]) for name in names if fields.get(name) is not None), "")

@@ -39,8 +39,7 @@ class Saved(Struct, frozen=True):
         by: name of the person who saved, as entered.
         what: description of the change.
         earlier: name of the replaced version in the history folder.
-        before: SHA-256 of the replaced version.
-        after: SHA-256 of the new version.
+        before, after: SHA-256 of the replaced and of the new version.
     """
 
     at: str
@@ -52,11 +51,7 @@ class Saved(Struct, frozen=True):
 
 
 def digest(path: Path) -> str | None:
-    """SHA-256 of a file, ``None`` if it does not exist. Compute it before you read the file for editing.
-
-    Raises:
-        DataError: the file cannot be read.
-    """
+    """SHA-256 of a file, ``None`` if it does not exist. Compute it before you read the file for editing."""
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except FileNotFoundError:
@@ -66,14 +61,13 @@ def digest(path: Path) -> str | None:
 
 
 def within(folder: Path, path: Path) -> bool:
-    """Whether a file is inside a folder, at any depth, after resolving links."""
     return path.resolve().is_relative_to(folder.resolve())
 
 
 def save(
     path: Path, write: Callable[[Path], object], *, folder: Path, seen: str | None, by: str, what: str
 ) -> Path | None:
-    """Replace a file by a new version, and copy the old one to the history.
+    """Replace a file by a new version, and copy the old one to the history; returns the path of the copy, if any.
 
     Args:
         path: the file; it keeps its permissions.
@@ -82,9 +76,6 @@ def save(
         seen: ``digest`` of the version that was edited, ``None`` for a new file.
         by: name of the person who edits.
         what: description of the change.
-
-    Returns:
-        The path of the replaced version in the history; ``None`` for a new file.
 
     Raises:
         InputError: the file is outside the folder, or somebody else changed it meanwhile. The file is unchanged.
@@ -115,11 +106,7 @@ _THERE = "exists and may have been edited; name a new file"
 
 
 def history(path: Path) -> list[Saved]:
-    """The log of a file's saves, latest first; empty if there is none.
-
-    Raises:
-        DataError: the log cannot be read, or has a damaged line.
-    """
+    """The log of a file's saves, latest first."""
     log = history_folder(path) / LOG
     if not log.is_file():
         return []
@@ -133,7 +120,6 @@ def history(path: Path) -> list[Saved]:
 
 
 def history_folder(path: Path) -> Path:
-    """The folder of a file's earlier versions."""
     target = path.resolve()
     return target.with_name(f"{target.name}.history")
 

@@ -8,6 +8,7 @@ or its exports of observations. Traces without an output are skipped.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections import defaultdict
@@ -21,10 +22,9 @@ from msgspec import Struct
 
 from judges.errors import DataError
 from retrieval_eval.data.files import read_json, read_lines
-from retrieval_eval.data.list_cells import list_in
-from retrieval_eval.data.rows import Cell, Row, known_format
+from retrieval_eval.data.rows import Cell, Row, Rows, known_format, list_in
+from retrieval_eval.data.table_spec import spellings
 from retrieval_eval.data.tables import read_rows
-from retrieval_eval.data.vocabulary import spellings
 
 _Object: TypeAlias = Mapping[str, Any]
 
@@ -33,18 +33,8 @@ _QUERY: Final = (
     *("content", "text", "args", "kwargs", "data"),
 )
 _ANSWER: Final = (
-    *(
-        "answer",
-        "output",
-        "outputs",
-        "response",
-        "result",
-        "output_text",
-        "completion",
-        "generation",
-        "replies",
-        "reply",
-    ),
+    *("answer", "output", "outputs", "response", "result", "output_text", "completion", "generation", "replies"),
+    "reply",
     *("choices", "generations", "messages", "message", "content", "text", "kwargs", "data"),
 )
 """Keys under which an input or output object has its text, best first."""
@@ -68,9 +58,7 @@ _OPERATIONS: Final[Mapping[str, str]] = {
 }
 """The span kind of OpenInference for each operation of OpenTelemetry; any other operation is a ``CHAIN``."""
 _UNFLATTENED: Final = ("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.retrieval.documents")
-"""Attributes that are not flattened: they stay lists of objects."""
 _LIST_SUFFIXES: Final = (".documents", "_documents", "_messages", ".messages", ".metadata")
-"""Suffixes of the names of attributes that are lists or objects."""
 _NUMBERED: Final = re.compile(r"(.+?)\.(\d+)\.(?:document|message)\.(.+)")
 
 
@@ -91,7 +79,6 @@ class _Span(Struct, frozen=True):
         return str(self.attributes.get("openinference.span.kind", "")).upper()
 
     def documents(self, prefix: str) -> list[Cell]:
-        """The documents under an attribute, in order."""
         documents: defaultdict[int, dict[str, Any]] = defaultdict(dict)
         for name, value in self.attributes.items():
             if (match := _NUMBERED.fullmatch(name)) is not None and match[1] == prefix:
@@ -109,57 +96,42 @@ class _Span(Struct, frozen=True):
         return last.get("content") or last.get("contents.0.message_content.text", "")
 
 
-def is_traces(source: Path | str | _Object) -> bool:
-    """Whether a file, or the first record of a table in memory, holds traces."""
-    if isinstance(source, Mapping):
-        return _is_spans(source) or _is_langfuse(source)
-    if known_format(source) is None:
-        return False
-    try:
-        first = next(_objects(Path(source)), None)
-    except DataError:  # reading it as a table reports the error
-        return False
-    return first is not None and is_traces(first[1])
-
-
-def trace_rows(path: Path | str) -> Iterator[Row]:
-    """The answers of a file of traces, one row each, with the line or number of its record.
+def trace_rows(source: Path | str | Rows) -> list[Row] | None:
+    """The answers in a table of traces, one row each, with the line or number of its record; ``None`` for other tables.
 
     Columns: ``query, answer, passages, trace_id``; if known, ``latency_s, input_tokens, output_tokens, cost_usd``; and
     ``agent``, the query's id and the reference from the trace's metadata. The passages are those of the last reranker,
     or of all retrievers if there is none. If a file has several projects or services, they are the agents.
-
-    Raises:
-        DataError: the file cannot be read, or no trace has both an input and an output; names file, line and value.
     """
-    yield from _rows(Path(path), list(_objects(Path(path))))
+    path = Path(str(source))
+    try:
+        objects = _objects(path) if not isinstance(source, Rows) else map(_numbered, read_rows(source))
+        first = next(objects, None)
+    except DataError:  # reading it as a table reports the error
+        return None
+    if first is None or not (_is_spans(first[1]) or _is_langfuse(first[1])):
+        return None
+    langfuse, objects = _is_langfuse(first[1]), itertools.chain([first], objects)
+    if rows := list(_of_langfuse(path, objects) if langfuse else _of_spans(path, objects)):
+        return rows
+    fields = (
+        "'input' and 'output'"
+        if langfuse
+        else "the attributes 'input.value' and 'output.value' (OpenInference), or 'gen_ai.input.messages' and "
+        "'gen_ai.output.messages' (OpenTelemetry)"
+    )
+    raise DataError(path, f"no trace in it has a query and an answer, by {fields}")
 
 
-def rows_of_traces(rows: Iterable[Row]) -> Iterator[Row]:
-    """Like ``trace_rows``, for traces in memory."""
-    records = list(rows)
-    yield from _rows(records[0].path, [(row.line, row.values) for row in records])
-
-
-def _rows(path: Path, objects: Sequence[tuple[int, _Object]]) -> Iterator[Row]:
-    langfuse = bool(objects) and _is_langfuse(objects[0][1])
-    rows = list(_of_langfuse(path, objects) if langfuse else _of_spans(path, objects))
-    if not rows:
-        fields = (
-            "'input' and 'output'"
-            if langfuse
-            else "the attributes 'input.value' and 'output.value' (OpenInference), or 'gen_ai.input.messages' and "
-            "'gen_ai.output.messages' (OpenTelemetry)"
-        )
-        raise DataError(path, f"no trace in it has a query and an answer, by {fields}")
-    yield from rows
+def _numbered(row: Row) -> tuple[int, _Object]:
+    return row.line, row.values
 
 
 def _objects(path: Path) -> Iterator[tuple[int, _Object]]:
     """The objects of a file, each with its line, or with its number if the file is one JSON list."""
     kind = known_format(path)
     if kind not in {"json", "jsonl"}:
-        yield from ((row.line, row.values) for row in read_rows(path))
+        yield from map(_numbered, read_rows(path))
         return
     if kind == "json":
         whole = read_json(path)
@@ -170,7 +142,7 @@ def _objects(path: Path) -> Iterator[tuple[int, _Object]]:
         entries = ((number, _decoded(path, number, line)) for number, line in read_lines(path) if line.strip())
     for number, entry in entries:
         if not isinstance(entry, Mapping):
-            raise DataError(path, "a trace is an object", line=number, value=str(entry))
+            raise DataError(path, "the entry is not an object, as a trace must be", line=number, value=str(entry))
         yield number, entry
 
 
@@ -232,7 +204,6 @@ def _of_spans(path: Path, objects: Iterable[tuple[int, _Object]]) -> Iterator[Ro
 
 
 def _spans(line: int, each: _Object) -> Iterator[_Span]:
-    """The spans of an object: many for an OTLP export, otherwise one."""
     groups = _named(each, "resourceSpans", "resource_spans")
     if groups is None:
         yield _span(line, each, _flat(_of(_of(each, "resource"), "attributes")))
@@ -293,7 +264,6 @@ def _of_gen_ai(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _last_message(messages: Any, role: str) -> str:
-    """The text of the last message of a role."""
     of_role = [each for each in _objects_in(_read(messages)) if each.get("role") == role]
     parts = _objects_in(of_role[-1].get("parts")) if of_role else []
     return "\n".join(str(part["content"]) for part in parts if part.get("type") == "text" and part.get("content"))
@@ -398,7 +368,6 @@ def _of_langfuse(path: Path, objects: Iterable[tuple[int, _Object]]) -> Iterator
 
 
 def _retrieved(observation: _Object) -> list[Cell]:
-    """The passages of an observation that is a retriever by its type or name."""
     kind, name = str(observation.get("type", "")).upper(), str(observation.get("name", "")).lower()
     if kind != "RETRIEVER" and not (kind == "SPAN" and "retriev" in name):
         return []
@@ -440,7 +409,6 @@ def _passage(document: _Object) -> dict[str, Any]:
 
 
 def _metadata_cells(metadata: Any) -> dict[str, Cell]:
-    """The ``_METADATA_COLUMNS`` that have a value."""
     cells = _read(metadata)
     cells = cells if isinstance(cells, Mapping) else {}
     return {
@@ -502,7 +470,6 @@ def _is_missing(value: Any) -> bool:
 
 
 def _flat(nested: Any, prefix: str = "") -> dict[str, Any]:
-    """Flatten nested attributes to dotted names."""
     if not isinstance(nested, Mapping | list) or prefix[:-1] in _UNFLATTENED:
         return {prefix[:-1]: nested}
     entries = nested.items() if isinstance(nested, Mapping) else enumerate(nested)
@@ -544,7 +511,6 @@ def _of(value: Any, name: str) -> Mapping[str, Any]:
 
 
 def _objects_in(value: Any) -> list[_Object]:
-    """The objects in a list; empty if the value is no list."""
     return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
 
 

@@ -11,8 +11,7 @@ from msgspec import Struct
 
 from judges.errors import InputError
 from judges.types import Verdict
-from retrieval_eval.data.table_spec import TableSpec
-from retrieval_eval.data.vocabulary import folded, spellings
+from retrieval_eval.data.table_spec import TableSpec, folded, spellings
 
 VERDICTS: Final = TableSpec(
     ("qid", "agent_a", "agent_b", "verdict", "judge", "order", "reason", "p_a", "p_b", "p_tie"),
@@ -38,12 +37,7 @@ _COLUMN_WORDS: Final = {
 }
 """Names of the two agent columns, used as verdicts (``model_a``)."""
 _PLACE_WORDS: Final = {"left": Verdict.A, "right": Verdict.B, "first": Verdict.A, "second": Verdict.B}
-_BOTH: Final = {
-    "bothbad": "both_bad",
-    "tiebothbad": "both_bad",
-    "bothgood": "both_good",
-    "tiebothgood": "both_good",
-}
+_BOTH: Final = {"bothbad": "both_bad", "tiebothbad": "both_bad", "bothgood": "both_good", "tiebothgood": "both_good"}
 """Ties that also rate both answers; keys are in lower case without spaces, brackets, ``_`` and ``-``."""
 _TIES: Final = {"tie", "draw", "c", "n", "tie (inconsistent)", "inconsistent"}
 _RANGE: Final = re.compile(r"(-?[0-9.]+)\.\.(-?[0-9.]+)")
@@ -51,23 +45,14 @@ _OPTION: Final = "--value"
 
 
 class Coding(Struct, frozen=True):
-    """The verdicts that the user assigns to words and numbers, from ``--value`` or ``values``.
-
-    Attributes:
-        words: the meaning of each word, in lower case.
-        numbers: ranges of numbers: lowest, highest, and the meaning.
-    """
+    """The verdicts that the user gives to words (in lower case) and to ranges of numbers (lowest, highest, verdict)."""
 
     words: Mapping[str, str] = {}
     numbers: Sequence[tuple[float, float, str]] = ()
 
     @staticmethod
     def of(meanings: Mapping[str, str]) -> Coding:
-        """Build a coding from the meanings of words, numbers or ranges of numbers (``-3..-1``).
-
-        Raises:
-            InputError: a range is malformed.
-        """
+        """Build a coding from the meanings of words, numbers or ranges of numbers (``-3..-1``)."""
         words, numbers = {}, []
         for word, meaning in meanings.items():
             ends = match.groups() if (match := _RANGE.fullmatch(word.strip())) is not None else (word, word)
@@ -95,11 +80,7 @@ class Coding(Struct, frozen=True):
 
 
 def meanings(entries: Iterable[str]) -> dict[str, str]:
-    """Parse entries ``WORD=VERDICT`` of a command line; an empty verdict means that the word is no verdict.
-
-    Raises:
-        InputError: an entry is malformed, or two entries contradict each other.
-    """
+    """Parse entries ``WORD=VERDICT`` of a command line; an empty verdict means that the word is no verdict."""
     by_word: dict[str, str] = {}
     for entry in entries:
         word, separator, meaning = entry.rpartition("=")
@@ -111,7 +92,6 @@ def meanings(entries: Iterable[str]) -> dict[str, str]:
 
 
 def number_in(text: str) -> float:
-    """The text as a number, or NaN."""
     try:
         return float(text)
     except ValueError:
@@ -125,18 +105,15 @@ def both(text: str) -> str | None:
 
 def side_of(text: str, column: str, *, swapped: bool) -> Verdict | None:
     """The verdict that a word means for the columns agent_a and agent_b; ``swapped`` if agent_b was shown first."""
-    preferred = _preferred(text) if column == "preference" else None
+    if column == "preference" and (preferred := _preferred(text)) is not None:
+        return preferred
     word = text.casefold()
     if (number := number_in(word)) in {1, 2}:  # pandas writes 1 as 1.0 in a column with gaps
         word = f"{number:.0f}"
-    return preferred or _side_of_word(word, letters_are_places=column in BOTH_ORDERS, swapped=swapped)
-
-
-def _side_of_word(word: str, *, letters_are_places: bool, swapped: bool) -> Verdict | None:
     if word in _TIES or both(word) is not None:
         return Verdict.TIE
     side = _PLACE_WORDS.get(word) or _LETTERS.get(word) or _COLUMN_WORDS.get(folded(word))
-    is_place = word in _PLACE_WORDS or (word in _LETTERS and letters_are_places)
+    is_place = word in _PLACE_WORDS or (word in _LETTERS and column in BOTH_ORDERS)
     return side.swapped() if side is not None and is_place and swapped else side
 
 
@@ -150,7 +127,6 @@ def _preferred(text: str) -> Verdict | None:
 
 
 def are_numbers(texts: Iterable[str]) -> bool:
-    """Whether all texts are numbers."""
     return not any(math.isnan(number_in(text)) for text in texts)
 
 
@@ -159,15 +135,13 @@ def problem_of(column: str, others: Collection[str]) -> str:
     numbers = sorted({number_in(each) for each in others}) if are_numbers(others) else []
     if 0 in numbers or len(numbers) > 1:
         which = "0 means" if 0 in numbers else "numbers mean"
+        ends = f"{numbers[0]:g} to {numbers[-1]:g}"
+        shown = ", ".join(f"{each:g}" for each in numbers) if len(numbers) <= 4 else ends
         how = f"say it, as in {_coded(column, numbers)}"
-        return f"{column!r} holds {_shown(numbers)}; what {which} differs from study to study: {how}"
+        return f"{column!r} holds {shown}; what {which} differs from study to study: {how}"
     words = {each.casefold() for each in others}
     how = f"{_OPTION} True=A {_OPTION} False=B" if words <= {"true", "false"} else f"{_OPTION} WORD=A"
     return f"{column!r} must be A, B, TIE, or the name of one of the two agents; or say what it means: {how}"
-
-
-def _shown(numbers: Sequence[float]) -> str:
-    return ", ".join(f"{each:g}" for each in numbers) if len(numbers) <= 4 else f"{numbers[0]:g} to {numbers[-1]:g}"
 
 
 def _coded(column: str, numbers: Sequence[float]) -> str:

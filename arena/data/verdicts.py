@@ -1,7 +1,9 @@
-"""Reads and writes tables of verdicts from ragleague, other tools and studies."""
+"""Reads and writes tables of verdicts from ragleague, other tools and studies; reads matrices of win percentages."""
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
@@ -15,14 +17,14 @@ from numpy.typing import NDArray
 from arena.data.verdict_words import BOTH_ORDERS, VERDICTS, Coding, are_numbers, both, number_in, problem_of, side_of
 from arena.present.numbers import counted
 from arena.ratings.games import GameVerdict, VerdictTable
+from arena.ratings.pairs import ROUNDING
 from judges.errors import DataError
 from judges.types import GAME_OUTCOMES, Verdict
-from retrieval_eval.data.column_report import say_read
 from retrieval_eval.data.columns import Texts, TextSource, TextTable, in_order, joined, read_text_columns, row_at
 from retrieval_eval.data.conversations import require_one_spelling
-from retrieval_eval.data.rows import EMPTY, Cell, name_problem, spelling_problem
-from retrieval_eval.data.tables import write_rows
-from retrieval_eval.data.vocabulary import SHOWN_SWAPPED
+from retrieval_eval.data.rows import EMPTY, Cell, Row, name_problem, spelling_problem
+from retrieval_eval.data.table_spec import SHOWN_SWAPPED, TableSpec, say_read
+from retrieval_eval.data.tables import read_columns, write_rows
 from retrieval_eval.stats.arrays import Bools, Floats, Int32s
 
 CONVERSATION: Final = "conversation"
@@ -33,7 +35,6 @@ VERDICT_CELLS: Final = ("agent_a", "agent_b", "verdict", "judge", "order")
 
 _LETTER_VERDICTS: Final = frozenset(Verdict)
 _NONE: Final = 9
-"""Code of a cell without a verdict."""
 _ROUNDING: Final = 0.01
 """Tolerance for the sum of rounded probabilities."""
 _NO_VERDICT: Final = {"", "error", "nan"}
@@ -43,20 +44,18 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
     """The verdicts of a file, with counts of what was skipped, repeated or assumed.
 
     Attributes:
-        source: the file, or the table in memory.
         table: one verdict per game, with the agents in the order shown, in the order of the file.
         further: extra columns (including ``reason``) as text, aligned with the verdicts; ``""`` for empty cells.
         rows: number of rows in the file.
         places: for each verdict, the index of its row in the file, from 0.
-        swapped: whether the file's agent_b was shown first, for each verdict.
+        swapped: for each verdict, whether the file's agent_b was shown first.
         order_known: for each verdict, whether its ``order`` is not empty, or the file has no such column.
         skipped: number of games skipped because they have no verdict.
         self_play: number of games skipped because an agent plays itself.
         duplicates: number of verdicts that repeat an earlier one in every column except ``reason``.
         conflicts: number of games with different verdicts, where all columns but verdict and reason are equal.
         order_assumed: number of verdicts without a column ``order``; agent_a is assumed to have been shown first.
-        both_bad: number of ties that rate both answers bad.
-        both_good: number of ties that rate both answers good.
+        both_bad, both_good: number of ties that rate both answers bad or good.
         called: ragleague's name for each column of the file.
     """
 
@@ -86,7 +85,6 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def path(self) -> Path:
-        """The file, or the table's name."""
         return Path(str(self.source))
 
     @property
@@ -96,20 +94,14 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def verdicts(self) -> list[GameVerdict]:
-        """The verdicts as objects."""
         return list(self.table.each())
 
     @cached_property
     def extras(self) -> Mapping[str, list[str]]:
-        """The extra columns, one text per verdict."""
         return {name: column.each() for name, column in self.further.items()}
 
     def of_queries(self, column: str) -> dict[str, str]:
-        """The value of an extra column for each query, such as its conversation; empty values are left out.
-
-        Raises:
-            DataError: the file has no query ids, or a query has two values.
-        """
+        """The value of an extra column for each query, such as its conversation; empty values are left out."""
         queries, query, texts = self.table.queries, self.table.query, self.further[column]
         if queries is None or query is None:
             raise DataError(
@@ -130,7 +122,7 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
         return {query_id: value for query_id, value in zip(queries, named, strict=True) if value}
 
     def error(self, verdict: int, problem: str, value: str | None = None) -> DataError:
-        """Make the error for a problem in a verdict's row; it names file, line and value. The caller raises it."""
+        """The error for a problem in a verdict's row, for the caller to raise."""
         return row_at(self.source, int(self.places[verdict])).error(problem, value)
 
 
@@ -175,10 +167,6 @@ def read_verdicts(
         skip_self_play: skip and count games of an agent against itself instead of raising an error; AlpacaEval has
             games of its baseline against the baseline's answers.
         preferences: also read probabilities.
-
-    Raises:
-        DataError: the file cannot be read, a column is missing, an agent has no name or plays itself, or a verdict or
-            order is unknown.
     """
     path = Path(str(source))
     if unknown := (columns or {}).keys() - set(VERDICTS.columns):
@@ -195,7 +183,9 @@ def read_verdicts(
     with_query = [part.query is not None for part in read]
     without = sum(len(part.places) for part, has in zip(read, with_query, strict=True) if not has)
     if any(with_query) and without:
-        raise DataError(path, f"{without:,} of {games.places.size:,} verdicts name no query: give all or none")
+        raise DataError(
+            path, f"{without:,} of {games.places.size:,} verdicts have no query id; give one to all games or to none"
+        )
     agents, (first, second) = in_order(games.first, games.second)
     _require_one_spelling(source, agents, first, second, games.places)
     judges, (judge,) = in_order(games.judge)
@@ -242,13 +232,8 @@ def verdict_cells(game: GameVerdict) -> dict[str, Cell]:
 def write_verdicts(path: Path | str, verdicts: Sequence[GameVerdict]) -> None:
     """Write a table of verdicts; ``read_verdicts`` reads the same verdicts back.
 
-    Args:
-        path: the file; its extension determines the format.
-        verdicts: the games with agents in the order shown, so that ``order`` is always ``ab``.
-
-    Raises:
-        DataError: the file cannot be written.
-        ValueError: some games have a query and others do not.
+    The agents of each game are in the order shown, so that ``order`` is always ``ab``. Raises ``ValueError`` if some
+    games have a query and others do not.
     """
     queries = [game.query_id for game in verdicts if game.query_id is not None]
     if queries and len(queries) < len(verdicts):
@@ -259,14 +244,12 @@ def write_verdicts(path: Path | str, verdicts: Sequence[GameVerdict]) -> None:
 
 
 class _Layout(Struct, frozen=True):
-    """The columns of the file and their roles."""
+    """The columns of the file and their roles; ``ours`` and ``extras`` have the file's columns by ragleague's names."""
 
     ours: Mapping[str, str]
-    """The file's column for each column name of ragleague that the file has."""
     verdicts: Sequence[str]
     order: str | None
     extras: Mapping[str, str]
-    """The file's column for each extra column, by ragleague's name."""
     shares: Sequence[str | None]
     """The columns of the probabilities p_a, p_b and p_tie; empty if they are not read."""
     called: Mapping[str, str]
@@ -307,10 +290,9 @@ class _Faults:
             self._faults.append((int(places[row]), len(self._faults), problem, value))
 
     def names(self, column: str, texts: Texts, places: NDArray[np.int64]) -> None:
-        """Add the problems in a column of names, such as empty cells."""
-        problems = [name_problem(str(name)) for name in texts.names]
-        for problem in {each for each in problems if each is not None}:
-            faulty = np.array([each == problem for each in problems], np.bool_)[texts.codes]
+        problems = Texts([name_problem(str(name)) for name in texts.names], texts.codes)
+        for problem in set(problems.names) - {None}:
+            faulty = problems.mapped([problem].__contains__)
             self.add(faulty, places, f"{column!r} {problem}", None if problem == EMPTY else texts)
 
     def raise_first(self, source: TextSource) -> None:
@@ -429,14 +411,11 @@ def _repeats(table: VerdictTable, further: Sequence[Texts]) -> tuple[int, int]:
 
 def _orders(order: Texts, layout: _Layout, rows: TextTable, faults: _Faults) -> tuple[Bools, Bools]:
     """For each row, whether agent_b was shown first, and whether the order is known."""
-    words = [str(name).strip().casefold() for name in order.names]
-    unknown = np.array([bool(word) and word not in SHOWN_SWAPPED for word in words], np.bool_)
-    if unknown.any():
-        problem = f"{layout.order!r} must be one of {', '.join(SHOWN_SWAPPED)}"
-        faults.add(unknown[order.codes], rows.places, problem, _stripped(order))
-    swapped = np.array([SHOWN_SWAPPED.get(word, False) for word in words], np.bool_)[order.codes]
-    filled = np.array([bool(word) for word in words], np.bool_)[order.codes]
-    return swapped, filled | (layout.order is None)
+    words = Texts([str(name).strip().casefold() for name in order.names], order.codes)
+    filled, known = words.mapped(bool), words.mapped(SHOWN_SWAPPED.__contains__)
+    problem = f"{layout.order!r} must be one of {', '.join(SHOWN_SWAPPED)}"
+    faults.add(filled & ~known, rows.places, problem, _stripped(order))
+    return words.mapped(lambda word: SHOWN_SWAPPED.get(word, False)), filled | (layout.order is None)
 
 
 class _Verdicts(NamedTuple):
@@ -464,26 +443,25 @@ class _Cells(Struct, frozen=True, eq=False):
         if column == BOTH_ORDERS[1]:
             swapped = np.ones_like(swapped)
         texts = self._coded(column)
-        filled = ~np.array([str(name).casefold() in _NO_VERDICT for name in texts.names], np.bool_)[texts.codes]
+        filled = ~texts.mapped(lambda text: text.casefold() in _NO_VERDICT)
         preference = self._preferences(column, texts, filled)
         if column in self.layout.shares:
             outcome = np.where(filled, np.nan_to_num(np.sign(preference - 0.5)), _NONE).astype(np.int8)
         else:
             outcome = self._outcomes(column, texts, filled, swapped)
         shown = np.where(swapped & filled, -outcome, outcome).astype(np.int8)
-        bad, good = (
-            filled & np.array([both(str(name)) == word for name in texts.names], np.bool_)[texts.codes]
-            for word in ("both_bad", "both_good")
-        )
-        return _Verdicts(shown, swapped, np.where(swapped, 1 - preference, preference), bad, good)
+        bad = filled & texts.mapped(lambda text: both(text) == "both_bad")
+        good = filled & texts.mapped(lambda text: both(text) == "both_good")
+        preference = np.where(swapped, 1 - preference, preference)
+        return _Verdicts(shown, swapped, preference, bad, good)
 
     def _coded(self, column: str) -> Texts:
         """The texts of a column, with words and numbers replaced by the user's meanings."""
         texts, coding = _stripped(self.rows.columns[column]), self.layout.coding
         if column in self.layout.shares or coding == Coding():
             return texts
-        uncoded = np.array([coding.lacks(str(name)) for name in texts.names], np.bool_)[texts.codes]
-        self.faults.add(uncoded, self.rows.places, f"{column!r}: no --value says what this number means", texts)
+        problem = f"{column!r}: no --value says what this number means"
+        self.faults.add(texts.mapped(coding.lacks), self.rows.places, problem, texts)
         return Texts([coding.read(str(name)) for name in texts.names], texts.codes)
 
     def _outcomes(self, column: str, texts: Texts, filled: Bools, swapped: Bools) -> NDArray[np.int8]:
@@ -492,11 +470,10 @@ class _Cells(Struct, frozen=True, eq=False):
         self._require_no_zero(column, texts, filled)
         sides = [[_side(str(text), column, swapped=b_first) for text in texts.names] for b_first in (False, True)]
         by_word = np.array(sides, np.int8)[swapped.astype(np.int8), texts.codes]
-        named = np.array([number.get(str(text), -1) for text in texts.names], np.int32)[texts.codes]
+        named = texts.mapped(lambda text: number.get(text, -1), np.int32)
         by_name = np.select([named == self.a, named == self.b], [1, -1], _NONE)
         # In our own tables, A, B and TIE keep their meaning even if an agent has that name.
-        letters = [column == "verdict" and text in _LETTER_VERDICTS for text in texts.names]
-        is_letter = np.array(letters, np.bool_)[texts.codes]
+        is_letter = texts.mapped(lambda text: column == "verdict" and text in _LETTER_VERDICTS)
         ambiguous = filled & (by_word != _NONE) & (by_name != _NONE) & (by_word != by_name) & ~is_letter
         problem = "the winner is ambiguous, a word that is also an agent's name; write agent_a or agent_b"
         self.faults.add(ambiguous, self.rows.places, problem, texts)
@@ -508,8 +485,7 @@ class _Cells(Struct, frozen=True, eq=False):
 
     def _require_no_zero(self, column: str, texts: Texts, filled: Bools) -> None:
         """Add a fault for a 0 in a column of numbers, unless 0 is an agent's name: beside a 0, even 1 is ambiguous."""
-        zero = np.array([number_in(str(name)) == 0 and name not in self.agents for name in texts.names], np.bool_)
-        with_zero = filled & zero[texts.codes]
+        with_zero = filled & texts.mapped(lambda text: number_in(text) == 0 and text not in self.agents)
         if with_zero.any() and are_numbers(values := _distinct(texts, filled)):
             self.faults.add(with_zero, self.rows.places, problem_of(column, values))
 
@@ -521,8 +497,7 @@ class _Cells(Struct, frozen=True, eq=False):
         if self.layout.shares[0] is None:
             if column != "preference":
                 return none
-            likely = np.array([_likely(str(text), column) for text in texts.names])[texts.codes]
-            return np.where(filled, likely, np.nan)
+            return np.where(filled, texts.mapped(lambda text: _likely(text, column), np.float64), np.nan)
         of_a, of_b, of_tie = (self._shares(share, filled) for share in self.layout.shares)
         known = ~np.isnan(of_b)
         total = of_a + np.nan_to_num(of_tie) + np.nan_to_num(of_b)
@@ -537,15 +512,12 @@ class _Cells(Struct, frozen=True, eq=False):
         if column is None:
             return np.full(filled.size, np.nan)
         texts = _stripped(self.rows.columns[column])
-        numbers = np.array([number_in(str(text)) for text in texts.names])
-        wrong = np.array([bool(text) for text in texts.names], np.bool_) & ~((numbers >= 0) & (numbers <= 1))
-        problem = f"{column!r} must be a probability from 0 to 1"
-        self.faults.add(filled & wrong[texts.codes], self.rows.places, problem, texts)
-        return np.where(filled, numbers[texts.codes], np.nan)
+        wrong = filled & texts.mapped(lambda text: bool(text) and not 0 <= number_in(text) <= 1)
+        self.faults.add(wrong, self.rows.places, f"{column!r} must be a probability from 0 to 1", texts)
+        return np.where(filled, texts.mapped(number_in, np.float64), np.nan)
 
 
 def _distinct(column: Texts, filled: Bools) -> list[str]:
-    """The distinct texts of a column's filled cells."""
     return [str(column.names[code]) for code in np.unique(column.codes[filled])]
 
 
@@ -564,3 +536,59 @@ def _likely(text: str, column: str) -> float:
     if (side := _side(text, "" if column == "preference" else column, swapped=False)) in {-1, 0, 1}:
         return (1 + side) / 2
     return float(np.clip(2 - number_in(text), 0.0, 1.0))
+
+
+MATRIX: Final = TableSpec(("agent",), ("agent",))
+SUMMARIES: Final = frozenset({"average", "mean"})
+
+
+def is_win_matrix(path: Path | str) -> bool:
+    """Whether a table's header has one agent column; a table of games has two."""
+    header = read_columns(path)
+    return MATRIX.has_all(header) and not VERDICTS.has_all(header)
+
+
+def read_win_matrix(path: Path | str) -> tuple[list[str], NDArray[np.float64]]:
+    """Read a matrix with a column ``agent`` and one further column for each agent.
+
+    A cell is the percentage, 0 to 100, of games that the row's agent won against the column's agent. The rest of a
+    pair's games, up to 100, are ties. Both cells of a pair are empty if its agents never met. The diagonal is ignored.
+    Returns the K agents in the order of the rows, and the percentages, shape (K, K), NaN for empty cells.
+    """
+    rows = list(MATRIX.rows(path))
+    agents = _agents(Path(path), rows)
+    percentages = np.full((len(agents), len(agents)), np.nan)
+    for i, row in enumerate(rows):
+        for j, opponent in enumerate(agents):
+            text = row.text(opponent).strip()
+            percentages[i, j] = math.nan if i == j else number_in(text)
+            if i != j and text.casefold() not in {"", "nan"} and not 0 <= percentages[i, j] <= 100:
+                raise row.error(f"the percentage against {opponent!r} must be a number from 0 to 100", text)
+    for i, j in itertools.combinations(range(len(agents)), 2):
+        won, lost = float(percentages[j, i]), float(percentages[i, j])
+        if math.isnan(won) != math.isnan(lost):
+            problem = f"only one of the two percentages of this agent and {agents[i]!r} is given; give both"
+            raise rows[j].error(problem)
+        if won + lost > 100 + ROUNDING:
+            raise rows[j].error(f"this agent and {agents[i]!r} together won more than all games", f"{won:g} + {lost:g}")
+    if not np.nanmax(percentages, initial=0) > 1:
+        raise DataError(path, "no value is above 1: if these are fractions, multiply them by 100")
+    say_read(path, rows[0].called, {"agent", *agents}, f"a matrix of {len(agents)} agents")
+    return agents, percentages
+
+
+def _agents(path: Path, rows: Sequence[Row]) -> list[str]:
+    agents: list[str] = []
+    for row in rows:
+        if (agent := row.identifier("agent")) in agents:
+            raise row.error("this agent already has a row; remove one", agent)
+        agents.append(agent)
+    header = rows[0].values
+    for agent in agents:
+        if agent not in header:
+            raise MATRIX.missing(path, agent, header)
+    if extra := [name for name in header if name != "agent" and name not in agents and name not in SUMMARIES]:
+        raise DataError(
+            path, "no agent with a row has the name of this column; add its row or remove the column", value=extra[0]
+        )
+    return agents

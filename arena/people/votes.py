@@ -52,9 +52,6 @@ def write_table(out: Path, kind: JudgedKind, annotations: Sequence[Annotation]) 
     """Write annotations as a table; labels of one annotator as qrels if the file's name ends in ``.qrels``.
 
     In verdicts, ``agent_a`` is the agent whose answer the annotator saw first.
-
-    Raises:
-        DataError: the file cannot be written.
     """
     if kind is VERDICT:
         verdicts = [
@@ -101,11 +98,6 @@ def read_table(
         data: the tournament's dataset.
         annotator: the name of the annotator of all rows; by default the name in the table, or else the file's name.
         reading: how to read the table.
-
-    Raises:
-        DataError: the file cannot be read, is a table of nuggets, or names several annotators although ``annotator`` is
-            given.
-        InputError: a name is empty or too long.
     """
     table = read_opinions(file, reading)
     kind = kind_of(table.level)

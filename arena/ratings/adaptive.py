@@ -2,8 +2,8 @@
 
 ``Fixtures`` fixes the order of queries for each pair of agents before the run. All pairs go through the same seeded
 shuffle of the queries, but start at different positions, so that games spread evenly over the queries. A pair's queries
-are therefore a random sample in random order, chosen without looking at any outcome. The confidence sequences of
-``evidence`` need this. A run judges ``next_games(fixtures, asked, outcomes, settings)`` until the list is empty.
+are therefore a random sample in random order, chosen without looking at any outcome, which the evidence needs. A run
+judges ``next_games(fixtures, asked, outcomes, settings)`` until the list is empty.
 
 The next games are those with the highest expected information about which agent of a pair is better. The agents'
 strengths have a normal posterior: the Laplace approximation of a Bradley-Terry posterior with half-win ties. The gain
@@ -17,22 +17,60 @@ by expanding the entropy h(Phi(z')) around z, where z' after the game has mean z
 The gain is large for close pairs with few games and near 0 for pairs that are clearly apart. The games of a batch are
 chosen one by one; after each choice the variance shrinks. The posterior only chooses games. It ignores that verdicts
 on one query depend on each other: a poor choice costs games but never lowers the confidence.
+
+Evidence. The evidence that one agent beats another is valid at any time. For agents a and b let x_1, x_2, ... in [0, 1]
+be a's scores on the queries on which the two meet, in the order that ``Fixtures`` fixes before the run. If a is not
+better than b, that is E x <= 1/2 over the population of queries, the capital of a gambler who stakes a fixed share of
+it on a each time,
+
+    M_n(s) = prod_{i <= n} (1 + s (x_i - 1/2)),   0 < s < 2,
+
+is a nonnegative supermartingale that starts at 1, and so is the mean M_n of such capitals over several stakes s. By
+Ville's inequality the probability that it ever reaches c is at most 1/c. This is "testing by betting" as in
+Waudby-Smith and Ramdas (2024, JRSS B 86, sections 3 and 4); a mean over stakes is Robbins's mixture (1970, Annals of
+Mathematical Statistics 41). It is exact: no normal approximation, no variance to estimate, and ties (x = 1/2) change
+nothing.
+
+Two properties of this form matter here. First, the gambler ignores all other pairs, and x_1, x_2, ... is a fixed
+sequence; the schedule only decides how much of it is played. So the bound on the whole sequence holds for any rule that
+chooses the next pair, and although verdicts of different pairs on one query depend on each other. It would fail if bets
+used the games of other pairs, or if queries were chosen by their outcomes. Second, the stakes do not depend on past
+games, so the order in which verdicts arrive changes nothing, and a resumed run needs only the verdicts.
+
+Claims. Agent a beats b once the evidence for it reaches K / alpha, for K agents. The first place goes to an agent that
+beats all others, the second to an agent that beats all but the first, and so on: a place is *decided* once its agent
+beats every agent that is not placed above it. So the games between two agents decide their order. Nothing is inferred
+by transitivity or from a rating model. Agents without an order get no place: if three agents beat each other in a
+circle, each on a majority of the queries, no amount of evidence places them.
+
+With probability of at least 1 - alpha *all* places ever claimed, at all looks, are right. Proof. Call a truly better
+than b if its expected score is above 1/2, and let t_1, ..., t_r be the longest chain in which t_i is truly better than
+everybody but t_1, ..., t_{i-1}; it may be empty. Every agent a except t_1 has an opponent o(a) that it is not truly
+better than: for t_k this is t_{k-1}; for an agent outside the chain it is another agent outside, which exists, since
+otherwise a would continue the chain. Suppose the first wrong place, number i, goes to a. The places above are right, so
+the claim is that a beats everybody except t_1, ..., t_{i-1}. As a is none of t_1, ..., t_i, its o(a) is none of
+t_1, ..., t_{i-1}, and so one of the claims is "a beats o(a)", which is false. There are at most K such false claims,
+fixed by the truth and not by the data, and each ever occurs with a probability of at most alpha / K (Ville). QED.
+
+So the threshold accounts for K comparisons, not for K (K - 1) / 2 pairs in two directions, and it covers agents that
+are equally good. It covers places only: between two agents without a place, ``beats`` shows progress and is no claim.
 """
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from arena.ratings.evidence import AdaptiveSettings, Decision, decision
 from arena.ratings.games import Games
+from retrieval_eval.stats import paired
 from retrieval_eval.stats.arrays import Floats, Int32s
 
 _PRIOR_VARIANCE = 1.0
@@ -86,9 +124,7 @@ def belief(outcomes: Games) -> Belief:
 def log_gain(mean: Floats, variance: Floats) -> Floats:
     """Log of the expected information, in nats, of one more game about which agent of a pair is better.
 
-    Args:
-        mean: mean difference of each pair in log-odds, shape (pairs,).
-        variance: variance of each difference, shape (pairs,).
+    ``mean`` and ``variance`` are those of each pair's difference in log-odds, shape (pairs,).
     """
     z = mean / np.sqrt(variance)
     ratio = variance * _bernoulli(mean)
@@ -103,13 +139,8 @@ def next_games(
 ) -> list[Meeting]:
     """The next batch of games; empty once the order is decided or no useful game remains.
 
-    The same arguments give the same batch, so a resumed run with the same verdicts plays the same games.
-
-    Args:
-        fixtures: all possible games.
-        asked: the games of all batches so far; a game without a verdict does not come again.
-        outcomes: the asked games that have a verdict.
-        settings: batch size, decision to reach and limit of games.
+    ``asked`` are the games of all batches so far, ``outcomes`` those with a verdict; a game without one does not come
+    again. The same arguments give the same batch, so a resumed run with the same verdicts plays the same games.
     """
     so_far = decision(outcomes, settings)
     played = fixtures.played(asked)
@@ -173,13 +204,6 @@ class Fixtures:
     def __init__(
         self, answering: Mapping[str, Sequence[str]], seed: int, clusters: Mapping[str, str] | None = None
     ) -> None:
-        """Shuffle the queries and the pairs.
-
-        Args:
-            answering: the agents that answered each query.
-            seed: seed of the shuffle.
-            clusters: the conversation of each query; queries outside conversations are absent.
-        """
         self.agents = tuple(sorted({agent for present in answering.values() for agent in present}))
         number = {agent: code for code, agent in enumerate(self.agents)}
         self._cluster = {query_id: (clusters or {}).get(query_id, query_id) for query_id in answering}
@@ -236,3 +260,115 @@ class Fixtures:
 def _seeded_random(seed: int, *names: str) -> float:
     """A pseudo-random number in [0, 1) that depends only on the seed and the names, not on other agents or queries."""
     return random.Random("\x00".join([str(seed), *names])).random()  # noqa: S311 - reproducible, not secret
+
+
+STAKES: Floats = 2 * paired.STAKES
+"""Stakes for win shares p from 51 % to 99 %: the best stake for p is about 2 (2p - 1)."""
+
+
+def outcomes_of(games: Games, agents: Sequence[str]) -> Games:
+    """One outcome in [0, 1] per cluster and pair: the mean over its games.
+
+    A pair has several games on a cluster with several judges, or if the cluster is a conversation of several turns.
+    ``agents`` are those of the tournament, also without a game. Games without a query, or of an agent that is not in
+    ``agents``, raise a ``ValueError``.
+    """
+    if games.cluster is None:
+        raise ValueError("these games do not name their query: add it, so that repeated games can be recognised")
+    number = {name: code for code, name in enumerate(agents)}
+    if unknown := [name for name in games.agents if name not in number]:
+        raise ValueError(f"games of agents that are not in the tournament: {', '.join(unknown)}")
+    codes = np.array([number[name] for name in games.agents], np.int32)
+    a, b = codes[games.a], codes[games.b]
+    low, high = np.minimum(a, b), np.maximum(a, b)
+    score_of_low = np.where(a < b, games.score, 1.0 - games.score)
+    key = (games.cluster.astype(np.int64) * len(agents) + low) * len(agents) + high
+    _, first, group = np.unique(key, return_index=True, return_inverse=True)
+    weight = np.bincount(group, games.weights, first.size)
+    has_weight = weight > 0
+    score = np.bincount(group, games.weights * score_of_low, first.size)[has_weight] / weight[has_weight]
+    return Games(tuple(agents), low[first][has_weight], high[first][has_weight], np.clip(score, 0.0, 1.0), soft=True)
+
+
+def log_evidence(outcomes: Games) -> Floats:
+    """Log of the capital M from betting on the row agent against the column agent, shape (agents, agents).
+
+    0 for pairs without games and on the diagonal. Above log(1/p) the row agent is better with p-value p, at any time.
+    """
+    size = len(outcomes.agents)
+    rows = np.concatenate([outcomes.a, outcomes.b]).astype(np.int64)
+    columns = np.concatenate([outcomes.b, outcomes.a])
+    gain = np.concatenate([outcomes.score, 1.0 - outcomes.score]) - 0.5
+    cell = rows * size + columns
+    capital = np.array([np.bincount(cell, np.log1p(stake * gain), size * size) for stake in STAKES])
+    mean: Floats = scipy.special.logsumexp(capital, axis=0) - np.log(STAKES.size)
+    return mean.reshape(size, size)
+
+
+Decide: TypeAlias = Literal["order", "top"]
+
+
+class AdaptiveSettings(Struct, frozen=True):
+    """Settings of an adaptive schedule.
+
+    Attributes:
+        decide: decide all places (``order``) or only the first (``top``).
+        confidence: least probability that all claims at all looks are right.
+        batch: number of games chosen at a time; a game is one pair on one query, in both orders.
+        max_games: limit of games; ``None`` for all pairs on all queries.
+        seed: seed of the shuffle of queries and pairs.
+    """
+
+    decide: Decide = "order"
+    confidence: float = 0.95
+    batch: int = 60
+    max_games: int | None = None
+    seed: int = 0
+
+
+class Decision(Struct, frozen=True, eq=False):
+    """Places that the games so far decide.
+
+    Attributes:
+        agents: names, in the order of ``beats``.
+        places: names of the agents with a decided place, from the first place down.
+        beats: whether the evidence shows that the row agent beats the column agent, shape (agents, agents).
+        decided: whether the goal of the settings (all places, or the first) is reached.
+        games: number of outcomes that the decision is based on.
+    """
+
+    agents: tuple[str, ...]
+    places: tuple[str, ...]
+    beats: NDArray[np.bool_]
+    decided: bool
+    games: int
+
+    @property
+    def undecided(self) -> NDArray[np.bool_]:
+        """Pairs in which neither agent is decided to beat the other, shape (agents, agents)."""
+        pairs: NDArray[np.bool_] = ~(self.beats | self.beats.T | np.eye(len(self.agents), dtype=np.bool_))
+        return pairs
+
+
+def decision(outcomes: Games, settings: AdaptiveSettings) -> Decision:
+    """The places that these outcomes decide; the error probability holds even if you look after every batch."""
+    size = len(outcomes.agents)
+    threshold = math.log(max(size, 1) / (1 - settings.confidence))
+    beats = log_evidence(outcomes) >= threshold
+    placed = _places(beats)
+    decided = len(placed) == size if settings.decide == "order" else bool(placed) or not size
+    return Decision(outcomes.agents, tuple(outcomes.agents[a] for a in placed), beats, decided, len(outcomes))
+
+
+def _places(beats: NDArray[np.bool_]) -> list[int]:
+    """Agents in the order of their decided places: each beats every agent not placed above it."""
+    placed: list[int] = []
+    unplaced = np.ones(len(beats), np.bool_)
+    while unplaced.any():
+        wins = beats[:, unplaced].sum(axis=1)
+        (best,) = np.flatnonzero(unplaced & (wins == unplaced.sum() - 1))[:1].tolist() or [None]
+        if best is None:
+            break
+        placed.append(best)
+        unplaced[best] = False
+    return placed

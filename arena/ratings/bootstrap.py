@@ -10,22 +10,21 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
+import scipy
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from arena.ratings.bradley_terry import BradleyTerry
-from arena.ratings.counts import PairCounts, cluster_counts, weighted
-from arena.ratings.existence import unsettled
+from arena.ratings.bradley_terry import BradleyTerry, unsettled
 from arena.ratings.games import Games, Unit
-from arena.ratings.likelihood import Sums, gradient_on, maximise, sums
+from arena.ratings.likelihood import PairCounts, cluster_counts, gradient_on, maximise, signed_sums, weighted
 from retrieval_eval.stats.arrays import Floats
 
 _CELLS_IN_MEMORY = 2_000_000
-"""Maximum number of elements in the largest array for a chunk of samples (weighted counts, or weights of queries)."""
+"""Maximum number of elements in the largest array for a chunk of samples (weighted counts or weights)."""
 _CELLS_IN_CACHE = 100_000
-"""Maximum number of elements in each array of samples that iterate together; they fit the processor's cache."""
+"""As ``_CELLS_IN_MEMORY`` for samples that iterate together, whose arrays fit the processor's cache."""
 _MAX_CACHED_DRAWS = 100_000_000
-"""Draws are cached up to this size (one byte each), for the next ratings of the same number of queries."""
+"""Largest number of draws to cache, one byte each, for further ratings of the same number of queries."""
 _CHORD_STEPS = 30
 _SLOWEST_CONTRACTION = 0.5
 """If a chord step is longer than this share of the previous step, Newton's method takes over."""
@@ -66,17 +65,10 @@ def bootstrap(
     *,
     by_query: bool = True,
 ) -> Bootstrap | None:
-    """Resample the queries of ``games`` and fit each sample as ``fitted`` was.
+    """Resample the queries of ``games`` and fit each sample as ``fitted`` was; ``fitted`` comes from these games.
 
-    Args:
-        games: the games that ``fitted`` was fitted to.
-        fitted: the point estimate.
-        samples: number of samples.
-        seed: seed of the draws, which do not depend on the chunk size.
-        by_query: draw whole queries. Games without a query are drawn one by one.
-
-    Returns:
-        ``None`` for fewer than two queries (or games): one unit shows no variation.
+    Games without a query, or without ``by_query``, are drawn one by one. The draws do not depend on the chunk size.
+    ``None`` for fewer than two queries (or games): one unit shows no variation.
     """
     clusters = None
     if by_query and games.cluster is not None:
@@ -126,13 +118,9 @@ def _multinomial(rng: np.random.Generator, units: int, size: int) -> NDArray[np.
 
 
 def refitted(games: Games, fitted: BradleyTerry, weights: Floats) -> Floats:
-    """Ratings of weighted games: in each sample a game counts as often as its query.
+    """Ratings of ``games``, from which ``fitted`` comes, if each counts as often as its query, shape (samples, agents).
 
-    ``fitted`` comes from these games; ``weights`` has shape (samples, queries), with queries numbered as in
-    ``games.cluster``.
-
-    Returns:
-        Ratings in points, shape (samples, agents).
+    ``weights`` has shape (samples, queries), with queries numbered as in ``games.cluster``.
     """
     clusters = cluster_counts(games, fitted.counts, ordered=fitted.form.position)
     query_weights = weights[:, np.unique(np.asarray(games.cluster))]
@@ -186,11 +174,11 @@ def _refit(
     settings, form = fitted.settings, fitted.form
     x, converged = np.tile(fitted.x, (len(prior), 1)), np.zeros(len(prior), np.bool_)
     same_form = (prior == fitted.prior).all(axis=1) & (form.tie_parameter(counts) == form.tie_parameter(fitted.counts))
-    nearby, sum_matrices = np.flatnonzero(same_form), sums(counts)
+    nearby, signed = np.flatnonzero(same_form), signed_sums(counts)
     chunk = max(1, _CELLS_IN_CACHE // counts.a.size)
     for start in range(0, nearby.size, chunk):
         part = slice(start, start + chunk) if nearby.size == same_form.size else nearby[start : start + chunk]
-        x[part], converged[part] = _chord(fitted, counts.sample(part), inverse, sum_matrices)
+        x[part], converged[part] = _chord(fitted, counts.sample(part), inverse, signed)
     unconverged = np.flatnonzero(~converged)
     chunk = max(1, _CELLS_IN_MEMORY // form.size**2)  # the matrices of second derivatives must fit into memory
     for start in range(0, unconverged.size, chunk):
@@ -208,7 +196,7 @@ def _refit(
 
 
 def _chord(
-    fitted: BradleyTerry, counts: PairCounts, inverse: Floats, sum_matrices: Sums
+    fitted: BradleyTerry, counts: PairCounts, inverse: Floats, signed: scipy.sparse.csc_array
 ) -> tuple[Floats, NDArray[np.bool_]]:
     """Chord iterations from the point estimate, and whether each sample converged.
 
@@ -218,7 +206,7 @@ def _chord(
     x = np.tile(fitted.x, (samples, 1))
     prior = np.tile(fitted.prior, (samples, 1))
     size, distance = np.full(samples, np.inf), np.full(samples, np.inf)
-    slope = gradient_on(fitted.form, counts, prior, sum_matrices)
+    slope = gradient_on(fitted.form, counts, prior, signed)
     for number in range(_CHORD_STEPS):
         step = slope(x) @ inverse
         x += step

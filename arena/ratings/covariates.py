@@ -17,16 +17,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from arena.ratings.bradley_terry import BradleyTerry, BradleyTerrySettings, bradley_terry
-from arena.ratings.counts import game_clusters
-from arena.ratings.existence import Problem
-from arena.ratings.games import NO_SPREAD, Games, counted
+from arena.ratings.bradley_terry import BradleyTerry, BradleyTerrySettings, Problem, bradley_terry
+from arena.ratings.games import NO_SPREAD, Games, without_preferences
 from arena.ratings.likelihood import (
     NO_TIES,
     Curvatures,
     Outcomes,
     ParameterForm,
     curvatures,
+    game_clusters,
     prior_curvature,
     prior_pull,
     slopes,
@@ -85,13 +84,11 @@ class Controlled(Struct, frozen=True):
 
     Attributes:
         agents: one row per agent, best first.
-        effects: one per covariate.
-        position_effect: advantage of being shown first in points; ``None`` without a position term.
-        position_sd: its standard error; ``None`` if verdicts never vary with the position.
+        position_effect, position_sd: advantage of being shown first in points, and its standard error; ``None`` without
+            a position term, and the latter also if verdicts never vary with the position.
         tie_parameter: as in ``BradleyTerry``.
         problems: problems of the raw fit, and ``covariates`` if a coefficient has no maximum and rests on the weak
             prior.
-        converged: whether Newton's method converged.
         clusters: number of independent units for the standard errors.
     """
 
@@ -106,12 +103,9 @@ class Controlled(Struct, frozen=True):
 
 
 def standardised_difference(of_a: Floats, of_b: Floats, *, log: bool = False) -> Floats:
-    """Difference between the two answers of each game, in standard deviations over all answers, shape (n,).
+    """Difference between the two answers of each game, in standard deviations over all answers.
 
-    Args:
-        of_a: the quantity for the answer of each game's agent a.
-        of_b: the quantity for the answer of agent b.
-        log: take logarithms first, as for lengths; values below 1 count as 1.
+    ``log`` takes logarithms first, as for lengths; values below 1 count as 1. Shape (n,).
     """
     first, second = (np.log(np.maximum(side, 1.0)) if log else np.asarray(side, np.float64) for side in (of_a, of_b))
     spread = float(np.concatenate([first, second]).std())
@@ -128,18 +122,14 @@ def controlled_ratings(
 ) -> Controlled:
     """Fit ratings together with the effect of each covariate.
 
-    Args:
-        games: the games; a position term needs games that record which agent was shown first.
-        covariates: difference a minus b of each game by name, shape (n,), see ``standardised_difference``.
-        settings: as for ``bradley_terry``.
-        by_query: cluster standard errors by query if queries are known.
+    ``covariates`` has the difference a minus b of each game by name, shape (n,), see ``standardised_difference``.
 
     Raises:
         ValueError: there are no covariates, one has the wrong shape or a value that is not finite, or the effect of
             one is not identified beside the agents' strengths, the order shown and the other covariates. Also the
             errors of ``bradley_terry``.
     """
-    games, rows, by_query = counted(games, by_query=by_query)
+    games, rows, by_query = without_preferences(games, by_query=by_query)
     if rows is not None:
         covariates = {name: values[rows] for name, values in covariates.items()}
     raw = bradley_terry(games, settings)
@@ -168,10 +158,7 @@ def _rows(raw: BradleyTerry, x: Floats, covariance: Floats | None) -> tuple[Cont
     agents = slice(0, raw.form.agents)
     errors: list[float | None] = [None] * raw.form.agents
     if covariance is not None:
-        points_per_strength = raw.to_points(np.eye(raw.form.agents)) - raw.settings.centre
-        errors = np.sqrt(
-            np.maximum(np.diag(points_per_strength.T @ covariance[agents, agents] @ points_per_strength), 0.0)
-        ).tolist()
+        errors = np.sqrt(np.maximum(np.diag(raw.in_points(covariance[agents, agents])), 0.0)).tolist()
     ratings = raw.to_points(x[agents]).tolist()
     rows = map(ControlledRating, raw.agents, ratings, errors, raw.ratings.tolist())
     return tuple(sorted(rows, key=lambda row: -row.rating))
@@ -262,11 +249,10 @@ def _effects(
     form: ParameterForm, scales: Mapping[str, float], x: Floats, covariance: Floats | None
 ) -> tuple[Effect, ...]:
     """Effect per unit of each covariate, from the parameters and their covariance in points."""
-    effects = []
-    for index, (name, scale) in enumerate(scales.items(), start=form.agents + form.position):
-        sd = None if covariance is None else float(np.sqrt(covariance[index, index])) / scale
-        effects.append(Effect(name, float(x[index]) / scale, sd))
-    return tuple(effects)
+    return tuple(
+        Effect(name, float(x[at]) / scale, None if covariance is None else float(np.sqrt(covariance[at, at])) / scale)
+        for at, (name, scale) in enumerate(scales.items(), start=form.agents + form.position)
+    )
 
 
 _BLOCK = 8192

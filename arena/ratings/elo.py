@@ -28,17 +28,8 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from arena.ratings.games import Games
+from arena.ratings.results import RatingSettings
 from retrieval_eval.stats.arrays import Floats, Int32s, Ints
-
-
-class EloSettings(Struct, frozen=True):
-    """K-factor, starting rating, points per factor of ten in odds, number of random orders, and their seed."""
-
-    k: float = 32.0
-    initial: float = 1000.0
-    scale: float = 400.0
-    tournaments: int = 500
-    seed: int = 0
 
 
 class EloRatings(Struct, frozen=True, eq=False):
@@ -56,43 +47,34 @@ class EloRatings(Struct, frozen=True, eq=False):
     order_sd: Floats
 
 
-def elo(games: Games, settings: EloSettings | None = None) -> EloRatings:
+def elo(games: Games, settings: RatingSettings | None = None) -> EloRatings:
     """Mean Elo ratings over random orders of the games.
 
     Games are sorted before the shuffle and each tournament has its own seed, so the result does not depend on the order
-    of rows or on the chunk size.
-
-    Raises:
-        ValueError: a setting is out of range, or a weight is not a whole number of games.
+    of rows or on the chunk size. Settings out of range and weights that are no whole numbers raise a ``ValueError``.
     """
     return elo_of(games.agents, sorted_games(games), settings)
 
 
 def sorted_games(games: Games) -> Packed:
-    """Games packed into integers and sorted, so that the order of rows does not matter."""
+    """The games as sorted integers, so that the order of rows does not matter."""
     packed = _packed(games)
     packed.codes.sort()
     return packed
 
 
-def elo_of(agents: tuple[str, ...], played: Packed, settings: EloSettings | None = None) -> EloRatings:
-    """Ratings as of ``elo`` from the games of ``sorted_games``, which need far less memory than ``Games``."""
-    chosen = settings or EloSettings()
+def elo_of(agents: tuple[str, ...], played: Packed, settings: RatingSettings | None = None) -> EloRatings:
+    """Ratings from ``sorted_games``, which need far less memory than ``Games``."""
+    chosen = settings or RatingSettings()
     finals = replay([played], chosen, starts(chosen.seed, chosen.tournaments))[0]
     spread = finals.std(axis=0, ddof=1) if chosen.tournaments > 1 else np.full(len(agents), np.nan)
     return EloRatings(agents, finals.mean(axis=0), spread)
 
 
-def resampled_elo(games: Games, weights: Floats, settings: EloSettings) -> Floats:
-    """Mean Elo ratings of resampled games, as ``elo`` computes them from games with each sample's weights.
+def resampled_elo(games: Games, weights: Floats, settings: RatingSettings) -> Floats:
+    """Mean Elo ratings of games resampled with ``weights``, shapes (samples, games) to (samples, agents).
 
-    Args:
-        games: the games; their own weights are ignored.
-        weights: how often each sample plays each game, whole numbers, shape (samples, games).
-        settings: the random orders are the same for all samples.
-
-    Returns:
-        Ratings, shape (samples, agents).
+    ``weights`` are whole numbers and replace the games' own. All samples are played in the same random orders.
     """
     packed = _packed(replace(games, weight=None))
     order = np.argsort(packed.codes, kind="stable")
@@ -178,13 +160,10 @@ def starts(seed: int, tournaments: int) -> States:
     return np.asarray(np.random.SeedSequence(seed).generate_state(tournaments, np.uint64), np.uint64)
 
 
-def replay(samples: Sequence[Packed], settings: EloSettings, begin: States) -> Floats:
+def replay(samples: Sequence[Packed], settings: RatingSettings, begin: States) -> Floats:
     """Final ratings of each tournament of each set of games, shape (samples, tournaments, agents).
 
-    Args:
-        samples: sets of games of the same agents, such as resampled games.
-        settings: K-factor, initial rating and scale; ``tournaments`` and ``seed`` are ignored.
-        begin: start state of each tournament, from ``starts``; the same for every set.
+    ``begin`` has the start state of each tournament, from ``starts``, the same for every set of games.
     """
     finals = np.empty((len(samples), begin.size, samples[0].agents))
     tails = [_tail_length(sample, settings, begin[0]) for sample in samples]
@@ -212,7 +191,7 @@ def _lanes_in_memory(codes: Codes) -> int:
     return max(1, _BYTES_IN_MEMORY // max(1, codes.nbytes))
 
 
-def _tail_length(games: Packed, settings: EloSettings, start: np.uint64) -> int | None:
+def _tail_length(games: Packed, settings: RatingSettings, start: np.uint64) -> int | None:
     """Number of last games that determine the final ratings; ``None`` (play all) if the order is too short.
 
     Half of that number must bring equal and widely spread initial ratings within ``_CONVERGED`` of each other.
@@ -312,7 +291,7 @@ def _draws(begin: States, steps: Ints, length: Ints) -> Ints:
     return chosen
 
 
-def play(blocks: Iterable[Codes], games: Packed, settings: EloSettings, ratings: Floats) -> None:
+def play(blocks: Iterable[Codes], games: Packed, settings: RatingSettings, ratings: Floats) -> None:
     """Update ``ratings``, shape (agents, tournaments), by blocks of games, shape (steps, tournaments).
 
     Later blocks may leave out the last tournaments.

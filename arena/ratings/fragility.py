@@ -19,13 +19,11 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from arena.ratings.bradley_terry import BradleyTerry, bradley_terry, single_game_slopes
-from arena.ratings.counts import game_cells
 from arena.ratings.games import Games, Unit
+from arena.ratings.likelihood import game_cells
+from arena.ratings.ranks import RESOLUTION
 from arena.ratings.results import AgentRating, Fragility, RatingSettings
 from retrieval_eval.stats.arrays import Floats
-
-_RESOLUTION = 1e-6
-"""Ratings closer than this many points are equal."""
 
 _FEW_AGENTS, _FEW_GAMES = 12, 20_000
 """Up to these sizes the fragility of all neighbours takes at most about two seconds."""
@@ -38,17 +36,10 @@ _CHALLENGERS = 3
 
 
 class Flip(Struct, frozen=True):
-    """Removals that swap the order of two agents.
+    """Removals that swap the order of two agents; see ``Fragility``.
 
-    Attributes:
-        ahead: the agent with the higher rating, or the leader.
-        behind: the agent that overtakes it; if none overtakes the leader, the nearest one.
-        unit: the unit removed, games or queries.
-        units: number of units in the data.
-        count: number of removals that suffice, confirmed by a fit to the rest; 0 if the two are already equal,
-            ``None`` if ``tried`` removals do not suffice.
-        tried: the largest number of removals tried.
-        removed: rows of the games, or numbers of the queries, by decreasing influence.
+    If no agent overtakes the leader, ``behind`` is the nearest one. ``removed`` are rows of the games, or numbers of
+    the queries, by decreasing influence.
     """
 
     ahead: str
@@ -101,10 +92,9 @@ def fragilities(
 
 
 def leader_flip(grouped: GroupedGames, single: GroupedGames, largest_share: float = _LARGEST_SHARE) -> Flip | None:
-    """The smallest removal after which another agent leads; ``None`` with a single agent.
+    """The smallest removal after which another agent leads, up to ``largest_share`` of all units.
 
-    ``single`` holds the single games and ranks the challengers. The search ends at ``largest_share`` of all
-    units.
+    ``single`` holds the single games and ranks the challengers. ``None`` with a single agent.
     """
     ratings = grouped.fitted.ratings
     leader = int(ratings.argmax())
@@ -115,7 +105,7 @@ def leader_flip(grouped: GroupedGames, single: GroupedGames, largest_share: floa
 
     def new_leader(ratings: Floats) -> int | None:
         best = int(np.where(np.isnan(ratings), -np.inf, ratings).argmax())
-        return best if ratings[best] > ratings[leader] + _RESOLUTION else None
+        return best if ratings[best] > ratings[leader] + RESOLUTION else None
 
     best = None
     share = largest_share
@@ -135,7 +125,7 @@ def pair_flip(grouped: GroupedGames, one: str, other: str, largest_share: float 
     ahead, behind = (first, second) if ratings[first] >= ratings[second] else (second, first)
 
     def overtaker(ratings: Floats) -> int | None:
-        return behind if ratings[behind] > ratings[ahead] + _RESOLUTION else None
+        return behind if ratings[behind] > ratings[ahead] + RESOLUTION else None
 
     return _flip(grouped, ahead, behind, overtaker, largest_share)
 
@@ -152,7 +142,7 @@ def _flip(
 ) -> Flip:
     """Search the smallest removal; ``overtaker`` returns the agent now ahead, or ``None``, from the new ratings."""
     names, unit = grouped.fitted.agents, grouped.unit
-    if grouped.fitted.ratings[ahead] - grouped.fitted.ratings[behind] <= _RESOLUTION:
+    if grouped.fitted.ratings[ahead] - grouped.fitted.ratings[behind] <= RESOLUTION:
         return Flip(names[ahead], names[behind], unit, grouped.units, 0, 0, ())
     removals = grouped.removal_order(ahead, behind)
     limit = min(int(removals.number.sum()), int(largest_share * grouped.units + 1e-9))
@@ -287,9 +277,8 @@ class _RemovalOrder(Struct, frozen=True, eq=False):
     """Units in the order of removal.
 
     Attributes:
-        order: kinds of games, or queries.
-        influence: influence of one unit of each entry of ``order``, in log-odds, all negative.
-        number: number of units of each entry of ``order``.
+        order, influence, number: kinds of games, or queries; the influence of one unit of each, in log-odds, all
+            negative; and the number of units of each.
         gap: gap between the two agents, in log-odds.
         rated: cache of ratings by number of removed units; the searches for a new leader and for a swap of the first
             two share it.

@@ -1,8 +1,7 @@
 """Tables of verdicts, and their conversion to the games that ratings use.
 
-``tabulate`` checks names and numbers them once; everything after it works on arrays. ``reconcile`` merges the two
-orders of a game into one outcome (methods: pairwise games). ``as_games`` makes one game per verdict, which keeps the
-order shown and so allows a position term.
+``tabulate`` checks verdicts once and turns them into arrays. ``reconcile`` merges the two orders of a game into one
+outcome. ``as_games`` makes one game per verdict, which keeps the order shown and so allows a position term.
 
 The score of a game may be a preference, the probability that an answer is the better one, so that 0.51 and 0.99 differ.
 Elo uses the preference as the score. In the Bradley-Terry likelihood a game counts as p of a win and 1 - p of a loss,
@@ -43,7 +42,6 @@ class GameVerdict(Struct, frozen=True):
     Attributes:
         query_id: the query, or ``None`` if unknown; verdicts on one query depend on each other.
         verdict: A if the answer shown first won, B if the second won, TIE otherwise.
-        judge: name of the judge or annotator.
         preference: probability that the answer shown first is the better one, with a tie as half; ``None`` if the judge
             gives none.
     """
@@ -87,7 +85,7 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
         return self.a.size
 
     def clustered(self, clusters: Mapping[str, str], unit: Unit = "conversation") -> VerdictTable:
-        """The same verdicts with the cluster of each query by its name; a query without an entry is its own cluster."""
+        """The same verdicts with the cluster of each query; a query without an entry is its own cluster."""
         names = tuple(clusters.get(name, name) for name in self.queries or ())
         if names == (self.queries or ()):
             return replace(self, clusters=None, unit="query")
@@ -106,28 +104,30 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def pairs(self) -> Pairs:
-        """Verdicts grouped by query, judge and unordered pair.
-
-        Raises:
-            InputError: the verdicts do not name their query.
-        """
+        """Verdicts grouped by query, judge and unordered pair; an ``InputError`` if they do not name their query."""
         if self.query is None:
-            raise InputError("reconciling the two orders needs a query_id for every verdict: add it or rate as games")
+            raise InputError(
+                "the two orders of a game are matched by query: give every verdict a query_id, or rate each as a game"
+            )
         low, high, size = np.minimum(self.a, self.b), np.maximum(self.a, self.b), len(self.agents)
         limit = len(self.queries or ()) * len(self.judges) * size**2
         first, game = first_of_each(_key(self, self.query, low, high), limit)
         return Pairs(first, game, low[first], high[first])
 
     @cached_property
-    def by_order(self) -> ByOrder:
-        """Majority outcome of the verdicts on each order of each of ``pairs``."""
+    def by_order(self) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
+        """Majority outcome of each order of each of ``pairs``, and whether the order has a verdict, shape (games, 2).
+
+        The first column is the order with the lower-numbered agent first. Outcomes are that agent's: 1, 0 or -1, and 0
+        if the order is missing.
+        """
         lower_second, groups = self.a > self.b, self.pairs.first.size
         slot = 2 * self.pairs.game + lower_second
         outcome = np.where(lower_second, -self.outcome, self.outcome)
         wins, ties, losses = (np.bincount(slot[outcome == value], minlength=2 * groups) for value in (1, 0, -1))
         majority = (wins > np.maximum(ties, losses)).astype(np.int8) - (losses > np.maximum(ties, wins))
         present = (wins + ties + losses > 0).reshape(groups, 2)
-        return ByOrder(majority.astype(np.int8).reshape(groups, 2), present)
+        return majority.astype(np.int8).reshape(groups, 2), present
 
     def each(self) -> Iterator[GameVerdict]:
         queries = itertools.repeat(None) if self.query is None else map((self.queries or ()).__getitem__, self.query)
@@ -142,7 +142,7 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
             )
 
     def of(self, rows: NDArray[np.bool_]) -> VerdictTable:
-        """A table of the chosen verdicts, with only their agents and judges; queries keep their numbers."""
+        """A table of the chosen verdicts with only their agents and judges; queries keep their numbers."""
         agents, codes = used(self.agents, np.concatenate([self.a[rows], self.b[rows]]))
         judges, judge = used(self.judges, self.judge[rows])
         a, b = np.split(codes, 2)
@@ -163,15 +163,12 @@ class Tally(Struct, frozen=True):
     """Counts from the conversion of verdicts to games.
 
     Attributes:
-        verdicts: number of verdicts.
-        games: number of games.
         repeated: number of verdicts with the same query, judge, pair and order as an earlier verdict.
         both_orders: games judged in both orders: the sum of agreements, contradictions and ``win_and_tie``.
         single_order: games judged in one order only; its verdict counts.
-        agreements: games with the same outcome in both orders.
-        contradictions: games in which each order prefers another agent; they count as ties.
-        win_and_tie: games with a winner in one order and a tie in the other; the setting of that name decides. This
-            count and the two before it are 0 if preferences are averaged over orders.
+        agreements, contradictions: games with the same outcome in both orders, and games in which each order prefers
+            another agent, which count as ties. These and ``win_and_tie`` are 0 if preferences are averaged over orders.
+        win_and_tie: games with a winner in one order and a tie in the other; the setting of that name decides.
     """
 
     verdicts: int
@@ -185,7 +182,7 @@ class Tally(Struct, frozen=True):
 
 
 class Games(Struct, frozen=True, eq=False):
-    """Games between numbered agents, one row each.
+    """Games between numbered agents, one row each; a ``ValueError`` if columns differ in length or are invalid.
 
     Attributes:
         agents: names; ``a`` and ``b`` index them.
@@ -196,9 +193,6 @@ class Games(Struct, frozen=True, eq=False):
         weight: number of games that each row counts as, fractions allowed, shape (n,); ``None`` counts each row once.
         tally: counts of the verdicts that the games come from; ``None`` if there were no verdicts.
         soft: whether scores are preferences between 0 and 1.
-
-    Raises:
-        ValueError: the columns differ in length or hold an invalid value.
     """
 
     agents: tuple[str, ...]
@@ -240,24 +234,18 @@ class Games(Struct, frozen=True, eq=False):
 
     @property
     def are_whole(self) -> bool:
-        """Whether every row counts as a whole number of games."""
         return self.weight is None or bool((self.weight == np.floor(self.weight)).all())
 
     def twice(self) -> NDArray[np.int8]:
-        """Twice the score of ``a``: 2, 1 or 0, shape (n,).
-
-        Raises:
-            ValueError: scores are preferences; ``counted`` turns them into wins and losses.
-        """
+        """Twice the score of ``a``: 2, 1 or 0, shape (n,); a ``ValueError`` if scores are preferences."""
         if self.soft:
-            raise ValueError("scores are preferences: convert them to wins and losses by counted() first")
+            raise ValueError("scores are preferences: convert them to wins and losses by without_preferences() first")
         return (2 * self.score).astype(np.int8)
 
     def per_agent(self) -> Floats:
         """Weighted number of games of each agent, shape (agents,)."""
         size = len(self.agents)
-        counted = np.bincount(self.a, self.weights, size) + np.bincount(self.b, self.weights, size)
-        return counted.astype(np.float64)
+        return (np.bincount(self.a, self.weights, size) + np.bincount(self.b, self.weights, size)).astype(np.float64)
 
 
 def used(names: tuple[str, ...], codes: NDArray[np.integer]) -> tuple[tuple[str, ...], Int32s]:
@@ -278,10 +266,9 @@ def tabulate(verdicts: Iterable[GameVerdict] | VerdictTable) -> VerdictTable:
         return verdicts
     rows = list(verdicts)
     if not rows:
-        raise InputError("there are no verdicts to rate: give at least one game")
-    if not _all_valid(rows):
-        for number, row in enumerate(rows, start=1):
-            _check(row, number)
+        raise InputError("there are no verdicts to rate: give at least one verdict")
+    for number, row in enumerate(rows, start=1):
+        _check(row, number)
     agents, codes = codes_of([row.agent_a for row in rows] + [row.agent_b for row in rows])
     judges, judge = codes_of([row.judge for row in rows])
     queries, query = _query_column(rows)
@@ -309,17 +296,12 @@ def as_games(verdicts: Iterable[GameVerdict] | VerdictTable, *, soft: bool = Fal
 
 
 def reconcile(verdicts: Iterable[GameVerdict] | VerdictTable, *, win_and_tie: WinAndTie = "tie") -> Games:
-    """Merge the verdicts on one query, judge and unordered pair into one game.
+    """Merge the verdicts on one query, judge and unordered pair into one game, sorted by these.
 
     If both orders have the same outcome, the game has it too. A win in one order and a tie in the other gives the value
     of ``win_and_tie``; a contradiction gives a tie. A single order decides alone. Several verdicts on the same order
-    count as one: the most frequent outcome, or a tie if none is most frequent.
-
-    Returns:
-        Games sorted by query, judge and pair, with the counts in ``tally``.
-
-    Raises:
-        InputError: the verdicts do not name their query, so the two orders of a game cannot be matched.
+    count as one: the most frequent outcome, or a tie if none is most frequent. Verdicts without a query raise an
+    ``InputError``, since the two orders of a game cannot be matched.
     """
     table = tabulate(verdicts)
     pairs = table.pairs
@@ -343,18 +325,6 @@ class Pairs(NamedTuple):
     high: Int32s
 
 
-class ByOrder(NamedTuple):
-    """Outcomes of the two orders of each game; the first column is the order with the lower-numbered agent first.
-
-    Attributes:
-        outcome: outcome for the lower-numbered agent: 1, 0 or -1; 0 if the order is missing; shape (games, 2).
-        present: whether the order has a verdict, shape (games, 2).
-    """
-
-    outcome: NDArray[np.int8]
-    present: NDArray[np.bool_]
-
-
 def fold_pairs(table: VerdictTable, win_and_tie: WinAndTie) -> tuple[NDArray[np.int8], Tally]:
     """Outcome of each of the table's ``pairs`` for its lower-numbered agent, and the counts of the conversion."""
     outcome, present = table.by_order
@@ -366,12 +336,8 @@ def fold(
 ) -> tuple[NDArray[np.int8], Tally]:
     """Merge the outcomes of the two orders of each game; returns the games' outcomes and the counts of the conversion.
 
-    Args:
-        by_order: outcomes for one agent of each game, when shown first and when shown second: 1, 0 or -1; 0 if the
-            order is missing; shape (games, 2).
-        both: whether both orders have a verdict, shape (games,).
-        win_and_tie: result of a win in one order and a tie in the other.
-        repeated: number of repeated verdicts, for the tally.
+    ``by_order`` has the outcomes for one agent of each game when shown first and when shown second: 1, 0 or -1, and 0
+    if the order is missing; shape (games, 2). ``both`` says which games have both orders, shape (games,).
     """
     forward, backward = by_order[:, 0], by_order[:, 1]
     # An absent order has outcome 0, so the sum is the single verdict, or 0 for ties and contradictions.
@@ -413,7 +379,7 @@ def distinct(numbers: NDArray[Any], limit: int) -> tuple[NDArray[np.int64], NDAr
 
 
 def first_of_each(numbers: NDArray[Any], limit: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Index of the first occurrence of each distinct number (sorted), and the index of each number among these."""
+    """As ``distinct``, with the index of each number's first occurrence in place of the number."""
     values, index = distinct(numbers, limit)
     first = np.empty(values.size, np.intp)
     first[index[::-1]] = np.arange(numbers.size - 1, -1, -1)
@@ -421,7 +387,6 @@ def first_of_each(numbers: NDArray[Any], limit: int) -> tuple[NDArray[np.intp], 
 
 
 def number_distinct(numbers: NDArray[Any], limit: int) -> int:
-    """Count of distinct numbers, which must all be below ``limit``."""
     if limit > _largest_table(numbers.size):
         return int(np.count_nonzero(np.diff(np.sort(numbers), prepend=-1)))
     return int(np.count_nonzero(_occurrences(numbers, limit)))
@@ -442,18 +407,6 @@ def _score(outcome: NDArray[np.int8]) -> Floats:
     return (outcome + 1) / 2
 
 
-def _all_valid(rows: Sequence[GameVerdict]) -> bool:
-    """Whether all rows would pass ``_check``; faster, because it checks each distinct name once."""
-    names = {row.agent_a for row in rows} | {row.agent_b for row in rows}
-    return (
-        all(map(_is_name, names))
-        and all(isinstance(judge, str) for judge in {row.judge for row in rows})
-        and GAME_OUTCOMES.keys() >= {row.verdict for row in rows}
-        and not any(row.agent_a == row.agent_b for row in rows)
-        and all(0 <= preference <= 1 for row in rows if (preference := row.preference) is not None)
-    )
-
-
 def _check(row: GameVerdict, number: int) -> None:
     for name in (row.agent_a, row.agent_b):
         if not _is_name(name):
@@ -461,13 +414,13 @@ def _check(row: GameVerdict, number: int) -> None:
     if row.agent_a == row.agent_b:
         raise InputError(f"verdict {number}: agent {row.agent_a!r} plays itself: a game needs two agents")
     if row.verdict not in GAME_OUTCOMES:
-        raise InputError(f"verdict {number}: {row.verdict!r} is not A, B or TIE")
+        raise InputError(f"verdict {number}: the verdict {row.verdict!r} is not A, B or TIE")
     if row.preference is not None and not 0 <= row.preference <= 1:
         raise InputError(
             f"verdict {number}: the preference {row.preference!r} is not a probability: give a number from 0 to 1"
         )
     if not isinstance(row.judge, str):
-        raise InputError(f"verdict {number}: {row.judge!r} is not a judge's name")
+        raise InputError(f"verdict {number}: the judge's name must be text, not {row.judge!r}")
 
 
 def _query_column(rows: Sequence[GameVerdict]) -> tuple[tuple[str, ...] | None, Int32s | None]:
@@ -476,7 +429,9 @@ def _query_column(rows: Sequence[GameVerdict]) -> tuple[tuple[str, ...] | None, 
     if not names:
         return None, None
     if len(names) < len(rows):
-        raise InputError(f"{len(rows) - len(names)} of {len(rows)} verdicts have no query_id: give all or none")
+        raise InputError(
+            f"{len(rows) - len(names)} of {len(rows)} verdicts have no query_id: give it to all or to none"
+        )
     return codes_of(names)
 
 
@@ -496,9 +451,7 @@ def average(table: VerdictTable) -> Games:
     """Merge the verdicts on one query, judge and unordered pair into one game, scored by their mean preference.
 
     The mean is over the two orders, and within an order over its verdicts. Games are sorted as in ``reconcile``.
-
-    Raises:
-        InputError: the verdicts do not name their query.
+    Verdicts without a query raise an ``InputError``.
     """
     pairs = table.pairs
     lower_second = table.a > table.b
@@ -519,28 +472,18 @@ def average(table: VerdictTable) -> Games:
     return Games(table.agents, pairs.low, pairs.high, np.clip(means, 0, 1), cluster, tally=tally, soft=True)
 
 
-class Counted(NamedTuple):
-    """Games as wins, losses and ties for a likelihood.
-
-    Attributes:
-        games: wins, losses and ties, some with fractional weight.
-        rows: row of the original game for each game; ``None`` if the games are unchanged.
-        by_query: whether to cluster by ``games.cluster``, which also keeps the two parts of a split game together.
-    """
-
-    games: Games
-    rows: NDArray[np.intp] | None
-    by_query: bool
-
-
-def counted(games: Games, *, by_query: bool) -> Counted:
+def without_preferences(games: Games, *, by_query: bool) -> tuple[Games, NDArray[np.intp] | None, bool]:
     """Split games with preferences into a win of weight p and a loss of weight 1 - p.
 
-    A preference of 0.5 stays one row, a tie, and 0 and 1 stay one row; the losses follow after all other rows. Games
-    without preferences are returned unchanged. ``by_query`` tells whether verdicts on one query depend on each other.
+    A preference of 0.5 stays one row, a tie, and 0 and 1 stay one row; the losses follow after all other rows.
+    ``by_query`` says whether verdicts on one query depend on each other.
+
+    Returns:
+        The games; the row in ``games`` of each of them, or ``None`` if nothing was split; and whether to cluster them,
+        which also keeps the two parts of a split game together.
     """
     if not games.soft:
-        return Counted(games, None, by_query)
+        return games, None, by_query
     clustered = by_query and games.cluster is not None
     cluster = games.cluster if clustered and games.cluster is not None else np.arange(len(games), dtype=np.int32)
     fractional = np.flatnonzero(~np.isin(games.score, (0.0, 0.5, 1.0)))
@@ -551,4 +494,4 @@ def counted(games: Games, *, by_query: bool) -> Counted:
     score[fractional], score[len(games) :] = 1.0, 0.0
     sides = games.a[rows], games.b[rows]
     parts = Games(games.agents, *sides, score, cluster[rows], games.a_shown_first, weight, games.tally)
-    return Counted(parts, rows, True)
+    return parts, rows, True

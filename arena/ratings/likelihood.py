@@ -26,8 +26,145 @@ import scipy
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from arena.ratings.counts import PairCounts
-from retrieval_eval.stats.arrays import Floats
+from arena.ratings.games import Games, distinct
+from retrieval_eval.stats.arrays import Floats, Int32s
+
+_OUTCOMES = np.array([1, 2, 0, 0, 2, 1])
+"""Block (0: win of the pair's first agent, 1: win of the second, 2: tie) by twice the score of a; the entries from 3 on
+are for games in which a is the pair's second agent."""
+
+
+_FULL = 0.25
+"""Share of nonzero counts above which a dense product is faster than a sparse one."""
+
+
+class PairCounts(Struct, frozen=True, eq=False):
+    """Outcomes of each pair of agents that met, in one or more samples of the same games.
+
+    Attributes:
+        agents: number of agents.
+        a, b: agents of each pair, shape (pairs,). If order matters, ``a`` is shown first, and (a, b) and (b, a) are two
+            pairs; otherwise a < b.
+        wins_a, wins_b, ties: games of each outcome, fractions allowed, shape (samples, pairs).
+    """
+
+    agents: int
+    a: Int32s
+    b: Int32s
+    wins_a: Floats
+    wins_b: Floats
+    ties: Floats
+
+    @property
+    def games(self) -> Floats:
+        return self.wins_a + self.wins_b + self.ties
+
+    def sample(self, chosen: NDArray[np.intp] | NDArray[np.bool_] | slice) -> PairCounts:
+        """The chosen samples; a slice copies nothing, because samples are the last axis in memory."""
+        return self.replaced(*(cells.T[:, chosen].T for cells in (self.wins_a, self.wins_b, self.ties)))
+
+    def replaced(self, wins_a: Floats, wins_b: Floats, ties: Floats) -> PairCounts:
+        return PairCounts(self.agents, self.a, self.b, wins_a, wins_b, ties)
+
+
+def pair_counts(games: Games, *, ordered: bool) -> PairCounts:
+    """Count games by pair and outcome, as one sample; ``ordered`` counts (a, b) and (b, a) separately.
+
+    Raises:
+        ValueError: ``ordered`` is on but the games do not record which agent was shown first.
+    """
+    if ordered and not games.a_shown_first:
+        raise ValueError("these games do not say which agent was shown first")
+    size = len(games.agents)
+    code, outcome = _oriented(games, ordered)
+    codes, pair = distinct(code, size**2)
+    cells = np.bincount(pair + codes.size * outcome, games.weight, 3 * codes.size)
+    counts = cells.astype(np.float64).reshape(3, 1, codes.size)
+    return PairCounts(size, (codes // size).astype(np.int32), (codes % size).astype(np.int32), *counts)
+
+
+def reachable(edges: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Whether a path of one or more edges leads from each node to each other, shape (nodes, nodes).
+
+    scipy has this too, but its import takes longer than this computation.
+    """
+    reach = edges
+    while True:
+        steps = reach.astype(np.float32)
+        farther = reach | (steps @ steps > 0)
+        if (farther == reach).all():
+            return reach
+        reach = farther
+
+
+def game_cells(games: Games, counts: PairCounts, *, ordered: bool) -> NDArray[np.int64]:
+    """Outcome and pair of each game as one number, shape (n,): pair + pairs x (0 for a win of a, 1 of b, 2 for a tie).
+
+    ``counts`` must come from the same games with the same ``ordered``.
+    """
+    code, outcome = _oriented(games, ordered)
+    pair_codes = counts.a.astype(np.int64) * counts.agents + counts.b
+    if counts.agents**2 <= 2 * code.size + 1_000_000:
+        place = np.zeros(counts.agents**2, np.int64)
+        place[pair_codes] = np.arange(pair_codes.size)
+        pair = place[code]
+    else:
+        pair = np.searchsorted(pair_codes, code)
+    cells: NDArray[np.int64] = pair + pair_codes.size * outcome
+    return cells
+
+
+def game_clusters(games: Games) -> tuple[NDArray[np.int64], int]:
+    """The games' clusters renumbered without gaps, shape (n,), and the number of clusters with positive weight.
+
+    Games of weight 0 get the number 0: they add nothing to any sum. Games without clusters raise a ``ValueError``.
+    """
+    if games.cluster is None:
+        raise ValueError("these games have no cluster")
+    if games.weight is None:
+        clusters, cluster = distinct(games.cluster, int(games.cluster.max(initial=-1)) + 1)
+        return cluster, clusters.size
+    played = games.weight > 0
+    clusters, played_cluster = distinct(games.cluster[played], int(games.cluster.max(initial=-1)) + 1)
+    cluster = np.zeros(len(games), np.int64)
+    cluster[played] = played_cluster
+    return cluster, clusters.size
+
+
+def cluster_counts(games: Games, counts: PairCounts, *, ordered: bool) -> Floats | scipy.sparse.csr_array:
+    """Counts by cluster (query), shape (3 x pairs, clusters with a game); sparse if most counts are 0.
+
+    The rows are the wins of each pair's first agent, then of its second agent, then the ties.
+    """
+    cluster, clusters = game_clusters(games)
+    cells = game_cells(games, counts, ordered=ordered).astype(np.int32)
+    shape = (3 * counts.a.size, clusters)
+    matrix = scipy.sparse.csr_array((games.weights, (cells, cluster.astype(np.int32))), shape=shape)
+    return matrix if matrix.nnz < _FULL * shape[0] * shape[1] else matrix.toarray()
+
+
+def weighted(cells: Floats | scipy.sparse.csr_array, weights: Floats) -> tuple[Floats, Floats, Floats]:
+    """Wins of a, wins of b and ties of each pair if cluster q counts ``weights[s, q]`` times in sample s.
+
+    The three arrays have shape (samples, pairs); samples are the last axis in memory.
+    """
+    counted = cells @ np.ascontiguousarray(weights.T, np.float64)
+    pairs = len(counted) // 3
+    return counted[:pairs].T, counted[pairs : 2 * pairs].T, counted[2 * pairs :].T
+
+
+def _oriented(games: Games, ordered: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Each game's pair as one number, and its outcome: 0 for a win of the first agent, 1 of the second, 2 for a tie.
+
+    With ``ordered`` the first agent is the one shown first, otherwise the lower-numbered one.
+    """
+    size = len(games.agents)
+    twice = games.twice()
+    if ordered:
+        return games.a * np.int64(size) + games.b, _OUTCOMES[twice]
+    twice += np.int8(3) * (games.a > games.b)
+    return np.minimum(games.a, games.b) * np.int64(size) + np.maximum(games.a, games.b), _OUTCOMES[twice]
+
 
 TieModel: TypeAlias = Literal["davidson", "half", "rao-kupper"]
 
@@ -154,7 +291,6 @@ class ParameterForm(Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """Number of parameters."""
         return self.agents + self.position + self.covariates + self.has_tie_parameter
 
     def tie_parameter(self, counts: PairCounts) -> NDArray[np.bool_]:
@@ -194,30 +330,12 @@ def log_posterior(form: ParameterForm, counts: PairCounts, x: Floats, prior: Flo
     return result
 
 
-class Sums(NamedTuple):
-    """Sparse matrices that sum values of pairs to values of agents, shape (agents, pairs); reused in all steps.
-
-    Attributes:
-        signed: adds a pair's value to its first agent and subtracts it from its second.
-        whole: adds a pair's value to both agents.
-    """
-
-    signed: scipy.sparse.csc_array
-    whole: scipy.sparse.csc_array
-
-
-def sums(counts: PairCounts) -> Sums:
-    """Summation matrices for the pairs of these counts."""
-    signs = incidence(counts)
-    return Sums(signs.T, abs(signs).T)
-
-
 def gradient(
-    form: ParameterForm, counts: PairCounts, x: Floats, prior: Floats, sum_matrices: Sums | None = None
+    form: ParameterForm, counts: PairCounts, x: Floats, prior: Floats, signed: scipy.sparse.csc_array | None = None
 ) -> Floats:
-    """Gradient of ``log_posterior``, shape (samples, parameters); pass ``sum_matrices``, from ``sums``, to reuse it."""
+    """Gradient of ``log_posterior``, shape (samples, parameters); pass ``signed_sums(counts)`` to reuse it."""
     slope = slopes(form.ties, _gaps(form, counts, x), tie_values(form, counts, x), _outcomes(counts))
-    columns = [((sum_matrices or sums(counts)).signed @ slope.gap.T).T]
+    columns = [((signed_sums(counts) if signed is None else signed) @ slope.gap.T).T]
     if form.position:
         columns.append(slope.gap.sum(axis=1, keepdims=True))
     if form.has_tie_parameter:
@@ -227,7 +345,7 @@ def gradient(
 
 
 def gradient_on(
-    form: ParameterForm, counts: PairCounts, prior: Floats, sum_matrices: Sums
+    form: ParameterForm, counts: PairCounts, prior: Floats, signed: scipy.sparse.csc_array
 ) -> Callable[[Floats], Floats]:
     """``gradient`` as a function of the parameters only, for many steps on the same counts.
 
@@ -235,11 +353,11 @@ def gradient_on(
     minus the expected sums. If one side nearly always wins, the difference has a rounding error of 1e-16 of the games.
     """
     if form.ties == "rao-kupper":
-        return lambda x: gradient(form, counts, x, prior, sum_matrices)
+        return lambda x: gradient(form, counts, x, prior, signed)
     games, estimated = np.ascontiguousarray(counts.games.T), form.tie_parameter(counts)
     no_ties = NO_TIES[form.ties]
     won = np.ascontiguousarray((counts.wins_a - counts.wins_b).T) / 2
-    outcomes, tied = _rows(form, won, sum_matrices), counts.ties.sum(axis=1)
+    outcomes, tied = _rows(form, won, signed), counts.ties.sum(axis=1)
     ones = np.ones(len(games))
 
     def at(x: Floats) -> Floats:
@@ -255,7 +373,7 @@ def gradient_on(
         scaled = np.divide(games, total, out=total)
         up -= down
         up *= scaled
-        rows = outcomes - _rows(form, up, sum_matrices) / 2
+        rows = outcomes - _rows(form, up, signed) / 2
         if form.has_tie_parameter:
             rows = np.vstack([rows, (tied - nu * (ones @ scaled)) * estimated])
         slope: Floats = rows.T
@@ -264,36 +382,36 @@ def gradient_on(
     return at
 
 
-def _rows(form: ParameterForm, pair_values: Floats, sum_matrices: Sums) -> Floats:
+def _rows(form: ParameterForm, pair_values: Floats, signed: scipy.sparse.csc_array) -> Floats:
     """Sums of values of pairs, shape (pairs, samples), for each agent and, if estimated, the order effect."""
-    agent_sums: Floats = sum_matrices.signed @ pair_values
+    agent_sums: Floats = signed @ pair_values
     return np.vstack([agent_sums, pair_values.sum(axis=0)]) if form.position else agent_sums
 
 
 def information(
-    form: ParameterForm, counts: PairCounts, x: Floats, prior: Floats, sum_matrices: Sums | None = None
+    form: ParameterForm, counts: PairCounts, x: Floats, prior: Floats, signed: scipy.sparse.csc_array | None = None
 ) -> Floats:
-    """Negative Hessian, shape (samples, parameters, parameters); pass ``sum_matrices``, from ``sums``, to reuse it.
+    """Negative Hessian, shape (samples, parameters, parameters); pass ``signed_sums(counts)`` to reuse it.
 
     The mean level of the agents is free. A constant added to the agents' block fixes it without changing any step or
     any variance of a difference.
     """
     agents, samples = counts.agents, len(x)
     curvature = curvatures(form.ties, _gaps(form, counts, x), tie_values(form, counts, x), _outcomes(counts))
-    variance, sum_matrices = curvature.gap, sum_matrices or sums(counts)
+    variance, signed = curvature.gap, signed_sums(counts) if signed is None else signed
     result = np.zeros((samples, form.size, form.size))
     result[:, counts.a, counts.b] -= variance
     result[:, counts.b, counts.a] -= variance
     diagonal = np.arange(agents)
-    result[:, diagonal, diagonal] += (sum_matrices.whole @ variance.T).T
+    result[:, diagonal, diagonal] += (abs(signed) @ variance.T).T
     pin = variance.sum(axis=1) / agents**2
     result[:, :agents, :agents] += pin[:, np.newaxis, np.newaxis]
     if form.position:
-        _border(result, agents, (sum_matrices.signed @ variance.T).T, variance.sum(axis=1))
+        _border(result, agents, (signed @ variance.T).T, variance.sum(axis=1))
     if form.has_tie_parameter:
         estimated = form.tie_parameter(counts)
         shared = curvature.cross * estimated[:, np.newaxis]
-        column = [(sum_matrices.signed @ shared.T).T] + [shared.sum(axis=1, keepdims=True)] * form.position
+        column = [(signed @ shared.T).T] + [shared.sum(axis=1, keepdims=True)] * form.position
         _border(result, form.size - 1, np.hstack(column), np.where(estimated, curvature.tie.sum(axis=1), 1.0))
     if prior.any():
         result += prior_curvature(form, x, prior)
@@ -304,7 +422,7 @@ def maximise(
     form: ParameterForm, counts: PairCounts, start: Floats, prior: Floats, *, max_iterations: int, tolerance: float
 ) -> Maximum:
     """Newton's method from ``start`` on every sample, each until its step is below ``tolerance`` (log-odds)."""
-    x, sum_matrices = feasible(form, counts, start), sums(counts)
+    x, signed = feasible(form, counts, start), signed_sums(counts)
     iterations = np.zeros(len(x), np.int64)
     converged = np.zeros(len(x), np.bool_)
     height = log_posterior(form, counts, x, prior)
@@ -313,15 +431,15 @@ def maximise(
         if not unfinished.size:
             break
         unfinished_counts = counts.sample(unfinished)
-        slope = gradient(form, unfinished_counts, x[unfinished], prior[unfinished], sum_matrices)
-        curvature = information(form, unfinished_counts, x[unfinished], prior[unfinished], sum_matrices)
+        slope = gradient(form, unfinished_counts, x[unfinished], prior[unfinished], signed)
+        curvature = information(form, unfinished_counts, x[unfinished], prior[unfinished], signed)
         step = np.asarray(np.linalg.solve(curvature, slope[..., np.newaxis])[..., 0], np.float64)
         x[unfinished], height[unfinished] = _climb(
             form, unfinished_counts, x[unfinished], step, prior[unfinished], height=height[unfinished]
         )
         converged[unfinished] = np.abs(step).max(axis=1) <= tolerance
         iterations[unfinished] += 1
-    norm = np.abs(gradient(form, counts, x, prior, sum_matrices)).max(axis=1)
+    norm = np.abs(gradient(form, counts, x, prior, signed)).max(axis=1)
     return Maximum(x, iterations, norm, converged)
 
 
@@ -334,6 +452,11 @@ def feasible(form: ParameterForm, counts: PairCounts, x: Floats) -> Floats:
         if form.ties == "rao-kupper":
             x[estimated & (x[:, -1] <= 0), -1] = 1.0
     return x
+
+
+def signed_sums(counts: PairCounts) -> scipy.sparse.csc_array:
+    """Matrix that adds a pair's value to its first agent and subtracts it from its second, shape (agents, pairs)."""
+    return incidence(counts).T
 
 
 def incidence(counts: PairCounts) -> scipy.sparse.csr_array:
@@ -365,7 +488,6 @@ def _climb(
 
 
 def prior_pull(form: ParameterForm, x: Floats, prior: Floats) -> Floats:
-    """Negative gradient of the log-prior."""
     return centred(form, prior * np.tanh(centred(form, x) / 2) / 2)
 
 

@@ -15,13 +15,14 @@ from typing import Final
 import numpy as np
 import scipy
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from arena.ratings.counts import pair_counts, reachable
 from arena.ratings.games import Games, distinct
+from arena.ratings.likelihood import pair_counts, reachable
 from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import share_intervals, wilson
-from retrieval_eval.stats.significance import holm
+from retrieval_eval.stats.paired import holm
 
 ROUNDING: Final = 0.101
 """The sum of two percentages rounded to one decimal may exceed 100 by 0.1."""
@@ -30,16 +31,19 @@ _NOTHING: Final = 1e-9
 
 
 class WinMatrix(Struct, frozen=True, eq=False):
-    """Wins of the row agent over the column agent, and ties and games of each pair, shape (agents, agents)."""
+    """Wins of the row agent over the column agent, ties and games of each pair, and p-values of their difference.
+
+    All have the shape (agents, agents).
+    """
 
     agents: tuple[str, ...]
     wins: Floats
     ties: Floats
     games: Floats
+    p: Floats | None = None
 
 
 def win_matrix(games: Games) -> WinMatrix:
-    """Wins, ties and games of every pair of agents."""
     counts = pair_counts(games, ordered=False)
     size = (counts.agents, counts.agents)
     wins, ties = np.zeros(size), np.zeros(size)
@@ -49,16 +53,10 @@ def win_matrix(games: Games) -> WinMatrix:
 
 
 def from_win_matrix(agents: Sequence[str], percentages: Floats, n_queries: float) -> Games:
-    """Games from a published table of win percentages.
+    """Games from a published table of win percentages, of ``n_queries`` games of each pair.
 
-    Args:
-        agents: names of rows and columns.
-        percentages: percentage of games that the row agent won against the column agent, shape (agents, agents); the
-            rest of the pair's games are ties. The diagonal is ignored; NaN in both directions means no games.
-        n_queries: number of games of each pair.
-
-    Returns:
-        Up to three rows per pair, with the unrounded counts as weights.
+    ``percentages[i, j]`` is the share of their games that agent i won against agent j; the rest are ties. NaN in both
+    directions means no games. Each pair gets up to three rows, with the unrounded counts as weights.
 
     Raises:
         ValueError: the shape is wrong, one direction is missing, a percentage is negative, or the two percentages of a
@@ -90,27 +88,13 @@ def from_win_matrix(agents: Sequence[str], percentages: Floats, n_queries: float
     )
 
 
-class PairResults(Struct, frozen=True, eq=False):
-    """Results of all pairs of agents.
-
-    Attributes:
-        wins: counts of wins, ties and games.
-        p: p-value of each pair, see ``sign_tests``; shape (agents, agents).
-    """
-
-    wins: WinMatrix
-    p: Floats
-
-
-def pair_results(games: Games) -> PairResults:
-    """Results of all pairs, from the rated games with their queries."""
-    return PairResults(win_matrix(games), sign_tests(games))
+def pair_results(games: Games) -> WinMatrix:
+    """The win matrix of rated games, which have queries, with the p-values of ``sign_tests``."""
+    return replace(win_matrix(games), p=sign_tests(games))
 
 
 def sign_tests(games: Games) -> Floats:
-    """Sign test of each pair, Holm-corrected over the pairs that met.
-
-    Returns p-values, shape (agents, agents), NaN for other pairs.
+    """Sign test of each pair, Holm-corrected over the pairs that met; shape (agents, agents), NaN for other pairs.
 
     Games on one query are not independent. So each query counts once, for the agent with more of the pair's points on
     it; a query with equal points does not count. If the two agents are equally good, each is expected to get half of
@@ -142,12 +126,10 @@ class Circles(Struct, frozen=True):
 
 
 class DirectGames(Struct, frozen=True):
-    """Games between two agents.
+    """Games between two agents, as rated; wins and losses are those of ``one``.
 
-    Attributes:
-        games, wins, ties, losses: counts of the rated games; wins and losses are those of ``one``.
-        low, high: interval of ``one``'s share of the points, a tie counting half; simultaneous for all pairs at the
-            level of the settings. ``None`` for a single query (or game), which shows no variation.
+    ``low`` and ``high`` are the interval of its share of the points, a tie counting half, simultaneous for all pairs at
+    the level of the settings; ``None`` for a single query (or game), which shows no variation.
     """
 
     one: str

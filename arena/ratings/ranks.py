@@ -20,7 +20,7 @@ from arena.ratings.games import NO_SPREAD, Games
 from arena.ratings.results import PairDifference, fewest_queries
 from retrieval_eval.stats.arrays import Floats
 
-_RESOLUTION = 1e-6
+RESOLUTION = 1e-6
 """Ratings closer than this many points are equal: agents with the same record differ only by rounding."""
 
 _KNOWN = 1e9
@@ -37,17 +37,17 @@ _MOST_QUERIES = 1_000_000
 
 
 class JointDifferences(Struct, frozen=True, eq=False):
-    """Simultaneous intervals of the differences between all pairs of agents.
+    """Simultaneous intervals of the differences between all pairs of agents, shape (agents, agents).
 
     Attributes:
-        difference: rating of the row agent minus rating of the column agent, in points, shape (agents, agents).
-        se: downward standard error of each difference, same shape.
-        half: distance from each difference down to the lower end of its interval, same shape; entry (j, i) is the
-            distance up to the upper end of (i, j).
-        units: number of independent queries (or games) of the agent that has fewer, same shape.
+        difference: rating of the row agent minus rating of the column agent, in points. se: downward standard error of
+        each difference. half: distance from each difference down to the lower end of its interval; entry (j, i) is the
+        distance up to the
+            upper end of (i, j).
+        units: number of independent queries (or games) of the agent that has fewer.
         level: probability that all intervals contain the true differences.
         p: p-value of no difference, corrected for all pairs: 1 - level if the interval just excludes 0; NaN for too
-            few units; same shape.
+            few units.
     """
 
     difference: Floats
@@ -60,13 +60,13 @@ class JointDifferences(Struct, frozen=True, eq=False):
     @property
     def different(self) -> NDArray[np.bool_]:
         """Whether the interval of each pair excludes 0, shape (agents, agents)."""
-        above = self.difference > np.maximum(self.half, _RESOLUTION)
+        above = self.difference > np.maximum(self.half, RESOLUTION)
         return np.asarray(above | above.T, np.bool_)
 
 
 def competition_ranks(ratings: Floats) -> NDArray[np.int64]:
     """1 + the number of agents rated strictly higher, along the last axis; equal ratings share a rank."""
-    steps = np.round(np.atleast_2d(ratings) / _RESOLUTION)
+    steps = np.round(np.atleast_2d(ratings) / RESOLUTION)
     ordered = np.sort(-steps, axis=-1)
     ranks = np.array(
         [np.searchsorted(row, -row_steps, side="left") + 1 for row, row_steps in zip(ordered, steps, strict=True)]
@@ -82,25 +82,20 @@ def joint_differences(
     *,
     fewest: int | None = None,
 ) -> JointDifferences:
-    """Simultaneous intervals of all differences, from the largest studentised difference over all pairs per sample.
+    """Simultaneous intervals of all differences, from the largest studentised difference per sample.
 
     The spread below and above each difference is measured separately: an agent that nearly always loses may be much
     weaker than estimated, which does not make it doubtful that it is weaker. To first order this gives the same answer
     on any monotone scale, like percentiles and unlike a common standard deviation.
 
     Resamples of few queries vary too little, by (n - 1) / n, and have normal tails. The factor n / (n - 1) and
-    quantiles of Student's t with n - 1 degrees of freedom correct both. Below ``fewest_queries`` this is not enough,
-    and every interval is widened to include 0.
+    quantiles of Student's t with n - 1 degrees of freedom correct both. With fewer units than ``fewest`` (default:
+    ``fewest_queries``) this is not enough, and every interval is widened to include 0.
 
-    Args:
-        ratings: point estimate, shape (agents,).
-        sample_sets: ratings of resampled queries and, if resampling cannot show all variation, draws from the fitted
-            model, whose standard errors count as known; each of shape (samples, agents). Each pair gets the wider of
-            its two intervals.
-        units: number of independent queries (or games), for all agents or per agent, shape (agents,). The agent with
-            fewer decides: an agent with games on 5 of 40 queries has no significant difference.
-        level: probability that all intervals contain the true differences.
-        fewest: least number of units for an interval that excludes 0; default: ``fewest_queries``.
+    ``ratings`` has shape (agents,). ``sample_sets`` are ratings of resampled queries and, if resampling cannot show all
+    variation, draws from the fitted model, whose standard errors count as known; each of shape (samples, agents). Each
+    pair gets the wider of its two intervals. ``units`` is the number of independent queries (or games), for all agents
+    or per agent, shape (agents,); the agent with fewer decides.
     """
     se = half = p = np.zeros((ratings.size, ratings.size))
     difference = ratings[:, np.newaxis] - ratings
@@ -110,7 +105,9 @@ def joint_differences(
     for samples, (freedom, inflation) in zip(sample_sets, (resampling_terms, model_terms), strict=False):
         below = _spread_below(samples - ratings)
         largest = _largest(samples - ratings, below)
-        beyond = scipy.special.ndtr(-_critical(largest, level))
+        rank = min(largest.size, math.ceil(level * (largest.size + 1)))
+        critical = min(float(np.partition(largest, rank - 1)[rank - 1]), _LARGEST)
+        beyond = scipy.special.ndtr(-critical)
         width = -scipy.special.stdtrit(freedom, beyond) * inflation * below
         se, half = np.where(width > half, inflation * below, se), np.maximum(width, half)
         p = np.maximum(p, _corrected(difference, inflation * below, freedom, largest))
@@ -152,22 +149,18 @@ def queries_needed(
     narrows because the quantile of Student's t falls. ``benchmarks/queries_needed.py`` checks the prediction by
     simulation.
 
-    Args:
-        difference: difference between the two agents of each pair, in points, shape (pairs,).
-        se: downward standard error of each difference, same shape.
-        half: distance from each difference down to the lower end of its interval, same shape.
-        units: number of queries (or games) that the differences are based on, for all pairs or per pair.
-        agents: number of agents; the intervals are simultaneous for all pairs of them.
-        level: level of these intervals.
+    ``difference``, ``se`` and ``half`` are as in ``JointDifferences``, shape (pairs,); ``units`` is the number of
+    queries (or games) of all pairs or per pair. The intervals are simultaneous at ``level`` for all pairs of ``agents``
+    agents.
 
     Returns:
         Three numbers for each pair: if the new queries show the present difference, the upper end of its 80 % interval,
-        or the lower end. All are 0 if the interval already excludes 0. All are ``None`` if the
-        two are practically equal; the last alone is ``None`` if the lower end leaves them equal.
+        or the lower end. All are 0 if the interval already excludes 0. All are ``None`` if the two are practically
+        equal; the last alone is ``None`` if the lower end leaves them equal.
     """
     gaps = np.abs(difference)
-    apart = gaps > np.maximum(half, _RESOLUTION)
-    unclear = ~apart & (gaps > _RESOLUTION) & (se > NO_SPREAD)
+    apart = gaps > np.maximum(half, RESOLUTION)
+    unclear = ~apart & (gaps > RESOLUTION) & (se > NO_SPREAD)
     gap, error = gaps[unclear], se[unclear]
     units = np.broadcast_to(np.asarray(units, np.int64), gaps.shape)[unclear]
     # Few queries give few different resamples, so their quantile may be larger than that of many queries.
@@ -203,21 +196,16 @@ def queries_needed(
 
 
 def paired_tests(ratings: Floats, covariances: tuple[Floats, ...], units: int | NDArray[np.int64]) -> Floats:
-    """Wald tests of all differences, by Student's t with ``units`` - 1 degrees of freedom.
+    """Wald tests of all differences, by Student's t with ``units`` - 1 degrees of freedom; shape (agents, agents).
 
-    Args:
-        ratings: ratings in points, shape (agents,).
-        covariances: covariances of the ratings, each of shape (agents, agents); each pair uses the largest variance.
-        units: number of independent queries (or games), for all agents or per agent, shape (agents,).
-
-    Returns:
-        Two-sided p-values, not corrected for the number of pairs, shape (agents, agents).
+    Each pair uses the largest of its variances by ``covariances``, of shape (agents, agents) each. The two-sided
+    p-values are not corrected for the number of pairs.
     """
     difference = ratings[:, np.newaxis] - ratings[np.newaxis]
     variances = [np.diag(covariance) for covariance in covariances]
     variance = np.max([d[:, np.newaxis] + d - 2 * cov for d, cov in zip(variances, covariances, strict=True)], axis=0)
-    apart = np.abs(difference) > _RESOLUTION
-    size = np.sqrt(np.maximum(variance, _RESOLUTION**2))
+    apart = np.abs(difference) > RESOLUTION
+    size = np.sqrt(np.maximum(variance, RESOLUTION**2))
     freedom = np.maximum(_of_pairs(units, ratings.size), 2) - 1
     return np.where(apart, 2 * scipy.special.stdtr(freedom, -np.abs(difference) / size), 1.0)
 
@@ -227,11 +215,7 @@ def groups(ratings: Floats, different: NDArray[np.bool_]) -> tuple[str, ...]:
 
     A group is a maximal run of agents, in the order of ratings, without a significant difference between any two. So
     agents that share a letter are not separable, and all agents with the letter ``A`` are tied for first. An agent in
-    several groups gets the first and the last letter, as in ``B-D``.
-
-    Args:
-        ratings: ratings, shape (agents,).
-        different: which pairs differ significantly, symmetric, shape (agents, agents).
+    several groups gets the first and the last letter, as in ``B-D``. ``different`` has shape (agents, agents).
     """
     order = np.argsort(-ratings, kind="stable")
     runs: list[tuple[int, int]] = []
@@ -272,20 +256,14 @@ def _corrected(difference: Floats, se: Floats, freedom: Floats, largest: Floats)
 
     If no sample reaches it, the tail of Student's t times the number of ordered pairs. Shape (agents, agents).
     """
-    apart = difference > _RESOLUTION
-    size = np.where(apart, difference / np.maximum(se, _RESOLUTION), 0.0)
+    apart = difference > RESOLUTION
+    size = np.where(apart, difference / np.maximum(se, RESOLUTION), 0.0)
     alone = scipy.special.stdtr(freedom, -size)
     threshold = np.minimum(-scipy.special.ndtri(np.maximum(alone, np.finfo(np.float64).tiny)), _LARGEST)
     exceeding = largest.size - np.searchsorted(np.sort(largest), threshold, side="left")
     share = (1 + exceeding) / (1 + largest.size)
     tail = np.minimum(share, alone * difference.size)
     return np.where(apart, np.where(exceeding == 0, tail, share), 1.0)
-
-
-def _critical(largest: Floats, level: float) -> float:
-    """Quantile of the largest studentised shortfall at ``level``."""
-    rank = min(largest.size, math.ceil(level * (largest.size + 1)))
-    return min(float(np.partition(largest, rank - 1)[rank - 1]), _LARGEST)
 
 
 def _short_of(deviations: Floats, agent: int) -> Floats:
@@ -307,7 +285,6 @@ _NO_VARIANCE = 1e-9
 """A covariance below this (squared points) means that all queries are equal, not that ratings are exact."""
 
 _DRAWS = 2000
-"""Number of normal draws if there are no bootstrap samples."""
 
 _FEWEST_SAMPLES = 100
 """With fewer bootstrap samples the distribution of the largest difference is too coarse."""
@@ -318,13 +295,11 @@ class PairTests(Struct, frozen=True, eq=False):
 
     Attributes:
         p: uncorrected p-values of ``paired_tests``, shape (agents, agents).
-        joint: simultaneous intervals.
         covariances: the sandwich covariance of the ratings, and the model's if the sandwich cannot show the
             uncertainty.
         arbitrary: agents whose rating has no variation between queries, or no maximum.
-        units: number of queries (or games).
+        units, by_query: number of queries (or games), and whether they are queries.
         per_agent: number of queries (or games) of each agent, shape (agents,).
-        by_query: whether the units are queries.
     """
 
     p: Floats
@@ -379,10 +354,6 @@ def compare(
     )
 
 
-def _or_none(number: float) -> float | None:
-    return None if math.isnan(number) else number
-
-
 def pair_differences(agents: tuple[str, ...], compared: PairTests | None) -> tuple[PairDifference, ...]:
     """One row per pair of agents, the better one first; empty if ``compared`` is ``None``."""
     if compared is None:
@@ -401,7 +372,8 @@ def pair_differences(agents: tuple[str, ...], compared: PairTests | None) -> tup
         (gap, joint.p[one, other], np.where(np.isnan(joint.p), np.nan, compared.p)[one, other], se),
         (gap - half, gap + joint.half[worse, better], separable),
     )
-    columns = [[_or_none(number) for number in column.tolist()] for figure in figures for column in figure]
+    plain = [column.tolist() for figure in figures for column in figure]
+    columns = [[None if math.isnan(number) else number for number in column] for column in plain]
     return tuple(
         PairDifference(agents[first], agents[second], *values, *((None,) * 3 if hidden else queries))
         for first, second, *values, hidden, queries in zip(

@@ -1,4 +1,4 @@
-"""Entry point of the ratings: turns verdicts into a leaderboard with its uncertainty and the judge's health."""
+"""Entry point of the ratings: verdicts in, a leaderboard with its uncertainty and the judge's health out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from operator import attrgetter
 
 import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from arena.present.numbers import SIGNED, listed
 from arena.ratings.bootstrap import Bootstrap, bootstrap
@@ -23,13 +22,11 @@ from arena.ratings.games import (
     VerdictTable,
     as_games,
     average,
-    counted,
-    number_distinct,
     reconcile,
     tabulate,
+    without_preferences,
 )
-from arena.ratings.health import Lengths, both_orders, fitted_position, judge_health
-from arena.ratings.judges import judge_agreement, of_judge
+from arena.ratings.health import Lengths, both_orders, fitted_position, judge_agreement, judge_health, of_judge
 from arena.ratings.pairs import direct_games, win_matrix
 from arena.ratings.ranks import PairTests, compare, competition_ranks, groups, pair_differences, rank_intervals
 from arena.ratings.results import (
@@ -127,21 +124,20 @@ def rate_games(
 ) -> Ratings:
     """Rate the agents of games; every agent must have a game.
 
-    ``health`` is the health of the games' judge, ``queries`` are the names of their clusters, and ``by`` is
-    the unit of these clusters.
+    ``health`` is the health of the games' judge; ``queries`` are the names of the clusters, and ``by`` is their unit.
 
     Raises:
         ValueError: an agent has no games, or a setting does not fit the games.
     """
     settings = replace(settings, ties=settings.tie_model)
-    parts, _, by_query = counted(games, by_query=settings.cluster)
+    parts, _, by_query = without_preferences(games, by_query=settings.cluster)
     fitted = bradley_terry(parts, settings.bradley_terry)
     samples = settings.bootstrap if settings.intervals == "bootstrap" else 0
     unit: Unit = by if settings.cluster and games.cluster is not None else "game"
-    units = round(float(games.weights.sum())) if unit == "game" else _clusters(games)
+    units = round(float(games.weights.sum())) if unit == "game" else _presence(games)[1]
     order = sorted_games(games) if games.are_whole and settings.tournaments else None
     with ThreadPoolExecutor(1) as elo_thread:  # beside the bootstrap, whose sums leave Python to others
-        elo_future = None if order is None else elo_thread.submit(elo_of, games.agents, order, settings.elo)
+        elo_future = None if order is None else elo_thread.submit(elo_of, games.agents, order, settings)
         resampled = bootstrap(parts, fitted, samples, settings.seed, by_query=by_query)
         if resampled is not None:
             resampled = replace(resampled, by=unit)
@@ -187,13 +183,8 @@ def rate_games(
     )
 
 
-def _clusters(games: Games) -> int:
-    cluster = np.asarray(games.cluster)
-    return number_distinct(cluster, int(cluster.max(initial=-1)) + 1)
-
-
 def games_to_rate(table: VerdictTable, settings: RatingSettings, health: JudgeHealth | None = None) -> Games:
-    """Convert verdicts to games by the settings; pass the judge's ``health`` if it is already computed."""
+    """Convert verdicts to games by the settings; ``health`` is the judge's, if it is already computed."""
     folds = settings.reconcile
     if folds is None:
         games_in_both_orders = both_orders(table)[0].size if health is None else health.both_orders
@@ -204,7 +195,7 @@ def games_to_rate(table: VerdictTable, settings: RatingSettings, health: JudgeHe
 
 
 def _beyond_place(games: Games, first: str, settings: RatingSettings) -> bool:
-    """Whether an agent is surely better than all others in a fit with a position effect."""
+    """Whether ``first`` is surely better than all others in a fit with a position effect."""
     fitted = bradley_terry(games, replace(settings.bradley_terry, position=True))
     if any(problem.cause == "position" for problem in fitted.problems):
         return False
@@ -270,7 +261,7 @@ def _flags(games: Games, fitted: BradleyTerry) -> dict[str, tuple[str, ...]]:
 
 
 def _whole(count: float) -> float:
-    """Whole numbers as ``int``, so that they print without decimals; fractions unchanged."""
+    """A whole number as ``int``, so that it prints without decimals; a fraction unchanged."""
     nearest = round(float(count))
     return nearest if abs(count - nearest) < 1e-9 * max(1, nearest) else float(count)
 
@@ -286,19 +277,9 @@ def notes(
     by: Unit = "query",
 ) -> tuple[str, ...]:
     """Sentences on everything unusual about the ratings; empty if there is nothing."""
-    sentences = []
-    least_queries = fewest_queries(len(games.agents))
-    if compared is not None and compared.units < least_queries:
-        units = UNITS[by if by_query and games.cluster is not None else "game"][1]
-        sentences.append(
-            f"Too few {units} ({compared.units}): intervals miss too often, so no agent is told from another; "
-            f"{len(games.agents)} agents need at least {least_queries}."
-        )
-    elif compared is not None:
-        sentences += _few_queries_notes(
-            games.agents, compared.per_agent, least_queries, by if by_query and games.cluster is not None else "game"
-        )
-    sentences += [
+    unit: Unit = by if by_query and games.cluster is not None else "game"
+    sentences = [
+        *_too_few_notes(games.agents, compared, unit),
         *_fit_notes(games, fitted),
         *_cluster_notes(games, by_query=by_query),
         *_absence_notes(games, UNITS[by][1]),
@@ -306,31 +287,33 @@ def notes(
     if resampled is not None:
         sentences += _bootstrap_notes(resampled)
     elif asked_for_samples:
-        cause = (
-            "there is a single game"
-            if games.cluster is None or not by_query
-            else f"all games are on one {UNITS[by][0]}"
-        )
+        cause = "there is a single game" if unit == "game" else f"all games are on one {UNITS[by][0]}"
         sentences.append(f"There are no intervals: {cause}, which says nothing about variation.")
     if games.tally is not None:
         sentences += _tally_notes(games.tally)
     return tuple(sentences)
 
 
-def _few_queries_notes(agents: Sequence[str], played: NDArray[np.int64], least_queries: int, by: Unit) -> list[str]:
-    """A note on the agents with too few queries."""
-    too_few = [(count, name) for count, name in zip(played.tolist(), agents, strict=True) if count < least_queries]
+def _too_few_notes(agents: Sequence[str], compared: PairTests | None, unit: Unit) -> list[str]:
+    least, units = fewest_queries(len(agents)), UNITS[unit][1]
+    if compared is None:
+        return []
+    if compared.units < least:
+        return [
+            f"Too few {units} ({compared.units}): intervals miss too often, so no agent is told from another; "
+            f"{len(agents)} agents need at least {least}."
+        ]
+    too_few = sorted(row for row in zip(compared.per_agent.tolist(), agents, strict=True) if row[0] < least)
     if not too_few:
         return []
-    named = listed([f"{name} ({count})" for count, name in sorted(too_few)], _MAX_NAMES)
+    named = listed([f"{name} ({count})" for count, name in too_few], _MAX_NAMES)
     return [
-        f"Too few {UNITS[by][1]} of their own: {named}. {len(agents)} agents need at least {least_queries} each, "
-        "so these are told from no other."
+        f"Too few {units} of their own: {named}. {len(agents)} agents need at least {least} each, so these are told "
+        "from no other."
     ]
 
 
 def _preference_note(table: VerdictTable) -> str:
-    """The note on ratings by preferences."""
     explanation = "Games are scored by preferences: 0.7 is 0.7 of a win and 0.3 of a loss, a tie is half of each"
     without = len(table) if table.preference is None else int(np.isnan(table.preference).sum())
     if not without:
@@ -339,7 +322,7 @@ def _preference_note(table: VerdictTable) -> str:
 
 
 def _position_note(fitted: BradleyTerry, first: Estimate) -> str:
-    """The note on ratings with a position term, with the size of the effect if it is identified."""
+    """A note on the size of the position effect, if it is identified."""
     explanation = "Every verdict is a game, as a position term needs: the two orders of a pair are not reconciled."
     if any(problem.cause == "position" for problem in fitted.problems):
         return explanation
@@ -377,25 +360,22 @@ def _cluster_notes(games: Games, *, by_query: bool) -> list[str]:
 
 
 def _presence(games: Games) -> tuple[dict[str, int], int]:
-    """For each agent, the number of queries (or conversations) with a game of it; and the number with any game."""
-    played = np.zeros((len(games.agents), int(np.asarray(games.cluster).max(initial=-1)) + 1), np.bool_)
+    """For each agent, the number of clusters with a game of it; and the number of clusters with any game."""
+    if games.cluster is None:
+        return {}, 0
+    played = np.zeros((len(games.agents), int(games.cluster.max(initial=-1)) + 1), np.bool_)
     played[games.a, games.cluster] = played[games.b, games.cluster] = True
     return dict(zip(games.agents, played.sum(axis=1).tolist(), strict=True)), int(played.any(axis=0).sum())
 
 
 def _absent(games: Games) -> dict[str, int]:
     """Number of queries of each agent that has fewer than 90 % of the queries of the agent with the most queries."""
-    if games.cluster is None:
-        return {}
     counts, _ = _presence(games)
-    largest = max(counts.values())
+    largest = max(counts.values(), default=0)
     return {name: count for name, count in counts.items() if count < _MIN_PRESENCE * largest}
 
 
 def _absence_notes(games: Games, units: str) -> list[str]:
-    """A note on agents that lack games on many queries (or conversations), sorted by number of queries."""
-    if games.cluster is None:
-        return []
     counts, queries = _presence(games)
     absent = sorted((count, name) for name, count in counts.items() if count < _MIN_PRESENCE * queries)
     if not absent:

@@ -18,7 +18,6 @@ from retrieval_eval.stats.estimate import Estimate
 
 if TYPE_CHECKING:
     from arena.ratings.bradley_terry import BradleyTerrySettings
-    from arena.ratings.elo import EloSettings
 
 UNITS: Final[Mapping[Unit, tuple[str, str]]] = {
     "query": ("query", "queries"),
@@ -94,12 +93,6 @@ class RatingSettings(Struct, frozen=True):
 
         return BradleyTerrySettings(self.tie_model, self.position, self.centre, self.anchor, self.scale)
 
-    @property
-    def elo(self) -> EloSettings:
-        from arena.ratings.elo import EloSettings
-
-        return EloSettings(self.k, self.initial, self.scale, self.tournaments, self.seed)
-
 
 class AgentRating(Struct, frozen=True):
     """One row of the leaderboard.
@@ -112,9 +105,7 @@ class AgentRating(Struct, frozen=True):
         group: letters; agents that share a letter are not separable, see ``ranks.groups``.
         elo: mean Elo rating over random orders of the games; ``None`` for fractional games, which have no order.
         elo_order_sd: standard deviation of ``elo`` over orders: noise of the order, not a standard error.
-        bt: Bradley-Terry rating.
-        bt_low, bt_high: interval of ``bt``; ``None`` if the settings ask for none or there is a single query.
-        games, wins, ties, losses: counts of the rated games.
+        bt, bt_low, bt_high: Bradley-Terry rating and its interval, ``None`` as for ranks.
         flags: reasons to read the rating with care: ``undefeated``, ``winless``, ``separated``, ``disconnected``,
             ``ties``, ``position``, ``single_game``.
     """
@@ -142,11 +133,8 @@ class Convergence(Struct, frozen=True):
     Attributes:
         converged, iterations, gradient_norm: how Newton's method ended for the point estimate; the norm is in games.
         prior_games: number of virtual draws for each rating without a maximum; 0 for plain maximum likelihood.
-        resampled: resampled unit: ``query``, ``conversation`` or ``game``; ``None`` without a bootstrap.
-        units: number of units in the data.
-        samples: number of bootstrap samples.
-        samples_without_maximum: number of samples that use the prior.
-        samples_not_converged: number of samples in which Newton's method did not converge.
+        resampled, units: resampled unit, ``None`` without a bootstrap, and the number of units in the data.
+        samples_without_maximum: number of bootstrap samples that use the prior.
     """
 
     converged: bool
@@ -164,11 +152,10 @@ class PairDifference(Struct, frozen=True):
     """Comparison of two agents.
 
     Attributes:
-        difference: difference of the Bradley-Terry ratings, in points.
-        p_holm: p-value corrected for all pairs, consistent with ``low`` and ``high``: below 1 - level only if the two
-            are separable; ``None`` for too few queries.
-        p: uncorrected p-value; ``None`` for too few queries.
-        se: standard error of the difference, with the clusters of the ratings.
+        difference, se: difference of the Bradley-Terry ratings in points, and its standard error with the clusters of
+            the ratings.
+        p, p_holm: p-value, uncorrected and corrected for all pairs; ``None`` for too few queries. The corrected one is
+            below 1 - level only if the two are separable.
         low, high: interval of the difference, simultaneous for all pairs at the level of the settings.
         separable: whether the interval excludes 0, so that the order of the two is certain at this level.
         queries_needed: additional queries (or games, without queries) that separate them with probability 0.8 if the
@@ -198,10 +185,9 @@ class Fragility(Struct, frozen=True):
     Attributes:
         change: ``leader`` (another agent leads) or ``neighbours`` (these two swap places).
         ahead, behind: the present order; for ``leader``, ``behind`` is the new leader.
-        unit: the removed unit: ``game`` (after reconciliation), or ``query`` or ``conversation`` with all its games.
-        units: number of units in the data.
-        count: number of removals that suffice; 0 if the two are already equal, ``None`` if ``tried`` do not suffice.
-        share: count divided by units.
+        unit, units: the removed unit, with all its games, and the number of units in the data.
+        count, share: number of removals that suffice, 0 if the two are already equal, and its share of all units;
+            ``None`` if ``tried`` do not suffice.
         tried: the largest number of removals tried.
         queries: names of the removed queries (or conversations), by decreasing influence; empty for games.
     """
@@ -218,7 +204,6 @@ class Fragility(Struct, frozen=True):
 
     @property
     def noun(self) -> tuple[str, str]:
-        """Singular and plural of the removed unit."""
         return UNITS[self.unit]
 
     @property
@@ -228,18 +213,15 @@ class Fragility(Struct, frozen=True):
 
 
 class JudgeHealth(Struct, frozen=True):
-    """Consistency and biases of the judge that gave a set of verdicts.
+    """Consistency and biases of the judge that gave ``n`` verdicts.
 
     An estimate without data has no value. Intervals are at 95 % and clustered by query or conversation, if known.
 
     Attributes:
-        n: number of verdicts.
-        tie_rate: share of verdicts that are ties.
         both_orders: number of games judged in both orders.
         order_agreement: share of these games with the same outcome in both orders.
         contradictions: number of these games with a different winner in each order.
-        decided: number of verdicts with a winner.
-        first_share: share of the decided verdicts won by the agent shown first.
+        first_share: share of the ``decided`` verdicts, those with a winner, won by the agent shown first.
         first_effect: advantage of being shown first, in Elo points; 0 for an unbiased judge.
         lengths_compared: number of decided verdicts on two answers of known and different length.
         longer_share: share of these verdicts won by the longer answer.
@@ -269,10 +251,9 @@ class JudgeHealth(Struct, frozen=True):
 
 
 class JudgePair(Struct, frozen=True):
-    """Agreement of two judges on the games that both judged.
+    """Agreement of two judges on the ``games`` that both judged, after reconciliation of the two orders.
 
     Attributes:
-        games: number of games that both judged, after reconciliation of the two orders.
         same_winner, both_tie, opposite: games with the same winner, with two ties, and with opposite winners.
         first_tie, second_tie: games that only the first, or only the second judge calls a tie.
         agreement: share of games with the same outcome.
@@ -297,7 +278,6 @@ class JudgeAgreement(Struct, frozen=True):
     """Agreement between several judges.
 
     Attributes:
-        judges: names of the judges.
         games: number of games judged by at least two judges.
         alpha: Krippendorff's alpha, nominal: all disagreements count alike.
         alpha_ordinal: Krippendorff's alpha with loss, tie and win as an ordinal scale.
@@ -356,7 +336,6 @@ class Ratings(Struct, frozen=True):
 
     @property
     def noun(self) -> tuple[str, str]:
-        """Singular and plural of the independent unit."""
         return UNITS[self.unit]
 
     @property

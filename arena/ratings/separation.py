@@ -88,8 +88,7 @@ class QueryFigures(Struct, frozen=True):
 class GamesOfAgent(Struct, frozen=True):
     """Games of one agent by outcome, on one or more queries.
 
-    Attributes:
-        low, high: interval of the share over several queries, by query or conversation; ``None`` for a single query.
+    ``low`` and ``high`` are the interval of the share over several queries, by query or conversation.
     """
 
     won: int
@@ -104,11 +103,9 @@ class GamesOfAgent(Struct, frozen=True):
 
     @property
     def share(self) -> float | None:
-        """Points divided by games; ``None`` without games."""
         return (self.won + self.tied / 2) / self.games if self.games else None
 
     def counts(self) -> dict[str, int | float | None]:
-        """Games by outcome, their total and the share, by name."""
         return {name: getattr(self, name) for name in ("won", "tied", "lost", "games", "share")}
 
 
@@ -118,7 +115,6 @@ class Standings(Struct, frozen=True, eq=False):
     Attributes:
         queries, agents: names of rows and columns.
         won, tied, lost: number of games by outcome, shape (queries, agents).
-        figures: figures of each query, in the order of ``queries``.
         unit: number of each query's cluster, shape (queries,).
         games: all games, with the query's row as the cluster; ``None`` without games.
     """
@@ -147,7 +143,6 @@ class Standings(Struct, frozen=True, eq=False):
         return Standings(queries, self.agents, won, tied, lost, figures, self.unit[chosen], games)
 
     def each(self, agent: str) -> list[GamesOfAgent]:
-        """The agent's games on each query, in the order of ``queries``."""
         column = self.agents.index(agent)
         counts = np.stack([cells[:, column] for cells in (self.won, self.tied, self.lost)], axis=1)
         return [GamesOfAgent(*outcomes) for outcomes in counts.astype(int).tolist()]
@@ -178,10 +173,7 @@ class Standings(Struct, frozen=True, eq=False):
 def standings(
     verdicts: VerdictTable | None, queries: Sequence[str], agents: Sequence[str], win_and_tie: WinAndTie = "tie"
 ) -> Standings:
-    """Count the games and compute the figures of every query.
-
-    ``verdicts`` are single verdicts on these agents and queries; ``None`` if there are none.
-    """
+    """Count the games and compute the figures of every query; ``verdicts`` name only these agents and queries."""
     shape = len(queries), len(agents)
     won, tied, lost = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     if verdicts is None or verdicts.queries is None:
@@ -246,11 +238,7 @@ def unlike(games: Games | None, queries: int) -> list[Unlike | None]:
     if all queries are equal, a query is marked in 2 % of tournaments on each side. The judges of one pair on one query
     are assumed to agree. Answers also vary from query to query, and an answer affects all of its games: if the
     quartiles of the queries are farther apart than single games explain, the standard deviation is increased to match.
-    Once a query is reversed, the others are compared without it.
-
-    Args:
-        games: games with the query's number as the cluster; ``None`` without games.
-        queries: number of queries.
+    Once a query is reversed, the others are compared without it. The clusters of ``games`` are the numbers of queries.
     """
     marks: list[Unlike | None] = [None] * queries
     if games is None or len(games.agents) < _FEWEST_AGENTS:
@@ -346,9 +334,7 @@ def _same_by_judges(games: Games) -> tuple[NDArray[np.bool_], _Places]:
 def separations(points: Floats, played: Floats) -> tuple[Floats, Floats]:
     """Spread of the agents' shares on each query, and correlation with their shares on all others; NaN if undefined.
 
-    Args:
-        points: points of each agent on each query, shape (queries, agents).
-        played: games of each agent on each query (0 for none), same shape.
+    ``points`` and ``played`` are those of each agent on each query, shape (queries, agents).
     """
     shares = divided(points, played)
     others = divided(points.sum(axis=0) - points, played.sum(axis=0) - played)
@@ -362,12 +348,11 @@ def separations(points: Floats, played: Floats) -> tuple[Floats, Floats]:
 
 
 def _mean(values: Floats) -> Floats:
-    """Mean of each row, without NaN."""
+    """Mean of each row; NaN is left out."""
     return divided(np.nansum(values, axis=1), np.isfinite(values).sum(axis=1).astype(np.float64))
 
 
 def _sd(values: Floats) -> Floats:
-    """Standard deviation of each row, without NaN."""
     deviations = values - _mean(values)[:, np.newaxis]
     deviation: Floats = np.sqrt(_mean(deviations**2))
     return deviation

@@ -18,7 +18,7 @@ from arena.calibration.style import StyleEffect, answer_qualities, family_effect
 from arena.calibration.votes import Level, Opinion, Opinions
 from arena.config.settings import StoredSettings
 from arena.data.dataset import Dataset
-from arena.ratings.judges import of_judge
+from arena.ratings.health import of_judge
 from arena.results.cache import Cache, cached_games
 from arena.results.calibration import Calibration
 from arena.results.games import GameTable

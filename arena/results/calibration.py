@@ -9,9 +9,8 @@ from msgspec import Struct, field
 from arena.calibration.comparison import Comparison, Settings
 from arena.calibration.consensus import OrderHealth
 from arena.calibration.methods import MethodComparison
-from arena.calibration.people_tests import GradeTest
 from arena.calibration.style import StyleEffect
-from arena.calibration.votes import Level
+from arena.calibration.votes import GradeTest, Level
 
 
 class Spending(Struct, frozen=True):

@@ -200,7 +200,7 @@ class Front(Struct, frozen=True):
         import numpy as np
 
         from retrieval_eval.stats.bootstrap import sums_by_unit
-        from retrieval_eval.stats.significance import holm, sign_flip
+        from retrieval_eval.stats.paired import holm, sign_flip
 
         def prices(names: Sequence[str]) -> NDArray[np.float64]:
             values = np.array([self.taken[name] for name in names], np.float64)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -24,15 +25,6 @@ from retrieval_eval.scores.metrics import (
     judged_at,
     parse_measures,
 )
-from retrieval_eval.scores.relevance import (
-    LabelDistribution,
-    MeanLabel,
-    label_distribution,
-    mean_label,
-    results_by_agent,
-    results_by_query,
-)
-from retrieval_eval.stats.estimate import Estimate
 
 if TYPE_CHECKING:
     from retrieval_eval.scores.citations import CitationScores
@@ -47,18 +39,44 @@ Results: TypeAlias = Mapping[tuple[str, str], Result | None]
 """Relevance results by (query_id, doc_id): a judgment, a failure, or ``None`` if not judged yet."""
 
 
-class LabelScores(Struct, frozen=True):
-    """Scores of all agents that retrieved documents, by one set of labels.
+class LabelDistribution(Struct, frozen=True):
+    """Number of documents per relevance label. A failed judgment has no label: it is left out of the mean and counted.
 
     Attributes:
-        metrics: the measures of each query with labels; the agents are its runs.
-        labels: number of labels.
-        measures: mean over queries with its interval, by agent and measure.
+        counts: number of documents by label, ascending; labels without documents are absent.
+        failed: number of documents whose judgment failed.
+        left: number of documents that have not been judged yet.
     """
 
-    metrics: Metrics
-    labels: int
-    measures: Mapping[str, Mapping[str, Estimate]]
+    counts: Mapping[int, int]
+    failed: int
+    left: int
+
+    @property
+    def mean(self) -> float | None:
+        """The mean label (seed 003, section 3); the published code counts a failed document as -1."""
+        total = sum(label * number for label, number in self.counts.items())
+        return total / self.judged if self.judged else None
+
+    @property
+    def judged(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def wanted(self) -> int:
+        return self.judged + self.failed + self.left
+
+    def json(self) -> dict[str, float | None]:
+        coverage = self.judged / self.wanted if self.wanted else 1.0
+        return {"mean": self.mean, "judged": self.judged, "of": self.wanted, "coverage": coverage}
+
+
+def label_distribution(results: Iterable[Result | None]) -> LabelDistribution:
+    """Count the documents with each label, and the documents without a label."""
+    results = list(results)
+    counts = Counter(label_of(result.outcome) for result in results if isinstance(result, Judgment))
+    left = sum(result is None for result in results)
+    return LabelDistribution(dict(sorted(counts.items())), len(results) - left - counts.total(), left)
 
 
 class JudgeLabels(Struct, frozen=True):
@@ -75,8 +93,6 @@ class RetrievalBoard(Struct, frozen=True):
         measures: measures by ir_measures' names, among them at least one Judged@k.
         queries: number of queries in the tournament.
         scores: scores by source of labels; empty without labels, or if no agent retrieved documents.
-        mean_labels: mean of the judges' labels of each agent's documents. Documents whose judgment failed are counted
-            and left out.
         distributions: distribution of the judges' labels of each agent's documents.
         without_documents: agents that only have answers.
         judges: labels of each relevance judge.
@@ -87,8 +103,7 @@ class RetrievalBoard(Struct, frozen=True):
 
     measures: tuple[str, ...]
     queries: int
-    scores: Mapping[LabelSource, LabelScores]
-    mean_labels: Mapping[str, MeanLabel]
+    scores: Mapping[LabelSource, Metrics]
     distributions: Mapping[str, LabelDistribution]
     without_documents: tuple[str, ...]
     judges: Mapping[str, JudgeLabels]
@@ -99,12 +114,12 @@ class RetrievalBoard(Struct, frozen=True):
     @property
     def lacking(self) -> bool:
         """Whether some query has no score because its documents lack labels."""
-        return any(coverage.unknown for scores in self.scores.values() for coverage in scores.metrics.coverage.values())
+        return any(coverage.unknown for scores in self.scores.values() for coverage in scores.coverage.values())
 
     @property
     def failing(self) -> bool:
         """Whether an agent did not answer a query on which other agents are scored."""
-        return any(coverage.unasked for scores in self.scores.values() for coverage in scores.metrics.coverage.values())
+        return any(coverage.unasked for scores in self.scores.values() for coverage in scores.coverage.values())
 
 
 def retrieval_board(
@@ -143,26 +158,24 @@ def retrieval_board(
     runs = {run.name: run.scores() for run in runs_of(entries)}
     names = _measures(settings, labels.values())
     failed = _unanswered(data, settings) if settings.agents else {}
+    draws = {"samples": settings.ratings.bootstrap.samples, "seed": settings.ratings.seed}
+    clusters = conversations(data.queries.values())
     metrics = {
-        source: evaluate(source_labels, runs, names, failed, missing if source == "judge" else None)
+        source: evaluate(
+            source_labels, runs, names, failed, missing if source == "judge" else None, **draws, clusters=clusters
+        )
         for source, source_labels in (labels.items() if runs else ())
     }
-    resampling = _resampling(settings, data)
-    clusters = resampling["clusters"]
     people = labels.get("people", {})
-    by_agent = results_by_agent(results, entries) if relevance_outcomes else {}
+    by_agent: dict[str, list[Result | None]] = {}
+    for entry in entries if relevance_outcomes else ():
+        by_agent.setdefault(entry.agent, []).append(results.get((entry.query_id, entry.doc_id)))
     if people or len(by_judge) > 1:  # otherwise there is nothing to compare
         from retrieval_eval.stats.agreement import label_agreement, rater_agreement
     return RetrievalBoard(
         measures=tuple(names),
         queries=len(data.queries),
-        scores={
-            source: LabelScores(
-                source_metrics, sum(map(len, labels[source].values())), source_metrics.intervals(**resampling)
-            )
-            for source, source_metrics in metrics.items()
-        },
-        mean_labels={agent: mean_label(agent_results) for agent, agent_results in sorted(by_agent.items())},
+        scores=metrics,
         distributions={agent: label_distribution(agent_results) for agent, agent_results in sorted(by_agent.items())},
         without_documents=tuple(agent for agent in data.agents if agent not in runs),
         judges={
@@ -176,7 +189,7 @@ def retrieval_board(
         agreement=label_agreement(people, labels["judge"], clusters=clusters)
         if len(labels) > 1 and labels["judge"]
         else None,
-        rankings=_rankings(metrics, resampling),
+        rankings=_rankings(metrics, draws),
     )
 
 
@@ -230,18 +243,13 @@ def _measures(settings: StoredSettings, labels: Iterable[Labels]) -> list[str]:
     return list(parsed)
 
 
-def _resampling(settings: StoredSettings, data: Dataset) -> dict[str, Any]:
-    clusters = conversations(data.queries.values())
-    return {"samples": settings.ratings.bootstrap.samples, "seed": settings.ratings.seed, "clusters": clusters}
-
-
-def _rankings(metrics: Mapping[LabelSource, Metrics], resampling: Mapping[str, Any]) -> dict[str, RankingAgreement]:
+def _rankings(metrics: Mapping[LabelSource, Metrics], draws: Mapping[str, int]) -> dict[str, RankingAgreement]:
     if len(metrics) < 2 or len(metrics["people"].runs) < 2:
         return {}
     from retrieval_eval.scores.run_comparison import ranking_agreement
 
     return {
-        name: ranking_agreement(metrics["people"], metrics["judge"], name, **resampling)
+        name: ranking_agreement(metrics["people"], metrics["judge"], name, **draws)
         for name, measure in parse_measures(metrics["people"].measures).items()
         if not is_judged(measure)
     }
@@ -300,7 +308,7 @@ def labels_of_documents(data: Dataset) -> dict[str, Mapping[str, int]]:
 
 
 def _is_of_an_answer(data: Dataset, doc_id: str) -> bool:
-    from retrieval_eval.exam.passages import origin_of
+    from retrieval_eval.exam.grades import origin_of
 
     origin = origin_of(doc_id)
     return origin is not None and origin[:2] in data.answers and doc_id not in data.documents
@@ -310,11 +318,11 @@ class QueryLabels(Struct, frozen=True):
     """Relevance labels of one query's documents.
 
     Attributes:
-        label: mean label and number of labelled documents, without documents whose judgment failed.
+        label: labels of the query's documents, and their mean.
         parts: means of the other numbers in the judges' replies, such as the match score of ``search_quality``.
     """
 
-    label: MeanLabel
+    label: LabelDistribution
     parts: Mapping[str, float]
 
 
@@ -324,7 +332,9 @@ def query_labels(store: Store, tournament: str) -> dict[str, QueryLabels]:
     Raises:
         InputError: there is no such tournament.
     """
-    by_query = results_by_query(samples.labels_of(store, tournament))
+    by_query: dict[str, list[Result | None]] = {}
+    for (query_id, _), result in samples.labels_of(store, tournament).items():
+        by_query.setdefault(query_id, []).append(result)
     labels_by_query = {}
     for query_id in store.queries(tournament):
         if query_id in by_query:
@@ -336,5 +346,5 @@ def query_labels(store: Store, tournament: str) -> dict[str, QueryLabels]:
                     if not isinstance(value, str):
                         numbers.setdefault(name, []).append(value)
             parts = {name: fmean(values) for name, values in numbers.items()}
-            labels_by_query[query_id] = QueryLabels(mean_label(results), parts)
+            labels_by_query[query_id] = QueryLabels(label_distribution(results), parts)
     return labels_by_query

@@ -19,9 +19,8 @@ from judges.prompts.tasks import grades_of
 from judges.self_rating import is_answer, self_rating
 from judges.spec import Combine
 from judges.types import Judgment, Task, conversations
-from retrieval_eval.exam.grades import Grade, Graded, Grader, checked_grade, make_grids
+from retrieval_eval.exam.grades import Grade, Graded, Grader, by_document, checked_grade, make_grids
 from retrieval_eval.exam.items import Bank, Item
-from retrieval_eval.exam.passages import by_document
 from retrieval_eval.exam.scores import RATED_LEVELS
 
 OutcomesOf: TypeAlias = Callable[[Task], Sequence[tuple[Wanted, Result | None]]]

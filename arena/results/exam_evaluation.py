@@ -16,16 +16,15 @@ from judges.errors import DataError, InputError
 from retrieval_eval.data.files import read_json
 from retrieval_eval.data.rows import finite
 from retrieval_eval.data.table_spec import TableSpec
-from retrieval_eval.exam.grades import Grade, Graded, Grader, Grids, Rankings, make_grids
+from retrieval_eval.exam.grades import Grade, Graded, Grader, Grids, Rankings, by_document, make_grids, origin_of
 from retrieval_eval.exam.items import Bank
-from retrieval_eval.exam.passages import by_document, origin_of
 from retrieval_eval.exam.scores import (
     DEFAULT_ALPHA,
     DEFAULT_K,
     RATED_LEVELS,
     CoverScores,
+    ExamMeasure,
     alpha_ndcg,
-    cover_means,
     cover_scores,
     places,
 )
@@ -244,10 +243,6 @@ def _official_json(path: Path) -> dict[str, float]:
     return {str(agent): float(rank) for agent, rank in content.items()}
 
 
-ExamMeasure: TypeAlias = Literal["cover", "least", "possible", "normalised", "alpha_ndcg"]
-"""EXAM-Cover@k; its lower and upper bound over ungraded pairs; normalised cover; alpha-nDCG@k."""
-
-
 class ExamScores(Struct, frozen=True):
     """Exam scores of every agent.
 
@@ -275,7 +270,7 @@ class ExamScores(Struct, frozen=True):
     @property
     def scores(self) -> tuple[Scores, ...]:
         """The cover at the default level over all queries, which also compares agents in workbench mode."""
-        return (cover_means(self.cover, self.cover.cover, self.level),)
+        return (self.cover.by_level[self.level]["cover"],)
 
     def places(self, level: int, measure: ExamMeasure = "cover") -> dict[str, float]:
         """Rank of each agent with a score, best first, then by name; ties share the average rank."""
@@ -288,20 +283,20 @@ class ExamScores(Struct, frozen=True):
 
         Agents without a score come last and have no place.
         """
+        cover = self.cover
+        tables = {"queries": cover.present, "pairs": cover.pairs, "graded": cover.graded, "missing": cover.gaps.missing}
         counts = {
-            "queries": self.cover.present.sum(axis=1).tolist(),
-            "pairs": self.cover.pairs.sum(axis=1).tolist(),
-            "graded": self.cover.graded.sum(axis=1).tolist(),
-            "missing": self.cover.missing.sum(axis=1).tolist(),
+            name: dict(zip(cover.gaps.agents, table.sum(axis=1).tolist(), strict=True))
+            for name, table in tables.items()
         }
         places = self.places(level)
         return {
             agent: {
                 "place": places.get(agent),
                 **{measure: scores.means[agent] for measure, scores in self.by_level[level].items()},
-                **{name: counts_by_agent[self.cover.agents.index(agent)] for name, counts_by_agent in counts.items()},
+                **{name: by_agent[agent] for name, by_agent in counts.items()},
             }
-            for agent in dict.fromkeys([*places, *self.cover.agents])
+            for agent in dict.fromkeys([*places, *cover.gaps.agents])
         }
 
 
@@ -325,25 +320,23 @@ def exam_scores(
     """
     grids = make_grids(study.grades, None, study.rankings) if workbench else study.grids
     cover = cover_scores(grids, study.rankings, levels=study.levels, k=k, clusters=study.clusters)
-    scores: dict[ExamMeasure, Floats] = {
-        "cover": cover.cover,
-        "least": cover.least,
-        "possible": cover.possible,
-        "normalised": cover.normalised,
-        "alpha_ndcg": _alpha_ndcg(study, grids, cover, alpha),
-    }
-    by_level = {
-        level: {measure: cover_means(cover, values, level, own_queries=workbench) for measure, values in scores.items()}
-        for level in cover.levels
-    }
+    by_level: dict[int, dict[ExamMeasure, Scores]] = {}
+    for level, measures in cover.by_level.items():
+        diverse = _alpha_ndcg(study, grids, cover, level, alpha)
+        by_level[level] = {**measures, "alpha_ndcg": replace(measures["cover"], values=diverse, ends=None)}
+        if workbench:
+            by_level[level] = {
+                measure: replace(scores, values=np.where(cover.present, scores.values, np.nan))
+                for measure, scores in by_level[level].items()
+            }
     return ExamScores(study, grids, cover, by_level, workbench, official)
 
 
-def _alpha_ndcg(study: Study, grids: Grids, cover: CoverScores, alpha: float) -> Floats:
-    """Alpha-nDCG of every response, shape (agents, queries, levels); 0 without a response, NaN if it is not known."""
-    scores = np.zeros(cover.cover.shape)
-    for column, query_id in enumerate(cover.queries):
-        responses = [study.rankings.get((query_id, agent), ()) for agent in cover.agents]
-        for layer, level in enumerate(cover.levels):
-            scores[:, column, layer] = alpha_ndcg(grids.grids[query_id], responses, level=level, k=cover.k, alpha=alpha)
-    return scores
+def _alpha_ndcg(study: Study, grids: Grids, cover: CoverScores, level: int, alpha: float) -> Floats:
+    """Alpha-nDCG of every response, shape (agents, queries); 0 without a response, NaN if it is not known."""
+    agents, queries = cover.gaps.agents, cover.gaps.queries
+    columns = []
+    for query_id in queries:
+        responses = [study.rankings.get((query_id, agent), ()) for agent in agents]
+        columns.append(alpha_ndcg(grids.grids[query_id], responses, level=level, k=cover.k, alpha=alpha))
+    return np.array(columns).reshape(len(queries), len(agents)).T

@@ -18,7 +18,17 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from arena.config.settings import StoredSettings
-from arena.ratings.games import Games, GameVerdict, Tally, VerdictTable, WinAndTie, counted, first_of_each, fold, used
+from arena.ratings.games import (
+    Games,
+    GameVerdict,
+    Tally,
+    VerdictTable,
+    WinAndTie,
+    first_of_each,
+    fold,
+    used,
+    without_preferences,
+)
 from arena.ratings.results import RatingSettings
 from arena.results.coverage import Coverage
 from arena.store import Store
@@ -26,7 +36,7 @@ from arena.store.bulk import RowColumns
 from judges.types import GameOutcome, Judgment, Verdict, conversations
 from retrieval_eval.data.columns import in_order
 from retrieval_eval.stats.arrays import Bools, Floats, Int32s
-from retrieval_eval.stats.missing import Gaps
+from retrieval_eval.stats.scores import Gaps
 
 if TYPE_CHECKING:
     from arena.data.dataset import Dataset
@@ -192,7 +202,7 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         verdicts = self.verdicts(of)
         from arena.ratings.rate import games_to_rate  # imported late: cached games need no fits
 
-        return counted(games_to_rate(verdicts, settings), by_query=True).games if len(verdicts) else None
+        return without_preferences(games_to_rate(verdicts, settings), by_query=True)[0] if len(verdicts) else None
 
     def coverage(self) -> Coverage:
         """Coverage of verdicts; each order of a game counts as one verdict."""

@@ -15,9 +15,8 @@ from judges.errors import DataError, InputError
 from judges.types import Query, conversations
 from retrieval_eval.data.files import read_json
 from retrieval_eval.data.rows import Row, table_format
-from retrieval_eval.data.table_spec import TableSpec
+from retrieval_eval.data.table_spec import TableSpec, spellings
 from retrieval_eval.data.tables import read_columns
-from retrieval_eval.data.vocabulary import spellings
 from retrieval_eval.nuggets.files import read_assignments
 from retrieval_eval.nuggets.scores import COLUMNS, NUGGETIZER, score_table
 from retrieval_eval.nuggets.types import Assignment, Importance, Support
@@ -306,8 +305,8 @@ def _of_assignments(path: Path, column: str) -> Condition:
         raise InputError(f"{path}: no score is called {column!r}; there are {', '.join(COLUMNS)}")
     assignments = tuple(read_assignments([path]))
     table = score_table(assignments)
-    scores, lengths = table.values[..., COLUMNS.index(column)], table.words.astype(np.float64)
-    return Condition(path, table.runs, table.topics, scores, table.answered, lengths, assignments)
+    scores, lengths = table.score(column), table.words.astype(np.float64)
+    return Condition(path, table.runs, table.topics, scores.values, table.answered, lengths, assignments)
 
 
 def _of_table(path: Path, column: str) -> Condition:

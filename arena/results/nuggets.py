@@ -24,10 +24,9 @@ from arena.store.subjects import AssignmentSubject, read_span
 from judges.errors import to_be_asked
 from judges.types import JudgeFailure, Judgment, Query, Task, conversations
 from judges.writing import count_words
-from retrieval_eval.nuggets.scores import RunScores, ScoreTable, score_runs, score_table
+from retrieval_eval.nuggets.scores import ScoreTable, score_table
 from retrieval_eval.nuggets.types import Assignment, NuggetBank, Support, make_nuggets
-from retrieval_eval.stats.bootstrap import ALONE, Clusters
-from retrieval_eval.stats.scores import Scores
+from retrieval_eval.stats.bootstrap import Clusters
 
 NO_DOCUMENT = "no document with a label that counts"
 NOT_IN_BANK = "no nuggets in the bank"
@@ -222,28 +221,6 @@ def _labels_by_text(outcomes: Outcomes) -> dict[tuple[str, str], dict[int, Suppo
     return by_text
 
 
-class Scored(Struct, frozen=True):
-    """Nugget scores of runs, with counts that a reader needs to compare the runs.
-
-    Attributes:
-        runs: best Vital strict score first.
-        queries: number of queries in the topic set.
-        unjudged: queries for which no run has an assignment; every run scores 0 on them.
-        differing: queries whose runs were assigned different nuggets.
-        left_out: number of assignments outside the topic set.
-        partial: whether any label is partial support; if none is, strict scores equal the others.
-        scores: the six scores, the primary one first.
-    """
-
-    runs: Sequence[RunScores]
-    queries: int
-    unjudged: Sequence[str]
-    differing: Sequence[str]
-    left_out: int
-    partial: bool
-    scores: tuple[Scores, ...]
-
-
 class NuggetBoard(Struct, frozen=True):
     """Nugget scores over the queries that have nuggets.
 
@@ -254,33 +231,18 @@ class NuggetBoard(Struct, frozen=True):
         without: for each query without nuggets, the reason; the means leave these queries out.
     """
 
-    answers: Scored
-    documents: Scored
+    answers: ScoreTable
+    documents: ScoreTable
     depth: int
     without: Mapping[str, str]
 
 
-def scored(table: ScoreTable, clusters: Clusters = ALONE, prefix: str = "nuggets") -> Scored:
-    """Score every run; the intervals are described in ``score_runs``."""
-    partial = bool(table.counts[..., 1].any()) or not table.counts[..., :3].any()
-    return Scored(
-        score_runs(table, clusters),
-        len(table.topics),
-        table.unjudged_topics,
-        table.differing_topics,
-        table.left_out,
-        partial,
-        table.scores(clusters, prefix),
-    )
-
-
 def nugget_board(results: NuggetResults) -> NuggetBoard:
     """Score the answers and the documents of every agent."""
-
-    def of(assignments: Sequence[Assignment], prefix: str) -> Scored:
-        return scored(score_table(assignments, list(results.banks)), results.clusters, prefix)
-
-    answers, documents = of(results.assignments, "nuggets"), of(results.retrieved, "nuggets_documents")
+    answers, documents = (
+        score_table(assignments, list(results.banks), results.clusters, prefix)
+        for assignments, prefix in ((results.assignments, "nuggets"), (results.retrieved, "nuggets_documents"))
+    )
     return NuggetBoard(answers, documents, results.depth, results.without)
 
 
@@ -300,13 +262,12 @@ def carried(assignments: Iterable[Assignment], banks: Mapping[str, NuggetBank]) 
     ]
 
 
-def preview(assignments: Sequence[Assignment], banks: Mapping[str, NuggetBank]) -> list[tuple[RunScores, RunScores]]:
-    """Scores of every agent before and after editing, best first by the scores before; see ``carried``.
+def preview(assignments: Sequence[Assignment], banks: Mapping[str, NuggetBank]) -> tuple[ScoreTable, ScoreTable]:
+    """Scores of every agent before and after editing; see ``carried``.
 
     Where labels are missing after editing, the bounds allow for every possible label.
     """
-    after = {scores.run: scores for scores in _scores(carried(assignments, banks))}
-    return [(scores, after[scores.run]) for scores in _scores(assignments)]
+    return score_table(assignments), score_table(carried(assignments, banks))
 
 
 def _carried(assignment: Assignment, bank: NuggetBank) -> Assignment:
@@ -314,7 +275,3 @@ def _carried(assignment: Assignment, bank: NuggetBank) -> Assignment:
     unknown = Support.NONE if assignment.words == 0 else None
     labels = tuple(known.get(nugget.text.strip(), unknown) for nugget in bank.nuggets)
     return replace(assignment, nuggets=bank.nuggets, labels=labels, label_details=())
-
-
-def _scores(assignments: Sequence[Assignment]) -> list[RunScores]:
-    return score_runs(score_table(assignments))

@@ -16,12 +16,10 @@ from arena.data.kinds import CRITERIA, NO_VALUE, RELEVANCE, VERDICT, JudgedKind,
 from arena.data.verdict_words import BOTH_ORDERS, VERDICTS
 from arena.data.verdicts import CONVERSATION, ImportedVerdicts, read_verdicts
 from arena.present.numbers import counted
-from retrieval_eval.data.column_report import say_read
 from retrieval_eval.data.rows import Row, finite
-from retrieval_eval.data.table_spec import TableSpec
+from retrieval_eval.data.table_spec import VOCABULARY, TableSpec, folded, say_read
 from retrieval_eval.data.tables import read_columns
 from retrieval_eval.data.trec import QRELS, is_qrels, read_qrels
-from retrieval_eval.data.vocabulary import VOCABULARY, folded
 from retrieval_eval.stats.bootstrap import Clusters
 
 PROBABILITY: Final = "probability"

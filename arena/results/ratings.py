@@ -21,8 +21,7 @@ from judges.errors import InputError
 from judges.sections import shortened
 from judges.types import JudgeFailure, Judgment, Task, conversations
 from judges.writing import count_words
-from retrieval_eval.stats.missing import Gaps, MissingShare, shares
-from retrieval_eval.stats.scores import Scores
+from retrieval_eval.stats.scores import Gaps, MissingShare, Scores, shares
 
 if TYPE_CHECKING:
     from arena.data.dataset import Causes, Dataset
@@ -203,7 +202,7 @@ def leaderboard_of(
     if nuggets is not None:
         gaps |= _gaps("nuggets", nuggets.answers.scores) | _gaps("nuggets_documents", nuggets.documents.scores)
     if retrieval is not None and "judge" in retrieval.scores:
-        gaps["retrieval"] = retrieval.scores["judge"].metrics.gaps
+        gaps |= _gaps("retrieval", [*retrieval.scores["judge"].scores.values()])
     for key, stage_results in further.items():
         gaps |= _gaps(key, stage_results.scores)
     return replace(

@@ -15,7 +15,7 @@ from arena.calibration.votes import Opinions
 from arena.config.settings import StoredSettings
 from arena.data.dataset import Dataset
 from arena.ratings.bradley_terry import BradleyTerrySettings
-from arena.ratings.games import Games, counted
+from arena.ratings.games import Games, without_preferences
 from arena.ratings.rate import games_to_rate
 from arena.results.criteria import criteria_scores
 from arena.results.documents import retrieval_board
@@ -53,7 +53,7 @@ def answer_scores(store: Store, tournament: str, *, every: bool = False) -> Iter
     if (exam := stored_scores(store, tournament)) is not None:
         yield from exam.scores
     if (results := nugget_results(store, tournament)) is not None and results.banks:
-        yield score_table(results.assignments, list(results.banks)).scores(results.clusters)[0]
+        yield score_table(results.assignments, list(results.banks), results.clusters).scores[0]
 
 
 def means_of(store: Store, tournament: str, data: Callable[[], Dataset], *, every: bool = False) -> list[Scores]:
@@ -94,8 +94,8 @@ def played_methods(wanted: GameTable, settings: StoredSettings) -> Iterator[Play
         return
     options, queries = rating_settings(settings), table.queries or ()
     games: Games = games_to_rate(table.clustered({}), options)
-    yield Played("elo", games, queries, options.elo)
-    yield Played(RATING, counted(games, by_query=True).games, queries, options.bradley_terry)
+    yield Played("elo", games, queries, options)
+    yield Played(RATING, without_preferences(games, by_query=True)[0], queries, options.bradley_terry)
 
 
 def _retrieval(
@@ -106,7 +106,7 @@ def _retrieval(
         return []
     methods = []
     for measure in board.measures if every else board.measures[:1]:
-        for source, label_scores in board.scores.items():
-            name, metrics = measure if source == "judge" else f"{measure}, {PEOPLE}", label_scores.metrics
-            methods.append(replace(metrics.scores(measure), name=name))
+        for source, metrics in board.scores.items():
+            name = measure if source == "judge" else f"{measure}, {PEOPLE}"
+            methods.append(replace(metrics.scores[measure], name=name))
     return methods

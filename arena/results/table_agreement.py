@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct, field
 
 from arena.calibration.comparison import Comparison, Settings, compare
-from arena.calibration.people_tests import GradeTest, grade_tests
-from arena.calibration.votes import Level, Opinion, Opinions
+from arena.calibration.votes import GradeTest, Level, Opinion, Opinions, grade_tests
 from arena.data.kinds import kind_of
 from arena.present.numbers import counted, listed
 from arena.results.calibration import Calibration

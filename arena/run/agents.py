@@ -1,31 +1,33 @@
-"""Opens the agents that a configuration declares."""
+"""Opens the judges and agents that a configuration declares, in this process or on Ray workers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
+from importlib.util import find_spec
 from pathlib import Path
 
 from msgspec import Struct
 
-from arena.config.schema import Config
+from arena.config.schema import Config, ExecutorSection
 from arena.config.settings import StoredAgent
 from arena.data.corpus import ReadCorpus, corpus_of
-from arena.run.executors import open_judges
 from arena.store import sqlite_path
-from judges.errors import PROGRESS
+from judges.errors import PROGRESS, InputError, MissingExtraError
 from judges.judge import Judge, Stop
+from judges.spec import JudgeSpec
 from judges.types import CallTrace
+from retrieval_eval.agents.build import build_agents
 from retrieval_eval.agents.ranking import Corpus
 from retrieval_eval.agents.spec import AgentSpec, judges_of_agents, uses_corpus
 from retrieval_eval.agents.types import Agent
-from retrieval_eval.data.recordings import read_recordings
+from retrieval_eval.data.trec import read_recordings
 
 
 class OpenedAgents(Struct, frozen=True):
-    """A configuration's agents, ready to be asked.
+    """A configuration's agents, ready to be asked, in the order of the configuration file.
 
     Attributes:
-        agents: the opened agents, in the order of the configuration file.
         judges: the models that generate the agents' answers, by name.
         corpus: the documents that agents search or name; ``None`` if no agent uses any.
         declared: each agent's name, identity and settings, as the store records them.
@@ -37,7 +39,6 @@ class OpenedAgents(Struct, frozen=True):
     declared: list[StoredAgent]
 
     async def close(self) -> None:
-        """Close agents and judges."""
         for agent in self.agents:
             await agent.close()
         for judge in self.judges.values():
@@ -49,16 +50,8 @@ def open_agents(
 ) -> OpenedAgents:
     """Open the agents that a configuration declares, without sending a request.
 
-    Args:
-        config: the tournament.
-        stop: the run's stop signal, needed if agents will be asked: it makes the models open where the executor runs.
-        trace: called with every call to a model.
-
-    Raises:
-        InputError: an agent or the corpus cannot be used.
+    Agents that will be asked need the run's ``stop`` signal: their models then open where the executor runs.
     """
-    from retrieval_eval.agents.build import build_agents
-
     specs = config.agents
     named = judges_of_agents(specs.values())
     if stop is None:
@@ -84,3 +77,48 @@ def _cache(config: Config) -> Path | None:
     """Path of the embedding cache beside the store; ``None`` without a SQLite file."""
     path = sqlite_path(config.store)
     return None if path is None else path.with_name(f"{path.name}.embeddings")
+
+
+def open_judges(
+    config: Config, stop: Stop, trace: Callable[[CallTrace], None] | None, names: Iterable[str] | None = None
+) -> dict[str, Judge]:
+    """Open the judges with these names; by default all judges that a stage uses.
+
+    With every executor, limits, retries, parsing and costs stay in this process; only the provider runs elsewhere.
+    """
+    executor = config.executor
+    if executor.kind == "ray" and find_spec("ray") is None:
+        raise MissingExtraError("ray", "'executor: {kind: ray}'")
+    variables = (executor.runtime_env or {}).get("env_vars", {})
+    judges: dict[str, Judge] = {}
+    for name in config.judges_in_use() if names is None else names:
+        spec = config.judges[name]
+        if runs_on_workers(executor, spec):
+            for secret in {spec.api_key_env, *spec.headers_env.values()} & variables.keys():
+                raise InputError(
+                    f"executor.runtime_env: {secret} is the key of judge {name!r}, and Ray shows runtime_env "
+                    "in its logs: set it on the machines, from a secret"
+                )
+            # Ray reads this on import: it stops Ray from printing lines on dead nodes, which ragleague reports itself.
+            os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")
+            from arena.run.ray_workers import RayProvider
+
+            provider = RayProvider(name, spec, executor)
+            judges[name] = Judge(name, with_all_workers(executor, spec), provider, stop=stop, trace=trace)
+        else:
+            judges[name] = Judge(name, spec, read_records=read_recordings, stop=stop, trace=trace)
+        if lacking := getattr(judges[name].provider, "lacking", ""):
+            PROGRESS.warning("judge %s: %s", name, lacking)
+    return judges
+
+
+def runs_on_workers(executor: ExecutorSection, spec: JudgeSpec) -> bool:
+    """Whether Ray workers make a judge's calls; recorded and batched replies are always read in this process."""
+    return executor.kind == "ray" and spec.provider != "replay" and not spec.in_batches
+
+
+def with_all_workers(executor: ExecutorSection, spec: JudgeSpec) -> JudgeSpec:
+    """A copy of the judge's spec with the total concurrency of all its Ray workers."""
+    if not runs_on_workers(executor, spec):
+        return spec
+    return spec.model_copy(update={"concurrency": spec.concurrency * executor.workers})

@@ -57,12 +57,10 @@ class AgentSummary(Struct):
     """Outcomes of the queries to one agent.
 
     Attributes:
-        wanted: number of queries.
         answered: number of queries answered in this run.
         known: number of queries answered without a call: earlier, by another process, or by an identical agent.
         causes: number of failures by cause, including failures of earlier runs that are not retried.
         calls: number of requests sent in this run, retries included.
-        cost_usd: known cost of this run's calls.
         cost_unknown: number of replies and failures of this run whose cost is unknown.
         seconds: time from the first question to the last reply.
         stopped: why the agent stopped early; empty if it did not.
@@ -82,7 +80,6 @@ class AgentSummary(Struct):
 
     @property
     def failed(self) -> int:
-        """Number of queries the agent failed to answer."""
         return sum(self.causes.values())
 
     @property
@@ -99,7 +96,6 @@ class AgentsRun(Struct, frozen=True):
     """Outcomes of asking the agents.
 
     Attributes:
-        agents: the outcomes for each agent.
         declared: each agent's name, identity and settings, as the store records them.
         corpus: the documents that the agents search; ``None`` if no agent uses any.
         interrupted: whether the run was stopped early.
@@ -118,7 +114,6 @@ class AgentsRun(Struct, frozen=True):
 
     @property
     def next_step(self) -> str:
-        """Advice on how to get the missing answers."""
         asked = any(summary.left or ASKED_AGAIN & summary.causes.keys() for summary in self.agents.values())
         lasting = any(summary.causes.keys() - ASKED_AGAIN for summary in self.agents.values())
         first = "fix what is named above, then " if any(summary.stopped for summary in self.agents.values()) else ""
@@ -130,7 +125,6 @@ class AgentsRun(Struct, frozen=True):
 
     @property
     def stage(self) -> StageSummary:
-        """The totals over all agents, as one stage of a run."""
         summaries = self.agents.values()
         return StageSummary(
             wanted=sum(each.wanted for each in summaries),
@@ -170,18 +164,7 @@ def run_agents(
     """Ask every declared agent each query that it has not answered.
 
     The first Ctrl-C finishes the calls in flight, the second stops at once; the store stays consistent either way.
-
-    Args:
-        config: the tournament.
-        progress: notified of every query.
-        data: use these queries instead of the files in the configuration.
-        retry_failed: also repeat queries that an agent declined to answer.
-        trace: called with every call to a model.
-        part_of: the enclosing run; by default a new run starts.
-
-    Raises:
-        InputError: queries, corpus or agents cannot be used; nothing was sent.
-        StoreError: the store cannot be written.
+    ``data`` replaces the files in the configuration. ``part_of`` is the enclosing run; without it a new run starts.
     """
     if not config.agents:
         raise InputError("the configuration has no section 'agents'; add it")
@@ -261,8 +244,6 @@ class AnswerOutcome(NamedTuple):
 
 
 class _Request(Struct, frozen=True):
-    """A query to an agent, with the id of the reply."""
-
     judgment_id: str
     asked: AgentQuery
     query: Query
@@ -276,7 +257,6 @@ class AskedAgent:
     """Wraps an agent for the queue: limits its concurrency, and stops when it or its model cannot go on.
 
     Args:
-        agent: the agent to wrap.
         judge: the model that generates the agent's answers, if it has one.
         at_once: maximum number of concurrent replies.
         turns: semaphore shared by local agents, so that they do not slow each other down.
@@ -330,15 +310,8 @@ class AskedAgent:
 class Answers:
     """The queue's source of answers: each agent's reply to each query, identified by everything that affects it.
 
-    If several agents are identical, only the first one is asked.
-
-    Args:
-        store: the store that receives the replies.
-        opened: the opened agents, and the models that generate their answers.
-        specs: the declaration of each agent, by name.
-        queries: the queries by id.
-        runner: this process's entry in the store.
-        retry_failed: also repeat queries that an agent declined to answer.
+    If several agents are identical, only the first one is asked. With ``retry_failed``, queries that an agent declined
+    to answer are repeated too.
     """
 
     def __init__(
@@ -393,7 +366,6 @@ class Answers:
         return keyed
 
     def known(self, wants: Sequence[Wanted]) -> list[tuple[KeyedWant, AnswerOutcome | None]]:
-        """The stored outcomes of these queries to agents."""
         keyed = self._keyed(wants)
         outcomes = self._replies.outcomes([each.request.asked for each in keyed])
         return [(each, _outcome(outcomes.get(each.request.asked))) for each in keyed]
@@ -419,7 +391,6 @@ class Answers:
         return not needs_call(known.cause or ANSWERED, retry_failed=False)
 
     def save(self, replies: Sequence[tuple[_Request, ReplyOrFailure]]) -> None:
-        """Store the replies, and add their cost to this run."""
         self._replies.save([(request.asked, reply) for request, reply in replies], self.runner)
 
 

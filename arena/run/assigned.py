@@ -22,14 +22,9 @@ _UNREAD: Final = Judgment("", "", "", "", "")
 class Assigned:
     """Finds stored judgments by the ids that an earlier run assigned, while these ids are still valid.
 
-    The ids are valid if the earlier run recorded the same ``made_from`` digest and the store has not changed since:
-    any new judgment may appear in another prompt and so change that prompt's id.
-
-    Args:
-        store: the store with the ids and judgments.
-        tournament: name of the tournament.
-        made_from: digest of everything that determines the ids in this run.
-        is_read: function that says whether the outcomes of a task's judgments are needed.
+    The ids are valid if the earlier run recorded the same ``made_from`` digest and the store has not changed since: any
+    new judgment may appear in another prompt and so change that prompt's id. ``is_read`` says whether the outcomes of a
+    task's judgments are needed.
     """
 
     def __init__(self, store: Store, tournament: str, made_from: str, is_read: Callable[[Task], bool]) -> None:
@@ -37,10 +32,10 @@ class Assigned:
         self._is_valid = True
 
     def judged(self, wants: Sequence[Wanted]) -> dict[Wanted, tuple[str, Judgment]]:
-        """Find which of these judgments are stored; finds none if the stored ids are no longer valid. Thread-safe.
+        """Look up which of these judgments are stored; finds none if the stored ids are no longer valid. Thread-safe.
 
-        Returns:
-            Each wanted judgment with its id and stored judgment (a placeholder if ``is_read`` is false for its task).
+        Returns each found judgment with its id and its stored judgment, a placeholder if ``is_read`` is false for its
+        task.
         """
         ids = self._store.judged_ids(self._tournament, self._made_from, wants) if self._is_valid else None
         self._is_valid = ids is not None
@@ -57,13 +52,9 @@ class Assigned:
 
 
 def made_from(config: Config, settings: Mapping[str, Any], digest: str, providers: Mapping[str, Provider]) -> str:
-    """Digest of everything that determines prompts, and therefore judgment ids.
+    """Digest of everything that determines prompts, and therefore judgment ids; ``digest`` is that of the data.
 
-    Args:
-        config: the tournament. Files named in its sections are read too, since the settings lack a bank's secret texts.
-        settings: the settings as stored, including prompts.
-        digest: digest of the data.
-        providers: each judge's provider, by name of the judge.
+    It covers the files named in the configuration's sections, since the settings lack a bank's secret texts.
     """
     asked = {name: [dict(each.identity), each.judges_names] for name, each in providers.items()}
     sections = config.model_dump(exclude={"data", "store", "judges", "agents", "synth"})

@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct
 
+from arena.present.numbers import counted
 from arena.store import Store
 from arena.store.batches import OpenBatch, StoredBook, open_batches
-from judges.batches import Batch
+from judges.batch_servers import Batch
 from judges.errors import InputError, ProviderError
 from judges.judge import Judge, Stop
 from judges.providers import open_provider
 from judges.spec import JudgeSpec
 
 if TYPE_CHECKING:
-    from judges.batches.servers import BatchServer
-    from judges.providers.endpoint import HostedProvider
+    from judges.batch_servers import BatchServer
+    from judges.providers.hosted import HostedProvider
 
 
 class BatchesWaiting(Struct, frozen=True):
@@ -28,7 +29,6 @@ class BatchesWaiting(Struct, frozen=True):
 
     Attributes:
         handed_in: whether the server has confirmed the batches.
-        batches: number of batches.
         requests: number of requests in these batches that have no judgment yet.
         since: when the oldest batch was created, in seconds since 1970.
     """
@@ -41,16 +41,12 @@ class BatchesWaiting(Struct, frozen=True):
 
 
 def ask_in_batches(judges: Mapping[str, Judge], store: Store, stop: Stop, *, wait: bool) -> None:
-    """Give judges declared with ``mode: batch`` a batch provider that records its batches in this store.
-
-    Raises:
-        InputError: a judge without ``mode: batch`` has open batches; direct calls would pay for its judgments twice.
-    """
+    """Give judges declared with ``mode: batch`` a batch provider that records its batches in this store."""
     _refuse_twice(judges, store)
     for judge in judges.values():
         if not judge.spec.in_batches:
             continue
-        from judges.batches.provider import BatchProvider
+        from judges.batches import BatchProvider
 
         provider = cast("HostedProvider", judge.provider)
         book = StoredBook(store, judge.name, judge.spec.provider, judge.spec.model)
@@ -62,7 +58,7 @@ def ask_in_batches(judges: Mapping[str, Judge], store: Store, stop: Stop, *, wai
 
 def open_server(spec: JudgeSpec, provider: HostedProvider) -> BatchServer:
     """The batch API of a judge's provider."""
-    from judges.batches.servers import AnthropicBatches, OpenAIBatches
+    from judges.batch_servers import AnthropicBatches, OpenAIBatches
 
     return (AnthropicBatches if spec.provider == "anthropic" else OpenAIBatches)(spec, provider)
 
@@ -70,11 +66,7 @@ def open_server(spec: JudgeSpec, provider: HostedProvider) -> BatchServer:
 async def cancel(batches: Iterable[OpenBatch], judges: Mapping[str, JudgeSpec]) -> AsyncIterator[tuple[str, str]]:
     """Cancel batches on their servers; a later run still collects the replies that exist.
 
-    Yields:
-        The server's name for each batch (our marker if the server gave none), and the problem; empty if cancelled.
-
-    Raises:
-        InputError: a batch's judge has changed in the configuration. Nothing was sent.
+    Yields the server's name for each batch (our marker if the server gave none), and the problem; empty if cancelled.
     """
     chosen: list[tuple[Batch, JudgeSpec]] = []
     for each in batches:
@@ -135,19 +127,18 @@ def waiting(batches: Iterable[OpenBatch]) -> list[BatchesWaiting]:
 
 def waiting_lines(waits: Iterable[BatchesWaiting]) -> list[str]:
     """A line of text for each judge with open batches."""
-    return [
-        f"judge {each.judge!r} waits for {each.requests} replies in {_batches(each.batches)} since {moment(each.since)}"
-        if each.handed_in
-        else f"judge {each.judge!r}: it is not known whether the server has {_batches(each.batches)} of "
-        f"{each.requests} requests, handed in without an answer since {moment(each.since)}"
-        for each in waits
-    ]
+    lines = []
+    for each in waits:
+        batches, since = counted(each.batches, "batch", "batches"), moment(each.since)
+        lines.append(
+            f"judge {each.judge!r} waits for {each.requests} replies in {batches} since {since}"
+            if each.handed_in
+            else f"judge {each.judge!r}: it is not known whether the server has {batches} of {each.requests} requests, "
+            f"handed in without an answer since {since}"
+        )
+    return lines
 
 
 def moment(seconds: float) -> str:
     """A time in seconds since 1970 as text, to the minute, in UTC."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def _batches(number: int) -> str:
-    return f"{number} batch{'' if number == 1 else 'es'}"

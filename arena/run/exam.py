@@ -39,13 +39,7 @@ from retrieval_eval.exam.items import Bank
 
 
 class GradedExam(Struct, frozen=True):
-    """The result of ``grade``.
-
-    Attributes:
-        summary: outcomes of the run.
-        study: all grades in the store.
-        scores: the agents' scores; ``None`` if the exam extracts answers instead of grading.
-    """
+    """A run's summary, all stored grades, and the scores; ``None`` if the exam extracts answers without grading."""
 
     summary: RunSummary
     study: Study
@@ -55,14 +49,10 @@ class GradedExam(Struct, frozen=True):
 def generate(
     config: Config, progress: Progress, *, retry_failed: bool = False, trace: Callable[[CallTrace], None] | None = None
 ) -> tuple[RunSummary, Bank]:
-    """Write the items that the test bank lacks, and return the whole bank.
-
-    Raises:
-        InputError: the configuration has no section ``exam.generate``, or data, prompts or judges cannot be used.
-        StoreError: the store cannot be written.
-    """
     if config.exam is None or config.exam.generate is None:
-        raise ConfigError("exam.generate: the configuration does not say how to write a test bank")
+        raise ConfigError(
+            "exam.generate: the configuration has no such section, which says how to write a test bank; add it"
+        )
     summary = judging.run(config, progress, only=[Task.QUESTIONS], retry_failed=retry_failed, trace=trace)
     with closing(Store.open(config.store)) as store:
         return summary, stored_bank(store, config.name)
@@ -71,36 +61,22 @@ def generate(
 def grade(
     config: Config, progress: Progress, *, retry_failed: bool = False, trace: Callable[[CallTrace], None] | None = None
 ) -> GradedExam:
-    """Grade every passage of an answer, or every document, against every item, unless a grade is stored.
-
-    Raises:
-        InputError: the configuration has no section ``exam``, or data, bank, prompts or judges cannot be used.
-        StoreError: the store cannot be written.
-    """
+    """Grade each passage of an answer, or each document, by each item whose grade is not stored yet."""
     if config.exam is None:
-        raise ConfigError("exam: the configuration has no such section")
+        raise ConfigError("exam: the configuration has no such section; add it")
     data = judging.load_data(config)
     unit = config.exam.texts
     if not (data.retrieved if unit == "documents" else data.answers):
-        raise ConfigError(f"exam.texts: {unit!r} are to be graded, and 'data' has none")
+        raise ConfigError(f"exam.texts: 'data' has no {unit} to grade; name files that have them")
     summary = judging.run(config, progress, data=data, only=EXAM_TASKS, retry_failed=retry_failed, trace=trace)
     with closing(Store.open(config.store)) as store:
         return GradedExam(summary, exam_study(store, config.name), stored_scores(store, config.name))
 
 
 def save_grades(path: Path, study: Study, *, secret: bool = False) -> int:
-    """Write grades to a file: ``.jsonl.gz`` in the workbench format, with passages and rankings; else a table.
+    """Write grades as a workbench file with passages and rankings (``.jsonl.gz``), or else as a table.
 
-    Args:
-        path: path of the file to write.
-        study: the grades to write.
-        secret: whether to include the grades of secret items.
-
-    Returns:
-        Number of grades of secret items left out.
-
-    Raises:
-        DataError: the file cannot be written.
+    Returns the number of grades of secret items that were left out.
     """
     known = study.bank.secret_ids if study.bank is not None else ()
     graded, left_out = study.source.without(() if secret else known)
@@ -128,19 +104,12 @@ class WrittenTable(Struct, frozen=True):
 
 
 def import_workbench(file: Path, folder: Path, bank: Path | None, *, secret: bool = False) -> Iterator[WrittenTable]:
-    """Convert a graded workbench file to tables of this project; yields each table once it is written.
+    """Convert a graded workbench file to tables in a new folder; yields each table once it is written.
 
-    Args:
-        file: a graded file of the workbench.
-        folder: output folder, new or empty.
-        bank: the test bank, which marks items as secret.
-        secret: whether to include secret items and their grades.
-
-    Raises:
-        InputError: the file is not a graded workbench file, or the folder is not empty.
+    The test bank marks items as secret; without ``secret`` they and their grades are left out.
     """
     if not is_workbench(file):
-        raise DataError(file, "is not a graded file of the workbench")
+        raise DataError(file, "is not a graded file of the workbench; name one, .jsonl.gz")
     graded = read_graded(file)
     known = read_bank(bank) if bank is not None else None
     graded, left_out = graded.without(() if known is None or secret else known.secret_ids)
@@ -149,7 +118,7 @@ def import_workbench(file: Path, folder: Path, bank: Path | None, *, secret: boo
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DataError(folder, f"cannot be made a folder: {reason(error)}") from error
+        raise DataError(folder, f"the folder cannot be made: {reason(error)}") from error
     if rows := list(_document_rows(graded)):
         write_rows(folder / "documents.csv", ("qid", "did", "document", "agent", "rank"), rows)
         yield WrittenTable(folder / "documents.csv", len(rows))
@@ -182,13 +151,9 @@ def export_workbench(
     documents: Path | None,
     min_grade: int | None,
 ) -> tuple[int, int]:
-    """Write grades in the workbench format; returns the number of queries written and the number of grades left out.
-
-    Raises:
-        InputError: neither a bank nor ``secret`` is given, a file is wrong, or passages are missing.
-    """
+    """Write grades in the workbench format; returns the number of queries written and the number of grades left out."""
     if bank is None and not secret:
-        raise InputError("name the bank with --bank, so that grades of its secret items stay out, or say --secret")
+        raise InputError("name the bank with --bank, so that grades of its secret items stay out, or add --secret")
     graded = read_graded(file)
     known = read_bank(bank) if bank is not None else Bank(())
     nuggets = graded.nuggets | {item.item_id for item in known.items if item.item_type == "nugget"}

@@ -31,7 +31,7 @@ class ImportedTable(Struct, frozen=True):
     """Counts of an import.
 
     Attributes:
-        verdicts: number of verdicts in the table.
+        verdicts: number of different verdicts that the store now has.
         repeated: number of rows that repeat an earlier row.
         replaced: number of verdicts of an earlier import that this table lacks; they are no longer shown.
     """
@@ -58,11 +58,6 @@ def import_table(
     For ``columns`` and ``values`` see ``read_verdicts``. A column ``conversation`` groups queries into conversations,
     whatever ``queries`` says. Columns in ``item`` distinguish rows of one query, such as turns: query ``81`` becomes
     ``81/1`` and ``81/2``, which count as one conversation.
-
-    Raises:
-        DataError: a row cannot be read, has no query, or contradicts an earlier verdict by the same judge in the same
-            order; or rows that would count as the same verdict differ in a further column.
-        InputError: verdicts name queries or answers missing from the given files, or the tournament comes from a run.
     """
     table = read_verdicts(file, columns=columns, values=values)
     table.say(item)
@@ -88,7 +83,7 @@ def import_table(
     store = Store.create(location)
     if tournament in store.tournaments() and not store.settings(tournament).imported:
         raise InputError(
-            f"{store.location}: a run made the tournament {tournament!r}; choose another name for the verdicts"
+            f"{store.location}: a run made the tournament {tournament!r}; name the verdicts otherwise with --tournament"
         )
     before = {ident for _, ident in store.wanted(tournament)} if tournament in store.tournaments() else set()
     settings = {"ratings": RatingsSection().model_dump(mode="json"), "judges": {}, "source": _SOURCE}
@@ -105,7 +100,7 @@ def import_table(
 def _of_items(file: Path, table: ImportedVerdicts, item: Sequence[str]) -> list[GameVerdict]:
     for name in item:
         if name not in table.extras:
-            raise DataError(file, f"--item {name}: no such column")
+            raise DataError(file, f"has no column {name!r}, which --item names")
     parts = zip(*(table.extras[name] for name in item), strict=True)
     return [
         replace(verdict, query_id=verdict.query_id and "/".join([verdict.query_id, *part]))
@@ -118,7 +113,7 @@ def _require_unambiguous(file: Path, table: ImportedVerdicts) -> None:
     columns = {name: cells for name, cells in table.extras.items() if name not in {"reason", CONVERSATION}}
     if distinguishing := telling_apart(subjects, columns):
         column = min(distinguishing)
-        raise DataError(file, f"rows of one query differ in column {column!r}; say --item {column} to tell them apart")
+        raise DataError(file, f"rows of one query differ in column {column!r}; add --item {column} to tell them apart")
 
 
 def _with_conversations(data: Dataset, named: Mapping[str, str]) -> Dataset:
@@ -157,7 +152,7 @@ def _data(
     textless = {key: Answer(*key, "", WITHOUT_TEXT) for key in answered}
     if queries is None:
         if documents is not None or answers is not None:
-            raise InputError("--documents and --answers need --queries")
+            raise InputError("--documents and --answers: name the table of queries too, with --queries")
         return Dataset({query_id: Query(query_id, query_id, WITHOUT_TEXT) for query_id in asked}, answers=textless)
     data = load_dataset(queries, documents or (), answers or ())
     if missing := [query_id for query_id in asked if query_id not in data.queries]:

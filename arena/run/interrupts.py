@@ -42,13 +42,8 @@ def signals_wait() -> Iterator[None]:
         yield
         return
     received: list[int] = []
-    before = {number: signal.signal(number, lambda number, _frame: received.append(number)) for number in _ends()}
-    try:
-        with _sighup_blocked():
-            yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with _handled_by(lambda number, _frame: received.append(number)), _sighup_blocked():
+        yield
     for delayed in received:
         signal.raise_signal(delayed)
 
@@ -102,12 +97,8 @@ class Interruption:
         def ask(number: int, _frame: object) -> None:
             self.request(signal.Signals(number))
 
-        before = {number: signal.signal(number, ask) for number in _ends()}
-        try:
+        with _handled_by(ask):
             yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     def require_none(self) -> None:
         """Raise an error if the run was interrupted, since its results may be incomplete.
@@ -187,6 +178,16 @@ def _signals_ask(stop: Stop, interruption: Interruption) -> Iterator[None]:
         yield
     finally:
         restore(*handled)
+
+
+@contextlib.contextmanager
+def _handled_by(handler: Callable[[int, Any], object]) -> Iterator[None]:
+    before = {number: signal.signal(number, handler) for number in _ends()}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
 
 
 def _ends() -> list[signal.Signals]:

@@ -13,14 +13,16 @@ from msgspec.structs import replace
 
 from arena.config.schema import Config
 from arena.config.settings import StoredAgent, StoredSettings
-from arena.data.dataset import Dataset
-from arena.data.files import load_files, with_qrels, with_references, with_runs
-from arena.data.warnings import notes_of
+from arena.data.corpus import tables_of, with_qrels, with_references, with_runs
+from arena.data.dataset import Dataset, notes_of
+from arena.data.files import load_files
+from arena.results.documents import check_measures
+from arena.results.replies import with_replies
+from arena.run.agents import open_agents, open_judges
 from arena.run.assigned import Assigned, made_from
 from arena.run.batches import ask_in_batches, waiting, waiting_lines
-from arena.run.executors import open_judges
 from arena.run.interrupts import run_to_end, stopping_early
-from arena.run.ledger import Progress, RunSummary, judge_summary, stopped_lines
+from arena.run.ledger import Progress, RunSummary, summary_of
 from arena.run.queue import Lookup
 from arena.run.recorder import Recorder, origin_of, recorded, subject_of
 from arena.run.stage_loop import Begun, Engine
@@ -37,23 +39,13 @@ if TYPE_CHECKING:
 
 
 def load_data(config: Config, agents: Sequence[StoredAgent] | None = None, files: Dataset | None = None) -> Dataset:
-    """The data of a tournament: its files, and the stored replies of its agents.
-
-    Args:
-        config: the tournament.
-        agents: the tournament's agents, if they are open already.
-        files: the contents of the data files, if they are read already.
-    """
+    """The data of a tournament: its files and the stored replies of its agents; read here unless given."""
     section = config.data
     data = load_files(config) if files is None else files
     if config.agents:
-        from arena.results.replies import with_replies
-
         data = with_replies(data, declared_agents(config) if agents is None else agents, config.store)
     tables: list[Path] = []
     if section.corpus:
-        from arena.data.corpus import tables_of
-
         tables = tables_of(section.corpus)
     if section.runs:
         data = with_runs(data, section.runs, tables, _run_depth(config))
@@ -79,8 +71,6 @@ def declared_agents(config: Config) -> list[StoredAgent]:
     """Each agent's name, identity and settings, as the store records them; opens the agents to find out."""
     if not config.agents:
         return []
-    from arena.run.agents import open_agents
-
     return open_agents(config).declared
 
 
@@ -126,18 +116,12 @@ def run(
         wait: whether to stay until batches have ended; otherwise hand batches in, collect the replies that have
             arrived, and return.
         part_of: the enclosing run; by default a new run starts.
-
-    Raises:
-        InputError: data, prompts or judges cannot be used; nothing was sent.
-        StoreError: the store cannot be written.
     """
     agents = declared_agents(config) if agents is None else agents
     data = load_data(config, agents) if data is None else data
     stages = TournamentStages(config, data)
     stages.check()
     if config.retrieval is not None and config.retrieval.measures is not None:
-        from arena.results.documents import check_measures
-
         check_measures(config.retrieval.measures, data)
     asked = [task for task in stages.tasks if only is None or task in only]
     settings = stored_settings(stages, agents)
@@ -165,7 +149,7 @@ def run(
             stopped = threading.Event()
             stop.tell(stopped.set)
             summary = run_to_end(_judge(engine, begun, lookup, stop))
-            recorder.finish_judging(summary, stopped=stopped.is_set())
+            recorder.finish_stages(summary.stages, complete=summary.complete, stopped=stopped.is_set())
             if only is None and not any(stage.left for stage in summary.stages.values()):
                 assigned.keep(recorder.run_id)
         if not (summary.stopped or stopped.is_set()):
@@ -201,13 +185,10 @@ async def _judge(engine: Engine, begun: Begun, lookup: Lookup, stop: Stop) -> Ru
             for judge in judges.values():
                 await judge.close()
             lookup.store.close()  # here, so that Ctrl-C cannot interrupt it
-    seconds = time.perf_counter() - started
-    summaries = {name: judge_summary(judge, seconds) for name, judge in judges.items()}
-    return RunSummary(engine.ledger.stages, summaries, stopped_lines(judges), retried=lookup.retry_failed)
+    return summary_of(engine.ledger, judges, time.perf_counter() - started, retried=lookup.retry_failed)
 
 
 def stored_settings(stages: TournamentStages, agents: Sequence[StoredAgent] = ()) -> StoredSettings:
-    """The settings that determine results, as recorded in the store."""
     config = stages.config
     used = {name: config.judges[name] for name in config.judges_in_use()}
     settings = stages.settings() | config.model_dump(mode="json", include={"ratings"})

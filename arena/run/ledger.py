@@ -41,7 +41,6 @@ class StageSummary(Struct):
     """Outcomes of one stage.
 
     Attributes:
-        wanted: number of judgments that the stage needs.
         judged: number of judgments made by a call of this run.
         known: number of judgments without a call: made earlier or by another process, or identical to another one.
         failed: number of failed calls of this run, and of earlier failures that only ``retry_failed`` retries.
@@ -76,7 +75,6 @@ class JudgeSummary(Struct, frozen=True):
         replies: number of calls that returned a reply, usable or not.
         latency_s: median, 90th and 99th percentile of the replies' latency; ``None`` without replies.
         seconds: duration of the whole run.
-        spent_usd: cost of the calls, where prices are known.
     """
 
     calls: int
@@ -87,7 +85,6 @@ class JudgeSummary(Struct, frozen=True):
 
     @property
     def replies_per_s(self) -> float:
-        """Throughput over the whole run."""
         return self.replies / self.seconds if self.seconds else 0.0
 
 
@@ -97,7 +94,6 @@ class RunSummary(Struct):
     Attributes:
         stopped: a line for each judge that stopped early.
         awaits: name of a stage that this run leaves out although other stages wait for it; empty if there is none.
-        run_id: id of the run in the store.
         waiting: a line for each judge with open batches.
         on_server: whether the server has confirmed at least one of these batches.
         notes: a line for each remark on the data.
@@ -116,16 +112,10 @@ class RunSummary(Struct):
 
     @property
     def complete(self) -> bool:
-        """Whether the run's stages have every judgment they need."""
         return all(stage.failed + stage.left == 0 for stage in self.stages.values())
 
-    @property
-    def next_step(self) -> str:
-        """Advice on how to complete an incomplete run."""
-        return self.next_step_with("")
-
-    def next_step_with(self, option: str) -> str:
-        """``next_step`` for commands that must repeat an option, such as one that overwrites their output."""
+    def next_step(self, option: str = "") -> str:
+        """Advice on how to complete an incomplete run; ``option`` is one that the command must repeat."""
         again = f"run again with {option}" if option else "run again"
         if self.on_server:
             return f"the server goes on with the batches; {again} to fetch their replies"
@@ -150,7 +140,6 @@ class Ledger:
     """Counts the outcomes of wanted judgments; several of them may share one stored judgment.
 
     Args:
-        progress: notified of every count.
         settled: called with every wanted judgment that is done, and its result.
         stage_of: function that returns the stage in which a wanted judgment is counted.
     """
@@ -169,7 +158,6 @@ class Ledger:
         self._recent: OrderedDict[str, Any] = OrderedDict()
 
     def begin(self, stage: str, shown: int) -> None:
-        """Start a stage at zero; ``shown`` is the total to display."""
         self.stages[stage] = StageSummary(0)
         self._expected[stage] = shown
         self._progress.begin(stage, shown)
@@ -182,7 +170,6 @@ class Ledger:
             self._progress.more(stage, more)
 
     def count(self, want: Wanted, kind: SettledKind, result: Any, cost_usd: float | None = None) -> None:
-        """Count one wanted judgment as judged, known or failed."""
         stage = self.stages[self._stage_of(want)]
         setattr(stage, kind, getattr(stage, kind) + 1)
         stage.lasting += kind == "failed" and getattr(result, "cause", None) not in RETRIED_NEXT_RUN
@@ -233,14 +220,18 @@ class Ledger:
 
 
 def failed(result: Any) -> bool:
-    """Whether the result of a judge or an agent is a failure."""
     return getattr(result, "cause", None) is not None
 
 
-def judge_summary(judge: Judge, seconds: float) -> JudgeSummary:
-    """Summary of a judge's calls in a run that took ``seconds``."""
-    latencies = judge.latencies_s
-    return JudgeSummary(judge.calls, len(latencies), _percentiles(latencies), seconds, judge.spent_usd)
+def summary_of(ledger: Ledger, judges: Mapping[str, Judge], seconds: float, *, retried: bool) -> RunSummary:
+    """Summary of a run that took ``seconds``."""
+    summaries = {
+        name: JudgeSummary(
+            judge.calls, len(judge.latencies_s), _percentiles(judge.latencies_s), seconds, judge.spent_usd
+        )
+        for name, judge in judges.items()
+    }
+    return RunSummary(ledger.stages, summaries, _stopped_lines(judges), retried=retried)
 
 
 def _percentiles(latencies_s: Sequence[float]) -> tuple[float, float, float] | None:
@@ -267,7 +258,7 @@ _ROOM: Final = 135
 """Maximum number of characters for cause and advice: two lines of 80, less the judge's name."""
 
 
-def stopped_lines(judges: Mapping[str, Judge]) -> list[str]:
+def _stopped_lines(judges: Mapping[str, Judge]) -> list[str]:
     """One line for each judge that could not go on."""
     reasons = {
         name: _why(judge.spec, judge.stopped)

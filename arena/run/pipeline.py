@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct
 
+from arena.config.schema import Config
 from arena.config.stages import listed_stages
+from arena.data.dataset import Dataset
+from arena.results.cache import cached_leaderboard, rating_draws
+from arena.results.ratings import Leaderboard
+from arena.run import judging
+from arena.run.answers import AgentsRun, run_agents
+from arena.run.interrupts import interruptible
+from arena.run.ledger import Progress, RunSummary
+from arena.run.preflight import preflight
+from arena.run.queries import SynthReport, synthesise
+from arena.run.recorder import Recorder, recorded, standings_of
+from arena.stages.queries.config import of_tournament
+from arena.store import Store
+from arena.store.runs import Runs
 from judges.errors import InputError
 from judges.sections import nearest
 from judges.types import CallTrace, Task
-
-if TYPE_CHECKING:
-    from arena.config.schema import Config
-    from arena.data.dataset import Dataset
-    from arena.results.ratings import Leaderboard
-    from arena.run.answers import AgentsRun
-    from arena.run.ledger import Progress, RunSummary
-    from arena.run.queries import SynthReport
-    from arena.run.recorder import Recorder
 
 
 def stage_tasks() -> dict[str, Sequence[Task]]:
@@ -28,17 +33,12 @@ def stage_tasks() -> dict[str, Sequence[Task]]:
     return {"synth": (), "agents": (), **{stage.name or stage.key: stage.tasks for stage in listed_stages()}}
 
 
-RunPart: TypeAlias = "SynthReport | AgentsRun | RunSummary"
+RunPart: TypeAlias = SynthReport | AgentsRun | RunSummary
 """The outcome of one part of a run: making queries, asking agents, or judging."""
 
 
 class PipelineResult(Struct, frozen=True):
-    """The result of a run.
-
-    Attributes:
-        complete: whether the run has every result that was requested.
-        board: the leaderboard; ``None`` if no judge was asked.
-    """
+    """Whether a run has all requested results, and its leaderboard; ``None`` if no judge was asked."""
 
     complete: bool
     board: Leaderboard | None
@@ -68,15 +68,7 @@ def play(
         wait: whether to stay until batches have ended.
         trace: called with every call to a model.
         data: use this dataset instead of the files in the configuration.
-
-    Raises:
-        InputError: the configuration has no such stage, or its data, prompts or judges cannot be used.
-        StoreError: the store cannot be written.
     """
-    from arena.run.interrupts import interruptible
-    from arena.run.preflight import preflight
-    from arena.run.recorder import recorded
-
     for stage in stages:
         if stage not in stage_tasks():
             raise InputError(f"--stage {stage}: no such stage{nearest(stage, stage_tasks())}")
@@ -111,13 +103,8 @@ def _ask(
     data: Dataset | None,
 ) -> tuple[bool, RunSummary | None]:
     """Run all parts; returns whether the parts before judging are complete, and the summary of judging, if any."""
-    from arena.run import judging
-
     complete, agents_run = True, None
     if config.synth is not None and (not stages or "synth" in stages):
-        from arena.run.queries import synthesise
-        from arena.stages.queries.config import of_tournament
-
         with progress() as display:
             report = synthesise(
                 of_tournament(config), display, retry_failed=retry_failed, trace=trace, part_of=recorder
@@ -127,8 +114,6 @@ def _ask(
         if config.lacks_queries:
             return False, None
     if config.agents and (not stages or "agents" in stages):
-        from arena.run.answers import run_agents
-
         with progress() as display:
             agents_run = run_agents(config, display, data, retry_failed=retry_failed, trace=trace, part_of=recorder)
         say(agents_run)
@@ -159,12 +144,6 @@ def _ask(
 
 
 def _store_standings(config: Config, run_id: str) -> Leaderboard:
-    """Compute the leaderboard, store its standings, and return it."""
-    from arena.results.cache import cached_leaderboard, rating_draws
-    from arena.run.recorder import standings_of
-    from arena.store import Store
-    from arena.store.runs import Runs
-
     with closing(Store.open(config.store)) as store:
         board = cached_leaderboard(store, config.name)
         Runs(store, config.name).keep_standings(run_id, standings_of(board, rating_draws(store, config.name)))

@@ -1,38 +1,52 @@
-"""Plans a run: its calls, tokens and cost, without sending a request."""
+"""Plans a run: its calls, tokens and cost, without sending a request; placeholders stand for texts to come."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
+from typing import Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from arena.config.schema import Config
-from arena.data.dataset import Dataset
-from arena.data.warnings import notes_of
-from arena.run.agents import OpenedAgents, open_agents
-from arena.run.answers_plan import PlannedAgent, agent_notes, plan_agents
+from arena.data.corpus import CorpusReading
+from arena.data.dataset import Dataset, notes_of
+from arena.data.files import load_files
+from arena.run.agents import OpenedAgents, open_agents, runs_on_workers, with_all_workers
+from arena.run.answers import needs_call
 from arena.run.assigned import Assigned, made_from
-from arena.run.executors import runs_on_workers, with_all_workers
 from arena.run.judging import load_data, stored_settings
 from arena.run.planner import SECONDS_PER_CALL, PlannedCalls, Planner
-from arena.run.queries_plan import plan_synth
-from arena.run.to_come import ANSWER, queries_to_come, with_all_answers
+from arena.stages.queries.candidates import read_reviewed
 from arena.stages.queries.config import SynthConfig, of_tournament
+from arena.stages.queries.stage import QueriesStage
 from arena.stages.together import TournamentStages
-from arena.store import Store, missing
+from arena.store import Store, Wanted, missing
+from arena.store.agents import AgentQuery, AgentReplies
 from judges.providers.http_answers import shown
-from judges.spec import JudgeSpec
-from judges.types import Answer, Query, Task
-from retrieval_eval.agents.spec import judges_of_agents
+from judges.spec import JudgeSpec, price_of
+from judges.types import Answer, Document, Query, Retrieved, Task
+from judges.writing import CHARACTERS_PER_TOKEN, estimated_tokens
+from retrieval_eval.agents.build import require_messages
+from retrieval_eval.agents.spec import EXTRACTIVE, AgentSpec, judges_of_agents
+from retrieval_eval.scores.citations import CITATIONS
 
+ANSWER: Final = 4_000
+"""Assumed length in characters of an answer without a limit."""
+DOCUMENTS: Final = 10
+"""Assumed number of documents of an agent that declares no depth."""
+_QUERY: Final = "a query of as many words as people need to ask for what they want to know, and some more"
+_SENTENCE: Final = 200
 _ASSUMED = (
     "tokens are estimated at 4 characters of English each, 2 of Russian, 1 of Chinese; "
     f"time at {SECONDS_PER_CALL:g} s per call",
-    "replies outside their contract are asked again, and attempts repeated, on top of this",
+    "unusable replies and failed attempts are requested again; these calls come on top",
 )
 _BOUND = (
-    "then plan again for closer figures: at most counts them with answers as long as max_tokens allows, or of "
+    "then plan again for closer figures: 'at most' counts them with answers as long as max_tokens allows, or of "
     f"{ANSWER:,} characters, each with documents of its own and a citation in each sentence"
 )
 _QUERIES_FIRST = (
@@ -42,12 +56,10 @@ _OF_ANSWERS = frozenset({Task.PAIRWISE, Task.CRITERIA})
 
 
 class Plan(Struct, frozen=True):
-    """The planned calls of all stages and agents.
+    """The planned calls of judges and agents on the present data and queries.
 
     Attributes:
-        rows: the judges' calls on the present data.
         notes: assumptions behind the figures.
-        agents: the agents' calls on the present queries.
         most: upper bound on the calls once all queries and answers exist; ``None`` if nothing is missing.
     """
 
@@ -72,12 +84,7 @@ class Plan(Struct, frozen=True):
 def plan(config: Config, opened: OpenedAgents | None = None) -> Plan:
     """Render every prompt that a run would send, and count calls, tokens and cost.
 
-    Args:
-        config: the tournament.
-        opened: the tournament's agents, if they are open already: opening them may mean reading a corpus.
-
-    Raises:
-        InputError: documents, data or prompts cannot be used.
+    ``opened`` are the tournament's agents, if they are open already: opening them may mean reading a corpus.
     """
     if config.synth is None:
         return _plan_tournament(config, opened)
@@ -98,11 +105,6 @@ def plan(config: Config, opened: OpenedAgents | None = None) -> Plan:
 
 
 def plan_queries(config: SynthConfig) -> Plan:
-    """Plan a configuration file that only makes queries.
-
-    Raises:
-        InputError: documents, examples or prompts cannot be used, or no document has text.
-    """
     synth = plan_synth(config)
     most = None if synth.most is None else Plan(synth.most, [])
     return Plan(synth.rows, [*_ASSUMED, *synth.notes], most=most)
@@ -111,10 +113,7 @@ def plan_queries(config: SynthConfig) -> Plan:
 def _at_most(config: Config, opened: OpenedAgents | None, queries: Mapping[str, Query] | None = None) -> Plan:
     """Upper bound: the calls of a run after all agents have given answers of maximum length.
 
-    Args:
-        config: the tournament.
-        opened: the tournament's opened agents.
-        queries: queries to plan with, by id, instead of the queries in the data.
+    ``queries`` replace the queries in the data.
     """
     if opened is None and config.agents:
         opened = open_agents(config)
@@ -128,14 +127,10 @@ def _at_most(config: Config, opened: OpenedAgents | None, queries: Mapping[str, 
     if not data.answers and not data.retrieved:
         return Plan([], [], agents)
     stages = TournamentStages(config, data, assume=True)
-    store = None if missing(config.store) else Store.open(config.store)
-    try:
+    with _stored(config.store) as store:
         planner = Planner(stages, _specs(config), store)
         for stage in stages.stages:
             planner.walk(want for query_id in data.queries for want in stages.first(stage, query_id).ready)
-    finally:
-        if store is not None:
-            store.close()
     return Plan(planner.rows(), [*stages.assumptions(), *agent_notes(config, agents), *_addresses(config)], agents)
 
 
@@ -144,8 +139,7 @@ def _plan_tournament(config: Config, opened: OpenedAgents | None) -> Plan:
     data = load_data(config, None if opened is None else opened.declared)
     stages = TournamentStages(config, data, assume=True)
     stages.check(complete=not config.agents)
-    store = None if missing(config.store) else Store.open(config.store)
-    try:
+    with _stored(config.store) as store:
         if store is not None:
             stages.resume(store, config.name)
         settings = stored_settings(stages, () if opened is None else opened.declared)
@@ -155,9 +149,6 @@ def _plan_tournament(config: Config, opened: OpenedAgents | None) -> Plan:
             planner.assigned = Assigned(store, config.name, made, stages.leads_on)
         for stage in stages.stages:
             planner.walk(want for query_id in data.queries for want in stages.first(stage, query_id).ready)
-    finally:
-        if store is not None:
-            store.close()
     rows = planner.rows()
     notes = [
         *notes_of(data, config.agents),
@@ -174,6 +165,13 @@ def _plan_tournament(config: Config, opened: OpenedAgents | None) -> Plan:
             f"agents will have retrieved. 'ragleague run CONFIG --stage agents', {_BOUND}"
         )
     return Plan(rows, notes, agents, _at_most(config, opened) if to_come else None)
+
+
+@contextmanager
+def _stored(location: str) -> Iterator[Store | None]:
+    """Open the store; ``None`` if there is none yet."""
+    with nullcontext() if missing(location) else closing(Store.open(location)) as store:
+        yield store
 
 
 def _to_come(config: Config, data: Dataset) -> tuple[int, int] | None:
@@ -210,9 +208,243 @@ def _spread(config: Config) -> list[str]:
     calls = [f"{name} {spec.concurrency}" for name, spec in _specs(config).items() if runs_on_workers(executor, spec)]
     if not calls:
         return []
-    return [f"on Ray each judge has {executor.workers} workers; calls at once of all together: {', '.join(calls)}"]
+    return [f"on Ray each judge has {executor.workers} workers; concurrent calls of all workers: {', '.join(calls)}"]
 
 
 def _specs(config: Config) -> dict[str, JudgeSpec]:
     """The judges in use, each with the total concurrency of all its workers."""
     return {name: with_all_workers(config.executor, config.judges[name]) for name in config.judges_in_use()}
+
+
+def queries_to_come(number: int) -> dict[str, Query]:
+    return {f"to come {at}": Query(f"to come {at}", f"{at}: {_QUERY}") for at in range(number)}
+
+
+def with_all_answers(config: Config, data: Dataset, opened: OpenedAgents | None) -> Dataset:
+    """Add placeholders for all missing answers: each has maximum length and separate retrieved documents."""
+    corpus = () if opened is None or opened.corpus is None else opened.corpus.documents
+    most = max((_documents_of(config, spec) for spec in config.agents.values()), default=0)
+    longest = sorted((document.text for document in corpus), key=len, reverse=True)[:most]
+    answers, documents = dict(data.answers), dict(data.documents)
+    retrieved = {query_id: list(entries) for query_id, entries in data.retrieved.items()}
+    for query_id in data.queries:
+        for agent, spec in config.agents.items():
+            if (query_id, agent) in answers:
+                continue
+            stand_ins = list(_documents(f"{query_id}/{agent}", longest, _documents_of(config, spec)))
+            documents |= {document.doc_id: document for document in stand_ins}
+            retrieved.setdefault(query_id, []).extend(
+                Retrieved(query_id, document.doc_id, agent, rank) for rank, document in enumerate(stand_ins, start=1)
+            )
+            answers[query_id, agent] = _answer(config, spec, query_id, agent, stand_ins)
+    ordered = {
+        query_id: tuple(sorted(entries, key=lambda entry: (entry.agent, entry.rank)))
+        for query_id, entries in retrieved.items()
+    }
+    return replace(data, answers=answers, documents=documents, retrieved=ordered)
+
+
+def _documents_of(config: Config, spec: AgentSpec) -> int:
+    if spec.kind in {"rag", "fusion"}:
+        return spec.depth
+    return (config.retrieval.depth if config.retrieval is not None else None) or DOCUMENTS
+
+
+def _documents(name: str, longest: Sequence[str], number: int) -> Iterator[Document]:
+    for at in range(number):
+        text = longest[min(at, len(longest) - 1)] if longest else "x" * ANSWER
+        yield Document(f"{name}/{at}", f"{name} {at}: {text}")  # all differ, so that each needs a judgment
+
+
+def _answer(config: Config, spec: AgentSpec, query_id: str, agent: str, documents: Sequence[Document]) -> Answer:
+    generator = config.judges.get(spec.generator or "")
+    length = ANSWER
+    if generator is not None:
+        length = generator.max_tokens * CHARACTERS_PER_TOKEN
+    elif spec.kind in {"rag", "fusion"} and spec.generator in {None, EXTRACTIVE}:
+        length = max((len(document.text) for document in documents), default=ANSWER)
+    shown = [document.doc_id for document in documents[: spec.passages]] or [""]
+    sentence = f"{'word ' * (_SENTENCE // 5)}[{{}}]. "
+    count = max(1, length // _SENTENCE)
+    text = "".join(sentence.format(at % len(shown) + 1) for at in range(count))
+    cited: Mapping[str, str] = {CITATIONS: json.dumps(shown)} if documents else {}
+    return Answer(query_id, agent, f"{agent} on {query_id}: {text}", cited)
+
+
+class PlannedAgent(Struct, frozen=True):
+    """One agent's planned calls; figures that cannot be known are ``None``.
+
+    Attributes:
+        wanted: number of queries.
+        known: number of queries that are already answered, or failed and are not retried.
+        calls: number of calls to models or to the agent's address, without retries.
+        input_tokens: number of tokens in the passages and queries that the agent's model reads.
+        output_tokens: maximum number of output tokens, from the model's ``max_tokens``.
+        seconds: estimated duration at ``SECONDS_PER_CALL`` and the declared concurrency.
+    """
+
+    agent: str
+    wanted: int
+    known: int
+    calls: int | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+    seconds: float | None
+
+
+def plan_agents(
+    config: Config, opened: OpenedAgents | None = None, data: Dataset | None = None, *, longest: bool = False
+) -> tuple[list[PlannedAgent], OpenedAgents]:
+    """Count the calls that the agents would make in a run; returns a row per agent, and the opened agents.
+
+    ``data`` replaces the queries in the configuration's files. With ``longest``, passages have maximum instead of mean
+    length.
+    """
+    data = load_files(config) if data is None else data
+    if data.has_messages:
+        require_messages(config.agents)
+    opened, queries = opened or open_agents(config), list(data.queries.values())
+    wanted = {agent.name: [AgentQuery.of(agent, query) for query in queries] for agent in opened.declared}
+    outcomes = _outcomes(config, [query for agent_queries in wanted.values() for query in agent_queries])
+    documents = () if opened.corpus is None else opened.corpus.documents
+    texts = [text for query in queries for text in (query.text, *(each.text for each in query.messages))]
+    length = sum(map(estimated_tokens, texts)) / len(queries) if queries else 0.0
+    passages = [estimated_tokens(document.text) for document in documents] or [0]
+    passage = max(passages) if longest else sum(passages) / len(passages)
+    rows = []
+    for name, asked in wanted.items():
+        todo = len({query for query in asked if needs_call(outcomes.get(query), retry_failed=False)})
+        rows.append(_planned(name, config, len(asked), todo, passage=passage, query=length))
+    return rows, opened
+
+
+def agent_notes(config: Config, rows: Sequence[PlannedAgent]) -> list[str]:
+    """Notes that say what the planned figures of agents assume and leave out."""
+    asked = [row for row in rows if row.calls != 0]
+    notes = []
+    if unknown := [row.agent for row in asked if row.cost_usd is None]:
+        notes.append(
+            f"the calls that these agents make in their own code or server are not known: {', '.join(unknown)}"
+        )
+    specs = {row.agent: config.agents[row.agent] for row in rows if row.wanted > row.known}
+    if embedded := [
+        name for name, spec in specs.items() if spec.retriever != "bm25" and spec.embeddings.provider == "openai"
+    ]:
+        notes.append(f"requests to a server of embeddings are not counted: {', '.join(embedded)}")
+    if any(row.calls and config.agents[row.agent].generator for row in asked):
+        notes.append("an agent's answer counts as long as its model's max_tokens allows: an upper bound")
+    return notes
+
+
+def _outcomes(config: Config, asked: Sequence[AgentQuery]) -> dict[AgentQuery, str]:
+    with _stored(config.store) as store:
+        return {} if store is None else AgentReplies(store).outcomes(asked)
+
+
+def _planned(name: str, config: Config, wanted: int, todo: int, *, passage: float, query: float) -> PlannedAgent:
+    spec = config.agents[name]
+    known = wanted - todo
+    calls_each = _calls_each(spec)
+    if calls_each is None or not todo:
+        figure = 0 if not todo else None
+        return PlannedAgent(name, wanted, known, figure, figure, figure, figure, figure)
+    calls = calls_each * todo
+    judge = config.judges.get(spec.generator or "")
+    if judge is None:
+        unknown = 0 if not calls else None
+        seconds = calls * SECONDS_PER_CALL / spec.concurrency
+        return PlannedAgent(name, wanted, known, calls, unknown, unknown, unknown, seconds)
+    shown = passage * spec.passages if spec.kind in {"rag", "fusion"} else 0.0
+    sent = round(todo * (shown + calls_each * query))
+    price, most = price_of(judge), calls * judge.max_tokens
+    cost = None if price is None else (sent * price.input + most * price.output) / 1e6
+    return PlannedAgent(name, wanted, known, calls, sent, most, cost, calls * SECONDS_PER_CALL / judge.concurrency)
+
+
+def _calls_each(spec: AgentSpec) -> int | None:
+    """Number of calls to a model or address for one query; ``None`` if the agent's Python code decides it."""
+    if spec.kind == "python":
+        return None
+    if spec.kind == "file" or (spec.kind in {"rag", "fusion"} and spec.generator in {None, EXTRACTIVE}):
+        return 0
+    return 2 if spec.kind == "fusion" else 1
+
+
+class PlannedQueries(Struct, frozen=True):
+    """The planned calls of the models that write queries and the judge that checks them.
+
+    Attributes:
+        rows: the calls if every query is usable.
+        notes: assumptions behind the figures.
+        queries: maximum number of queries written.
+        most: the calls if every query must be checked to fill the quotas; ``None`` if ``rows`` already says so.
+    """
+
+    rows: list[PlannedCalls]
+    notes: list[str]
+    queries: int = 0
+    most: list[PlannedCalls] | None = None
+
+
+def plan_synth(config: SynthConfig) -> PlannedQueries:
+    section = config.synth
+    if section.reviewed is not None:
+        number = len(read_reviewed(section.reviewed).queries)
+        return PlannedQueries([], [f"queries are drawn from {section.reviewed}: no model is called"], number)
+    reading = CorpusReading()
+    stage = QueriesStage(config, reading)
+    with _stored(config.store) as store:
+        planner = Planner(stage, {name: config.judges[name] for name in section.judges()}, store)
+        wants: Sequence[Wanted] = stage.wants()
+        while wants:
+            planner.walk(wants)
+            wants = stage.next_checks()
+        rows = planner.rows()
+    usable = Counter(each.generator for each in stage.candidates if not each.dropped)
+    number = sum(min(count, section.quotas.get(model, count)) for model, count in usable.items())
+    most = _checking_all(rows, usable.total())
+    return PlannedQueries(rows, [*_notes(stage, reading, rows), *planner.notes], number, most)
+
+
+def _checking_all(rows: Sequence[PlannedCalls], candidates: int) -> list[PlannedCalls] | None:
+    """The planned calls if every candidate query is checked, at the mean cost of the planned checks."""
+    checks = [row for row in rows if row.task is Task.ANSWERABLE and row.calls]
+    if not any(row.wanted < candidates for row in checks):
+        return None
+    return [_with_calls(row, candidates - row.known) if row in checks else row for row in rows]
+
+
+def _with_calls(row: PlannedCalls, calls: int) -> PlannedCalls:
+    factor = calls / row.calls
+    return replace(
+        row,
+        wanted=row.known + calls,
+        calls=calls,
+        input_tokens=round(row.input_tokens * factor),
+        output_tokens=round(row.output_tokens * factor),
+        cost_usd=None if row.cost_usd is None else row.cost_usd * factor,
+        seconds=None if row.seconds is None else row.seconds * factor,
+    )
+
+
+def _notes(stage: QueriesStage, reading: CorpusReading, rows: Sequence[PlannedCalls]) -> Iterator[str]:
+    section = stage.config.synth
+    wanted = ", ".join(f"{model} {quota}" for model, quota in section.quotas.items())
+    quotas = f", for quotas of {wanted}" if wanted else ""
+    asked = f"passages asked about: {len(stage.passages)} of {reading.passages} (documents: {reading.documents})"
+    yield f"synth: {asked}; about each up to {section.per_passage} queries of each model{quotas}"
+    if reading.skipped:
+        yield f"synth: parts of documents that cannot be read: {len(reading.skipped)}; 'ragleague documents' lists them"
+    most = Counter(each.generator for each in stage.candidates if not each.dropped)
+    for model, quota in section.quotas.items():
+        if most[model] < quota:
+            yield (
+                f"synth: {model} can write {most[model]} queries at most, fewer than its quota of {quota}; "
+                "sample more passages, or lower the quota"
+            )
+    if any(row.calls for row in rows):
+        yield (
+            "synth: all queries that a model may write are counted, and all as usable; each one that is dropped, or "
+            "that its passage does not answer, needs one more check"
+        )

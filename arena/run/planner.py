@@ -17,7 +17,7 @@ from judges.providers import Provider, open_provider
 from judges.spec import FREE, JudgeSpec, batch_share, list_checked, price_of
 from judges.types import Prompt, Task
 from judges.writing import estimated_tokens
-from retrieval_eval.data.recordings import read_recordings
+from retrieval_eval.data.trec import read_recordings
 
 SECONDS_PER_CALL = 2.0
 """Assumed latency of one call, to turn calls into time."""
@@ -29,7 +29,6 @@ class PlannedCalls(Struct):
     """One judge's calls in one stage.
 
     Attributes:
-        wanted: number of judgments that the tournament needs.
         known: number of judgments that are in the store, or identical to another planned judgment.
         waiting: number of judgments in open batches, which are already paid for.
         identical: number of games between equal answers, which are ties without a call.
@@ -54,12 +53,7 @@ class PlannedCalls(Struct):
 
 
 class Planner:
-    """Counts the calls of one plan; counts each judgment once.
-
-    Args:
-        stages: the stages that supply wanted judgments and prompts.
-        judges: the judges in use, by name.
-        store: source of known results; ``None`` if there is no store yet.
+    """Counts the calls of one plan; counts each judgment once. Without a store, no result is known.
 
     Attributes:
         notes: sentences on what the figures assume or leave out.
@@ -163,7 +157,9 @@ class Planner:
     def _price(self, row: PlannedCalls) -> None:
         spec = self._judges[row.judge]
         if row.waiting:
-            self._note(f"{row.waiting:,} {row.task.value} requests of judge {row.judge!r} wait in batches, paid for")
+            self._note(
+                f"{row.waiting:,} {row.task.value} requests of judge {row.judge!r} wait in batches that are paid for"
+            )
         if spec.ignored_setting:
             self._note(f"judge {row.judge!r}: {spec.ignored_setting}")
         if spec.in_batches:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
 from arena.config.schema import Config
 from arena.config.stages import listed_stages
 from arena.data.dataset import Dataset
-from arena.run.executors import runs_on_workers
+from arena.results.documents import check_measures
+from arena.run.agents import OpenedAgents, open_agents, runs_on_workers
 from arena.run.judging import load_data
+from arena.stages.queries.config import of_tournament
 from arena.stages.together import TournamentStages
 from arena.store import Store, missing, sqlite_path
 from judges.errors import ConfigError, InputError, PromptError, RagleagueError
@@ -21,11 +22,7 @@ from judges.judge import Judge
 from judges.prompts import load_prompt
 from judges.sections import nearest
 from judges.types import Task
-from retrieval_eval.agents.spec import judges_of_agents
-from retrieval_eval.data.recordings import read_recordings
-
-if TYPE_CHECKING:
-    from arena.run.agents import OpenedAgents
+from retrieval_eval.data.trec import read_recordings
 
 
 class Preflight(Struct):
@@ -50,17 +47,10 @@ class Preflight(Struct):
         return all(at.startswith("judge ") for at in self.faults)
 
     def require(self) -> None:
-        """Raise the first error, if there is any.
-
-        Raises:
-            InputError: something is wrong.
-            StoreError: the store cannot be used.
-        """
         for fault in self.faults.values():
             raise fault
 
     def check(self, at: str, check: Callable[[], None]) -> None:
-        """Run a check and record its error."""
         try:
             check()
         except RagleagueError as fault:
@@ -88,15 +78,12 @@ def _placed(config: Config, fault: InputError) -> InputError:
 def preflight(config: Config, data: Dataset | None = None) -> Preflight:
     """Check everything that a configuration names: outputs, judges, agents, data, prompts and settings.
 
-    Args:
-        config: the tournament.
-        data: use this dataset instead of the files in the configuration.
+    ``data`` replaces the files in the configuration.
     """
     report = Preflight(data=data)
     report.check("store", lambda: _check_store(config))
-    asked = dict.fromkeys([*config.judges_in_use(), *judges_of_agents(config.agents.values())])
+    asked = config.judges_asked()
     if config.synth is not None:
-        asked |= dict.fromkeys(config.synth.judges())
         report.check("synth", lambda: _check_synth(config))
     for name in asked:
         report.check(f"judge {name}", lambda name=name: _check_judge(config, name))  # type: ignore[misc]
@@ -120,8 +107,6 @@ def _check_judge(config: Config, name: str) -> None:
 def _check_data(config: Config, report: Preflight) -> None:
     try:
         if config.agents:
-            from arena.run.agents import open_agents
-
             report.opened = open_agents(config)
         if report.data is None or config.agents:
             report.data = load_data(config, None if report.opened is None else report.opened.declared, report.data)
@@ -130,8 +115,6 @@ def _check_data(config: Config, report: Preflight) -> None:
     except InputError as fault:
         raise _placed(config, fault) from fault
     if config.retrieval is not None and config.retrieval.measures is not None:
-        from arena.results.documents import check_measures
-
         check_measures(config.retrieval.measures, report.data)
     known = {*report.data.agents, *config.agents}
     for name in config.families:
@@ -140,8 +123,6 @@ def _check_data(config: Config, report: Preflight) -> None:
 
 
 def _check_synth(config: Config) -> None:
-    from arena.stages.queries.config import of_tournament
-
     section = of_tournament(config).synth
     load_prompt(section.prompt, Task.QUERIES)
     if section.filters.answerable is not None:
@@ -162,11 +143,7 @@ def _check_store(config: Config) -> None:
 
 
 def require_writable(path: Path) -> None:
-    """Check that a file can be written, without writing it.
-
-    Raises:
-        InputError: its folder does not exist, or lacks write permission.
-    """
+    """Check that a file can be written, without writing it."""
     folder = path.parent
     if path.exists() and not path.is_file():
         problem = "a folder" if path.is_dir() else "a pipe or a device"

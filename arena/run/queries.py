@@ -14,11 +14,11 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from arena.config.synth import SynthSection
+from arena.config.schema import SynthSection
 from arena.data.corpus import CorpusReading
 from arena.data.dataset import Dataset
 from arena.run.interrupts import run_to_end, stopping_early
-from arena.run.ledger import Progress, RunSummary, judge_summary, stopped_lines
+from arena.run.ledger import Progress, RunSummary, summary_of
 from arena.run.queue import Lookup, Queue
 from arena.run.recorder import Recorder
 from arena.stages.queries.candidates import (
@@ -37,16 +37,15 @@ from arena.stages.queries.stage import QueriesStage
 from arena.store import Result, Store, Wanted
 from arena.store.runners import Runner
 from judges.judge import Judge, Stop
+from judges.providers.lexical import content_terms
 from judges.types import CallTrace
 from judges.writing import count_words
-from retrieval_eval.data.recordings import read_recordings
+from retrieval_eval.data.trec import read_recordings
 from retrieval_eval.documents.passages import Twin
 from retrieval_eval.documents.types import FileNote
 
 
 class Spread(Struct, frozen=True):
-    """Count, mean, minimum, median and maximum of a list of numbers; ``None`` is used for an empty list."""
-
     n: int
     mean: float
     least: float
@@ -59,7 +58,6 @@ class SynthReport(Struct, frozen=True):
 
     Attributes:
         summary: calls and costs; ``None`` if the queries come from a reviewed file.
-        documents: number of documents read.
         skipped, notes: see ``CorpusReading``.
         other_files: number of files in unsupported formats, by file extension.
         passages: number of passages, without near-duplicates.
@@ -117,7 +115,6 @@ class SynthReport(Struct, frozen=True):
 
     @property
     def complete(self) -> bool:
-        """Whether every file was read, every judgment made and every quota filled."""
         return not self.skipped and not self.short and self.asked_all
 
 
@@ -133,21 +130,7 @@ def synthesise(
 
     Stored replies are reused: an interrupted run continues, and the same configuration writes the same file. If
     ``config.synth.reviewed`` names a file, the queries are drawn from the accepted rows of that file; no model is
-    called and no document is read.
-
-    Args:
-        config: the documents, models, filters and quotas.
-        progress: notified of every passage and every check.
-        retry_failed: retry all failures, including refused or unusable replies.
-        trace: called with every call to a model.
-        part_of: the enclosing run of a tournament, if there is one.
-
-    Returns:
-        The report; ``complete`` is false if a file was skipped, a judgment is missing, or a quota is not filled.
-
-    Raises:
-        InputError: documents, examples, prompts, judges or the reviewed file cannot be used, or no document has text.
-        StoreError: the store cannot be written.
+    called and no document is read. ``part_of`` is the enclosing run of a tournament, if there is one.
     """
     section = config.synth
     if section.reviewed is not None:
@@ -214,7 +197,7 @@ def _ask(
         stop.tell(stopped.set)
         summary = run_to_end(_Rounds(stage, lookup, progress).run(wants, stop))
         if part_of is not None:
-            part_of.finish_judging(summary, stopped=stopped.is_set())
+            part_of.finish_stages(summary.stages, complete=summary.complete, stopped=stopped.is_set())
         return summary
     finally:
         store.close()
@@ -239,9 +222,7 @@ class _Rounds:
             for judge in judges.values():
                 await judge.close()
         seconds = time.perf_counter() - started
-        summaries = {name: judge_summary(judge, seconds) for name, judge in judges.items()}
-        stopped = stopped_lines(judges)
-        return RunSummary(self._queue.ledger.stages, summaries, stopped, retried=self._lookup.retry_failed)
+        return summary_of(self._queue.ledger, judges, seconds, retried=self._lookup.retry_failed)
 
     async def _drive(self, wants: Sequence[Wanted]) -> None:
         while wants:
@@ -268,7 +249,6 @@ class _Rounds:
         self._changed.set()
 
     def _judge_ended(self, judge: str) -> None:
-        """Stop waiting for the open judgments of a judge that has stopped."""
         self._ended.add(judge)
         self._changed.set()
 
@@ -329,8 +309,6 @@ def report_on(
 
 
 def _stems(texts: Sequence[str]) -> list[frozenset[str]]:
-    from judges.providers.lexical import content_terms
-
     return [frozenset(content_terms(text)) for text in texts]
 
 

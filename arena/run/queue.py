@@ -13,16 +13,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from arena.run.assigned import Assigned
-from arena.run.claims import Claims
 from arena.run.ledger import Ledger, Progress, failed
-from arena.run.writer import MOST_OPEN, Writer, write_while
+from arena.run.writer import MOST_OPEN, Claims, Writer, write_while
 from arena.stages.base import Asking
 from arena.store import Result, Store, Wanted, chunks
 from arena.store.runners import Runner
 from judges.errors import ReplyError, to_be_asked
 from judges.identity import judgment_id
 from judges.judge import Judge, Request, Respondent, judge_all, read_again
-from judges.types import JudgeFailure, Judgment, Prompt, Task
+from judges.types import JudgeFailure, Judgment, Task
 
 _FEWEST, _USUAL = 16, 64
 """Minimum lookup size, in wanted judgments: the judge's concurrency, but between ``_FEWEST`` and ``_USUAL``."""
@@ -37,8 +36,6 @@ _JUDGED_AT_ONCE = 1024
 """Number of wanted judgments that are checked together, as long as all were in the store."""
 _POLL_S = 0.5
 """Interval in seconds at which judgments that other processes ask for are looked up again."""
-
-
 _LOOKED_UP_AT_ONCE = 256
 _AHEAD = 1024
 """Maximum number of requests rendered in advance, even if a judge's concurrency is larger, as with batches."""
@@ -46,12 +43,6 @@ _LEAST_OPEN = 16
 """Minimum number of unsaved results, even at low concurrency: local judges are fast."""
 
 _Judged: TypeAlias = tuple[Any, Any]
-"""A request with its result."""
-
-
-def prompt_label(prompt: Prompt) -> str:
-    """The label of a prompt in the store: ``name@version``."""
-    return f"{prompt.name}@{prompt.version}"
 
 
 class KeyedWant(Struct, frozen=True):
@@ -83,14 +74,10 @@ class QueueSource(Protocol):
     """
 
     @property
-    def store(self) -> Store:
-        """The store that receives results."""
-        ...
+    def store(self) -> Store: ...
 
     @property
-    def judges(self) -> Mapping[str, Respondent]:
-        """The judges or agents that can be asked, by name."""
-        ...
+    def judges(self) -> Mapping[str, Respondent]: ...
 
     @property
     def runner(self) -> Runner:
@@ -111,17 +98,13 @@ class QueueSource(Protocol):
         """
         ...
 
-    def to_be_asked(self, known: Any) -> bool:
-        """Whether a wanted judgment with this stored result needs a call."""
-        ...
+    def to_be_asked(self, known: Any) -> bool: ...
 
     def is_final(self, known: Any) -> bool:
         """Whether a stored failure is final, that is, not retried by default."""
         ...
 
-    def save(self, results: Sequence[tuple[Any, Any]]) -> None:
-        """Store results, each with its request."""
-        ...
+    def save(self, results: Sequence[tuple[Any, Any]]) -> None: ...
 
 
 class Lookup(Struct, frozen=True):
@@ -176,7 +159,6 @@ class Lookup(Struct, frozen=True):
         return {} if self.assigned is None else self.assigned.judged(wants)
 
     def to_be_asked(self, known: Result | None) -> bool:
-        """Whether a wanted judgment with this stored result needs a call."""
         return to_be_asked(known) or (self.retry_failed and isinstance(known, JudgeFailure))
 
     def is_final(self, known: Result) -> bool:
@@ -206,7 +188,6 @@ class Lookup(Struct, frozen=True):
         return judgment
 
     def save(self, results: Sequence[tuple[Request, Result]]) -> None:
-        """Store results, and add their cost to this run."""
         self.store.save([_labelled(*each) for each in results], self.runner)
 
 
@@ -223,20 +204,17 @@ def _with_failure(entry: KeyedWant, known: Result | None) -> KeyedWant:
 
 def _labelled(request: Request, result: Result) -> tuple[Task, str, Result]:
     """A result as stored: with its task and its prompt's label."""
-    return request.prompt.task, prompt_label(request.prompt), result
+    return request.prompt.task, f"{request.prompt.name}@{request.prompt.version}", result
 
 
 class _JudgeQueue:
     """One judge's queue: takes wanted judgments, and returns requests with rendered prompts.
 
     It counts judgments that already have a stored result. It renders only a few requests in advance, so that memory
-    need not hold a hundred thousand prompts. If another process is asking for a judgment, the queue looks that
-    judgment up again later.
+    need not hold a hundred thousand prompts. If another process is asking for a judgment, the queue looks that judgment
+    up again later.
 
     Args:
-        lookup: source of stored results and claims.
-        ledger: counts the stored results.
-        claims: this process's claims.
         concurrency: maximum number of the judge's concurrent calls.
         ended: called once, when the judge stops taking requests.
         left_out: called with judgments whose prompts cannot be rendered because labels are missing.
@@ -269,12 +247,10 @@ class _JudgeQueue:
         self._closed = self.over = False
 
     def put(self, want: Wanted) -> None:
-        """Append a wanted judgment."""
         self._wants.append(want)
         self._changed.set()
 
     def close(self) -> None:
-        """Accept no further judgments."""
         self._closed = True
         self._changed.set()
 
@@ -410,7 +386,6 @@ class Queue:
 
     Args:
         lookup: renders prompts, and gives access to the store and the judges.
-        progress: notified of every judgment.
         settled: called with every wanted judgment that is done, and its result.
         ended: called with the name of each judge that stops taking requests: it halted, or its work is done.
         left_out: called with judgments that cannot be made in this run because their prompts need missing labels.
@@ -444,23 +419,17 @@ class Queue:
         self.ledger.want(stage, wanted)
 
     def put(self, wants: Iterable[Wanted]) -> None:
-        """Add wanted judgments to the queues of their judges; their stages must have begun."""
         for want in wants:
             self._queues[want.judge].put(want)
 
     def close(self) -> None:
-        """Accept no further judgments."""
         for each in self._queues.values():
             each.close()
 
     async def run(self, beside: Coroutine[None, None, None] | None = None) -> None:
         """Judge until ``close`` was called and all wanted judgments are done, or until all judges have halted.
 
-        Args:
-            beside: a coroutine to run at the same time, which may add judgments; it must end when no judge is left.
-
-        Raises:
-            StoreError: the store cannot be read or written.
+        The coroutine ``beside`` runs at the same time and may add judgments; it must end when no judge is left.
         """
         in_flight = sum(judge.at_once for judge in self.lookup.judges.values())
         writer: Writer[_Judged] = Writer(
@@ -487,7 +456,6 @@ class Queue:
         await self.count_known([want for each in queues for want in await each.rest()])
 
     async def count_known(self, wants: Sequence[Wanted]) -> None:
-        """Count the wanted judgments that have a stored result."""
         async for want, known in self._looked_up(wants):
             if known is not None and not failed(known):
                 self.ledger.count(want, "known", known)
@@ -504,8 +472,7 @@ class Queue:
     async def _looked_up(self, wants: Sequence[Wanted]) -> AsyncIterator[tuple[Wanted, Any]]:
         """Yield the stored result of each wanted judgment whose prompt can be rendered.
 
-        Judgments are looked up in chunks, since there may be a hundred thousand; between chunks the event loop can
-        handle Ctrl-C.
+        It looks up chunks, since there may be a hundred thousand; between chunks the event loop can handle Ctrl-C.
         """
         for chunk in chunks(wants, _LOOKED_UP_AT_ONCE):
             for entry, known in await asyncio.to_thread(self.lookup.known, chunk):

@@ -13,7 +13,7 @@ from judges.functions import contained
 from judges.providers import Provider, open_provider
 from judges.spec import JudgeSpec
 from judges.types import Completion, Prompt
-from retrieval_eval.data.recordings import read_recordings
+from retrieval_eval.data.trec import read_recordings
 
 _GATHERED_S = 0.005
 """How long a worker collects replies before it sends them: each message costs Ray about a millisecond."""
@@ -22,12 +22,7 @@ WorkerReply: TypeAlias = Completion | Exception
 
 
 class OpenedProvider(Struct, frozen=True):
-    """A worker's provider, as reported to the run.
-
-    Attributes:
-        problem: why the provider cannot be used; ``None`` if it can.
-        lacking: see ``UserFunction``.
-    """
+    """A worker's provider, as reported to the run; ``problem`` says why it cannot be used, ``None`` if it can."""
 
     judges_names: bool = False
     identity: Mapping[str, str | int | float | None] | None = None
@@ -38,11 +33,8 @@ class OpenedProvider(Struct, frozen=True):
 class Worker:
     """Takes prompts and returns replies in batches; each reply is available as soon as it arrives.
 
-    Args:
-        spec: the judge's spec. The worker reads the key from its own machine's environment and never logs texts.
-
-    Attributes:
-        provider: the judge's provider; ``None`` if it could not be opened.
+    The worker reads the key from its own machine's environment and never logs texts. ``provider`` is ``None`` if it
+    could not be opened.
     """
 
     def __init__(self, spec: JudgeSpec) -> None:
@@ -63,7 +55,6 @@ class Worker:
             )
 
     async def opened(self) -> OpenedProvider:
-        """Report whether the provider can be used, and its identity."""
         return self._opened
 
     async def node(self) -> str:

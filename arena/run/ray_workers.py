@@ -27,7 +27,7 @@ from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 from arena.config.schema import ExecutorSection
 from arena.run.interrupts import signals_wait
 from arena.run.ray_worker import OpenedProvider, Worker, WorkerReply
-from judges.errors import InputError, TransientError
+from judges.errors import PROGRESS, InputError, TransientError
 from judges.function_identity import PROCESS
 from judges.masking import one_line
 from judges.spec import JudgeSpec
@@ -46,15 +46,7 @@ class RayProvider:
 
     When a worker or its machine dies, its prompts go to the other workers. A dying worker may still report that it is
     alive with nothing in flight, so the same prompt is never sent to it again. If all workers are lost, the call fails
-    as a lost connection and the judge retries. Ray restarts workers where it can.
-
-    Args:
-        name: name of the judge, for messages.
-        spec: the judge's spec for a single worker.
-        executor: the cluster and the number of workers.
-
-    Raises:
-        InputError: the cluster cannot be reached, or a worker cannot open the provider.
+    as a lost connection and the judge retries. Ray restarts workers where it can. ``spec`` is that of a single worker.
     """
 
     def __init__(self, name: str, spec: JudgeSpec, executor: ExecutorSection) -> None:
@@ -78,11 +70,7 @@ class RayProvider:
         self.identity: Mapping[str, str | int | float | None] = opened.identity or {}
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Send the prompt to a worker, and to the next if that one dies; this does not count as a retry of the judge.
-
-        Raises:
-            ProviderError: the provider's own error, or ``TransientError`` if every worker is lost.
-        """
+        """Ask a worker, and the next one if that dies; the judge does not count this as a retry."""
         lost: list[_Mailbox] = []
         while untried := [worker for worker in await self._alive() if worker not in lost]:
             worker = min(untried, key=lambda worker: worker.in_flight)
@@ -112,12 +100,7 @@ class _WorkerLostError(TransientError):
 
 
 class _Mailbox:
-    """This process's side of one worker.
-
-    Attributes:
-        worker: the Ray actor.
-        node: address of its machine in the cluster.
-    """
+    """This process's side of one Ray actor, which runs on the machine with the address ``node``."""
 
     def __init__(self, worker: Any, judge: str) -> None:
         self.worker, self.node, self._judge = worker, "", judge
@@ -130,7 +113,6 @@ class _Mailbox:
 
     @property
     def in_flight(self) -> int:
-        """Number of prompts without a reply."""
         return len(self._awaited)
 
     async def ask(self, prompt: Prompt) -> Completion:
@@ -198,7 +180,6 @@ class _Mailbox:
             self._hand_out(number, error if mistake else gone)
 
     async def close(self) -> None:
-        """End the worker and the tasks that wait for it."""
         self._closed = True
         self.kill()  # ends the calls that wait; if they were cancelled, Ray's client would reject a late reply
         tasks = [task for task in (self._sending, self._reading) if task is not None]
@@ -267,7 +248,6 @@ def _of_this_process(opened: OpenedProvider) -> Mapping[str, str | int | float |
     return {**identity, "objects": PROCESS} if "objects" in identity else identity
 
 
-PROGRESS: Final = logging.getLogger("ragleague.progress")
 ANSWER_S: Final = 20.0
 """How many seconds to wait for an address to answer; Ray itself tries for five minutes."""
 _PAUSE_S: Final = 0.5
@@ -278,11 +258,7 @@ _HEAD, _SETTINGS = 9, 4
 
 
 def connect(executor: ExecutorSection) -> None:
-    """Connect this process to the cluster in the configuration or ``RAY_ADDRESS``, or start a local one.
-
-    Raises:
-        InputError: no cluster answers at the address, or it refuses.
-    """
+    """Connect this process to the cluster in the configuration or ``RAY_ADDRESS``, or start a local one."""
     if ray.is_initialized():
         return
     address, named = executor.address, "executor.address"

@@ -1,42 +1,43 @@
-"""Records a run in the store: its settings and data at the beginning, its outcomes at the end."""
+"""Records a run in the store, and compares a configuration with the run that the store has of it."""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Collection, Container, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import asdict
 
+from arena.config.schema import Config
+from arena.data.files import load_files
+from arena.present.numbers import counted, listed
 from arena.store import Store
 from arena.store.runners import Runner
 from arena.store.runs import Ending, Runs
 from judges.errors import InputError, StoreError
 from judges.types import conversations
+from retrieval_eval.data.runs import read_runs
+from retrieval_eval.data.table_spec import unsaid
 
 if TYPE_CHECKING:
-    from arena.config.schema import Config
     from arena.config.settings import StoredSettings
     from arena.data.dataset import Dataset
     from arena.results.ratings import Leaderboard
-    from arena.run.ledger import RunSummary, StageSummary
+    from arena.run.ledger import StageSummary
     from retrieval_eval.stats.estimate import Drawn
 
+
 _STANDING_COLUMNS = ("agent", "rank", "rank_low", "rank_high", "group", "bt", "bt_low", "bt_high", "games")
-
-
 _DRAWS: Final = 200
 """Number of resampled ratings stored for a run."""
+_NAMED = 5
+"""Maximum number of agents named in a message."""
 
 
 class Recorder:
     """Records one run over all its stages; the record begins with the first stage that sends a request.
-
-    Args:
-        location: path or address of the store.
-        tournament: name of the tournament, which need not be in the store yet.
 
     Attributes:
         runner: this process's entry in the store, for all stages.
@@ -59,7 +60,6 @@ class Recorder:
             self.run_id = Runs(store, self._tournament).begin(self.runner)
 
     def describe(self, store: Store, subject: Mapping[str, Any]) -> None:
-        """Record the run's settings and data."""
         Runs(store, self._tournament).describe(self.run_id, subject)
 
     def update(self, store: Store, stages: Mapping[str, StageSummary]) -> None:
@@ -67,16 +67,11 @@ class Recorder:
         self.stages |= {name: asdict(stage) for name, stage in stages.items()}
         Runs(store, self._tournament).update_stages(self.run_id, self.stages)
 
-    def finish_judging(self, summary: RunSummary, *, stopped: bool) -> None:
-        """Record the outcomes of the judging stages."""
-        stages = {task.value: stage for task, stage in summary.stages.items()}
-        self.finish_stages(stages, complete=summary.complete, stopped=stopped)
-
-    def finish_stages(self, stages: Mapping[str, StageSummary], *, complete: bool, stopped: bool) -> None:
-        """Record the outcomes of some stages; the run is complete if all stages are."""
+    def finish_stages(self, stages: Mapping[Any, StageSummary], *, complete: bool, stopped: bool) -> None:
+        """Record the outcomes of some stages, by name or task; the run is complete if all stages are."""
         if self.ending == "complete":
             self.ending = "complete" if complete else "stopped" if stopped else "incomplete"
-        self.stages |= {name: asdict(stage) for name, stage in stages.items()}
+        self.stages |= {str(name): asdict(stage) for name, stage in stages.items()}
 
     def end(self, ending: Ending) -> None:
         """Record how the run ended, if it began."""
@@ -87,16 +82,7 @@ class Recorder:
 
 @contextmanager
 def recorded(location: str, tournament: str, part_of: Recorder | None = None) -> Iterator[Recorder]:
-    """Record the run in the store while the block executes; does nothing inside another run.
-
-    Args:
-        location: path or address of the store.
-        tournament: name of the tournament.
-        part_of: the enclosing run, if there is one.
-
-    Raises:
-        StoreError: the store cannot be written.
-    """
+    """Record the run in the store while the block executes; does nothing inside another run, ``part_of``."""
     if part_of is not None:
         yield part_of
         return
@@ -170,3 +156,89 @@ def standings_of(board: Leaderboard, drawn: Drawn | None = None) -> list[dict[st
 def _rounded(rating: float) -> float | None:
     """A rating rounded to 0.1 points; ``None`` if some agent had no game in this draw."""
     return None if math.isnan(rating) else round(rating, 1)
+
+
+def compared_with_stored(store: Store, config: Config) -> str:
+    """Describe in one line how a configuration differs from its stored tournament; empty if it does not.
+
+    The configuration may have been edited since its last run; the stored results are still shown. It may also be a
+    copy, or an older version that lacks agents or queries added later.
+    """
+    subject = Runs(store, config.name).last_subject()
+    origin, stored = origin_of(config), subject.get("origin", {})
+    if not subject or origin == stored or store.settings(config.name).imported:
+        return ""
+    edited = origin.get("file") == stored.get("file") is not None
+    try:
+        with unsaid():
+            described = _described(config, load_files(config), subject["queries"])
+    except InputError as error:
+        described = None
+        problem = f"its data cannot be read: {error}"
+    if described is None:
+        if edited:
+            return f"{config.file}: has changed since its last run, which is shown, and {problem}"
+        raise _another(config, subject, problem)
+    gone, added = _differences(config, described, subject)
+    if gone and not edited:
+        raise _another(config, subject, "")
+    changes = [
+        *([f"not in the store yet: {listed(added, _NAMED)}"] if added else []),
+        *([f"changed since its last run, which is shown: {listed(gone, _NAMED)}"] if gone else []),
+    ]
+    return f"{config.file}: {'; '.join(changes)}; run it to bring the store up to date" if changes else ""
+
+
+def _another(config: Config, subject: Mapping[str, Any], problem: str) -> InputError:
+    agents = listed([str(agent) for agent in subject["agents"]] or ["none"], _NAMED)
+    judges = sorted((subject.get("settings") or {}).get("judges", {}))
+    owner = f"agents {agents}; judges {listed(judges, _NAMED)}" if judges else f"agents {agents}"
+    return InputError(
+        f"{config.file}: another file ran the tournament {config.name!r} in the store ({owner})"
+        f"{f', and {problem}' if problem else ''}; run this file first, or give its tournament another name"
+    )
+
+
+def _described(config: Config, data: Dataset, query_ids: Collection[str]) -> dict[str, Any]:
+    """Digests of the data in the files, as a run records them; does not ask agents or read a corpus."""
+    queries = query_digests(data)
+    runs: set[str] = set()
+    if config.data.runs:
+        runs = {run.name for run in read_runs(config.data.runs)}
+    return {
+        "queries": queries,
+        "answers": answer_digests(data, query_ids),
+        "agents": {*data.agents, *config.agents},
+        "runs": runs,
+    }
+
+
+def _differences(
+    config: Config, described: Mapping[str, Any], subject: Mapping[str, Any]
+) -> tuple[list[str], list[str]]:
+    """Lists what is missing or changed in the files since the last run, and what is only in the files."""
+    stored, known = subject["queries"], {*described["agents"], *described["runs"]}
+    gone = [f"agent {agent!r}" for agent in subject["agents"] if agent not in known]
+    gone += [
+        f"answers of agent {agent!r}"
+        for agent, digest in described["answers"].items()
+        if agent not in config.agents and subject.get("answers", {}).get(agent, digest) != digest
+    ]
+    changed = sum(described["queries"].get(query_id) != digest for query_id, digest in stored.items())
+    gone += [counted(changed, "query", "queries")] if changed else []
+    judges, used = (subject.get("settings") or {}).get("judges", {}), config.judges_in_use()
+    gone += [f"judge {name!r}" for name in judges if name not in used or config.judges[name].stored() != judges[name]]
+    gone += _changed_agents(config, (subject.get("settings") or {}).get("agents", ()))
+    added = [f"agent {agent!r}" for agent in sorted(described["agents"].difference(subject["agents"]))]
+    more = len(described["queries"].keys() - stored.keys())
+    added += [f"judge {name!r}" for name in used if name not in judges]
+    return gone, added + ([counted(more, "query", "queries")] if more else [])
+
+
+def _changed_agents(config: Config, stored: Collection[Mapping[str, Any]]) -> list[str]:
+    specs = config.agents
+    return [
+        f"settings of agent {agent['name']!r}"
+        for agent in stored
+        if agent["name"] in specs and specs[agent["name"]].stored() != agent.get("settings", {})
+    ]

@@ -28,13 +28,8 @@ class Engine:
     """Makes all judgments that a tournament's stages need and the store lacks.
 
     Documents are labelled first. A query's other judgments follow as soon as all its documents have labels, so that no
-    query waits for the slowest one. Judgments that a result leads to are queued at once.
-
-    Args:
-        lookup: the tournament, its judges and its store.
-        stages: the stages that supply wanted judgments and prompts.
-        asked: the tasks to judge; for other tasks, the engine only uses stored results.
-        progress: notified of every judgment.
+    query waits for the slowest one. Judgments that a result leads to are queued at once. For tasks that are not in
+    ``asked``, the engine only uses stored results.
     """
 
     def __init__(self, lookup: Lookup, stages: TournamentStages, asked: Collection[Task], progress: Progress) -> None:
@@ -53,11 +48,7 @@ class Engine:
         return self._queue.ledger
 
     async def run(self, begun: Begun) -> None:
-        """Make the judgments that stages need from the start, and the judgments that results lead to.
-
-        Raises:
-            StoreError: the store cannot be read or written.
-        """
+        """Make the judgments that stages need from the start, and the judgments that results lead to."""
         wanted = Counter(want.task for releases in begun.values() for each in releases.values() for want in each.wanted)
         for task in self._stages.tasks:
             if task in self._asked:

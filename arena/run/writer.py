@@ -1,13 +1,15 @@
-"""Writes results into the store soon after they arrive, several to a transaction."""
+"""Writes results into the store soon after they arrive, and keeps this process's claims on judgments alive."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Sequence
+import time
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
-from arena.run.claims import Claims
+from arena.store import Store, runners
+from arena.store.runners import Runner
 from judges.errors import StoreError
 
 _GATHERED_S = 0.04
@@ -55,11 +57,6 @@ class Writer(Generic[Entry]):
             self._enough.set()
 
     async def work(self) -> None:
-        """Commit results until cancelled.
-
-        Raises:
-            StoreError: the store cannot be written.
-        """
         while True:
             self._writing = [await self._arrived.get()]
             with contextlib.suppress(TimeoutError):
@@ -89,17 +86,12 @@ class Writer(Generic[Entry]):
         return self._unsaved - sum(self._calls(entry) > 0 for entry in rest)
 
     async def finish(self) -> None:
-        """Wait until all results are committed."""
         self._enough.set()
         await self._arrived.join()
 
 
 async def write_while(claims: Claims, writer: Writer[Any], work: Coroutine[None, None, None]) -> None:
-    """Run ``work``, which puts results into the writer, and send heartbeats until every result is committed.
-
-    Raises:
-        StoreError: the store cannot be read or written; the message says how many replies were lost.
-    """
+    """Run ``work``, which puts results into the writer, and send heartbeats until every result is committed."""
     try:
         await claims.begin()
         await _write_while(claims, writer, work)
@@ -131,3 +123,68 @@ def _store_error(problem: BaseException) -> StoreError | None:
     if isinstance(problem, BaseExceptionGroup):
         return next(filter(None, map(_store_error, problem.exceptions)), None)
     return problem if isinstance(problem, StoreError) else None
+
+
+class Claims:
+    """Checks before each call whether this process still holds its claim.
+
+    Other runners release the claims of a runner that sent no heartbeat for ``SILENT_S``: the laptop was closed, the
+    process was suspended, or the store was unreachable. A runner that sent none for half that time counts its claims as
+    lost and claims again. ``unsettled`` returns the claimed ids without a stored result; ``losses`` counts the times
+    that all claims were lost.
+    """
+
+    def __init__(self, store: Store, runner: Runner, unsettled: Callable[[], Iterable[str]]) -> None:
+        self.losses = 0
+        self._store, self._runner, self._unsettled = store, runner, unsettled
+        self._lost: set[str] = set()
+        self._beat_at = _clocks()
+        self._beating = asyncio.Lock()
+
+    async def begin(self) -> None:
+        self._beat_at = _clocks()
+        await asyncio.to_thread(self._store.beat, self._runner)
+
+    async def beat_forever(self) -> None:
+        """Send a heartbeat every ``BEAT_S`` seconds, until cancelled."""
+        while True:
+            await asyncio.sleep(runners.BEAT_S)
+            await self.beat()
+
+    async def beat(self) -> None:
+        """Send a heartbeat; if it is late, or other runners declared this one dead, all claims count as lost."""
+        async with self._beating:
+            await self._beat()
+
+    async def still_holds(self, ident: str) -> bool:
+        if self._is_late():
+            async with self._beating:
+                if self._is_late():
+                    await self._beat()
+        return ident not in self._lost
+
+    def is_lost(self, ident: str) -> bool:
+        return ident in self._lost
+
+    def reclaim(self, ident: str) -> None:
+        """Drop a lost claim: the id is claimed again before any call."""
+        self._lost.discard(ident)
+
+    def release(self) -> None:
+        self._store.leave(self._runner)
+
+    async def _beat(self) -> None:
+        at, late = _clocks(), self._is_late()
+        registered = await asyncio.to_thread(self._store.beat, self._runner)
+        if late or not registered:
+            self.losses += 1
+            self._lost.update(self._unsettled())
+        self._beat_at = at
+
+    def _is_late(self) -> bool:
+        return any(now - at > runners.SILENT_S / 2 for now, at in zip(_clocks(), self._beat_at, strict=True))
+
+
+def _clocks() -> tuple[float, float]:
+    """Seconds on two clocks: the monotonic one may stand still during sleep, the other may be set back."""
+    return time.monotonic(), time.time()

@@ -12,8 +12,7 @@ from msgspec import Struct, field
 
 from arena.config.judging import PairwiseSection
 from arena.data.dataset import Dataset
-from arena.ratings.adaptive import Fixtures, Meeting, next_games
-from arena.ratings.evidence import AdaptiveSettings, decision, outcomes_of
+from arena.ratings.adaptive import AdaptiveSettings, Fixtures, Meeting, decision, next_games, outcomes_of
 from arena.ratings.games import Games, GameVerdict, reconcile, tabulate
 from arena.stages.schedule import Game, answering
 from judges.types import conversations

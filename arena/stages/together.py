@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from arena.config.schema import Config
 from arena.config.stages import listed_stages
-from arena.data.dataset import Dataset
-from arena.data.warnings import ONE_AGENT, queries_by_agent
+from arena.data.dataset import ONE_AGENT, Dataset, queries_by_agent
 from arena.present.numbers import listed
 from arena.stages.base import Release, TournamentStage
 from arena.stages.labels import RelevanceLabels

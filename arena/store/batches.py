@@ -15,7 +15,7 @@ from arena.store.tables import BATCH, BATCH_LINE
 
 if TYPE_CHECKING:
     from arena.store.database import Database
-    from judges.batches import Batch
+    from judges.batch_servers import Batch
 
 
 class OpenBatch(Struct, frozen=True):
@@ -34,7 +34,7 @@ class OpenBatch(Struct, frozen=True):
 
 
 class StoredBook(Struct, frozen=True):
-    """The batches of one judge in a store: implements ``Book`` of ``judges.batches``."""
+    """The batches of one judge in a store: implements ``Book`` of ``judges.batch_servers``."""
 
     store: Database
     judge: str
@@ -148,6 +148,6 @@ def _delete_empty(connection: Connection) -> None:
 
 
 def _batch(row: Any) -> Batch:
-    from judges.batches import Batch
+    from judges.batch_servers import Batch
 
     return Batch(row.marker, row.made_at, row.requests, row.remote_id)

@@ -162,10 +162,13 @@ def _choices(outcome: Outcome) -> object:
 def _value(values: Sequence[float | str], how: Combine, *, whole: bool) -> Any:
     if isinstance(values[0], str):
         return _verdict([str(value) for value in values], how)
-    from retrieval_eval.scores.relevance import majority, mean, median
-
     numbers = [value for value in values if not isinstance(value, str)]
-    combined = {"majority": majority, "median": median, "mean": mean}[how](numbers)
+    # On a tie the lowest label, because a tie among judges should not make a document relevant. The mean of the two
+    # middle labels may be off the scale, and only half of the judges gave the upper one or a higher one.
+    if how == "majority":
+        combined = min(statistics.multimode(numbers))
+    else:
+        combined = statistics.median_low(numbers) if how == "median" else statistics.fmean(numbers)
     return math.ceil(combined - 0.5) if whole else combined
 
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-from benchmarks.false_sentences.results import Result
 from benchmarks.false_sentences.search import search_ratings, search_tournaments, search_votes
+from benchmarks.false_sentences.sentences import Result
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ from benchmarks.false_sentences.sentences import (
     NUMBER,
     Said,
     Sentences,
+    is_figure,
     near,
     rounds_to,
     share,
@@ -25,7 +26,7 @@ from benchmarks.false_sentences.sentences import (
 from benchmarks.false_sentences.voters import MARGIN, PANEL, Recount, World
 
 FEW = 10
-"""Queries below which nothing is said of a judge."""
+"""With fewer queries ``calibrate`` claims nothing about a judge."""
 
 
 class Seen(Struct):
@@ -69,7 +70,6 @@ _OPENING = rf"check (?P<status>\w+): Agreement of people with the judge {JUDGE} 
 
 
 def _figures(seen: Seen, said: Said) -> bool | str:
-    """What stands in every sentence about a judge."""
     count, judge = seen.count, said["j"]
     if said["again"] != judge or said["level"] != seen.world.level or not seen.things.startswith(said["what"]):
         return "of another"
@@ -141,7 +141,6 @@ def _beside(seen: Seen, said: Said) -> bool | str:  # noqa: PLR0911 - a return f
 
 
 def _trusts(trust: str, queries: int, *ends: str | None) -> bool | str:
-    """Whether the interval of the difference allows to say so."""
     low, high = (None if end is None else float(end.split()[-1]) for end in ends)
     if low is None or high is None or queries < FEW:
         return trust == "not known" or "on too few queries"
@@ -181,15 +180,11 @@ def _judge(seen: Seen, said: Said) -> bool | str:
         int(said["n"]) == both
         and share(said["cover"], both, len(count.consensus))
         and rounds_to(said["v"], count.with_a_person(judge), 100)
-        and _is(said["two"], count.of_two, 100)
-        and _is(said["gap"], None if gap is None else gap[0])
-        and _is(said["kappa"], kappa)
-        and (count.verdicts or _is(said["bias"], bias))
+        and is_figure(said["two"], count.of_two, 100)
+        and is_figure(said["gap"], None if gap is None else gap[0])
+        and is_figure(said["kappa"], kappa)
+        and (count.verdicts or is_figure(said["bias"], bias))
     )
-
-
-def _is(said: str, value: float | None, factor: float = 1.0) -> bool:
-    return said == "-" if value is None else said != "-" and rounds_to(said, value, factor)
 
 
 @claim(
@@ -205,7 +200,7 @@ def _people(seen: Seen, said: Said) -> bool | str:
         len(human),
         sum(len(own) > 1 for own in human.values()),
     )
-    return (told == right and _is(said["two"], seen.count.of_two, 100)) or f"rather {right}"
+    return (told == right and is_figure(said["two"], seen.count.of_two, 100)) or f"rather {right}"
 
 
 @claim("consensus", r"consensus: majority of people; no value leads on (?P<a>\d+) of (?P<b>\d+) (?P<what>\w+)")
@@ -278,7 +273,7 @@ def _rough(seen: Seen, said: Said) -> bool | str:
 def _agreement(seen: Seen, said: Said) -> bool | str:
     both = seen.count.both(said["j"])
     right = rounds_to(said["v"], seen.count.like_people(said["j"], both), 100)
-    return right and _is(said["kappa"], seen.count.kappa(said["j"]))
+    return right and is_figure(said["kappa"], seen.count.kappa(said["j"]))
 
 
 @claim(
@@ -310,7 +305,7 @@ def _places(seen: Seen, said: Said) -> bool | str:
 def _limits(seen: Seen, said: Said) -> bool | str:
     count, values = seen.count, seen.count.of(said["j"])
     gaps = [values[thing] - count.number(thing) for thing in count.both(said["j"])]
-    return _is(said["bias"], sum(gaps) / len(gaps))
+    return is_figure(said["bias"], sum(gaps) / len(gaps))
 
 
 @claim(

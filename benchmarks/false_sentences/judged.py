@@ -14,7 +14,6 @@ from statistics import fmean, pstdev
 from msgspec import Struct, field
 
 from benchmarks.false_sentences import calibrated, claims, voters, worlds
-from benchmarks.false_sentences.recount import Recount
 from benchmarks.false_sentences.sentences import (
     BRACKET,
     END,
@@ -22,12 +21,14 @@ from benchmarks.false_sentences.sentences import (
     Finding,
     Said,
     Sentences,
+    is_figure,
     near,
     rounds_to,
     status_follows,
     whole,
 )
 from benchmarks.false_sentences.tournaments import ITEMS, SCORES, World
+from benchmarks.false_sentences.worlds import Recount
 
 MARGIN = 0.05
 TITLES: Mapping[str, str] = {
@@ -44,20 +45,19 @@ NAMED: Mapping[str, str] = {
     "exam": "exam",
     "nuggets": "nuggets",
 }
-"""What checks call scores."""
+"""Names of the scores in trust checks."""
 TITLE = r"(?P<title>Games won|Criteria|EXAM-Cover|Nuggets V strict|P@\d)"
 CHEATS = ("constant", "padded")
 
 
 class Scores:
-    """Every score of a tournament counted again from what its judge said."""
+    """Every score of a tournament, recounted from the judge's script."""
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.games = Recount(world.rows())
 
     def of(self, score: str, agent: str) -> dict[str, float]:
-        """By query, an agent's score where it is known."""
         found = {}
         for query in self.world.names:
             parts = self.world.parts(score, query, agent)
@@ -69,7 +69,7 @@ class Scores:
         return found
 
     def between(self, score: str, new: str, old: str) -> dict[str, list[tuple[float, float]]]:
-        """By independent unit, both scores on each query that both have; of games points of single ones."""
+        """Both agents' scores on each query that both have, by independent unit; for games, the points of each game."""
         found: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
         if score == "pairwise":
             for game in self.games.games:
@@ -84,7 +84,7 @@ class Scores:
         return dict(found)
 
     def ends(self, score: str, new: str, old: str) -> tuple[float, float]:
-        """The least and the most that new less old can be, whatever is missing; of games new's share less one half."""
+        """Lowest and highest possible difference of new and old, whatever the missing judgments are."""
         units: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
         for query in self.world.names:
             units[self.world.conversation(query)].append(self._ends(score, query, new, old))
@@ -113,7 +113,6 @@ class Scores:
         return won - 0.5, won + 1 - share - 0.5
 
     def missing(self, score: str, agent: str) -> tuple[int, int]:
-        """Judgments of an agent that are missing, and of how many."""
         if score == "pairwise":
             others, orders = len(self.world.agents) - 1, 2 * len(self.world.judges)
             wanted = others * orders * len(self.world.names)
@@ -122,7 +121,6 @@ class Scores:
         return sum(part is None for part in parts), len(parts)
 
     def wanted(self) -> tuple[int, int]:
-        """Judgments of all stages that are there, and that were wanted."""
         world = self.world
         games = len(world.judges) * 2 * len(list(combinations(world.agents, 2))) * len(world.names)
         missing, wanted = games - len(self.games.rows), games
@@ -136,7 +134,6 @@ class Scores:
         return wanted - missing, wanted
 
     def cheat(self, cheat: str) -> list[float]:
-        """Points that a cheat got on each query."""
         agents = self.world.agents
         met = [(query, agents[at % len(agents)]) for at, query in enumerate(self.world.names)]
         return [0.0 if self.world.is_seen(cheat, query, agent) else 0.5 for query, agent in met]
@@ -200,7 +197,7 @@ claim, always = TOURNAMENTS.claim, TOURNAMENTS.always
 
 
 def read(seen: Seen, lines: Iterable[str]) -> Iterator[Finding]:
-    """Each line with what is wrong with it: sentences on games and on people have checks of their own."""
+    """Check each line: first as a sentence about tournaments, then about people, then about games."""
     for line in lines:
         if match := re.match(r"check (\w+): ([^:]+?):", line):
             seen.checks[match[2]] = match[1]
@@ -228,7 +225,6 @@ def _headline(seen: Seen, said: Said) -> bool | str:
 
 
 def _units(seen: Seen, score: str) -> tuple[float, float, int] | None:
-    """New's and old's mean over units, and their number."""
     found = seen.count.between(score, *seen.pair)
     if not found:
         return None
@@ -266,7 +262,6 @@ def _row(seen: Seen, said: Said) -> bool | str:
 
 
 def _follows(verdict: str, low: float | None, high: float | None) -> bool | str:
-    """Whether the interval printed allows the verdict."""
     if verdict == "undecided":
         return True
     if low is None or high is None:
@@ -384,7 +379,6 @@ always("gate: one order", r"Games won: judged in one order only, so a judge's fa
 
 
 def finish_gate(seen: Seen) -> Iterator[Finding]:
-    """What a gate's parts say together."""
     order = ("worse", "undecided", "not worse", "better")
     worst = min((own[0] for own in seen.verdicts.values()), key=order.index)
     yield Finding("gate: headline and rows", seen.headline, "" if worst == seen.headline else f"a score is {worst}")
@@ -401,7 +395,6 @@ def finish_gate(seen: Seen) -> Iterator[Finding]:
 
 
 def _shares(seen: Seen, query: str | None, *, other: bool = False) -> list[float]:
-    """Each agent's share of points on a query, or on all others."""
     found = []
     for agent in seen.world.agents:
         points = [
@@ -445,17 +438,13 @@ def _query(seen: Seen, said: Said) -> bool | str:
         pairs[game.one, game.other].append(game.score)
     several = [len(set(scores)) > 1 for scores in pairs.values() if len(scores) > 1]
     return (
-        _is(said["separation"], separation)
-        and _is(said["judges"], fmean(several) if several else None, 100)
-        and _is(said["spread"], spread)
-        and _is(said["agreement"], agreement)
-        and _is(said["decided"], decided, 100)
-        and _is(said["orders"], differ, 100)
+        is_figure(said["separation"], separation)
+        and is_figure(said["judges"], fmean(several) if several else None, 100)
+        and is_figure(said["spread"], spread)
+        and is_figure(said["agreement"], agreement)
+        and is_figure(said["decided"], decided, 100)
+        and is_figure(said["orders"], differ, 100)
     )
-
-
-def _is(said: str, value: float | None, factor: float = 1.0) -> bool:
-    return said == "-" if value is None else said != "-" and rounds_to(said, value, factor)
 
 
 @claim(
@@ -533,7 +522,6 @@ def _by_stage(seen: Seen) -> Iterator[list[tuple[int, int]]]:
 
 
 def _short(seen: Seen, said: Said) -> bool | str:
-    """Whether a judge's or agent's verdicts are as few as that."""
     if said["kind"].lower() == "judge":
         there = sum(row.judge == said["name"] for row in seen.count.games.rows)
         wanted = 2 * len(list(combinations(seen.world.agents, 2))) * len(seen.world.names)
@@ -596,7 +584,6 @@ always("checks in short", _IN_SHORT)
 
 
 def finish_checks(seen: Seen, lines: Iterable[str]) -> Iterator[Finding]:
-    """What the sentence that counts the checks says beside them."""
     for line in lines:
         if match := re.fullmatch(_IN_SHORT, line):
             names = {
@@ -676,7 +663,6 @@ def _lacks(seen: Seen, said: Said) -> bool | str:
 
 
 def _mean(seen: Seen, score: str, agent: str) -> float | None:
-    """Over queries, or over all turns of all conversations."""
     found = seen.count.of(score, agent)
     return fmean(found.values()) if found else None
 
@@ -685,7 +671,7 @@ def _mean(seen: Seen, score: str, agent: str) -> float | None:
 def _criteria(seen: Seen, said: Said) -> bool | str:
     missing, wanted = seen.count.missing("criteria", said["a"])
     right = (int(said["n"]), int(said["of"])) == (wanted - missing, wanted)
-    return right and _is(said["v"], _mean(seen, "criteria", said["a"]))
+    return right and is_figure(said["v"], _mean(seen, "criteria", said["a"]))
 
 
 @claim(
@@ -696,7 +682,7 @@ def _exam(seen: Seen, said: Said) -> bool | str:
     means = {agent: _mean(seen, "exam", agent) for agent in seen.world.agents}
     own, (missing, wanted) = means[said["a"]], seen.count.missing("exam", said["a"])
     if (
-        not _is(said["v"], own)
+        not is_figure(said["v"], own)
         or int(said["missing"] or 0) != missing
         or not near(said["graded"], 100 * (1 - missing / wanted), 1)
     ):
@@ -705,7 +691,7 @@ def _exam(seen: Seen, said: Said) -> bool | str:
     if said["least"] is None and missing:
         return "without ends"
     if said["least"] is not None and not (
-        _is(said["least"], covered / wanted) and _is(said["most"], (covered + missing) / wanted)
+        is_figure(said["least"], covered / wanted) and is_figure(said["most"], (covered + missing) / wanted)
     ):
         return "other ends"
     if own is None:
@@ -720,7 +706,7 @@ def _exam(seen: Seen, said: Said) -> bool | str:
     r"row of Nuggets of answers: (?P<a>[v-z]) \| (?P<v>\d\S*|-) \| (?P<ends>\d\S* to \d\S*|-) \| \d\S* \| .*",
 )
 def _nuggets(seen: Seen, said: Said) -> bool | str:
-    return _is(said["v"], _mean(seen, "nuggets", said["a"])) or f"rather {_mean(seen, 'nuggets', said['a'])}"
+    return is_figure(said["v"], _mean(seen, "nuggets", said["a"])) or f"rather {_mean(seen, 'nuggets', said['a'])}"
 
 
 @claim(
@@ -729,14 +715,14 @@ def _nuggets(seen: Seen, said: Said) -> bool | str:
 )
 def _retrieval(seen: Seen, said: Said) -> bool | str:
     agent, (missing, wanted) = said["a"], seen.count.missing("retrieval", said["a"])
-    if not _is(said["v"], _mean(seen, "retrieval", agent)):
+    if not is_figure(said["v"], _mean(seen, "retrieval", agent)):
         return f"rather {_mean(seen, 'retrieval', agent)}"
     if said["labelled"] != (f"{wanted - missing} of {wanted}" if missing else "-"):
         return f"{missing} of {wanted} are missing"
     if int(said["unknown"] or 0) != len(seen.world.names) - len(seen.count.of("retrieval", agent)):
         return "others are not known"
     parts = [part for query in seen.world.names for part in seen.world.parts("retrieval", query, agent)]
-    return _is(said["label"], 2 * fmean(part for part in parts if part is not None)) or "another mean label"
+    return is_figure(said["label"], 2 * fmean(part for part in parts if part is not None)) or "another mean label"
 
 
 always(

@@ -23,7 +23,6 @@ from benchmarks.false_sentences.claims import (
     claim,
     krippendorff,
 )
-from benchmarks.false_sentences.recount import Recount
 from benchmarks.false_sentences.sentences import (
     BRACKET,
     END,
@@ -36,13 +35,13 @@ from benchmarks.false_sentences.sentences import (
     status_follows,
     whole,
 )
+from benchmarks.false_sentences.worlds import Recount
 
 READ = ("leaderboard", "trust", "matrix", "judges", "coverage")
 """Sections that speak of verdicts; the others hold settings and commands."""
 
 
 def lines(report: Report) -> Iterator[str]:
-    """All that a report says of verdicts, a line each."""
     for block in report.opening:
         if isinstance(block, VerdictCard):
             yield f"headline: {block.headline}"
@@ -53,7 +52,6 @@ def lines(report: Report) -> Iterator[str]:
 
 
 def section_lines(section: Section) -> Iterator[str]:
-    """All that a section says, whatever draws it."""
     for block in section.blocks:
         yield from _block(block)
 
@@ -82,7 +80,7 @@ def _block(block: object) -> Iterator[str]:
 
 
 def _cells(table: Table, row: Mapping[str, Any]) -> Iterator[str]:
-    """All that a row may show, also columns that are left out where no row has a value."""
+    """All cells of a row, also in columns that the page leaves out because no row has a value."""
     for column in table.columns:
         if column.heading:
             yield column.form.write(column.value(row))
@@ -136,7 +134,7 @@ def _ratings(seen: Seen, said: Said) -> bool | str:
 
 
 def _ranked(seen: Seen, said: Said) -> str:
-    """What is wrong with the ranks that an agent may have, beside its rank and the agents said to be first."""
+    """Say what is wrong with an agent's range of ranks; empty if nothing is."""
     ranks = [int(own) for own in re.findall(r"\d+", said["ranks"])]
     if (said["interval"] == "-") != (not ranks):
         return "ranks without an interval"
@@ -245,7 +243,7 @@ ONLY = r"(?: By judge only (?P<only>\w+(?:(?:, | and )\w+)*) fails?\.)?"
 
 
 def _only(seen: Seen, said: Said, of_judge: Callable[[Recount], bool]) -> bool | str:
-    """Whether the judges that alone fail a check are some of several, each beyond the bar by itself."""
+    """Whether the judges that are said to fail a check alone do fail it."""
     if said["only"] is None:
         return True
     names = re.split(r", | and ", said["only"])

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-import benchmarks.false_sentences.terminal  # noqa: F401 - teaches its sentences
 from arena.boards.calibration import CalibrationBoard
 from arena.boards.compare import compare_board
 from arena.boards.games import Wins
@@ -34,18 +33,16 @@ from arena.results.table_agreement import OpinionFiles, calibrate_tables
 from arena.store import Store
 from benchmarks.false_sentences import calibrated, judged, page, tournaments, voters
 from benchmarks.false_sentences.claims import Seen, read
-from benchmarks.false_sentences.recount import Recount, Row
-from benchmarks.false_sentences.results import Result
-from benchmarks.false_sentences.sentences import Finding
-from benchmarks.false_sentences.worlds import draw
+from benchmarks.false_sentences.sentences import Finding, Result
+from benchmarks.false_sentences.worlds import Recount, Row, draw
 from judges.types import Task, Verdict
 
 SIDE, FAMILY = 0.025, 0.05
-"""How often a claim on one side may be untrue, and one about several agents at once."""
+"""Allowed error rate of a one-sided claim (``SIDE``), and of a claim about several agents (``FAMILY``)."""
 
 
 def search_ratings(found: Result, numbers: Iterable[int], seed: int, samples: int = 200) -> None:
-    """Read all that ``rate`` and the report say of these tables, rated with so many bootstrap samples."""
+    """Check all that ``rate`` and the report say about these tables."""
     with tempfile.TemporaryDirectory() as folder:
         for number in numbers:
             world, rows = draw(number, seed)
@@ -66,7 +63,7 @@ def _leads(found: Result, seen: Seen, best: str | None) -> None:
 
 
 def search_votes(found: Result, numbers: Iterable[int], seed: int) -> None:
-    """Read all that ``calibrate`` says of these tables of judges and people."""
+    """Check all that ``calibrate`` says about these tables of judges and people."""
     with tempfile.TemporaryDirectory() as folder:
         for number in numbers:
             world, *votes = voters.draw(number, seed)
@@ -95,7 +92,6 @@ def _trusted(found: Result, seen: calibrated.Seen) -> None:
 
 
 def search_tournaments(found: Result, numbers: Iterable[int], seed: int) -> None:
-    """Run these tournaments and read all that is said of them."""
     for number in numbers:
         world = tournaments.draw(number, seed)
         with tempfile.TemporaryDirectory() as folder:
@@ -114,7 +110,6 @@ def search_tournaments(found: Result, numbers: Iterable[int], seed: int) -> None
 
 
 def of_tournament(seen: judged.Seen, store: Store, name: str) -> Iterator[Finding]:
-    """All that is said of one tournament."""
     world = seen.world
     for part in (None, *range(len(tournaments.GROUPS) * world.grouped)):
         own = seen if part is None else judged.Seen.of(replace(world, only=part))
@@ -172,7 +167,6 @@ def _findings(seen: Seen, file: Path, samples: int) -> Iterator[Finding]:
 
 
 def _report(seen: Seen, rated: RatedTable) -> TournamentReport:
-    """A tournament of these verdicts, as a report reads it from a store."""
     verdicts = [
         GameVerdict(row.query, row.first, row.second, _verdict(row, row.first), row.judge) for row in seen.count.rows
     ]
@@ -208,7 +202,7 @@ def _verdict(row: Row, first: str) -> Verdict:
 
 
 def _write(file: Path, seen: Seen) -> None:
-    """The table as a file; every third row has its columns the other way round and says so."""
+    """Write the table; every third row has its two agents exchanged, and an order that says so."""
     with file.open("w", newline="", encoding="utf-8") as out:
         table = csv.writer(out)
         table.writerow([*(["qid"] if seen.count.named else []), "agent_a", "agent_b", "verdict", "judge", "order"])

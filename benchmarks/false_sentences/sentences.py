@@ -1,15 +1,17 @@
-"""How sentences are taught and read: a pattern of a whole line, and a check of what it claims.
+"""How sentences are taught, read and counted: by a pattern of a whole line, and a check of what the line claims.
 
 A check answers ``True``, ``False``, or a word for what is wrong. A sentence that no pattern knows is an error.
 """
 
 from __future__ import annotations
 
+import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 NUMBER = r"-?[\d,]+(?:\.\d+)?"
 NAMES = r"[v-z](?:(?:, | and )[v-z])*"
@@ -17,22 +19,20 @@ END = rf"(?:under |over )?[+]?{NUMBER}"
 BRACKET = rf" \((?P<l>{END})(?: to (?P<h>{END}))?%?\)"
 
 Said: TypeAlias = Mapping[str, Any]
-"""What stands at the named places of a pattern: texts, ``None`` where one is left out."""
+"""The named groups of a pattern; ``None`` for a group without a match."""
 
 Seen = TypeVar("Seen")
-"""What a sentence is held against."""
+"""The recount that a sentence is checked against."""
 
 
 class Claim(Struct, Generic[Seen], frozen=True):
-    """A kind of sentence."""
-
     kind: str
     pattern: re.Pattern[str]
     check: Callable[[Seen, Said], bool | str]
 
 
 class Finding(Struct, frozen=True):
-    """One sentence that was read: what kind it is, and ``""`` or what is wrong with it."""
+    """A sentence's kind and text, and what is wrong with it; empty if nothing is."""
 
     kind: str
     line: str
@@ -48,8 +48,6 @@ class Sentences(Generic[Seen]):
     def claim(
         self, kind: str, pattern: str
     ) -> Callable[[Callable[[Seen, Said], bool | str]], Callable[[Seen, Said], bool | str]]:
-        """Teach a kind of sentence."""
-
         def taught(
             check: Callable[[Seen, Said], bool | str],
         ) -> Callable[[Seen, Said], bool | str]:
@@ -59,12 +57,10 @@ class Sentences(Generic[Seen]):
         return taught
 
     def always(self, kind: str, *patterns: str) -> None:
-        """Sentences that say nothing of this data: explanations, headings, remedies."""
         for pattern in patterns:
             self.claims.append(Claim(kind, re.compile(pattern), lambda _seen, _said: True))
 
     def read(self, seen: Seen, lines: Iterable[str]) -> Iterator[Finding]:
-        """Each line with what is wrong with it."""
         for line in lines:
             for own in self.claims:
                 if match := own.pattern.fullmatch(line):
@@ -76,7 +72,6 @@ class Sentences(Generic[Seen]):
 
 
 def names(said: str) -> list[str]:
-    """The agents in a text."""
     return re.findall(r"\b[v-z]\b", said)
 
 
@@ -93,13 +88,16 @@ def share(said: str, part: float, all_of: float, decimals: int = 0) -> bool:
 
 
 def rounds_to(said: str, value: float, factor: float = 1.0) -> bool:
-    """Whether a value is what stands there, to the decimals that stand there."""
     decimals = len(said.partition(".")[2])
     return near(said.replace("+", ""), factor * value, 0.5 / 10**decimals + 1e-9)
 
 
+def is_figure(said: str, value: float | None, factor: float = 1.0) -> bool:
+    return said == "-" if value is None else said != "-" and rounds_to(said, value, factor)
+
+
 def first_wrong(*held: bool | str) -> bool | str:
-    """Of several answers of checks the first that is not ``True``."""
+    """The first answer that is not ``True``."""
     return next((own for own in held if own is not True), True)
 
 
@@ -118,3 +116,55 @@ def _follows(status: str | None, low: float, high: float, least: float, most: fl
     if status == "failed":
         return high < least + slack or low > most - slack or "failed although its interval allows passing"
     return (low - slack < least or high + slack > most) and high + slack >= least and low - slack <= most
+
+
+class Rate(Struct):
+    """How often something is said that is not true of the world.
+
+    Attributes:
+        level: at which it may be said.
+        null: worlds of which it is not true, and could have been said.
+        wrong: those of which it is said.
+    """
+
+    level: float
+    null: int = 0
+    wrong: int = 0
+
+    @property
+    def allowed(self) -> int:
+        return math.ceil(self.level * self.null + 2.33 * math.sqrt(self.level * (1 - self.level) * self.null))
+
+
+class Result(Struct):
+    """What a search came to.
+
+    Attributes:
+        worlds: tables and tournaments read, by kind.
+        said: sentences by kind.
+        false: by kind, the world, the line and what is wrong.
+        rates: claims about the world, each with how often it is untrue.
+        leaders, could_lead: tables in which an agent is said to lead, and those with a best agent and queries enough.
+    """
+
+    worlds: Counter[str] = field(default_factory=Counter)
+    said: Counter[str] = field(default_factory=Counter)
+    false: dict[str, list[tuple[str, str, str]]] = field(default_factory=dict)
+    rates: dict[str, Rate] = field(default_factory=dict)
+    leaders: int = 0
+    could_lead: int = 0
+
+    @property
+    def holds(self) -> bool:
+        return not any(self.false.values()) and all(own.wrong <= own.allowed for own in self.rates.values())
+
+    def note(self, where: str, findings: Iterable[Finding]) -> None:
+        for own in findings:
+            self.said[own.kind] += 1
+            if own.wrong:
+                self.false.setdefault(own.kind, []).append((where, own.line, own.wrong))
+
+    def claimed(self, what: str, level: float, *, untrue: bool, said: bool) -> None:
+        rate = self.rates.setdefault(what, Rate(level))
+        rate.null += untrue
+        rate.wrong += untrue and said

@@ -26,10 +26,11 @@ from arena.data.kinds import Annotation, texts_now
 from arena.run import judging as tournament
 from arena.store import Store
 from arena.store.annotations import Annotations
-from benchmarks.false_sentences.recount import Row
 from benchmarks.false_sentences.voters import Vote
+from benchmarks.false_sentences.worlds import Row
 from judges.types import Task
 from retrieval_eval.data.tables import write_rows
+from tests.support.tournaments import Quiet
 
 GROUPS = ("even", "odd")
 ITEMS = 4
@@ -80,27 +81,22 @@ class World(Struct, frozen=True):
         return [f"q{at:02}" for at in range(self.queries) if self.only in (None, at % 2)]
 
     def conversation(self, query: str) -> str:
-        """The independent unit of a query."""
         return query if self.turns == 1 else f"c{int(query[1:]) // self.turns}"
 
     @property
     def best(self) -> str | None:
-        """The agent that is truly better than all others in games, if there is one."""
         ahead = {one: [other for other in self.agents if self.truth("pairwise", one, other) > 0] for one in self.agents}
         return next((one for one, behind in ahead.items() if len(behind) == len(ahead) - 1), None)
 
     def fails(self, agents: Sequence[str], query: str, *what: str) -> bool:
-        """Whether a judgment on these agents is not usable."""
         if self.failing not in agents:
             return False
         return self.is_hard(query) if self.hard else self._draw("fails", query, *what) < self.share
 
     def is_hard(self, query: str) -> bool:
-        """Whether the agent that fails is bad on the query."""
         return self.hard and int(query[1:]) < self.share * self.queries
 
     def verdict(self, judge: str, query: str, first: str, second: str) -> str:
-        """The winner, or ``""`` for a tie."""
         if self._draw("swayed", judge, query, first, second) < SWAYED:
             return first
         one, other = sorted((first, second))
@@ -115,7 +111,6 @@ class World(Struct, frozen=True):
         return 0 if abs(gap) < TIE else 1 if gap > 0 else -1
 
     def _gap(self, query: str, one: str, other: str, rater: str) -> float:
-        """How much better the first answer is, as a judge or person sees it."""
         of_query, of_rater = self._normal("query", query, one, other), self._normal("rater", rater, query, one, other)
         return self._apart(one, other, hard=self.is_hard(query)) + of_query + 0.3 * of_rater
 
@@ -136,7 +131,6 @@ class World(Struct, frozen=True):
         return (good[0] - good[1]) * (2 if score == "criteria" else 1)
 
     def is_good(self, score: str, query: str, agent: str, part: int) -> bool:
-        """Whether a part of an answer is good."""
         together = self._draw("together", score, query, agent) < TOGETHER
         good = BAD if agent == self.failing and self.is_hard(query) else self.good[agent]
         return self._draw("good", score, query, agent, "" if together else str(part)) < good
@@ -148,7 +142,6 @@ class World(Struct, frozen=True):
         return NormalDist().inv_cdf(min(max(self._draw("normal", *what), 1e-9), 1 - 1e-9))
 
     def reply(self, judge: str, prompt: Any) -> Any:
-        """What the judge writes; nothing where it fails."""
         asked, shown = prompt.asked, list(dict.fromkeys(_SHOWN.findall(prompt.asked.user)))
         query, agents = shown[0][1], [agent for agent, _ in shown]
         if asked.task is Task.PAIRWISE and len(agents) == 1:
@@ -165,7 +158,6 @@ class World(Struct, frozen=True):
         return "" if None in parts else _written(score, [bool(own) for own in parts], asked.contract)
 
     def is_seen(self, cheat: str, query: str, agent: str) -> bool:
-        """Whether the judge sees through a cheat: it loses then, and else ties."""
         return self._draw("cheat", cheat, query, agent) < 0.75
 
     def _of_cheat(self, user: str, query: str, agent: str) -> Any:
@@ -179,7 +171,6 @@ class World(Struct, frozen=True):
     # --- what the judge said, without the store
 
     def rows(self) -> list[Row]:
-        """All verdicts on games that are there."""
         return [
             Row(query, *shown, self.verdict(judge, query, *shown), judge)
             for query in self.names
@@ -200,7 +191,6 @@ class World(Struct, frozen=True):
         ]
 
     def votes(self) -> list[Vote]:
-        """All that people said."""
         return [
             Vote((query, *pair), person, value)
             for query in self.names
@@ -220,7 +210,6 @@ _SCORED: Mapping[Task, str] = {
 
 
 def _written(score: str, parts: Sequence[bool], contract: Any) -> Any:
-    """The reply that says which parts are good."""
     if score == "criteria":
         return {contract.reason: "e", **dict.fromkeys(contract.choices, 2 * parts[0])}
     if score == "nuggets":
@@ -231,7 +220,6 @@ def _written(score: str, parts: Sequence[bool], contract: Any) -> Any:
 
 
 def draw(number: int, seed: int) -> World:
-    """One world; the same for the same number and seed."""
     noise = random.Random(f"tournaments {seed} {number}")
     agents = list("vwxyz"[: noise.choice((3, 3, 4))])
     noise.shuffle(agents)
@@ -281,7 +269,6 @@ KINDS: Sequence[tuple[str, Callable[[random.Random, list[str]], dict[str, Any]]]
 
 
 def run(world: World, folder: Path) -> Config:
-    """Write the tournament's files and judge it."""
     _write(world, folder)
     judge = {
         name: {"provider": "python", "function": _judge(world, name), "version": world.seed} for name in world.judges
@@ -307,19 +294,6 @@ def run(world: World, folder: Path) -> Config:
     if world.voters:
         _cast(world, config)
     return config
-
-
-class Quiet:
-    """Progress that nobody watches."""
-
-    def begin(self, task: str, wanted: int) -> None:
-        """Nothing."""
-
-    def more(self, task: str, wanted: int) -> None:
-        """Nothing."""
-
-    def count(self, task: str, kind: str, cost_usd: float | None) -> None:
-        """Nothing."""
 
 
 def _judge(world: World, name: str) -> Callable[[Any], Any]:

@@ -59,7 +59,7 @@ class World(Struct, frozen=True):
     one_value: bool = False
 
     def gap(self, judge: str) -> float | None:
-        """How often the judge agrees with a person less how often two people do; ``None`` where orders are folded."""
+        """Agreement of judge and person minus that of two people; ``None`` if people judge both orders."""
         if self.people_both:
             return None
         kept = 1 - self.outside
@@ -72,16 +72,15 @@ class World(Struct, frozen=True):
 
 
 MARGIN = 0.05
-"""By how much less than people a judge may agree with them and still do as they do."""
+"""A judge agrees as people do if it agrees with them less than they do by at most this much."""
 
 
 def _alike(one: float, other: float) -> float:
-    """How often two agree that are right so often."""
     return one * other + (1 - one) * (1 - other) / 2
 
 
 def _below(right: float, gap: float) -> float:
-    """How often a judge is right that agrees with people less than they do by so much."""
+    """Probability at which a judge is right if it agrees with people less than they do by ``gap``."""
     return right - 2 * gap / (3 * right - 1)
 
 
@@ -169,7 +168,7 @@ def _of_people(world: World, noise: random.Random, thing: Thing, says: Callable[
 
 
 class Recount:
-    """All that is checked of one table, counted slowly and plainly."""
+    """A plain and slow recount of one table."""
 
     def __init__(
         self,
@@ -182,12 +181,10 @@ class Recount:
         self.judges, self.people, self.verdicts, self.clusters = judges, people, verdicts, clusters or {}
 
     def units(self, things: Iterable[Thing]) -> int:
-        """The queries of some things, or their conversations."""
         return len({self.clusters.get(thing[0], thing[0]) for thing in things})
 
     @cached_property
     def human(self) -> dict[Thing, dict[str, int]]:
-        """One value of each person for each thing."""
         return _settled(self.people)
 
     @cached_property
@@ -196,7 +193,6 @@ class Recount:
 
     @cached_property
     def contested(self) -> int:
-        """Things on which no value leads."""
         return sum(len(_leading(own.values())) > 1 for own in self.human.values())
 
     def _most(self, values: Iterable[int]) -> int:
@@ -204,14 +200,12 @@ class Recount:
         return leading[0] if len(leading) == 1 else 0 if self.verdicts else min(leading)
 
     def of(self, judge: str) -> dict[Thing, int]:
-        """One value of a judge, or of all judges together, for each thing."""
         every = _settled(self.judges)
         if judge == PANEL:
             return {thing: self._most(own.values()) for thing, own in every.items()}
         return {thing: own[judge] for thing, own in every.items() if judge in own}
 
     def number(self, thing: Thing) -> float:
-        """The mean of the labels that lead."""
         leading = _leading(self.human[thing].values())
         return sum(leading) / len(leading)
 
@@ -244,7 +238,6 @@ class Recount:
         return self.units(self.both(judge))
 
     def said(self, judge: str) -> dict[Thing, list[int]]:
-        """Every value that a judge gave."""
         if judge == PANEL:
             return {thing: [value] for thing, value in self.of(PANEL).items()}
         found: defaultdict[Thing, list[int]] = defaultdict(list)
@@ -254,7 +247,6 @@ class Recount:
         return dict(found)
 
     def with_a_person(self, judge: str) -> float:
-        """Share of the pairs of a judge's vote and a person's that are equal."""
         same = [
             own == other
             for thing, said in self.said(judge).items()
@@ -265,7 +257,6 @@ class Recount:
 
     @cached_property
     def of_two(self) -> float | None:
-        """Share of the pairs of two people's votes on one thing that are equal."""
         same = [a == b for own in self.human.values() for a, b in combinations(own.values(), 2)]
         return sum(same) / len(same) if same else None
 
@@ -282,12 +273,11 @@ class Recount:
         return (sum(gaps) / len(gaps), self.units(things)) if gaps else None
 
     def all_agree(self, judge: str) -> bool:
-        """Whether no vote on anything that the judge knows differs from another."""
         every = [{*said, *self.human.get(thing, {}).values()} for thing, said in self.said(judge).items()]
         return all(len(own) == 1 for own in every) and self.of_two == 1
 
     def kappa(self, judge: str) -> float | None:
-        """Cohen's, with the consensus; of verdicts each counts both ways round."""
+        """Cohen's kappa with the consensus; each verdict counts in both directions."""
         values = self.of(judge)
         pairs = [(self.consensus[thing], values[thing]) for thing in self.both(judge)]
         if self.verdicts:
@@ -297,19 +287,16 @@ class Recount:
         return None if chance == 1 else (sum(a == b for a, b in pairs) / len(pairs) - chance) / (1 - chance)
 
     def like_people(self, judge: str, common: Iterable[Thing]) -> float:
-        """Share of these things on which a judge says what people together say."""
         values, things = self.of(judge), list(common)
         return sum(values[thing] == self.consensus[thing] for thing in things) / len(things)
 
     @cached_property
     def common(self) -> list[Thing]:
-        """Things that all judges and people judged."""
         judges = {vote.rater for vote in self.judges}
         return [thing for thing in self.consensus if all(thing in self.of(judge) for judge in judges)]
 
 
 def _settled(votes: Iterable[Vote]) -> dict[Thing, dict[str, int]]:
-    """One value of each rater for each thing: a tie where both orders differ."""
     every: defaultdict[Thing, defaultdict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for vote in votes:
         every[vote.thing][vote.rater].add(vote.value)
@@ -325,7 +312,6 @@ def _leading(values: Iterable[int]) -> list[int]:
 
 
 def write(file: Path, votes: Iterable[Vote], *, verdicts: bool) -> None:
-    """The votes as a table."""
     with file.open("w", newline="", encoding="utf-8") as out:
         table = csv.writer(out)
         table.writerow(["qid", *(("agent_a", "agent_b", "verdict") if verdicts else ("did", "label")), "judge"])

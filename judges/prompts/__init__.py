@@ -151,7 +151,6 @@ class ReplySection(Section):
 
     @cached_property
     def rule(self) -> str:
-        """The contract as an instruction for the judge."""
         return reply_rule(self.contract)
 
     def label_words(self) -> dict[int, str | int]:
@@ -163,11 +162,7 @@ class ReplySection(Section):
         return max(self.label_words())
 
     def check(self, task: Task) -> None:
-        """Check that the section fits the task of its prompt.
-
-        Raises:
-            ValueError: a field is missing or wrong for the task.
-        """
+        """Check that the section fits the task of its prompt; raises ``ValueError`` for a missing or wrong field."""
         known_forms = _FORMS.get(task, _CHOICE_FORMS)
         if self.form not in known_forms:
             forms = " or ".join(map(repr, known_forms))
@@ -286,17 +281,31 @@ class PromptTemplate(Section):
             return
         if key := next((key for key, read in shown.items() if "text" in read), None):
             raise PromptError(
-                f"{_place(self._source or f'prompt {self.name!r}', key)}: shows query.text without the messages before "
+                f"{self.place(key)}: shows query.text without the messages before "
                 'it, which queries of these data have; write {{ query | asked("question") }} in its place'
             )
 
-    def render(self, inputs: Inputs, *, contract: ReplyContract | None = None, **options: Any) -> Prompt:
-        """Fill the templates.
+    def require_compiled(self) -> None:
+        """Check the syntax of the templates; raises ``PromptError`` with the place and the problem."""
+        from jinja2 import TemplateError
 
-        Args:
-            inputs: the texts; templates see ``query``, ``documents``, ``document``, ``answers``, ``answer``, ``items``.
-            contract: replaces the file's contract, for prompts whose choices come from the configuration.
-            options: further variables of the templates.
+        for key in ("system", "user"):
+            try:
+                _compiled(getattr(self, key))
+            except TemplateError as error:
+                raise PromptError(f"{self.place(key)}: {_template_problem(error)}") from error
+
+    def place(self, key: str) -> str:
+        """The place of a template, for messages: file, line and key, or the name of a packaged prompt and the key."""
+        if not self._source:
+            return f"prompt {self.name!r}: {key}"
+        line = line_in(Path(self._source).read_text(encoding="utf-8"))((key,))
+        return f"{self._source}:{line}: {key}"
+
+    def render(self, inputs: Inputs, *, contract: ReplyContract | None = None, **options: Any) -> Prompt:
+        """Fill the templates with the inputs and ``options``.
+
+        ``contract`` replaces the file's contract, for prompts whose choices come from the configuration.
 
         Raises:
             PromptError: a template uses an undefined variable, or fails in another way.
@@ -322,8 +331,7 @@ class PromptTemplate(Section):
         try:
             return str(_compiled(getattr(self, key)).render(names).strip())
         except Exception as error:  # a template is a user's program, which may raise anything
-            source = self._source or f"prompt {self.name!r}"
-            raise PromptError(f"{_place(source, key)}: {_template_problem(error, names)}") from error
+            raise PromptError(f"{self.place(key)}: {_template_problem(error, names)}") from error
 
 
 def load_prompt(name_or_path: str | Path, task: Task) -> PromptTemplate:
@@ -336,7 +344,7 @@ def load_prompt(name_or_path: str | Path, task: Task) -> PromptTemplate:
     if source.endswith((".yaml", ".yml")):
         template = load_section(Path(source), PromptTemplate, PromptError)
         template._source = source
-        _require_compiled(template, source)
+        template.require_compiled()
     else:
         template = _packaged(source)
     if template.task is not task:
@@ -344,24 +352,6 @@ def load_prompt(name_or_path: str | Path, task: Task) -> PromptTemplate:
             f"{source}: made for task {template.task.value!r}, asked for {task.value!r}; name a prompt of that task"
         )
     return template
-
-
-def _require_compiled(template: PromptTemplate, source: str) -> None:
-    from jinja2 import TemplateError
-
-    for key in ("system", "user"):
-        try:
-            _compiled(getattr(template, key))
-        except TemplateError as error:
-            raise PromptError(f"{_place(source, key)}: {_template_problem(error)}") from error
-
-
-def _place(source: str, key: str) -> str:
-    """The place of a key in its prompt file, for messages: file, line and key."""
-    if not source.endswith((".yaml", ".yml")):
-        return f"{source}: {key}"
-    line = line_in(Path(source).read_text(encoding="utf-8"))((key,))
-    return f"{source}:{line}: {key}"
 
 
 def _template_problem(error: Exception, names: Iterable[str] = ()) -> str:

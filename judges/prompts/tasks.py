@@ -42,7 +42,6 @@ class PairwiseOptions(Struct, frozen=True):
     """The options of the pairwise judge.
 
     Attributes:
-        references: selects the documents that the judge sees.
         citations: whether the answers cite documents and the judge should check the citations.
         factors: the user's instructions on what to weigh; empty for the prompt's default.
     """
@@ -235,9 +234,7 @@ def extraction_prompt(template: PromptTemplate, question: Query, passage: Docume
 
     The outcome is the answer's text; the empty text stands for "unanswerable from this passage".
     """
-    if isinstance(passage, Answer):
-        return template.render(Inputs(question, answers=(passage,)))
-    return template.render(Inputs(question, documents=(AnnotatedDocument(passage),)))
+    return template.render(_with_passage(question, passage))
 
 
 def questions_prompt(template: PromptTemplate, query: Query, number: int, subtopic: str = "") -> Prompt:
@@ -289,14 +286,9 @@ def answer_check_prompt(template: PromptTemplate, question: Query, gold: Sequenc
 def creation_prompt(
     template: PromptTemplate, query: Query, documents: Sequence[Document], so_far: Sequence[str], most: int
 ) -> Prompt:
-    """Ask for the list of nuggets, updated with these documents (AutoNuggetizer paper, figure 3).
+    """Ask for a list of at most ``most`` nuggets, updated with these documents (AutoNuggetizer paper, figure 3).
 
-    Args:
-        template: a template of task ``NUGGETS``.
-        query: the query.
-        documents: the documents of this turn.
-        so_far: the list after the previous turn. If it is not empty, the reply's list must not be empty either.
-        most: largest number of nuggets in the list.
+    If the list ``so_far`` is not empty, the reply's list must not be empty either.
     """
     contract = _list_contract(template, fewest=1 if so_far else 0, most=most, leeway="more")
     inputs = Inputs(query, documents=tuple(map(AnnotatedDocument, documents)), items=tuple(so_far))
@@ -312,9 +304,7 @@ def assignment_prompt(
     template: PromptTemplate, query: Query, shown: Answer | Document, nuggets: Sequence[str]
 ) -> Prompt:
     """Ask how far an answer or a passage states each nugget, in their order (AutoNuggetizer paper, figure 5)."""
-    if isinstance(shown, Answer):
-        return _labels_prompt(template, Inputs(query, answers=(shown,), items=tuple(nuggets)))
-    return _labels_prompt(template, Inputs(query, documents=(AnnotatedDocument(shown),), items=tuple(nuggets)))
+    return _labels_prompt(template, replace(_with_passage(query, shown), items=tuple(nuggets)))
 
 
 def queries_prompt(template: PromptTemplate, passage: Document, most: int, examples: Sequence[str] = ()) -> Prompt:
@@ -329,6 +319,12 @@ def queries_prompt(template: PromptTemplate, passage: Document, most: int, examp
 def answerable_prompt(template: PromptTemplate, query: Query, passage: Document) -> Prompt:
     """Ask whether the passage answers the query; the outcome is 1 or 0."""
     return template.render(Inputs(query, (AnnotatedDocument(passage),)))
+
+
+def _with_passage(query: Query, passage: Document | Answer) -> Inputs:
+    if isinstance(passage, Answer):
+        return Inputs(query, answers=(passage,))
+    return Inputs(query, documents=(AnnotatedDocument(passage),))
 
 
 def _list_contract(

@@ -33,19 +33,13 @@ class Provider(Protocol):
             RejectedError: this prompt will not succeed.
             JudgeStoppedError: no prompt will succeed.
         """
-        ...
 
     async def close(self) -> None:
         """Release connections or memory."""
-        ...
 
 
 def open_provider(spec: JudgeSpec, read_records: ReadRecords | None = None) -> Provider:
-    """Open the provider that a judge's declaration names.
-
-    Args:
-        spec: the declaration.
-        read_records: reads the file of recordings; only ``replay`` needs it.
+    """Open the provider that a judge's declaration names; only ``replay`` needs ``read_records``.
 
     Raises:
         InputError: a key, extra, folder or file is missing.
@@ -59,11 +53,11 @@ def open_provider(spec: JudgeSpec, read_records: ReadRecords | None = None) -> P
 def _open(spec: JudgeSpec, read_records: ReadRecords | None) -> Provider:  # noqa: PLR0911 - one for each
     match spec.provider:
         case "openai":
-            from judges.providers.openai import OpenAIProvider
+            from judges.providers.hosted import OpenAIProvider
 
             return OpenAIProvider(spec)
         case "anthropic":
-            from judges.providers.anthropic import AnthropicProvider
+            from judges.providers.hosted import AnthropicProvider
 
             return AnthropicProvider(spec)
         case "transformers":
@@ -75,9 +69,10 @@ def _open(spec: JudgeSpec, read_records: ReadRecords | None) -> Provider:  # noq
 
             return ExtractiveQAProvider(spec)
         case "python":
-            from judges.providers.python import PythonProvider
+            from judges.functions import PythonProvider
 
-            return PythonProvider(spec)
+            assert spec.function is not None  # JudgeSpec requires it
+            return PythonProvider(spec.function, spec.model, spec.version)
         case "lexical":
             from judges.providers.lexical import LexicalProvider
 

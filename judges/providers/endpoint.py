@@ -14,8 +14,7 @@ import json
 import os
 import re
 import ssl
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -34,11 +33,10 @@ from judges.errors import (
     TransientError,
     reason,
 )
-from judges.masking import keep_secret, one_line, storable
-from judges.providers.http_answers import allowance_of, error_in_body, error_of_answer, finish_of, shown
-from judges.providers.streams import Received, joined
+from judges.masking import keep_secret, one_line
+from judges.providers.http_answers import Received, allowance_of, error_in_body, error_of_answer, joined, shown
 from judges.spec import JudgeSpec
-from judges.types import Allowance, Completion, Finish, Prompt, Usage
+from judges.types import Allowance
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
@@ -54,8 +52,8 @@ _SECRET_NAME = re.compile(r"key|secret|password|token|sig|auth|code", re.IGNOREC
 _MOST_TOKENS = 10**9
 _SHOWN_BYTES = 60
 """Bytes of an answer that a message shows if it does not come from the expected service."""
-_MOST_CHARACTERS = 2**20
-"""Longest reply. A longer text answers no prompt, and asking again would send it back to the model."""
+_PATHS: Final = ("/chat/completions", "/embeddings", "/messages")
+"""Paths that the SDKs append to the address."""
 MOST_BYTES = 2**25
 """Largest body that is read into memory."""
 
@@ -71,13 +69,10 @@ class Target(Struct, frozen=True):
     """The destination of requests, with its limits.
 
     Attributes:
-        url: the full URL.
-        headers: headers of every request.
         name: the service's name in messages.
         concurrency: largest number of connections.
         timeout_s: longest wait between two reads.
-        named_by: the settings that name model and address, for messages.
-        address_from: the setting that holds the address, for messages.
+        named_by, address_from: the settings that hold model and address, or the address alone, for messages.
     """
 
     url: str
@@ -126,11 +121,8 @@ class Endpoint:
         if _is_encrypted(target.url):
             require_authorities()
         self._connection_errors = (aiohttp.ClientError, TimeoutError, OSError)
-        self._unreachable_errors = (
-            aiohttp.ClientConnectorError,
-            aiohttp.ClientConnectorCertificateError,
-            aiohttp.ClientResponseError,
-        )
+        connector_errors = (aiohttp.ClientConnectorError, aiohttp.ClientConnectorCertificateError)
+        self._unreachable_errors = (*connector_errors, aiohttp.ClientResponseError)
         self._session: ClientSession | None = None
         # Errors when http is sent to a server that expects https; the first one triggers a check.
         self._plain_http_errors = (aiohttp.ServerDisconnectedError, aiohttp.ClientResponseError, aiohttp.ClientOSError)
@@ -138,7 +130,6 @@ class Endpoint:
 
     @property
     def name(self) -> str:
-        """The service's name in messages."""
         return self._target.name
 
     async def post(self, body: Mapping[str, Any]) -> HttpAnswer:
@@ -146,12 +137,11 @@ class Endpoint:
         return self.decoded(await self.fetch(body))
 
     async def fetch(self, body: Mapping[str, Any]) -> Received:
-        """Post once; returns the answer whatever its status.
-
-        Raises:
-            ProviderError: there was no answer, or it was too large.
-        """
-        content = _encoded(body)
+        """Post once; returns the answer whatever its status, and raises ``ProviderError`` if there is no usable one."""
+        try:
+            content = to_json(body)
+        except ValueError:  # a lone surrogate, which JSON can only write as an escape
+            content = json.dumps(body, separators=(",", ":")).encode("ascii")
         failure: ProviderError
         try:
             # Redirects are not followed, since only the named server may get the key. The headers are not set on the
@@ -163,35 +153,31 @@ class Endpoint:
         except self._connection_errors as error:
             failure = self._connection_error(error)
             if not self._answered and isinstance(error, self._plain_http_errors) and await self._is_encrypted():
-                message = f"{self._target.name}: what answers there speaks https"
-                failure = JudgeStoppedError(
-                    "connection", message, to_do=f"write https:// in {self._target.address_from}"
-                )
+                to_do = f"write https:// in {self._target.address_from}"
+                failure = JudgeStoppedError("connection", f"{self.name}: what answers there speaks https", to_do=to_do)
         else:
             self._answered = True
             if received is not None:
                 return Received(response.status, response.headers, received)
-            name = self._target.name
-            failure = RejectedError("too_long", f"{name}: the answer is larger than {MOST_BYTES} bytes")
+            failure = RejectedError("too_long", f"{self.name}: the answer is larger than {MOST_BYTES} bytes")
         raise failure  # outside the except block: the client's exception holds the request with the key
 
     async def look(self, path: str = "") -> Received:
-        """Check that the server answers: GET the target's URL, its last part replaced by ``path`` if one is given.
+        """Check that the server answers: GET the target's URL, with ``path`` in place of the SDK's path if given.
 
         Raises:
             ProviderError: there was no answer.
         """
-        url = self._target.url
-        if path:
-            url = _sibling_url(url, path)
-        failure: ProviderError
+        url = urlsplit(self._target.url)
+        sdk_path = next((each for each in _PATHS if path and url.path.endswith(each)), None)
+        if sdk_path:
+            url = url._replace(path=url.path.removesuffix(sdk_path) + path)
         try:
-            async with self.session().get(url, headers=self._target.headers, allow_redirects=False) as response:
-                received = await _read(response)
+            session, headers = self.session(), self._target.headers
+            async with session.get(url.geturl(), headers=headers, allow_redirects=False) as response:
+                return Received(response.status, response.headers, await _read(response) or b"")
         except self._connection_errors as error:
             failure = self._connection_error(error)
-        else:
-            return Received(response.status, response.headers, received or b"")
         raise failure
 
     def decoded(self, received: Received, decoder: type[json.JSONDecoder] | None = None) -> HttpAnswer:
@@ -207,17 +193,15 @@ class Endpoint:
         except (ValueError, RecursionError):
             answer = None
         status, headers = received.status, received.headers
-        allowance = allowance_of(headers)
         if not 200 <= status < 300:
             explanation = received.content.decode("utf-8", "replace") if answer is None else answer
-            name, named_by = self._target.name, self._target.named_by
-            raise error_of_answer(status, headers, explanation, name, allowance=allowance, named_by=named_by)
+            raise error_of_answer(status, headers, explanation, self.name, named_by=self._target.named_by)
         if not isinstance(answer, dict):
             kind = "not JSON" if answer is None else "not a JSON object"
             beginning = received.content[:_SHOWN_BYTES].decode("utf-8", "replace")
-            message = f"{self._target.name}: HTTP {status}: the answer is {kind}: {beginning!r}"
+            message = f"{self.name}: HTTP {status}: the answer is {kind}: {beginning!r}"
             raise NoServiceError("server_error", one_line(message))
-        return HttpAnswer(answer, allowance)
+        return HttpAnswer(answer, allowance_of(headers))
 
     def session(self) -> ClientSession:
         """The session with its open connections; created in the event loop that uses it."""
@@ -231,10 +215,7 @@ class Endpoint:
             connect_s = min(_CONNECT_S, self._target.timeout_s)
             timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_s, sock_read=self._target.timeout_s)
             self._session = aiohttp.ClientSession(
-                connector=connector,
-                timeout=timeout,
-                cookie_jar=aiohttp.DummyCookieJar(),
-                proxy=self._proxy,
+                connector=connector, timeout=timeout, cookie_jar=aiohttp.DummyCookieJar(), proxy=self._proxy
             )
         return self._session
 
@@ -257,18 +238,18 @@ class Endpoint:
         return True
 
     def _connection_error(self, error: Exception) -> ProviderError:
-        if (certificate_error := tls_error(error, self._target.name, self._target.address_from)) is not None:
+        if (certificate_error := tls_error(error, self.name, self._target.address_from)) is not None:
             return certificate_error
         if isinstance(error, TimeoutError):
-            return TransientError("timeout", f"{self._target.name}: the server did not answer in time")
+            return TransientError("timeout", f"{self.name}: the server did not answer in time")
         if type(error).__name__ == "ClientPayloadError":
-            return TransientError("connection", f"{self._target.name}: the answer broke off before its end")
-        number = getattr(error, "errno", None) or 0
+            return TransientError("connection", f"{self.name}: the answer broke off before its end")
         if type(error).__name__ == "ClientResponseError":  # its message quotes the answer
-            return NoServiceError("connection", f"{self._target.name}: what answers there does not speak HTTP")
+            return NoServiceError("connection", f"{self.name}: what answers there does not speak HTTP")
+        number = getattr(error, "errno", None) or 0
         words = os.strerror(number) if number > 0 else getattr(error, "strerror", None) or str(error)
         through = f" through the proxy {shown(self._proxy)}" if self._proxy else ""
-        message = one_line(f"{self._target.name}: no connection{through}: {words or type(error).__name__}")
+        message = one_line(f"{self.name}: no connection{through}: {words or type(error).__name__}")
         error_type = NoServiceError if isinstance(error, self._unreachable_errors) else TransientError
         return error_type("connection", message)
 
@@ -281,25 +262,6 @@ class Endpoint:
             await self._session.close()
 
 
-def _sibling_url(url: str, path: str) -> str:
-    """Replace the path that the vendor's SDK appends to its address by ``path``."""
-    parts = urlsplit(url)
-    for sdk_path in _PATHS:
-        if parts.path.endswith(sdk_path):
-            return parts._replace(path=parts.path.removesuffix(sdk_path) + path).geturl()
-    return url
-
-
-_PATHS: Final = ("/chat/completions", "/embeddings", "/messages")
-
-
-def _encoded(body: Mapping[str, Any]) -> bytes:
-    try:
-        return to_json(body)
-    except ValueError:  # a lone surrogate, which JSON can only write as an escape
-        return json.dumps(body, separators=(",", ":")).encode("ascii")
-
-
 async def _read(response: ClientResponse) -> bytes | None:
     """The whole body, decompressed; ``None`` if it is, or is announced as, larger than ``MOST_BYTES``."""
     if (response.content_length or 0) > MOST_BYTES:
@@ -310,102 +272,6 @@ async def _read(response: ClientResponse) -> bytes | None:
         if len(content) > MOST_BYTES:
             return None
     return bytes(content)
-
-
-class VendorReply(Struct, frozen=True):
-    """The reply in a vendor's answer.
-
-    Attributes:
-        text: the reply's text.
-        reason: the server's name for the reason why the reply ended.
-        usage: tokens used.
-        refused: whether the answer marks the reply as a refusal.
-        error: the server's error next to the reply, if any.
-        aside: the field that holds the model's reasoning, if there is any.
-    """
-
-    text: str
-    reason: object
-    usage: Usage
-    refused: bool = False
-    error: object = None
-    aside: str = ""
-
-
-class HostedProvider(ABC):
-    """A vendor's API, called with its SDK's address and headers. The judge retries failed calls.
-
-    Attributes:
-        path: path of requests, below the address.
-    """
-
-    judges_names = False
-    path: str
-
-    def __init__(self, spec: JudgeSpec, sdk: Callable[..., AsyncOpenAI | AsyncAnthropic]) -> None:
-        """Prepare a client; nothing is sent.
-
-        Raises:
-            InputError: there is no key.
-        """
-        self._spec = spec
-        client = sdk(api_key=api_key(spec), base_url=spec.address, http_client=unused_client())
-        self._endpoint = Endpoint(sdk_target(client, self.path, spec))
-        self.identity: Mapping[str, str | int | float | None] = {
-            "provider": spec.provider,
-            "model": spec.model,
-            "temperature": spec.temperature,
-            "max_tokens": spec.max_tokens,
-            "structured_output": spec.structured_output,
-            **({"extra_body": json.dumps(spec.extra_body, sort_keys=True)} if spec.extra_body else {}),
-        }
-
-    @property
-    def endpoint(self) -> Endpoint:
-        return self._endpoint
-
-    async def complete(self, prompt: Prompt) -> Completion:
-        # Some gateways stream by default.
-        return self.read(await self._endpoint.post({**self.request(prompt), "stream": False}))
-
-    def request(self, prompt: Prompt) -> dict[str, Any]:
-        """The JSON body of a request with this prompt."""
-        temperature = {} if self._spec.temperature is None else {"temperature": self._spec.temperature}
-        return with_extras({"model": self._spec.model, **temperature, **self._fields(prompt)}, self._spec.extra_body)
-
-    def read(self, answer: HttpAnswer) -> Completion:
-        """The reply in an answer.
-
-        Raises:
-            ProviderError: the answer holds an error or no reply.
-        """
-        if answer.body.get("error"):  # of a gateway; the rest of the body does not count
-            raise self._endpoint.no_reply(answer.body)
-        try:
-            reply = self._reply(answer.body)
-        except (LookupError, TypeError, AttributeError):
-            failure = self._endpoint.no_reply(answer.body)
-        else:
-            text, finish = reply.text, finish_of(reply.reason, reply.error, self._endpoint.name)
-            if reply.refused:
-                finish = Finish.REFUSAL
-            if len(text) > _MOST_CHARACTERS:
-                text, finish = text[:_MOST_CHARACTERS], Finish.TOO_LONG
-            model = storable(str(answer.body.get("model") or self._spec.model))
-            aside = "" if text.strip() else reply.aside
-            return Completion(storable(text), model, finish, reply.usage, answer.allowance, aside=aside)
-        raise failure
-
-    @abstractmethod
-    def _fields(self, prompt: Prompt) -> dict[str, Any]:
-        """The fields of a request that depend on the vendor."""
-
-    @abstractmethod
-    def _reply(self, body: dict[str, Any]) -> VendorReply:
-        """The reply in an answer; raises ``LookupError``, ``TypeError`` or ``AttributeError`` if there is none."""
-
-    async def close(self) -> None:
-        await self._endpoint.close()
 
 
 AUTHORITIES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
@@ -452,46 +318,30 @@ def _load_authorities(context: ssl.SSLContext) -> None:
             raise InputError(f"{variable}: {path}: {why}; name a file of certificates (PEM)") from error
 
 
-_UNTRUSTED = {
-    18: "self-signed",
-    19: "self-signed",
-    20: "issuer not known",
-    21: "issuer not known",
-    9: "not valid yet",
-    10: "expired",
-    62: "another server's",
-    64: "another server's",
-}
-_OTHER_NAME, _OUTDATED = {62, 64}, {9, 10}
-"""OpenSSL's numbers for a certificate of another server, and for a certificate that is not valid today."""
+_UNTRUSTED = {9: "not valid yet", 10: "expired"}
+_UNTRUSTED |= dict.fromkeys((18, 19), "self-signed") | dict.fromkeys((20, 21), "issuer not known")
+_UNTRUSTED |= dict.fromkeys((62, 64), "another server's")
+"""Problems of a certificate, by OpenSSL's numbers."""
 
 
 def tls_error(error: BaseException, name: str, address_from: str) -> JudgeStoppedError | None:
-    """The error for a failed TLS connection, which retries would not help; ``None`` for any other connection error.
-
-    Args:
-        error: the client's exception, which may wrap an exception of ``ssl``.
-        name: the service's name, for the message.
-        address_from: the setting that holds the address.
-    """
+    """The error for a failed TLS connection, which retries would not help; ``None`` for any other connection error."""
     # aiohttp's exceptions derive from ssl's, but the details are in the exceptions that they wrap.
     cause: Any = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
     while cause is not None and not isinstance(cause, ssl.SSLError):
         cause = cause.__cause__ or cause.__context__
     if isinstance(cause, ssl.SSLCertVerificationError):
         words = _UNTRUSTED.get(cause.verify_code, cause.verify_message.rstrip("."))
-        if cause.verify_code in _OTHER_NAME:
+        if cause.verify_code in {62, 64}:
             to_do = f"call the server by the name in its certificate, in {address_from}"
-        elif cause.verify_code in _OUTDATED:
+        elif cause.verify_code in {9, 10}:
             to_do = "renew the certificate, or set this machine's clock"
         else:
             to_do = f"put its authority into {' or '.join(AUTHORITIES)}"
-        message = one_line(f"{name}: certificate not trusted ({words})")
-        return JudgeStoppedError("connection", message, to_do=to_do)
+        return JudgeStoppedError("connection", one_line(f"{name}: certificate not trusted ({words})"), to_do=to_do)
     if cause is not None and cause.reason in {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST"}:
-        return JudgeStoppedError(
-            "connection", f"{name}: what answers there does not speak https", to_do=f"write http:// in {address_from}"
-        )
+        problem = f"{name}: what answers there does not speak https"
+        return JudgeStoppedError("connection", problem, to_do=f"write http:// in {address_from}")
     return None
 
 
@@ -539,36 +389,33 @@ def _mask_secrets_of(url: str) -> None:
 
 
 def api_key(spec: JudgeSpec) -> str:
-    """The key from the environment; a placeholder if another server is declared and no key is set.
-
-    The key is masked in all texts from now on.
+    """The key from the environment, masked from now on; a placeholder if another server is declared and no key is set.
 
     Raises:
         InputError: there is no key, or it has characters that a header cannot contain.
     """
     variable = spec.key_from
-    key = os.environ.get(variable, "").strip() if spec.sends_key else ""
-    if key:
-        if not (key.isascii() and key.isprintable()):
-            raise InputError(f"the key in {variable} holds characters that no key has; set it again")
-        keep_secret(key)
-        return key
-    if not spec.sends_key:
-        return _NO_KEY
-    if spec.other_address is None or spec.api_key_env is not None:
+    key = os.environ.get(variable, "").strip() if spec.sends_key else _NO_KEY
+    if not (key.isascii() and key.isprintable()):
+        raise InputError(f"the key in {variable} holds characters that no key has; set it again")
+    if not key and (spec.other_address is None or spec.api_key_env is not None):
         raise InputError(f"no key for model {spec.model!r}: set the environment variable {variable}")
-    return _NO_KEY
+    if key and key != _NO_KEY:
+        keep_secret(key)
+    return key or _NO_KEY
 
 
 def headers_of(headers_env: Mapping[str, str]) -> dict[str, str]:
-    """Headers with their values from the environment, which are masked in all texts from now on.
+    """Headers with their values from the environment (``from_environment``), which are masked from now on.
 
-    Raises:
-        InputError: a variable is not set, or has characters that a header cannot contain.
+    The masked parts of a value are its words, as in ``Bearer KEY``, and the password of basic authentication.
     """
     headers = {header: from_environment(variable) for header, variable in headers_env.items()}
-    for value in headers.values():
-        keep_secret(*_secrets(value))
+    for words in map(str.split, headers.values()):
+        with suppress(ValueError):
+            if words[0].lower() == "basic":
+                words.append(base64.b64decode(words[-1]).decode().partition(":")[2])
+        keep_secret(*words)
     return headers
 
 
@@ -586,15 +433,6 @@ def from_environment(variable: str) -> str:
     return value
 
 
-def _secrets(value: str) -> list[str]:
-    """The parts of a header's value to mask: its words, as in ``Bearer KEY``, and the password of basic auth."""
-    words = value.split()
-    with suppress(ValueError):
-        if words[0].lower() == "basic":
-            words.append(base64.b64decode(words[-1]).decode().partition(":")[2])
-    return words
-
-
 def token_count(usage: object, name: str) -> int | None:
     """A number of tokens in an answer's usage block; ``None`` if it is missing or invalid.
 
@@ -606,11 +444,8 @@ def token_count(usage: object, name: str) -> int | None:
 
 def with_extras(body: Mapping[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
     """``body`` with the declared extra fields; objects in both are merged."""
-    merged = dict(body)
-    for name, value in extras.items():
-        inner = merged.get(name)
-        if isinstance(inner, Mapping) and isinstance(value, Mapping):
-            merged[name] = with_extras(inner, value)
-        else:
-            merged[name] = value
+    merged = {**body, **extras}
+    for name in body.keys() & extras.keys():
+        if isinstance(body[name], Mapping) and isinstance(extras[name], Mapping):
+            merged[name] = with_extras(body[name], extras[name])
     return merged

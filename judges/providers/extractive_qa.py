@@ -45,12 +45,6 @@ class SpanModel:
     """A model with a head for start and end (BERT, RoBERTa, DeBERTa, T5, ...) and its tokenizer."""
 
     def __init__(self, local: LocalSource, max_span_tokens: int) -> None:
-        """Load the model. Code in the checkpoint is not run.
-
-        Raises:
-            JudgeStoppedError: the model has no head for question answering, or no fast tokenizer.
-            Exception: any exception of the libraries, if the model does not exist or cannot be loaded.
-        """
         import transformers
 
         source, self._name = local.source, local.name
@@ -73,11 +67,7 @@ class SpanModel:
     def best_spans(
         self, questions: Sequence[SpanQuestion], size: int
     ) -> Iterator[tuple[int, Completion | ProviderError]]:
-        """Find the best span for each question, in batches of at most ``size``; overlong questions get an error.
-
-        Yields:
-            Each question's index with its result, as soon as its batch is done.
-        """
+        """Yield each question's index and best span in batches of at most ``size``; overlong questions get an error."""
         lengths, failures = try_each(questions, lambda each: len(self._tokenizer(each[0])["input_ids"]))
         yield from failures
         yield from ((at, self._too_long(length)) for at, length in lengths.items() if length > self._window // 2)
@@ -111,9 +101,9 @@ class SpanModel:
     def _reply(
         self, passage: str, no_answer: str, windows: Sequence[_Window | ProviderError], tokens: int
     ) -> Completion | ProviderError:
-        spans = [window for window in windows if not isinstance(window, ProviderError)]
         if problem := next((window for window in windows if isinstance(window, ProviderError)), None):
             return problem
+        spans = [window for window in windows if not isinstance(window, ProviderError)]
         best = max(spans, key=lambda window: window.probability)
         text, probability = passage[best.start : best.end].strip(), best.probability
         no_answer_probability = min(window.no_answer for window in spans)
@@ -123,7 +113,6 @@ class SpanModel:
         return Completion(storable(text), self._name, usage=usage, probability=probability)
 
     def _read(self, windows: Any, number: int) -> list[_Window | ProviderError]:
-        """The best span of each window, or its error."""
         spans: dict[int, _Window | ProviderError] = {}
         width = len(windows["input_ids"][0])
         parts = self._divider.parts(range(number), lambda _: width, lambda rows: self._batch(windows, rows))
@@ -167,23 +156,13 @@ class SpanModel:
 
 
 class ExtractiveQAProvider(LocalProvider[SpanModel, SpanQuestion, Completion]):
-    """Replies with the passage's best span, or with the contract's word for "unanswerable" if more probable.
-
-    The completion contains the probability.
-    """
+    """Replies with the passage's best span, or with the contract's word for "unanswerable" if more probable."""
 
     def __init__(self, spec: JudgeSpec) -> None:
-        """Check the declaration without loading the model."""
         self._max_span_tokens = spec.max_tokens if "max_tokens" in spec.model_fields_set else MAX_SPAN_TOKENS
         super().__init__(spec, max_tokens=self._max_span_tokens)
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Answer once, in a batch with other waiting prompts.
-
-        Raises:
-            RejectedError: the prompt does not ask for an answer from one passage, or the question is too long.
-            JudgeStoppedError: the model cannot be loaded.
-        """
         inputs, contract = prompt.inputs, prompt.contract
         passages = [entry.document.text for entry in inputs.documents] + [answer.text for answer in inputs.answers]
         if contract.form != "text" or len(passages) != 1:

@@ -65,12 +65,6 @@ class LexicalProvider:
     identity: Mapping[str, str | int | float | None] = {"provider": "lexical", "model": MODEL}
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Judge the prompt.
-
-        Raises:
-            RejectedError: the prompt has neither document nor answer, lacks one of the verdicts A, B and TIE, or asks
-                for free text.
-        """
         inputs, contract = prompt.inputs, prompt.contract
         if prompt.task is Task.QUERIES and contract.listed is not None:
             questions = template_questions(inputs.documents[0].document.text, contract.listed.most or 1)
@@ -92,23 +86,21 @@ class LexicalProvider:
         return Completion(written_reply(contract, chosen, f"Lexical baseline, no language model: {why}"), MODEL)
 
     async def close(self) -> None:
-        """Do nothing: there are no resources to release."""
+        pass
 
 
 def _answerable(inputs: Inputs, contract: ReplyContract) -> tuple[dict[str, str | int], str]:
-    """Choose the word with the higher value if the passage contains nearly all words of the query, else the other."""
     share = item_share(inputs.query.text, inputs.documents[0].document.text)
     ((name, words),) = contract.choices.items()
     return {name: _ascending(words)[-1 if share >= FULL_ITEM else 0]}, f"the passage has {share:.3f} of its words."
 
 
 def _labelled(inputs: Inputs, contract: ReplyContract) -> str:
-    """One label per item, by the share of its words in the text. Contracts list the highest label first."""
     texts = [answer.text for answer in inputs.answers] or [entry.document.text for entry in inputs.documents]
     if len(texts) != 1:
         raise RejectedError("bad_request", "the lexical judge labels items by one answer or document")
     ((name, words),) = contract.choices.items()
-    scale = word_per_value(words)[::-1]
+    scale = word_per_value(words)[::-1]  # contracts list the highest label first
     shares = [min(1.0, item_share(item, texts[0]) / FULL_ITEM) for item in inputs.items]
     return json.dumps({name: [scale[int(share * (len(scale) - 1))] for share in shares]})
 
@@ -167,9 +159,8 @@ def _ascending(words: _Words) -> Sequence[str | int]:
 
 
 def _word_of(verdict: Verdict, words: _Words) -> str | int:
-    for word, value in words.items():
-        if value == verdict:
-            return word
+    if (word := next((word for word, value in words.items() if value == verdict), None)) is not None:
+        return word
     raise RejectedError("bad_request", f"the prompt's choices have no {verdict.value!r} for the lexical baseline")
 
 
@@ -302,18 +293,14 @@ def template_questions(text: str, most: int) -> list[str]:
     """At most ``most`` questions, spread over the text; none if no template fits."""
     questions = {_NOT_LETTERS.sub("", question).casefold(): question for question in _questions(text)}
     if len(questions) >= most:
-        return _spread(list(questions.values()), most)
-    for phrase in _phrases(text):
-        questions.setdefault(_NOT_LETTERS.sub("", phrase).casefold(), f"What does one need to know about {phrase}?")
-    return list(questions.values())[:most]
-
-
-def _phrases(text: str) -> Iterator[str]:
-    """Pairs of adjacent long words that occur more than once, the most frequent ones first."""
+        found = list(questions.values())
+        return [found[number * len(found) // most] for number in range(most)]
+    # Pairs of adjacent long words that occur more than once, the most frequent ones first.
     counts = Counter(match[1].lower() for match in _PAIR.finditer(text))
     for phrase, count in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])):
         if count > 1:
-            yield phrase
+            questions.setdefault(_NOT_LETTERS.sub("", phrase).casefold(), f"What does one need to know about {phrase}?")
+    return list(questions.values())[:most]
 
 
 def _questions(text: str) -> Iterator[str]:
@@ -339,9 +326,3 @@ def _in_sentence(phrase: str) -> str:
     """The phrase for use within a sentence: an article or similar word at its start is written in lower case."""
     first = phrase.split(maxsplit=1)[0]
     return first.lower() + phrase[len(first) :] if first.lower() in _LOWERED else phrase
-
-
-def _spread(questions: Sequence[str], most: int) -> list[str]:
-    if len(questions) <= most:
-        return list(questions)
-    return [questions[number * len(questions) // most] for number in range(most)]

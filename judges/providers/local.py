@@ -37,17 +37,12 @@ class LocalSource(Struct, frozen=True):
         name: the model's name in messages and results.
         weights: a hash of the folder's files; ``None`` for a model given by name.
         device: the device of the model; with ``device_map``, a description of the devices.
-        note: a note on an ignored setting of the declaration; empty if none is ignored.
     """
 
     source: str
     name: str
     weights: str | None
     device: str
-    note: str
-
-    def log_loading(self) -> None:
-        PROGRESS.info("loading model %s on %s ...%s", self.name, self.device, self.note and f" ({self.note})")
 
 
 def local_source(spec: JudgeSpec) -> LocalSource:
@@ -67,15 +62,11 @@ def local_source(spec: JudgeSpec) -> LocalSource:
     name = spec.model or str(spec.path and spec.path.resolve().name)
     weights = _fingerprint(spec.path) if spec.path else None
     device = _device_or_error(spec.device) if spec.device_map is None else f"the devices of {spec.device_map!r}"
-    return LocalSource(str(spec.path or spec.model), name, weights, device, spec.ignored_setting)
+    return LocalSource(str(spec.path or spec.model), name, weights, device)
 
 
 def _device_or_error(declared: str | None) -> str:
-    """The declared device; by default an accelerator if there is one, else the CPU.
-
-    Raises:
-        InputError: the declared device is not available.
-    """
+    """The declared device, checked; by default an accelerator if there is one, else the CPU."""
     import torch
 
     accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
@@ -117,16 +108,7 @@ class LocalProvider(ABC, Generic[Model, Item, Result]):
     judges_names = False
 
     def __init__(self, spec: JudgeSpec, **identity: str | int | float | None) -> None:
-        """Check the declaration without loading the model.
-
-        Args:
-            spec: the declaration.
-            identity: the settings that affect replies, besides the model.
-
-        Raises:
-            MissingExtraError: torch or transformers is not installed.
-            InputError: the folder does not exist or holds no model, or the device is not available.
-        """
+        """Check the declaration (see ``local_source``); ``identity`` are the settings that affect replies."""
         self._spec, self._local = spec, local_source(spec)
         self._size = spec.batch_size or spec.concurrency
         self._batcher: Batcher[Model, Item, Result] = Batcher(self._loaded, self._run_batch, spec.concurrency)
@@ -138,7 +120,8 @@ class LocalProvider(ABC, Generic[Model, Item, Result]):
         }
 
     def _loaded(self) -> Model:
-        self._local.log_loading()
+        note = self._spec.ignored_setting
+        PROGRESS.info("loading model %s on %s ...%s", self._local.name, self._local.device, note and f" ({note})")
         try:
             return self._load()
         except ProviderError:
@@ -158,18 +141,15 @@ class LocalProvider(ABC, Generic[Model, Item, Result]):
     def _work(self, model: Model, items: Sequence[Item]) -> Iterator[tuple[int, Result | Exception]]: ...
 
     async def close(self) -> None:
-        """Release the model's memory."""
         await self._batcher.close()
 
 
 class Batcher(Generic[Model, Item, Result]):
     """Collects items while the model is busy, runs them in batches, and returns each result as soon as it is ready.
 
-    Args:
-        load: loads the model when the first item arrives; if it raises an exception, every item fails with it.
-        work: takes the model and a batch; yields each item's index in the batch with its result or an exception, in any
-            order. If it raises, all items without a result fail. ``load`` and ``work`` run in one separate thread.
-        size: largest batch.
+    ``load`` is called when the first item arrives; if it raises, every item fails. ``work`` takes the model and a batch
+    of at most ``size`` items, and yields each item's index in the batch with its result or an exception, in any order;
+    if it raises, all items without a result fail. Both run in one separate thread.
     """
 
     def __init__(
@@ -186,7 +166,6 @@ class Batcher(Generic[Model, Item, Result]):
         self._running: asyncio.Task[None] | None = None
 
     async def submit(self, item: Item) -> Result:
-        """Wait for the item's result, or raise its exception."""
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, future))
         if self._running is None or self._running.done():
@@ -197,17 +176,14 @@ class Batcher(Generic[Model, Item, Result]):
         loop = asyncio.get_running_loop()
         while batch := await self._next_batch():
             items, futures = [item for item, _ in batch], [future for _, future in batch]
-            problem: ProviderError = RejectedError("exception", "the model gave no result")
-            try:
-                await loop.run_in_executor(self._thread, self._run_batch, items, futures, loop)
-            except ProviderError as error:
-                problem = error
+            problem = await loop.run_in_executor(self._thread, self._run_batch, items, futures, loop)
             for future in futures:
                 _settle(future, problem)
 
     def _run_batch(
         self, items: list[Item], futures: list[asyncio.Future[Result]], loop: asyncio.AbstractEventLoop
-    ) -> None:
+    ) -> ProviderError:
+        """Run a batch; returns the error of the items without a result."""
         try:
             unanswered = set(range(len(items)))
             for place, result in self._work(self._loaded(), items):
@@ -215,10 +191,9 @@ class Batcher(Generic[Model, Item, Result]):
                 unanswered.discard(place)
                 if all(futures[place].done() for place in unanswered):  # the callers of the rest stopped waiting
                     break
-            return
         except BaseException as error:  # never Ctrl-C, which only the main thread gets
-            failure = failure_of(error)
-        raise failure  # without the exception, whose traceback may keep device memory in use
+            return failure_of(error)  # without the exception, whose traceback may keep device memory in use
+        return RejectedError("exception", "the model gave no result")
 
     def _loaded(self) -> Model:
         if self._load_error is not None:

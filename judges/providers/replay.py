@@ -28,13 +28,8 @@ class ReplayProvider:
     judges_names = True
 
     def __init__(self, spec: JudgeSpec, read_records: ReadRecords) -> None:
-        """Read the file.
-
-        Raises:
-            InputError: the file does not exist, is malformed, or has contradictory rows.
-        """
-        if spec.path is None:
-            raise InputError("provider 'replay' needs a 'path' to recorded replies or verdicts")
+        """Read the file; raises ``InputError`` if it does not exist, is malformed, or has contradictory rows."""
+        assert spec.path is not None  # JudgeSpec requires it
         self._path = spec.path
         self._rows: dict[Key, Recorded] = {}
         for row in read_records(spec.path):
@@ -43,47 +38,32 @@ class ReplayProvider:
             if earlier is not row and _outcome(earlier) != _outcome(row):
                 raise row.error(f"contradicts line {earlier.line} on the same", " ".join(key[1:]))
         self._name = spec.model or "recorded"
+        with spec.path.open("rb") as raw:
+            digest = hashlib.file_digest(raw, "sha256").hexdigest()
         self.identity: Mapping[str, str | int | float | None] = {
             "provider": "replay",
             "model": self._name,
-            "sha256": _sha256(spec.path),
+            "sha256": digest,
         }
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """The recorded reply.
-
-        Raises:
-            RejectedError: the file has no row for the prompt.
-        """
         row = self._rows.get(("prompt", prompt_sha256(prompt))) or self._rows.get(_key_of_inputs(prompt))
         reply = None if row is None else recorded_reply(row, prompt.contract)
         if row is None or reply is None:
-            raise RejectedError("not_recorded", f"{self._path.name} has nothing on {_about(prompt)}")
+            inputs = prompt.inputs
+            names = [answer.agent for answer in inputs.answers] or [each.document.doc_id for each in inputs.documents]
+            about = f"query {inputs.query.query_id!r}: {' before '.join(map(repr, names))}"
+            raise RejectedError("not_recorded", f"{self._path.name} has nothing on {about}")
         return Completion(reply, row.text("model") or self._name)
 
     async def close(self) -> None:
-        """Do nothing: the file is already closed."""
-
-
-def _about(prompt: Prompt) -> str:
-    inputs = prompt.inputs
-    names = [answer.agent for answer in inputs.answers] or [entry.document.doc_id for entry in inputs.documents]
-    return f"query {inputs.query.query_id!r}: {' before '.join(repr(name) for name in names)}"
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as raw:
-        return hashlib.file_digest(raw, "sha256").hexdigest()
+        pass
 
 
 VERDICT_WORDS: Mapping[str, Verdict] = {
-    "a": Verdict.A,
-    "model_a": Verdict.A,
-    "b": Verdict.B,
-    "model_b": Verdict.B,
-    "c": Verdict.TIE,
-    "tie": Verdict.TIE,
-    "draw": Verdict.TIE,
+    **dict.fromkeys(("a", "model_a"), Verdict.A),
+    **dict.fromkeys(("b", "model_b"), Verdict.B),
+    **dict.fromkeys(("c", "tie", "draw"), Verdict.TIE),
 }
 """Spellings of verdicts in tables, in lower case."""
 
@@ -100,28 +80,19 @@ class Recorded(Protocol):
     @property
     def line(self) -> int:
         """The row's line in its file, from 1."""
-        ...
 
     @property
     def values(self) -> Mapping[str, object]:
         """The row's cells by column name."""
-        ...
 
     def text(self, column: str) -> str:
         """A cell as text; ``""`` if the row has no such cell."""
-        ...
 
     def identifier(self, column: str) -> str:
-        """A cell with an id or a name.
-
-        Raises:
-            InputError: the cell holds no valid name.
-        """
-        ...
+        """A cell with an id or a name; raises ``InputError`` if the cell holds no valid name."""
 
     def error(self, problem: str, value: str | None = None) -> InputError:
         """An error about this row, for the caller to raise."""
-        ...
 
 
 ReadRecords: TypeAlias = Callable[[Path], Iterable[Recorded]]

@@ -19,29 +19,24 @@ from judges.prompts import PromptTemplate, load_prompt
 from judges.sections import nearest
 from judges.types import Document, Query, Task
 from retrieval_eval.agents.embeddings import HostedEmbedder
-from retrieval_eval.agents.json_replies import read_reply, read_usage
 from retrieval_eval.agents.rag import (
     ExtractiveGenerator,
-    Generator,
     RagAgent,
-    Rewriter,
     by_model,
     offline,
     rewritten_by_model,
     rewritten_offline,
 )
 from retrieval_eval.agents.ranking import Corpus, InverseDocumentFrequency
-from retrieval_eval.agents.remote import RemoteAgent
+from retrieval_eval.agents.remote import RemoteAgent, read_reply, read_usage
 from retrieval_eval.agents.retrieval import Library
 from retrieval_eval.agents.spec import EXTRACTIVE, AgentSpec, MappingSpec
 from retrieval_eval.agents.types import Agent, AgentFailure, AgentReply, Meter, ReplyOrFailure, RetrievedText
 from retrieval_eval.data.collections import document_of
-from retrieval_eval.data.column_report import ColumnsRead
 from retrieval_eval.data.rows import Row
-from retrieval_eval.data.table_spec import TableSpec
+from retrieval_eval.data.table_spec import ColumnsRead, TableSpec
 
 _TEXT_PROVIDERS = frozenset({"openai", "anthropic", "transformers", "replay"})
-"""Providers whose models can write texts."""
 _NOT_IN_IDENTITY = {"timeout_s", "max_attempts", "concurrency", "headers_env", "api_key_env", "price"}
 """Keys of an agent's declaration that are not part of its identity."""
 _BY_CONTENT = {"embeddings", "answers", "documents", "run", "function", "prompt", "queries_prompt", "generator"}
@@ -67,10 +62,6 @@ def build_agents(
         corpus: documents to search or to look up by id; required if ``needs_corpus`` is true.
         cache: a folder that stores embeddings for later runs; by default they stay in memory.
         stop: signal to send no further requests.
-
-    Raises:
-        InputError: a generator is not a judge, or a corpus, key, extra, file or function is missing; the message is one
-            line that names the agent.
     """
     workshop = _AgentBuilder(judges, corpus, cache, stop or Stop())
     agents = []
@@ -94,7 +85,7 @@ class _AgentBuilder:
                 return self._rag(name, spec)
             case "baseline":
                 judge, template = self._judge(spec.generator or ""), _answering(spec)
-                identity = _identity(spec, _of_judge(judge), template.digest)
+                identity = _identity(spec, dict(judge.provider.identity), template.digest)
                 return RagAgent(name, None, by_model(judge, template), identity=identity)
             case "endpoint" | "http":
                 agent = RemoteAgent(name, spec, self._texts, _identity(spec))
@@ -104,7 +95,7 @@ class _AgentBuilder:
                 assert spec.function is not None  # AgentSpec requires it
                 function = UserFunction(spec.function, spec.version)
                 function_name = name_of(spec.function) if isinstance(spec.function, str) else name
-                decides = [function.identity, *([function.objects] if function.objects else [])]
+                decides = [function.reading.digest, *([function.objects] if function.objects else [])]
                 return CallableAgent(name, spec, function, self._texts, _identity(spec, function_name, *decides))
             case "file":
                 if spec.run is not None:
@@ -124,37 +115,23 @@ class _AgentBuilder:
             prefixes = [spec.embeddings.query_prefix, spec.embeddings.document_prefix]
             contents += [dict(embedder.identity), prefixes]
             notes += [embedder.note] if embedder.note else []
-        generator: Generator
-        rewriter: Rewriter
         if spec.generator in (None, EXTRACTIVE):
-            generator = offline(self._extractive.generate)
-            rewriter = rewritten_offline(library.bm25, spec.queries)
+            generator, rewriter = offline(self._extractive.generate), rewritten_offline(library.bm25, spec.queries)
             contents.append(EXTRACTIVE)
         else:
-            judge = self._judge(spec.generator or "")
-            answer_prompt = _answering(spec)
-            rewrite_prompt = load_prompt(spec.queries_prompt, Task.REWRITING)
-            generator, rewriter = (
-                by_model(judge, answer_prompt),
-                rewritten_by_model(judge, rewrite_prompt, spec.queries),
-            )
-            contents += [_of_judge(judge), answer_prompt.digest, rewrite_prompt.digest if spec.kind == "fusion" else ""]
-        return RagAgent(
-            name,
-            retriever,
-            generator,
-            spec.depth,
-            spec.passages,
-            rewriter if spec.kind == "fusion" else None,
-            spec.rrf_k,
-            _identity(spec, *contents),
-            tuple(notes),
-        )
+            judge, answering = self._judge(spec.generator or ""), _answering(spec)
+            rewriting = load_prompt(spec.queries_prompt, Task.REWRITING)
+            generator, rewriter = by_model(judge, answering), rewritten_by_model(judge, rewriting, spec.queries)
+            contents += [dict(judge.provider.identity), answering.digest]
+            contents.append(rewriting.digest if spec.kind == "fusion" else "")
+        rewrite = rewriter if spec.kind == "fusion" else None
+        identity, sizes = _identity(spec, *contents), (spec.depth, spec.passages)
+        return RagAgent(name, retriever, generator, *sizes, rewrite, spec.rrf_k, identity, tuple(notes))
 
     @cached_property
     def _library(self) -> Library:
         if self._corpus is None:
-            raise InputError("there is no corpus to search")
+            raise InputError("there is no corpus to search; name documents as 'corpus' under 'data'")
         return Library(self._corpus, self._cache)
 
     @cached_property
@@ -170,7 +147,9 @@ class _AgentBuilder:
             raise InputError(f"generator {name!r} is not declared under 'judges'{nearest(name, self._judges)}")
         judge = self._judges[name]
         if judge.spec.provider not in _TEXT_PROVIDERS:
-            raise InputError(f"generator {name!r}: provider {judge.spec.provider!r} cannot write an answer")
+            raise InputError(
+                f"generator {name!r}: provider {judge.spec.provider!r} cannot write an answer; name another judge"
+            )
         return judge
 
 
@@ -180,11 +159,7 @@ def _answering(spec: AgentSpec) -> PromptTemplate:
 
 
 def require_messages(specs: Mapping[str, AgentSpec]) -> None:
-    """Check that every agent receives a query's earlier messages; call it if queries belong to conversations.
-
-    Raises:
-        InputError: an agent's prompt or request has no placeholder for the messages.
-    """
+    """Check that every agent receives a query's earlier messages; call it if queries belong to conversations."""
     for name, spec in specs.items():
         if spec.generator not in (None, EXTRACTIVE):
             _answering(spec).require_messages()
@@ -202,10 +177,6 @@ def _identity(spec: AgentSpec, *decides: Any) -> str:
     settings = spec.model_dump(mode="json", exclude=_NOT_IN_IDENTITY | _BY_CONTENT, exclude_defaults=True)
     content = json.dumps([settings, *decides], sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(content.encode()).hexdigest()[:32]
-
-
-def _of_judge(judge: Judge) -> dict[str, Any]:
-    return dict(judge.provider.identity)
 
 
 def _hashed(path: Path) -> str:
@@ -232,9 +203,6 @@ class CallableAgent:
     The function returns a text, or a mapping with ``answer`` and optionally ``documents`` (``id``, ``text``,
     ``score``), ``citations``, ``input_tokens``, ``output_tokens`` and ``cost_usd``. A function that is not a coroutine
     runs in a thread; after the timeout it continues there, since Python cannot end a thread.
-
-    Attributes:
-        lacking: see ``UserFunction``.
     """
 
     notes: tuple[str, ...] = ()
@@ -271,8 +239,7 @@ class CallableAgent:
             raise ProviderError("contract", message)
         body = dict(returned)
         meter.usage, meter.cost_usd = read_usage(body, _MAPPING)
-        extracted = read_reply(body, _MAPPING, self._corpus)
-        return meter.reply(extracted.answer, extracted.documents, extracted.citations)
+        return meter.reply(*read_reply(body, _MAPPING, self._corpus))
 
     async def close(self) -> None:
         self._function.settle()
@@ -295,8 +262,7 @@ class RecordedAgent(Struct, frozen=True):
             return AgentFailure("empty", f"the file's answer to query {query.query_id!r} is empty")
         return AgentReply(answer, self.documents.get(query.query_id, ()), latency_s=None)
 
-    async def close(self) -> None:
-        """Does nothing: no resources are open."""
+    async def close(self) -> None: ...
 
 
 RECORDED: Final = TableSpec(("qid", "agent", "answer"), ("qid", "answer"))
@@ -304,12 +270,6 @@ RETRIEVED: Final = TableSpec(("did", "document", "qid", "agent", "rank", "score"
 
 
 def read_recorded(name: str, spec: AgentSpec, corpus: Mapping[str, Document], identity: str) -> RecordedAgent:
-    """Read the recorded answers and documents of a declaration.
-
-    Raises:
-        InputError: a file cannot be read, has no row of this agent, has two answers to one query, or names a document
-            that the corpus lacks.
-    """
     assert spec.answers is not None  # AgentSpec requires it
     agent = spec.agent or name
     answers: dict[str, str] = {}
@@ -317,7 +277,7 @@ def read_recorded(name: str, spec: AgentSpec, corpus: Mapping[str, Document], id
     for row in reading.through(_rows_of_agent(spec.answers, agent, RECORDED.rows(spec.answers))):
         query_id = row.identifier("qid")
         if query_id in answers:
-            raise row.error(f"agent {agent!r} has answered query {query_id!r} further up")
+            raise row.error(f"agent {agent!r} has answered query {query_id!r} further up; remove one")
         answers[query_id] = row.text("answer")
     documents: Mapping[str, tuple[RetrievedText, ...]] = {}
     if spec.documents is not None:
@@ -342,7 +302,7 @@ def _rows_of_agent(path: Path, agent: str, rows: Iterable[Row]) -> Iterator[Row]
         yield row
     if not any_rows:
         known = ", ".join(map(repr, list(other_agents)[:10]))
-        raise DataError(path, f"has no row of agent {agent!r}; there are {known} (name one with 'agent')")
+        raise DataError(path, f"has no row of agent {agent!r}, but of {known}; name one with 'agent'")
 
 
 def _from_rows(rows: Iterable[Row]) -> dict[str, tuple[RetrievedText, ...]]:
@@ -350,28 +310,18 @@ def _from_rows(rows: Iterable[Row]) -> dict[str, tuple[RetrievedText, ...]]:
     entries_by_query: dict[str, list[tuple[float, Row]]] = {}
     for row in rows:
         entries = entries_by_query.setdefault(row.identifier("qid"), [])
-        rank = row.text("rank")
-        if rank and not rank.isdecimal():
-            raise row.error("'rank' is not a whole number", rank)
-        entries.append((int(rank) if rank else len(entries) + 1, row))
-    return {query_id: tuple(_ranked(ranked)) for query_id, ranked in entries_by_query.items()}
-
-
-def _ranked(entries: list[tuple[float, Row]]) -> Iterator[RetrievedText]:
-    seen: set[str] = set()
-    for rank, (_, row) in enumerate(sorted(entries, key=lambda entry: entry[0]), start=1):
-        document = document_of(row)
-        if document.doc_id in seen:
-            raise row.error("the document is listed twice for the query", document.doc_id)
-        seen.add(document.doc_id)
-        score = row.text("score")
-        try:
-            score_value = float(score) if score else None
-        except ValueError:
-            raise row.error("'score' is not a number", score) from None
-        columns = {"qid", "agent", "rank", "score"}
-        metadata = {key: value for key, value in document.metadata.items() if key not in columns}
-        yield RetrievedText(document.doc_id, document.text, rank, score_value, metadata)
+        entries.append((row.rank(0) if row.text("rank") else len(entries) + 1, row))
+    documents: dict[str, dict[str, RetrievedText]] = {}
+    for query_id, entries in entries_by_query.items():
+        ranked = documents[query_id] = {}
+        for rank, (_, row) in enumerate(sorted(entries, key=lambda entry: entry[0]), start=1):
+            document = document_of(row)
+            if document.doc_id in ranked:
+                raise row.error("the document is listed twice for the query; remove one", document.doc_id)
+            metadata = {key: value for key, value in document.metadata.items() if key not in RETRIEVED.columns}
+            text = RetrievedText(document.doc_id, document.text, rank, row.number("score"), metadata)
+            ranked[document.doc_id] = text
+    return {query_id: tuple(ranked.values()) for query_id, ranked in documents.items()}
 
 
 def _from_run(path: Path, corpus: Mapping[str, Document]) -> dict[str, tuple[RetrievedText, ...]]:
@@ -380,7 +330,7 @@ def _from_run(path: Path, corpus: Mapping[str, Document]) -> dict[str, tuple[Ret
     documents = {}
     for query_id, ranking in read_run(path).rankings.items():
         if missing := [doc_id for doc_id in ranking.doc_ids if doc_id not in corpus]:
-            raise InputError(f"{path}: query {query_id!r}: the corpus has no document {missing[0]!r}")
+            raise InputError(f"{path}: query {query_id!r}: the corpus has no document {missing[0]!r}; add it")
         entries = zip(ranking.doc_ids, ranking.scores, strict=True)
         documents[query_id] = tuple(
             RetrievedText(doc_id, corpus[doc_id].text, rank, score, corpus[doc_id].metadata)

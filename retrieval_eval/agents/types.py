@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,22 +17,9 @@ AGENT_CAUSES: Mapping[str, str] = {
     **{
         cause: CAUSES[cause]
         for cause in (
-            "connection",
-            "timeout",
-            "rate_limit",
-            "server_error",
-            "bad_request",
-            "authentication",
-            "quota",
-            "unknown_model",
-            "other_model",
-            "prompt_cut",
-            "refusal",
-            "too_long",
-            "content_filter",
-            "truncated",
-            "budget",
-            "stopped",
+            *("connection", "timeout", "rate_limit", "server_error", "bad_request", "authentication", "quota"),
+            *("unknown_model", "other_model", "prompt_cut", "refusal", "too_long", "content_filter", "truncated"),
+            *("budget", "stopped"),
         )
     },
     "empty": "the agent gave no answer",
@@ -78,12 +66,7 @@ class AgentReply(Struct, frozen=True):
 
 
 class AgentFailure(Struct, frozen=True):
-    """An agent's failure to reply. It is stored, counted and shown, and never used as an answer.
-
-    Attributes:
-        cause: one of ``AGENT_CAUSES``.
-        message: one line that tells the user what went wrong.
-    """
+    """An agent's failure to reply, by ``AGENT_CAUSES``; it is never used as an answer, but counted and shown."""
 
     cause: str
     message: str
@@ -122,9 +105,7 @@ class Agent(Protocol):
         """Answer one query. Every failure is an ``AgentFailure``; only bugs of this program raise."""
         ...
 
-    async def close(self) -> None:
-        """Release the agent's connections and memory."""
-        ...
+    async def close(self) -> None: ...
 
 
 class Meter(Struct):
@@ -179,6 +160,17 @@ class Meter(Struct):
         )
 
     def failure(self, error: ProviderError) -> AgentFailure:
-        """The failure with the figures measured so far."""
         figures = (self.latency_s, self.usage, self.calls, self.cost_usd, self.tried_s)
         return AgentFailure(error.cause, str(error), *figures)
+
+
+_CITED = re.compile(r"\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]")
+
+
+def cited_numbers(text: str, passages: int) -> tuple[int, ...]:
+    """Numbers of the passages that an answer cites as ``[1]`` or ``[1, 3]``, each once, by first mention.
+
+    Numbers above that of the ``passages`` are ignored.
+    """
+    numbers = (int(number) for group in _CITED.findall(text) for number in re.split(r"\s*[,;]\s*", group))
+    return tuple(dict.fromkeys(number for number in numbers if 1 <= number <= passages))

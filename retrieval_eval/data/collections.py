@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from html import unescape
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
@@ -20,14 +21,9 @@ from msgspec.structs import replace
 from judges.errors import DataError, InputError, MissingExtraError
 from judges.types import Document, Query
 from retrieval_eval.data.conversations import earlier_turns, with_messages, with_turns
-from retrieval_eval.data.files import read_lines
+from retrieval_eval.data.files import first_line, read_lines
 from retrieval_eval.data.rows import Cell, Only, Row, Rows, known_format
-from retrieval_eval.data.table_spec import TableSpec
-from retrieval_eval.data.vocabulary import Columns, spellings
-
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
-
+from retrieval_eval.data.table_spec import Columns, TableSpec, spellings
 
 TOPICS: Final = TableSpec(
     ("qid", "query", "reference", "messages", "conversation", "turn"),
@@ -46,23 +42,9 @@ def irds_name(source: Path | str) -> str | None:
 
 
 def irds_rows(
-    name: str,
-    part: Literal["queries", "qrels", "docs"],
-    spec: TableSpec,
-    wanted: Set[str] | None = None,
+    name: str, part: Literal["queries", "qrels", "docs"], spec: TableSpec, wanted: Set[str] | None = None
 ) -> Iterator[Row]:
-    """Stream queries, labels or documents of a data set as rows.
-
-    Args:
-        name: name of the data set, without ``irds:``.
-        part: the part of the data set to read.
-        spec: the columns of the rows.
-        wanted: document ids to look up in the data set's index; by default all documents are read.
-
-    Raises:
-        MissingExtraError: ir_datasets is not installed.
-        InputError: the data set does not exist, lacks the part, or cannot be downloaded.
-    """
+    """Stream queries, labels or documents of an ir_datasets data set; ``wanted`` limits the documents by id."""
     try:
         import ir_datasets
     except ImportError as error:
@@ -79,8 +61,9 @@ def irds_rows(
             getattr(dataset, f"{part}_iter")() if documents is None else documents, start=1
         ):
             names = spec.named(record._fields)
-            cells = {names[field]: _irds_cell(value) for field, value in record._asdict().items()}
-            yield Row(Path(_IRDS + name), number, cells)
+            yield Row(
+                Path(_IRDS + name), number, {names[key]: _irds_cell(each) for key, each in record._asdict().items()}
+            )
     except (OSError, RuntimeError) as error:  # raised by its downloads
         first = (str(error) or type(error).__name__).splitlines()[0]
         raise InputError(f"{_IRDS}{name}: ir_datasets cannot get it: {first}") from error
@@ -99,11 +82,6 @@ def read_topics(source: Path | str) -> dict[str, Query]:
     begin with ``<``, else lines ``qid<TAB>query``, like a ``.tsv`` without a header. ``irds:NAME`` is a data set of
     ir_datasets. JSONL with one record per run and topic may repeat a query; then only columns with the same value in
     all of its records are used.
-
-    Raises:
-        DataError: the file cannot be read or has no topic, an id or text is empty, or an id has two texts. Names file,
-            line and value.
-        MissingExtraError: ir_datasets is not installed, but ``source`` needs it.
     """
     topics: dict[str, Query] = {}
     rows: dict[str, Row] = {}
@@ -112,10 +90,12 @@ def read_topics(source: Path | str) -> dict[str, Query]:
         query_id, text = row.identifier("qid").strip(), row.text("query").strip()
         if not text:
             raise row.error(f"the text of query {query_id!r} is empty")
-        columns = _columns(row)
+        columns = row.others(
+            {"qid", "query", *(name for name, cell in row.values.items() if isinstance(cell, list | dict))}
+        )
         known, _ = topics.setdefault(query_id, Query.of(query_id, text, columns)), rows.setdefault(query_id, row)
         if known.text != text:
-            raise row.error(f"query {query_id!r} has another text further up", text)
+            raise row.error(f"query {query_id!r} has another text further up; give one of them another id", text)
         if known.columns != columns:
             topics[query_id] = Query.of(query_id, text, dict(known.columns.items() & columns.items()))
     reading.say(f"queries: {len(topics):,}")
@@ -123,22 +103,12 @@ def read_topics(source: Path | str) -> dict[str, Query]:
 
 
 def topic_rows(source: Path | str | Rows, columns: Columns | None = None, *, ids: bool = True) -> Iterator[Row]:
-    """Stream the records of topics with ``qid`` and ``query``; see ``read_topics``. Only messages are converted.
-
-    Args:
-        source: a file, a data set, or rows in memory.
-        columns: the user's choice of columns.
-        ids: whether a table must have the column ``qid``.
-
-    Raises:
-        DataError: see ``read_topics``; also if there is no record.
-    """
-    rows = _topic_rows(source, columns, ids=ids)
-    first = next(rows, None)
-    if first is None:
+    """Stream the records of topics, see ``read_topics``; unless ``ids``, a table may lack the column ``qid``."""
+    row = None
+    for row in _topic_rows(source, columns, ids=ids):
+        yield with_messages(row)
+    if row is None:
         raise DataError(str(source), "contains no topic")
-    yield with_messages(first)
-    yield from map(with_messages, rows)
 
 
 def _topic_rows(source: Path | str | Rows, columns: Columns | None, *, ids: bool) -> Iterator[Row]:
@@ -147,14 +117,9 @@ def _topic_rows(source: Path | str | Rows, columns: Columns | None, *, ids: bool
         return spec.rows(source, columns)
     path = Path(source)
     is_text_file = irds_name(source) is None and known_format(path) is None
-    if is_text_file and next((line for _, line in read_lines(path) if not line.isspace()), "").lstrip().startswith("<"):
+    if is_text_file and first_line(path).lstrip().startswith("<"):
         return _read_markup(path)
     return _rows(source, "queries", spec, columns)
-
-
-def _columns(row: Row) -> dict[str, str]:
-    scalar_names = (name for name, cell in row.values.items() if not isinstance(cell, list | dict))
-    return {name: text for name in scalar_names if name not in {"qid", "query"} and (text := row.text(name))}
 
 
 _IDS = ("num", "number", "id", "qid")
@@ -170,11 +135,7 @@ _XML_HEAD = re.compile(r"\A\s*<\?xml[^>]*\?>|<!DOCTYPE[^>\[]*>", re.IGNORECASE)
 
 
 def _read_markup(path: Path) -> Iterator[Row]:
-    """Yields every topic of an SGML or XML file as a row with ``qid``, ``query`` and the topic's other fields.
-
-    Raises:
-        DataError: the file is neither SGML nor XML topics, or declares entities.
-    """
+    """Yields every topic of an SGML or XML file as a row with ``qid``, ``query`` and the topic's other fields."""
     text = "".join(line for _, line in read_lines(path, whole=True)).replace("\r\n", "\n")
     if "<!ENTITY" in text.upper():
         raise DataError(path, "topics may not declare entities; remove the declarations")
@@ -205,15 +166,11 @@ def _xml(path: Path, text: str) -> Iterator[dict[str, str]]:
         raise DataError(path, problem, line=error.position[0] + removed_lines) from error
     for topic in root.iter():
         if topic.tag.lower() in {"top", "topic"}:
-            yield _xml_fields(topic)
-
-
-def _xml_fields(topic: Element) -> dict[str, str]:
-    fields = dict(topic.attrib)
-    _add_field(fields, "", topic.text or "")
-    for field in topic:
-        _add_field(fields, field.tag, "".join(field.itertext()))
-    return fields
+            fields = dict(topic.attrib)
+            _add_field(fields, "", topic.text or "")
+            for field in topic:
+                _add_field(fields, field.tag, "".join(field.itertext()))
+            yield fields
 
 
 def _add_field(fields: dict[str, str], tag: str, text: str) -> None:
@@ -241,16 +198,7 @@ def fetch_documents(sources: Iterable[Path | str], wanted: Set[str]) -> dict[str
     Corpora are CSV, TSV, JSONL and Parquet, plain or gzip, with columns for id and text, spelt as in ``VOCABULARY``; a
     ``.tsv`` without a header and files with other extensions contain ``id<TAB>text``; ``irds:NAME`` is a data set of
     ir_datasets. Every other non-empty column becomes metadata; ``website`` is the host of ``url`` unless the corpus has
-    that column.
-
-    Returns:
-        The documents found, by doc_id, in the order of the corpora. If an id is repeated, the first document is
-        returned.
-
-    Raises:
-        DataError: a file cannot be read, lacks the columns, or has a broken line before the last wanted document.
-            Lines of other documents are not fully checked.
-        MissingExtraError: ir_datasets is not installed, but a source needs it.
+    that column. The result is in the order of the corpora; of a repeated id, the first document counts.
     """
     documents: dict[str, Document] = {}
     reading = CORPUS.report("title")
@@ -270,12 +218,6 @@ def fetch_documents(sources: Iterable[Path | str], wanted: Set[str]) -> dict[str
 
 
 def read_corpus(sources: Iterable[Path | str]) -> Iterator[Document]:
-    """Stream all documents of corpora, in the formats of ``fetch_documents``.
-
-    Raises:
-        DataError: a file cannot be read, lacks the columns, or has a broken line.
-        MissingExtraError: ir_datasets is not installed, but a source needs it.
-    """
     reading, number = CORPUS.report("title"), 0
     for source in sources:
         for row in reading.through(_rows(source, "docs", CORPUS)):
@@ -287,21 +229,11 @@ def read_corpus(sources: Iterable[Path | str]) -> Iterator[Document]:
 
 def document_of(row: Row) -> Document:
     """The document in a row with the columns ``did`` and ``document``; other columns become metadata."""
-    metadata = {
-        name: text
-        for name, cell in row.values.items()
-        if name not in CORPUS.columns and cell not in ([], {}) and (text := row.text(name))
-    }
-    if (host := _host(metadata.get("url", ""))) and "website" not in metadata:
-        metadata["website"] = host
+    metadata = row.others({*CORPUS.columns, *(name for name, cell in row.values.items() if cell in ([], {}))})
+    with suppress(ValueError):  # not a URL
+        if host := urlsplit(metadata.get("url", "")).hostname:
+            metadata.setdefault("website", host)
     return Document(row.identifier("did"), row.text("document"), metadata)
-
-
-def _host(url: str) -> str:
-    try:
-        return urlsplit(url).hostname or ""
-    except ValueError:  # not a URL
-        return ""
 
 
 def _rows(
@@ -316,18 +248,12 @@ def _rows(
         return irds_rows(name, part, spec, wanted)
     path, pair = Path(source), spec.columns[:2]
     kind = known_format(path)
-    has_header = kind in {None, "tsv"} and _has_header(path, spec)
+    spelt = {name for column in spec.columns for name in (column, *spec.spellings(column))}
+    has_header = kind in {None, "tsv"} and any(field.strip() in spelt for field in first_line(path).split("\t"))
     if kind is None or (kind == "tsv" and not has_header):
         pairs = islice(_read_pairs(path, pair), int(has_header), None)
         return pairs if wanted is None else (row for row in pairs if row.values[pair[0]] in wanted)
     return spec.rows(path, columns, None if wanted is None else Only(pair[0], wanted))
-
-
-def _has_header(path: Path, spec: TableSpec) -> bool:
-    """Whether the first line of a tab-separated file contains a column name in any spelling."""
-    names = {name for column in spec.columns for name in (column, *spec.spellings(column))}
-    first = next((line for _, line in read_lines(path)), "")
-    return any(field.strip() in names for field in first.split("\t"))
 
 
 def _read_pairs(path: Path, columns: Sequence[str]) -> Iterator[Row]:

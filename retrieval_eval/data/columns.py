@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from array import array
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from judges.errors import DataError
 from retrieval_eval.data.files import is_gzip, open_binary
-from retrieval_eval.data.rows import Cell, Row, Rows, cell_text, table_format, unstorable
+from retrieval_eval.data.rows import Row, Rows, cell_text, table_format, unstorable
 from retrieval_eval.data.tables import cells, csv_delimiter, csv_header, csv_records, open_parquet, plain, read_rows
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _BLOCK = 1 << 20
-"""Bytes per read when searching a file for quotes and NUL."""
 
 
 class Texts(NamedTuple):
@@ -37,8 +36,11 @@ class Texts(NamedTuple):
     codes: NDArray[np.int32]
 
     def of(self, rows: NDArray[Any]) -> Texts:
-        """The column restricted to the given rows."""
         return Texts(self.names, self.codes[rows])
+
+    def mapped(self, read: Callable[[Any], Any], dtype: Any = np.bool_) -> NDArray[Any]:
+        """What a function makes of the text of each row; it is called once for each distinct text."""
+        return np.array([read(name) for name in self.names], dtype)[self.codes]
 
     def each(self) -> list[str]:
         """The text of each row; ``""`` for ``None``."""
@@ -52,20 +54,14 @@ def in_order(*columns: Texts) -> tuple[tuple[str, ...], tuple[NDArray[np.int32],
     used_names = (itertools.compress(column.names, counts) for column, counts in zip(columns, use_counts, strict=True))
     names = tuple(sorted(set(map(str, itertools.chain(*used_names)))))
     index = {name: counts for counts, name in enumerate(names)}
-    return names, tuple(
-        np.array([index.get(str(name), -1) for name in column.names], np.int32)[column.codes] for column in columns
-    )
+    return names, tuple(column.mapped(lambda name: index.get(str(name), -1), np.int32) for column in columns)
 
 
 def joined(columns: Sequence[Texts]) -> Texts:
-    """Concatenate the rows of several columns."""
     if len(columns) == 1:
         return columns[0]
     index: dict[str | None, int] = {}
-    codes = [
-        np.array([index.setdefault(name, len(index)) for name in column.names], np.int32)[column.codes]
-        for column in columns
-    ]
+    codes = [column.mapped(lambda name: index.setdefault(name, len(index)), np.int32) for column in columns]
     return Texts(list(index), np.concatenate(codes))
 
 
@@ -91,11 +87,6 @@ class Frame(Struct, frozen=True, eq=False):
 
     @staticmethod
     def of(name: str, frame: pd.DataFrame) -> Frame:
-        """Read a data frame.
-
-        Raises:
-            DataError: a column has no name, or contains cells that cannot be stored in a table.
-        """
         import pyarrow as pa
 
         if not all(isinstance(column, str) for column in frame):
@@ -125,20 +116,17 @@ def _alike(column: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def read_text_columns(source: TextSource) -> list[TextTable]:
-    """Read the cells of a table as texts: one table, or for JSON and dictionaries one per distinct set of keys.
-
-    Raises:
-        DataError: see ``read_rows``.
-    """
+    """Read the cells of a table as texts: one table, or for JSON and dictionaries one per distinct set of keys."""
     columns: Mapping[str, Texts] | None = None
     if isinstance(source, Frame):
         columns = source.columns
     elif isinstance(source, Rows) or (kind := table_format(source)) in {"json", "jsonl"}:
         return _tables_of_rows(read_rows(source))
-    else:
-        columns = _parquet_columns(Path(source)) if kind == "parquet" else _delimited_columns(Path(source))
-        if columns is None:
-            return [table._replace(line=None) for table in _tables_of_rows(read_rows(source))]
+    elif kind == "parquet":
+        with open_parquet(Path(source)) as file:
+            columns = _columns_of_arrow(Path(source), file.read())
+    elif (columns := _delimited_columns(Path(source))) is None:
+        return [table._replace(line=None) for table in _tables_of_rows(read_rows(source))]
     size = next(iter(columns.values())).codes.size if columns else 0
     if not size:
         raise DataError(str(source), "the table has no rows; add at least one")
@@ -192,7 +180,6 @@ def _delimited_columns(path: Path) -> dict[str, Texts] | None:
 
 
 def _has_blank_row(columns: Iterable[Texts]) -> bool:
-    """Whether some row is blank in every column; spreadsheets write such rows."""
     blank_rows: NDArray[np.bool_] | None = None
     for column in columns:
         blank_names = np.array([not (name or "").strip() for name in column.names], np.bool_)
@@ -200,11 +187,6 @@ def _has_blank_row(columns: Iterable[Texts]) -> bool:
             return False
         blank_rows = blank_names[column.codes] if blank_rows is None else blank_rows & blank_names[column.codes]
     return blank_rows is not None and bool(blank_rows.any())
-
-
-def _parquet_columns(path: Path) -> dict[str, Texts]:
-    with open_parquet(path) as file:
-        return _columns_of_arrow(path, file.read())
 
 
 def _columns_of_arrow(path: Path, table: pa.Table) -> dict[str, Texts]:
@@ -227,7 +209,10 @@ def _texts(path: Path, column: pa.ChunkedArray) -> Texts:
 
     type_ = column.type
     if pa.types.is_nested(type_):
-        return _coded(plain(cell) for chunk in column.chunks for cell in cells(path, chunk))
+        index: dict[str, int] = {}
+        nested = (cell_text(plain(cell)) for chunk in column.chunks for cell in cells(path, chunk))
+        numbers = array("i", (index.setdefault(text, len(index)) for text in nested))
+        return Texts(list(index), np.frombuffer(numbers, np.int32))
     if not pa.types.is_dictionary(type_):
         column = column.dictionary_encode()
     encoded = column.unify_dictionaries().combine_chunks()
@@ -243,7 +228,6 @@ def _texts(path: Path, column: pa.ChunkedArray) -> Texts:
 
 
 def _distinct(names: list[str], codes: NDArray[np.int32]) -> Texts:
-    """The column without repeated and unused texts."""
     used = np.bincount(codes, minlength=len(names)) > 0
     if used.all() and len(set(names)) == len(names):
         return Texts(names, codes)
@@ -254,14 +238,8 @@ def _distinct(names: list[str], codes: NDArray[np.int32]) -> Texts:
     return Texts(list(index), np.array(renumbered, np.int32)[codes])
 
 
-def _coded(cells: Iterable[Cell]) -> Texts:
-    index: dict[str, int] = {}
-    codes = array("i", (index.setdefault(cell_text(cell), len(index)) for cell in cells))
-    return Texts(list(index), np.frombuffer(codes, np.int32))
-
-
 def _tables_of_rows(rows: Iterator[Row]) -> list[TextTable]:
-    """Tables from rows that come one by one, one table per distinct set of columns."""
+    """One table per distinct set of columns."""
     tables: dict[tuple[str, ...], tuple[int, array[int], dict[str, tuple[dict[str, int], array[int]]]]] = {}
     for place, row in enumerate(rows):
         header = tuple(row.values)

@@ -26,7 +26,6 @@ _ASKED: Final = ("inputs", "question", "query", "user", "human", "input")
 _ANSWERED: Final = ("outputs", "answer", "response", "assistant", "ai", "bot", "output")
 """``_ASKED`` and ``_ANSWERED``: keys of the user's and the assistant's text if a turn is one object."""
 _MOST_SHOWN: Final = 40
-"""Most characters of a value in an error message."""
 
 
 def with_messages(row: Row) -> Row:
@@ -34,9 +33,6 @@ def with_messages(row: Row) -> Row:
 
     If the row has no other question, the last message is the question. A row without messages is returned unchanged.
     System and tool messages and the assistant's tool calls are removed and counted in ``Row.left_out``.
-
-    Raises:
-        DataError: ``messages`` is not a list of messages by user and assistant, or does not end with a question.
     """
     messages, query = row.values.get("messages"), row.values.get("query")
     if isinstance(query, list) or row.text("query").lstrip().startswith("[{"):
@@ -50,12 +46,16 @@ def with_messages(row: Row) -> Row:
     row, question = replace(row, left_out=len(objects) - len(spoken)), cell_text(query)
     if not spoken:
         if not question.strip():
-            raise row.error("'messages' has none of the user, and there is no 'query'; end them with the question")
+            raise row.error(
+                "'messages' has no message of the user, and there is no 'query'; make the question the last message"
+            )
         return replace(row, values={**row.values, "messages": ""})
     *before, last = (_message(row, number, message) for number, message in spoken)
     if not question.strip():
         if last.role != "user":
-            problem = "the last of 'messages' is the assistant's, and there is no 'query'; end them with the question"
+            problem = (
+                "the last of 'messages' is the assistant's, and there is no 'query'; make the question the last message"
+            )
             raise row.error(problem, last.text[:_MOST_SHOWN])
         question = last.text
     elif last != Message("user", question.strip()):
@@ -106,9 +106,8 @@ def _message(row: Row, number: int, message: Mapping[str, Any]) -> Message:
     if role not in _ROLES:
         problem = f"message {number} of 'messages' is neither the user's nor the assistant's; leave it out"
         raise row.error(problem, role or cell_text(dict(message))[:_MOST_SHOWN])
-    if (
-        isinstance(text, list) and text and all(isinstance(part, dict) for part in text)
-    ):  # OpenAI splits a message into parts
+    # OpenAI splits a message into parts.
+    if isinstance(text, list) and text and all(isinstance(part, dict) for part in text):
         if other_types := [str(part.get("type")) for part in text if not isinstance(part.get("text"), str)]:
             problem = f"message {number} of 'messages' holds more than text; judges read text only, so leave it out"
             raise row.error(problem, other_types[0])
@@ -127,15 +126,9 @@ def query_id_of(row: Row) -> str:
 
 
 def earlier_turns(rows: Mapping[str, Row]) -> dict[str, list[str]]:
-    """For each query the ids of the earlier queries in its conversation, by the columns ``conversation`` and ``turn``.
+    """For each query id the ids of the earlier queries of its conversation, by ``conversation`` and ``turn``.
 
     Empty if the rows lack these columns, or have messages, which contain more than the earlier queries.
-
-    Args:
-        rows: the queries' rows by query id.
-
-    Raises:
-        DataError: a turn is not a whole number, occurs twice, or a turn before another one is missing.
     """
     if any(row.text("messages") for row in rows.values()):
         return {}
@@ -148,27 +141,18 @@ def earlier_turns(rows: Mapping[str, Row]) -> dict[str, list[str]]:
             raise row.error("'turn' must be a whole number: number the turns of a conversation from 1", text or None)
         turns = conversations.setdefault(name, {})
         if (other := turns.setdefault(int(text), query_id)) != query_id:
-            raise row.error(
-                f"turn {text} of conversation {name!r} stands in {rows[other].place}; number each once", text
-            )
-    return {
-        query_id: [turns[number] for number in numbers[:count]]
-        for turns in conversations.values()
-        for numbers in [_without_gap(turns, rows)]
-        for count, query_id in enumerate(turns[number] for number in numbers)
-    }
-
-
-def _without_gap(turns: Mapping[int, str], rows: Mapping[str, Row]) -> list[int]:
-    numbers = sorted(turns)
-    for before, number in zip([min(numbers[0], 1) - 1, *numbers], numbers, strict=False):
-        if number != before + 1:
-            row = rows[turns[number]]
-            problem = (
-                f"turn {before + 1} of this conversation is missing: what was said before is not known; add its query"
-            )
-            raise row.error(problem, row.text("conversation"))
-    return numbers
+            problem = f"turn {text} of conversation {name!r} is also in {rows[other].place}; number each once"
+            raise row.error(problem, text)
+    earlier: dict[str, list[str]] = {}
+    for turns in conversations.values():
+        before, asked = min(1, *turns) - 1, list[str]()
+        for number, query_id in sorted(turns.items()):
+            if number != before + 1:
+                row, problem = rows[query_id], f"turn {before + 1} of this conversation is missing; add its query"
+                raise row.error(problem, row.text("conversation"))
+            earlier[query_id], before = list(asked), number
+            asked.append(query_id)
+    return earlier
 
 
 def with_turns(queries: Mapping[str, Query], earlier: Mapping[str, Sequence[str]]) -> dict[str, Query]:
@@ -178,14 +162,12 @@ def with_turns(queries: Mapping[str, Query], earlier: Mapping[str, Sequence[str]
         answered = [] if query.reference is None else [Message("assistant", query.reference)]
         return [Message("user", query.text), *answered]
 
-    return {
-        query_id: replace(
-            query, messages=tuple(each for other in earlier[query_id] for each in messages(queries[other]))
-        )
-        if earlier.get(query_id)
-        else query
-        for query_id, query in queries.items()
-    }
+    threaded = dict(queries)
+    for query_id, others in earlier.items():
+        if others:
+            thread = tuple(each for other in others for each in messages(queries[other]))
+            threaded[query_id] = replace(queries[query_id], messages=thread)
+    return threaded
 
 
 def note_of_left_out(rows: Iterable[Row]) -> str:
@@ -197,11 +179,6 @@ def note_of_left_out(rows: Iterable[Row]) -> str:
 
 
 def require_one_spelling(names: Iterable[str]) -> None:
-    """Check that no two conversations have confusingly similar names.
-
-    Raises:
-        InputError: two names look alike.
-    """
     spelt: dict[str, str] = {}
     for name in names:
         if problem := spelling_problem("conversations", name, spelt):
@@ -212,9 +189,6 @@ def with_conversations(queries: Mapping[str, Query]) -> tuple[dict[str, Query], 
     """The queries with ``conversation`` in their metadata, and a note on how they were grouped.
 
     If no query names its conversation, queries whose messages begin with the same message form one conversation.
-
-    Raises:
-        InputError: see ``require_one_spelling``.
     """
     require_one_spelling(
         query.metadata["conversation"] for query in queries.values() if "conversation" in query.metadata

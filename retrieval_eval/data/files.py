@@ -25,11 +25,7 @@ from retrieval_eval.data.rows import no_file, unstorable
 
 @contextmanager
 def open_binary(path: Path | str, *, whole: bool = False) -> Iterator[BinaryIO]:
-    """Open a file to read its unpacked bytes; set ``whole`` if the caller loads the whole file into memory.
-
-    Raises:
-        DataError: the file is missing, a folder, unreadable, or its gzip data is damaged; also raised while reading.
-    """
+    """Open a file to read its unpacked bytes; set ``whole`` if the caller loads the whole file into memory."""
     path = Path(path)
     try:
         with _Unpacked(path, whole=whole) if is_gzip(regular_file(path)) else path.open("rb") as raw:
@@ -37,7 +33,7 @@ def open_binary(path: Path | str, *, whole: bool = False) -> Iterator[BinaryIO]:
     except FileNotFoundError as error:
         raise no_file(path) from error
     except IsADirectoryError as error:
-        raise DataError(path, "is a folder; name the file in it") from error
+        raise DataError(path, "is a folder; name a file in it") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(
             path, "the gzip data is cut off or damaged; compress it again, or remove '.gz' from its name"
@@ -87,16 +83,10 @@ LONGEST_LINE: Final = 2**25
 
 
 def is_gzip(path: Path) -> bool:
-    """Whether the name ends in ``.gz``."""
     return path.name.lower().endswith(".gz")
 
 
 def file_stem(path: Path) -> str:
-    """The file's name without its extension and ``.gz``.
-
-    Raises:
-        DataError: the name is not UTF-8, so it cannot be written to a database or table.
-    """
     if (problem := unstorable(path.name)) is not None:
         raise DataError(path, f"this name cannot be used: {problem}")
     return Path(path.name.removesuffix(".gz")).stem or path.name
@@ -105,12 +95,7 @@ def file_stem(path: Path) -> str:
 def read_lines(path: Path | str, *, whole: bool = False) -> Iterator[tuple[int, str]]:
     """Stream the lines of a UTF-8 text file, plain or ``.gz``, numbered from 1, with their line ends.
 
-    Args:
-        path: the file.
-        whole: whether the caller loads all lines into memory; then lines have no length limit.
-
-    Raises:
-        DataError: the file is missing, unreadable or damaged, or a line is too long, contains NUL or is not UTF-8.
+    Lines have no length limit if the caller loads the ``whole`` file into memory.
     """
     longest = -1 if whole else LONGEST_LINE
     with (
@@ -131,6 +116,11 @@ def read_lines(path: Path | str, *, whole: bool = False) -> Iterator[tuple[int, 
             yield number, line
 
 
+def first_line(path: Path) -> str:
+    """The first line of a text file that is not blank; ``""`` if there is none."""
+    return next((line for _, line in read_lines(path) if not line.isspace()), "")
+
+
 _OTHER_FORMATS: Final = {
     "PK\x03\x04": "a zip file, as Excel writes its own; save the table as CSV",
     "\udcd0\udccf\x11\udce0": "a file of Excel; save the table as CSV",
@@ -144,11 +134,6 @@ _OTHER_FORMATS: Final = {
 
 
 def read_json(path: Path | str) -> Any:
-    """The parsed content of a JSON file, plain or ``.gz``.
-
-    Raises:
-        DataError: the file cannot be read, or is not JSON.
-    """
     try:
         return json.loads("".join(line for _, line in read_lines(path, whole=True)))
     except (ValueError, RecursionError) as error:
@@ -157,14 +142,11 @@ def read_json(path: Path | str) -> Any:
 
 @contextmanager
 def open_replacing(path: Path | str) -> Iterator[BinaryIO]:
-    """Open a temporary binary file (gzip if ``path`` ends in ``.gz``) that replaces ``path`` when the block ends.
-
-    Raises:
-        DataError: the file cannot be written, or ``path`` is a database. An existing file at ``path`` then stays
-            unchanged.
-    """
-    target = Path(path).resolve()
-    if _is_database(target):
+    """Open a temporary binary file (gzip if ``path`` ends in ``.gz``) that replaces ``path`` when the block ends."""
+    target, is_database = Path(path).resolve(), False
+    with suppress(OSError), target.open("rb") as file:
+        is_database = file.read(16) == b"SQLite format 3\0"
+    if is_database:
         raise DataError(path, "this is a store or another database; name another file")
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
@@ -184,18 +166,7 @@ def open_replacing(path: Path | str) -> Iterator[BinaryIO]:
             draft.unlink()
 
 
-def _is_database(path: Path) -> bool:
-    with suppress(OSError), path.open("rb") as file:
-        return file.read(16) == b"SQLite format 3\0"
-    return False
-
-
 def write_json_lines(path: Path | str, records: Iterable[Any]) -> None:
-    """Write one JSON value per line.
-
-    Raises:
-        DataError: the file cannot be written, or a number is not finite.
-    """
     try:
         with open_replacing(path) as raw:
             raw.writelines(

@@ -7,7 +7,7 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -15,7 +15,6 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct, field
 
 from judges.errors import DataError
-from retrieval_eval.data.list_cells import list_in
 
 Cell: TypeAlias = str | int | float | list[Any] | dict[str, Any] | None
 """A value of a table. In CSV and TSV all values are texts; JSONL and Parquet have typed values."""
@@ -31,7 +30,6 @@ FORMATS = {
 }
 _MISSING_NAMES = frozenset({"nan", "<na>"})
 _MOST_SHOWN: Final = 200
-"""Most characters of a cell in an error message."""
 EMPTY = "is empty; fill it in, or remove the row"
 
 
@@ -39,7 +37,6 @@ class Row(Struct, frozen=True):
     """One record of a table.
 
     Attributes:
-        path: the file.
         line: number of the record's first line, from 1; in Parquet the row number, from 1.
         values: cells by column name.
         left_out: number of system and tool messages that ``with_messages`` removed.
@@ -61,12 +58,11 @@ class Row(Struct, frozen=True):
         """A cell as text, see ``cell_text``; ``""`` if the row lacks the column."""
         return cell_text(self.values.get(column))
 
-    def identifier(self, column: str) -> str:
-        """The name or id in a cell.
+    def others(self, columns: Collection[str]) -> dict[str, str]:
+        """The texts of all columns but these; CSV does not tell an empty cell from an absent one, so neither counts."""
+        return {name: text for name in self.values if name not in columns and (text := self.text(name))}
 
-        Raises:
-            DataError: the cell is empty, only white space, a list, an object, or the word for a missing value (nan).
-        """
+    def identifier(self, column: str) -> str:
         name, cell = self.text(column), self.values.get(column)
         if isinstance(cell, list | dict):
             raise self.error(f"{self.theirs(column)!r} must be a name, and no list or object", name)
@@ -77,11 +73,7 @@ class Row(Struct, frozen=True):
         return name
 
     def listed(self, column: str) -> list[Any] | None:
-        """The list in a cell, or the list that its text spells (see ``list_in``); ``None`` if it is neither.
-
-        Raises:
-            DataError: the text begins like a list but cannot be parsed.
-        """
+        """The list in a cell, or the list that its text spells (see ``list_in``); ``None`` if it is neither."""
         cell = self.values.get(column)
         if not isinstance(cell, str):
             return cell if isinstance(cell, list) else None
@@ -94,18 +86,14 @@ class Row(Struct, frozen=True):
         return entries
 
     def number(self, column: str) -> float | None:
-        """The finite number in a cell; ``None`` if the cell is empty.
-
-        Raises:
-            DataError: the cell is not a finite number.
-        """
+        """The finite number in a cell; ``None`` if the cell is empty."""
         text = self.text(column).strip()
         if text and finite(text) is None:
             raise self.error(f"{self.theirs(column)!r} must be a number", text)
         return finite(text)
 
     def rank(self, lowest: int = 1) -> int:
-        """The whole number in the column ``rank``; raises ``DataError`` if it is not whole, or below ``lowest``."""
+        """The whole number in the column ``rank``, at least ``lowest``."""
         number = self.number("rank")
         if number is None or number < lowest or number != int(number):
             raise self.error(f"{self.theirs('rank')!r} must be a whole number from {lowest}", self.text("rank"))
@@ -121,7 +109,6 @@ class Row(Struct, frozen=True):
         return known_format(self.path) == "parquet"
 
     def error(self, problem: str, value: str | None = None) -> DataError:
-        """An error about this row, for the caller to raise."""
         if self._counts_rows:
             return DataError(self.path, f"row {self.line}: {problem}", value=value)
         return DataError(self.path, problem, line=self.line, value=value)
@@ -138,7 +125,6 @@ class Rows(Struct, frozen=True):
 
 
 def finite(text: str) -> float | None:
-    """The number in a text; ``None`` if it is not a finite number."""
     try:
         number = float(text)
     except ValueError:
@@ -147,21 +133,16 @@ def finite(text: str) -> float | None:
 
 
 def name_problem(text: str) -> str | None:
-    """Why a text cannot be a name; ``None`` if it can."""
     if not text or text.isspace():
         return EMPTY
     return "is a missing value, not a name; name it, or remove the row" if text.casefold() in _MISSING_NAMES else None
 
 
 def spelling_problem(kind: str, name: str, spelt: dict[str, str]) -> str | None:
-    """Why a name may be confused with an earlier name; ``None`` if it cannot.
+    """Why a name may be confused with an earlier one: they differ only in case, spaces or invisible characters.
 
-    Two names may be confused if they differ only in case, spaces or invisible characters.
-
-    Args:
-        kind: the plural noun for the named things, such as ``agents``.
-        name: the new name.
-        spelt: the earlier names by their normalized spelling; the function adds ``name``.
+    ``spelt`` has the earlier names by their normalized spelling; the function adds ``name``. ``kind`` is the plural
+    noun for the named things, such as ``agents``.
     """
     visible = "".join(
         character for character in unicodedata.normalize("NFKC", name) if unicodedata.category(character) != "Cf"
@@ -194,7 +175,6 @@ def alike(text: str) -> str:
 
 
 _INVISIBLE: Final = dict.fromkeys((0xAD, 0x200B, 0xFEFF))
-"""Soft hyphen, zero-width space and byte order mark."""
 
 
 def are_floats(ids: Iterable[str]) -> bool:
@@ -219,11 +199,7 @@ def id_of_text(kind: str, text: str) -> str:
 
 
 def table_format(path: Path | str) -> str:
-    """A table's format by its extension: ``csv``, ``tsv``, ``jsonl``, ``json`` or ``parquet``.
-
-    Raises:
-        DataError: the extension is not that of a table format.
-    """
+    """A table's format by its extension: ``csv``, ``tsv``, ``jsonl``, ``json`` or ``parquet``."""
     if (kind := known_format(path)) is None:
         if Path(path).is_dir():
             raise DataError(path, f"a folder; name the files in it, such as '{path}/*.csv'")
@@ -237,7 +213,7 @@ def table_format(path: Path | str) -> str:
 
 @lru_cache(maxsize=64)  # called for every row
 def known_format(path: Path | str) -> str | None:
-    """A table's format by its extension, see ``table_format``; ``None`` if the file is not a table."""
+    """A table's format by its extension; ``None`` if the file is not a table."""
     return FORMATS.get(Path(Path(path).name.lower().removesuffix(".gz")).suffix)
 
 
@@ -263,7 +239,7 @@ def unstorable(value: object) -> str | None:
             try:
                 text.encode()
             except UnicodeEncodeError:
-                return "the text is not UTF-8, or holds half a surrogate pair; write its characters whole"
+                return "the text is not UTF-8, or holds half a surrogate pair; write it as UTF-8"
     return None
 
 
@@ -294,7 +270,6 @@ class LineFilter:
         self._key: re.Pattern[str] | None = None
 
     def learn(self, keys: Iterable[str]) -> None:
-        """Set the JSON keys under which records store the filtered column."""
         names = "|".join(re.escape(json.dumps(key)) for key in keys)
         self._key = re.compile(rf'(?:{names})\s*:\s*(?:"([^"\\]*)"|(-?[0-9]+)[\s,}}])')
 
@@ -305,3 +280,208 @@ class LineFilter:
         """
         values = [text or number for text, number in self._key.findall(line)] if self._key is not None else []
         return bool(values) and self._values.isdisjoint(values) and line.rstrip().endswith("}")
+
+
+_STRING = r"""[rRbBuU]?(?:'[^'\\]*+(?:\\.[^'\\]*+)*+'|"[^"\\]*+(?:\\.[^"\\]*+)*+")"""
+_TOKEN = re.compile(
+    rf"\s*+(?:(?P<string>{_STRING})|(?P<number>[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w.]))"
+    r"|(?P<more>\.\.\.|\u2026)|(?P<name>[A-Za-z_][\w.]*)|(?P<shown><[^<>'\"]*+(?:'[^']*'|\"[^\"]*\")?[^<>'\"]*+>)"
+    r"|(?P<sign>[\[\](){},:=]))",
+    re.DOTALL,
+)
+_CALL = r"(?:[A-Za-z_]\w*\.)*+[A-Za-z_]\w*\("
+_LIKE_A_LIST = re.compile(
+    rf"""\s*(?:(?:(?:np|numpy)\.)?(?:array|deque)\(\s*[\[(]|\[[\s\[(]*(?:[rRbBuU]?['"]|\{{\s*['"]|{_CALL})"""
+    rf"""|\([\s\[(]*(?:{_STRING}\s*,|\{{\s*['"]|{_CALL})|\{{\s*['"])"""
+)
+"""Matches an opening bracket followed by a quote, an object or a call, which no sentence contains there."""
+_CLOSED = re.compile(r"\s*\[[^\[\]]*,[^\[\]]*\]\s*")
+"""Matches a list without quotes: a whole cell of words in square brackets, with a comma."""
+_WORDS: Final[Mapping[str, Any]] = {
+    **dict.fromkeys(("None", "null", "NaT", "NA"), None),
+    **dict.fromkeys(("nan", "NaN"), math.nan),
+    "inf": math.inf,
+    "True": True,
+    "true": True,
+    "False": False,
+    "false": False,
+}
+_ESCAPE = re.compile(
+    r"\\(\n|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U000[0-9a-fA-F]{5}|U0010[0-9a-fA-F]{4}|[0-7]{1,3}|.)", re.DOTALL
+)
+_ESCAPED: Final = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "\n": ""}
+_MOST_NESTING: Final = 30
+_MOST_TOKENS: Final = 200_000
+_CUT: Final = "is cut off; export the whole list, best as JSON"
+_UNREADABLE: Final = "cannot be read as one; write it as JSON, or without the bracket"
+
+
+def list_in(text: str) -> list[Any] | None:
+    """The list in a cell (an object gives a list with this object); ``None`` if the cell is plain text.
+
+    Raises:
+        ValueError: the text begins like a list but cannot be parsed, or entries were omitted (``...``).
+    """
+    if not (first := text.lstrip()[:1]) or first not in "[({and":
+        return None
+    list_like = _LIKE_A_LIST.match(text)
+    if first in "[{":
+        try:
+            parsed = json.loads(text)
+        except (ValueError, RecursionError):
+            parsed = None
+        if isinstance(parsed, list) or (list_like and isinstance(parsed, dict)):
+            return parsed if isinstance(parsed, list) else [parsed]
+    if list_like is None and first != "[":
+        return None
+    try:
+        return _Parser(text).whole()
+    except _NoListError as error:
+        if list_like is not None or _CLOSED.fullmatch(text) or error.certain:
+            raise ValueError(str(error)) from None
+        return None
+
+
+class _NoListError(ValueError):
+    """The text cannot be parsed as a list; ``certain`` if it cannot be a sentence either."""
+
+    certain = False
+
+
+class _LeftOutError(_NoListError):
+    certain = True
+
+
+class _Parser:
+    """Recursive-descent parser of lists; commas may be missing, as in numpy's lists."""
+
+    def __init__(self, text: str) -> None:
+        self._text, self._at, self._parts = text, 0, 0
+        self._kind, self._mark = "", ""
+        self._next()
+
+    def whole(self) -> list[Any]:
+        parsed = self._value(0)
+        if self._kind:
+            raise _NoListError("goes on after its end; write one list, best as JSON")
+        if isinstance(parsed, dict):
+            parsed = [parsed]
+        if not isinstance(parsed, list):
+            raise _NoListError("is not one; write a list, best as JSON")
+        return parsed
+
+    def _next(self) -> tuple[str, str]:
+        """Advance to the next token; returns the token before it."""
+        before = self._kind, self._mark
+        self._parts += 1
+        if self._parts > _MOST_TOKENS:
+            raise _LeftOutError(f"has over {_MOST_TOKENS:,} parts; divide it")
+        match = _TOKEN.match(self._text, self._at)
+        if match is None:
+            rest = self._text[self._at :].lstrip()
+            if rest:
+                raise _NoListError(_CUT if rest[0] in "'\"" else _UNREADABLE)
+            self._kind, self._mark = "", ""
+        else:
+            self._at, self._kind = match.end(), match.lastgroup or ""
+            self._mark = match[self._kind]
+        return before
+
+    def _value(self, depth: int, *, bare: bool = False) -> Any:
+        if depth > _MOST_NESTING:
+            raise _NoListError("is nested too deeply; flatten it")
+        kind, mark = self._next()
+        if kind == "string":
+            return _unescaped(mark)
+        if kind == "number":
+            return _number(mark)
+        if kind == "shown":  # <Kind.NAME: 'value'>
+            return mark
+        if kind == "name":
+            return self._name_or_call(mark, depth, bare=bare)
+        if mark in ("[", "("):
+            return self._items("]" if mark == "[" else ")", depth)[0]
+        if mark == "{":
+            return self._object(depth)
+        if kind == "more":
+            raise _LeftOutError("has '...' where entries were left out; export the whole list, best as JSON")
+        raise _NoListError(_UNREADABLE if kind else _CUT)
+
+    def _name_or_call(self, name: str, depth: int, *, bare: bool) -> Any:
+        """The value of a constant or a call: for a text type its text, an array its entries, an object its fields."""
+        short_name = name.rpartition(".")[2]
+        if self._mark != "(":
+            if short_name not in _WORDS and not bare:  # as in dtype=object
+                raise _NoListError("has texts without quotes; put quotes around them, or remove the bracket")
+            return _WORDS.get(short_name, name)
+        start = self._at
+        self._next()
+        entries, fields = self._items(")", depth)
+        if short_name in {"array", "list", "tuple", "deque"}:
+            return entries[0] if entries and isinstance(entries[0], list) else entries
+        if fields and not entries:
+            kind = short_name.removesuffix("Message").lower()
+            return {"type": kind} | fields if short_name.endswith("Message") else fields
+        if len(entries) == 1 and isinstance(entries[0], str | int | float):  # np.str_('...'), UUID('...')
+            return entries[0]
+        return f"{name}({self._text[start : self._at]}".rstrip(", ]")
+
+    def _items(self, closing: str, depth: int) -> tuple[list[Any], dict[str, Any]]:
+        entries: list[Any] = []
+        fields: dict[str, Any] = {}
+        commas = blanks = 0
+        while self._mark != closing or self._kind != "sign":
+            if not self._kind:
+                raise _NoListError(_CUT)
+            if self._kind == "name" and self._text[self._at : self._at + 1] == "=" and closing == ")":
+                _, name = self._next()
+                self._next()
+                fields[name] = self._value(depth + 1, bare=True)
+            else:
+                entries.append(self._value(depth + 1))
+            if self._mark == "," and self._kind == "sign":
+                commas += 1
+                self._next()
+            elif self._kind and (self._mark != closing or self._kind != "sign"):
+                blanks += 1
+            if commas and blanks:
+                raise _NoListError("has commas between some of its entries only; write it as JSON")
+        self._next()
+        return entries, fields
+
+    def _object(self, depth: int) -> dict[str, Any]:
+        fields: dict[str, Any] = {}
+        while self._mark != "}" or self._kind != "sign":
+            key = self._value(depth + 1)
+            if self._mark != ":":
+                raise _NoListError(_CUT if not self._kind else "holds an object without a colon; write it as JSON")
+            self._next()
+            fields[str(key)] = self._value(depth + 1)
+            if self._mark == ",":
+                self._next()
+            elif self._mark != "}":
+                raise _NoListError(_CUT if not self._kind else "holds an object without a comma; write it as JSON")
+        self._next()
+        return fields
+
+
+def _unescaped(mark: str) -> str:
+    raw = mark[0] in "rR"
+    content = mark[1:-1] if mark[0] in "'\"" else mark[2:-1]
+    return content if raw or "\\" not in content else _ESCAPE.sub(_character, content)
+
+
+def _character(escape: re.Match[str]) -> str:
+    code = escape[1]
+    if code[0] in "xuU" and len(code) > 1:
+        return chr(int(code[1:], 16))
+    if code[0] in "01234567":
+        return chr(int(code, 8))
+    return _ESCAPED.get(code, code if code in "\\'\"" else escape[0])
+
+
+def _number(mark: str) -> int | float:
+    try:
+        return int(mark)
+    except ValueError:
+        return float(mark.replace("_", ""))

@@ -6,7 +6,7 @@ import sys
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import compress, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from judges.errors import DataError
 from judges.types import Retrieved
-from retrieval_eval.data.column_report import say_count
 from retrieval_eval.data.files import file_stem
 from retrieval_eval.data.rows import are_floats, finite, in_form
+from retrieval_eval.data.table_spec import say_count
 from retrieval_eval.data.trec import Faults, Faulty, FaultyLine, Note, run_fields, write_trec_lines
 
 
@@ -88,7 +88,6 @@ def runs_of(retrieved: Iterable[Retrieved]) -> list[Run]:
 
 
 _NO_RANK = -(2**31)
-"""Value stored for a rank that is not a whole number."""
 
 
 class _Entries:
@@ -102,7 +101,6 @@ class _Entries:
         self.ranked = False
 
     def add(self, line: int, doc_id: str, rank: str, score: float) -> None:
-        """Add a line; the rank may be empty."""
         self.doc_ids.append(doc_id)
         self.scores.append(score)
         self.lines.append(line)
@@ -118,16 +116,11 @@ class _Entries:
         if len(set(self.doc_ids)) == len(self.doc_ids):
             return []
         first: dict[str, int] = {}
-        dropped = [
-            (self.lines[index], doc_id)
-            for index, doc_id in enumerate(self.doc_ids)
-            if first.setdefault(doc_id, index) != index
-        ]
-        indices = first.values()
-        self.scores = array("d", [self.scores[index] for index in indices])
-        self.ranks = array("q", [self.ranks[index] for index in indices])
-        self.lines = array("I", [self.lines[index] for index in indices])
-        self.doc_ids = list(first)
+        is_first = [first.setdefault(doc_id, index) == index for index, doc_id in enumerate(self.doc_ids)]
+        lines = zip(self.lines, self.doc_ids, is_first, strict=True)
+        dropped = [(line, doc_id) for line, doc_id, kept in lines if not kept]
+        self.doc_ids, self.scores = list(first), array("d", compress(self.scores, is_first))
+        self.ranks, self.lines = array("q", compress(self.ranks, is_first)), array("I", compress(self.lines, is_first))
         return dropped
 
 
@@ -222,25 +215,21 @@ def read_run(path: Path | str, *, faulty: Faulty = "refuse") -> Run:
         path: the file.
         faulty: ``refuse`` raises on the first faulty line; ``skip`` skips and lists all faulty lines. If a
             document is repeated, its first line is used.
-
-    Raises:
-        DataError: the file cannot be read or has no usable line; with ``refuse`` also a line with the wrong number of
-            fields, a score that is not a finite number, or a document that is repeated for a query.
     """
     path, faults = Path(path), Faults(Path(path), faulty)
     queries, tags = _entries_of_run(path, faults)
     oddities = _RankOddities()
     rankings = {query_id: oddities.ranking(entries) for (query_id, _), entries in queries.items()}
     name = next(iter(tags)) if len(tags) == 1 else ""
-    return Run(name or file_stem(path), rankings, (*oddities.notes(), *_tag_notes(tags)), faults.lines)
+    notes = [*oddities.notes()]
+    if len(tags) > 1:
+        shown = ", ".join(map(repr, list(tags)[:3]))
+        notes.append(Note("tags", len(tags), f"{len(tags)} run tags in one file, read as one run: {shown}"))
+    return Run(name or file_stem(path), rankings, tuple(notes), faults.lines)
 
 
 def read_runs(paths: Iterable[Path | str], *, faulty: Faulty = "refuse") -> list[Run]:
-    """Read several runs and name each by its tag, or by its file if two runs have the same tag.
-
-    Raises:
-        DataError: see ``read_run``; or two runs have the same tag and the same file name.
-    """
+    """Read several runs and name each by its tag, or by its file if two runs have the same tag."""
     files = [Path(path) for path in paths]
     runs = [read_run(path, faulty=faulty) for path in files]
     name_counts = Counter(run.name for run in runs)
@@ -263,9 +252,6 @@ def read_rankings(paths: Iterable[Path | str]) -> dict[tuple[str, str], tuple[st
     """Read the doc_ids that systems retrieved, by (query_id, tag), in trec_eval's order.
 
     Unlike in ``read_run``, a file may contain the runs of several systems, each with its own tag.
-
-    Raises:
-        DataError: see ``read_run``; or an earlier file already has a ranking of this system for the query.
     """
     all_entries: dict[tuple[str, str], _Entries] = {}
     files = [Path(path) for path in paths]
@@ -288,12 +274,7 @@ def _say_rankings(paths: Sequence[Path], lengths: Iterable[tuple[str, int]]) -> 
 
 
 def write_run(path: Path | str, run: Run) -> None:
-    """Write a run as trec_eval's lines, with ranks from 1; ``read_run`` reads the same rankings again.
-
-    Raises:
-        DataError: the file cannot be written, or a name is empty or contains white space, which the format does not
-            allow.
-    """
+    """Write a run as trec_eval's lines, with ranks from 1; ``read_run`` reads the same rankings again."""
     write_trec_lines(
         path,
         (
@@ -302,10 +283,3 @@ def write_run(path: Path | str, run: Run) -> None:
             for rank, (doc_id, score) in enumerate(zip(ranking.doc_ids, ranking.scores, strict=True), start=1)
         ),
     )
-
-
-def _tag_notes(tags: Collection[str]) -> tuple[Note, ...]:
-    if len(tags) < 2:
-        return ()
-    shown = ", ".join(map(repr, list(tags)[:3]))
-    return (Note("tags", len(tags), f"{len(tags)} run tags in one file, read as one run: {shown}"),)

@@ -1,21 +1,250 @@
-"""Specifications of kinds of tables: which columns a table may have, which it must have, and how it spells them."""
+"""Columns of tables: the vocabulary of names, which columns a kind of table has, and reports on how they were read.
+
+A spelling means the same column in every command. Commands print the reports on standard error; a program sees them if
+it sets the logger ``ragleague.read`` to INFO.
+"""
 
 from __future__ import annotations
 
 import difflib
+import logging
 import os
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from judges.errors import DataError
-from retrieval_eval.data.column_report import KEPT, ColumnsRead
 from retrieval_eval.data.rows import Only, Row, Rows
 from retrieval_eval.data.tables import memory_rows, read_rows
-from retrieval_eval.data.vocabulary import OF_DATA, Columns, folded, how_to_name, spellings
+
+Columns: TypeAlias = Mapping[str, str | None]
+"""The user's column for each canonical name; ``None`` if no column shall be used for the name."""
+
+
+class Term(Struct, frozen=True):
+    """Description of a column's contents, and the column's other spellings, best first."""
+
+    holds: str
+    spellings: Sequence[str] = ()
+
+
+JOINED: Final[Mapping[str, tuple[str, str]]] = {
+    "answer": (
+        "generated model system rag llm bot chatbot assistant ai agent predicted actual final",
+        "answer response output",
+    ),
+    "reference": (
+        "gt gold golden reference expected ground_truth correct ideal target true best",
+        "answer answers response output outputs",
+    ),
+}
+"""Words of two-word spellings, such as ``model_output``: for each column the first words and the second words."""
+
+
+def _term(holds: str, words: str, column: str = "") -> Term:
+    """A term with the given spellings and with the two-word spellings that ``JOINED`` lists for the column."""
+    first, second = (part.split() for part in JOINED.get(column, ("", "")))
+    joined = (f"{left}_{right}" for left in first for right in second)
+    return Term(holds, tuple(dict.fromkeys((*words.split(), *joined))))
+
+
+def _of_side(side: str, others: str) -> str:
+    return " ".join([f"{name}_{side}" for name in _AGENTS.split()] + [others])
+
+
+_AGENTS: Final = "system run_id model agent_name system_name generator"
+VOCABULARY: Final[Mapping[str, Term]] = {
+    "qid": _term(
+        "id of the query; without it, queries are told apart by their texts",
+        "query_id topic_id question_id prompt_id _id id number",
+    ),
+    "query": _term(
+        "text of the query; in a table of queries also `text`, `title`, `topic`, `narrative`",
+        "question user_input input inputs prompt query_text user_query instruction",
+    ),
+    "messages": _term(
+        "what was said before the query in its [conversation](conversations.md)",
+        "conversation_history chat_history message_history dialogue_history dialog_history",
+    ),
+    "conversation": Term("of a query: the conversation that it is a turn of"),
+    "turn": Term("of a query: its place there, from 1"),
+    "agent": _term("whose answer it is; without it, the file's name", _AGENTS),
+    "answer": _term(
+        "its text; it may be empty, and is judged then like any other",
+        "response output actual_output prediction answer_text completion generation hypothesis generated_text "
+        "generated outputs predictions",
+        "answer",
+    ),
+    "passages": _term(
+        "a list of the texts that were retrieved for the answer",
+        "contexts retrieved_contexts retrieved_context retrieval_context retrieval_contexts retrieved_documents "
+        "retrieved_passages retrieved_docs retrieved_chunks source_documents",
+    ),
+    "reference": _term(
+        "a gold answer to the query, which judges of answers see, and agents do not",
+        "reference_answer expected_output expected_answer ground_truth ground_truths gold_answer gt gold golden "
+        "expected targets",
+        "reference",
+    ),
+    "did": _term(
+        "id of the document; without it, documents are told apart by their texts",
+        "_id pid docid doc_id document_id corpus_id passage_id paragraph_id id",
+    ),
+    "document": _term(
+        "its text", "segment passage contents text body document_text content page_content chunk passage_text"
+    ),
+    "rank": Term("of a retrieved document: its rank, from 1; without it, the order of the rows"),
+    "score": _term("of a retrieved document: its score; or a grade", "sim similarity"),
+    "error": _term("why there is no answer", "error_message error_msg err exception failure"),
+    "agent_a": _term("the agent of the first answer", _of_side("a", "left generator_1 model_1 system_1")),
+    "agent_b": _term("the agent of the second answer", _of_side("b", "right generator_2 model_2 system_2")),
+    "verdict": _term("which answer is better", "winner vote preference preferred choice"),
+    "judge": _term("who judged", "annotator worker rater judge_name annotator_id worker_id rater_id"),
+    "annotator": _term("who judged", "judge worker rater judge_name annotator_id worker_id rater_id"),
+    "order": _term("which of the two answers was shown first", "baseline_shown"),
+    "reason": _term("why the judge said so", "raw_answer"),
+    "label": _term("relevance of a document", "relevance rel"),
+    "item": _term("id of a question or nugget of a test bank", "item_id question_id nugget_id"),
+    "grade": _term("how well a passage answers an item", "rating self_rating"),
+    "llm": _term("the model that graded", "model grader"),
+    "prompt": _term("the prompt that it was given", "prompt_class"),
+    "facet": _term("subtopic of a query", "facet_id"),
+    "question": _term("text of an item that is a question", "question_text"),
+    "nugget": _term("text of an item that is a nugget", "nugget_text"),
+    "answers": _term("gold answers of an item", "gold_answers"),
+    "length": _term("words of an answer", "response_length words"),
+}
+"""All columns that have other spellings or that the user can choose.
+
+The spellings come from RAGElo, ragas, DeepEval, promptfoo, RAGChecker, Giskard, BEIR, MS MARCO, Pyserini and TREC.
+Case, spaces, ``_`` and ``-`` are ignored, so ``retrievalContext`` equals ``retrieval_context``.
+"""
+SHOWN_SWAPPED: Final = {"ab": False, "ba": True, "1": False, "2": True, "first": False, "second": True}
+"""For each word of the column ``order``, whether agent_b's answer was shown first."""
+OF_DATA: Final = (
+    *("qid", "query", "messages", "conversation", "turn", "agent", "answer", "passages", "reference"),
+    *("did", "document", "rank", "score"),
+)
+"""Columns of queries, answers and documents, which a configuration can map."""
+
+
+def spellings(column: str) -> Sequence[str]:
+    """The other spellings of a column; empty if the vocabulary lacks the column."""
+    return VOCABULARY[column].spellings if column in VOCABULARY else ()
+
+
+@lru_cache(maxsize=4096)
+def folded(name: str) -> str:
+    """The name in lower case without spaces, ``_`` and ``-``, for comparison."""
+    return re.sub(r"[\s_-]", "", name).casefold()
+
+
+def how_to_name(column: str, theirs: str = "NAME") -> str:
+    """How the user chooses the column for a canonical name: in the YAML file, or on the command line."""
+    return f"columns: {{{column}: {theirs}}}, or --column {column}={theirs.replace('null', '')}"
+
+
+READ: Final = logging.getLogger("ragleague.read")
+KEPT: Final = "kept as metadata"
+"""How the log describes the use of further columns of queries, documents and answers."""
+_FILES: Final = 3
+_LAYOUTS: Final = 4
+"""Most distinct sets of columns that get a log line each."""
+_COLUMNS: Final = 12
+_NAME: Final = 40
+
+
+class ColumnsRead:
+    """Collects how the columns of tables were read, row by row, then logs it."""
+
+    def __init__(self, used: Collection[str], *, kept: str = "") -> None:
+        """``used`` are the canonical columns that are read; ``kept`` says how others are used, if they are."""
+        self._used, self._kept = used, kept
+        self._called: dict[tuple[str, str], dict[str, str]] = {}
+        self._last: Mapping[str, str] | None = None
+
+    def add(self, row: Row, form: str = "") -> None:
+        """Record the columns of a row; ``form`` names the tool or study whose format the file has, if not a table."""
+        if row.called is not self._last:
+            self._last = row.called
+            self._called.setdefault((str(row.path), form), {}).update(row.called)
+
+    def through(self, rows: Iterable[Row]) -> Iterator[Row]:
+        for row in rows:
+            self.add(row)
+            yield row
+
+    def say(self, count: str = "", *, plain: bool = True) -> None:
+        """Log the columns; tables with the same columns share a line.
+
+        Args:
+            count: the numbers of items read, to add to the log.
+            plain: whether to include tables whose column names are all canonical already.
+        """
+        paths_by_columns: dict[tuple[str, str], list[str]] = {}
+        for (path, form), called in self._called.items():
+            if not plain and all(theirs == ours in self._used for theirs, ours in called.items()):
+                continue
+            paths_by_columns.setdefault((form, self._columns(called)), []).append(path)
+        lines = [
+            f"{_listed(paths, _FILES)}{f' ({form})' if form else ''}{f': {columns}' if columns else ''}"
+            for (form, columns), paths in paths_by_columns.items()
+        ]
+        if len(lines) > _LAYOUTS:
+            lines = [*lines[:_LAYOUTS], f"{len(lines) - _LAYOUTS} more kinds of tables, with other columns"]
+        if count and len(self._called) == len(lines) == 1:
+            lines, count = [f"{lines[0]}; {count}"], ""
+        for line in filter(None, (*lines, count)):
+            READ.info("%s", line)
+
+    def _columns(self, called: Mapping[str, str]) -> str:
+        named = ((name, ours) for name, ours in called.items() if name.strip())
+        canonical = {name if len(name) <= _NAME else f"{name[: _NAME - 1]}…": ours for name, ours in named}
+        read = [
+            ours if ours == theirs else f"{ours}={theirs}" for theirs, ours in canonical.items() if ours in self._used
+        ]
+        unused = [theirs for theirs, ours in canonical.items() if ours not in self._used]
+        use = f", {self._kept}" if self._kept else ""
+        parts = [", ".join(read), f"not used{use}: {_listed(unused, _COLUMNS)}" if unused else ""]
+        return "; ".join(filter(None, parts))
+
+
+def say_read(path: Path | str, called: Mapping[str, str], used: Collection[str], count: str = "") -> None:
+    """Log which columns of one table were used; ``called`` maps its columns to canonical names."""
+    reading = ColumnsRead(used)
+    reading.add(Row(Path(path), 0, {}, called=called))
+    reading.say(count)
+
+
+def say_count(paths: Sequence[Path | str], **counts: int) -> None:
+    """Log the numbers of items read from some files; logs nothing if there are no files."""
+    if not paths:
+        return
+    numbers = ", ".join(f"{name}: {number:,}" for name, number in counts.items())
+    READ.info("%s", f"{_listed([str(path) for path in paths], _FILES)} ({numbers})")
+
+
+def _listed(names: Sequence[str], limit: int) -> str:
+    more = f" and {len(names) - limit:,} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
+
+
+@contextmanager
+def unsaid() -> Iterator[None]:
+    """Log nothing within the block, for example when files are read only to compare them."""
+    was_disabled = READ.disabled
+    READ.disabled = True
+    try:
+        yield
+    finally:
+        READ.disabled = was_disabled
+
 
 _SINGLE: Final[Mapping[str, str]] = {
     "answer": "the answer",
@@ -60,11 +289,7 @@ class TableSpec(Struct, frozen=True):
     def rows(
         self, source: Path | str | Rows, columns: Columns | None = None, only: Only | None = None
     ) -> Iterator[Row]:
-        """Stream the rows of a table, its columns renamed to canonical names; ``columns`` are the user's choices.
-
-        Raises:
-            DataError: the table cannot be read, see ``read_rows``; it lacks a column, or a column is ambiguous.
-        """
+        """Stream the rows of a table, its columns renamed to canonical names; ``columns`` are the user's choices."""
         if isinstance(source, Rows):
             return self.renamed(memory_rows(source), columns)
 
@@ -74,7 +299,7 @@ class TableSpec(Struct, frozen=True):
         return read_rows(source, named, only)
 
     def renamed(self, rows: Iterable[Row], columns: Columns | None = None) -> Iterator[Row]:
-        """The rows, their columns renamed to canonical names; raises ``DataError`` for the same reasons as ``rows``."""
+        """The rows, their columns renamed to canonical names."""
         by_header: dict[tuple[str, ...], dict[str, str]] = {}  # most rows have the same
         for row in rows:
             header = tuple(row.values)
@@ -84,11 +309,10 @@ class TableSpec(Struct, frozen=True):
             yield replace(row, values=values, called=called)
 
     def report(self, *further: str) -> ColumnsRead:
-        """An empty report on how columns are read: the columns of this specification and the ``further`` ones."""
+        """An empty report on the columns of this specification and the ``further`` ones."""
         return ColumnsRead({*self.columns, *self.needed, *further}, kept=KEPT if self.kept else "")
 
     def has_all(self, header: Iterable[str], columns: Columns | None = None) -> bool:
-        """Whether a table with this header has all needed columns."""
         return set(self.needed) <= set(self.named(header, columns).values())
 
     def named(
@@ -96,11 +320,8 @@ class TableSpec(Struct, frozen=True):
     ) -> dict[str, str]:
         """The canonical name for each column of a table, ``""`` if the column is ignored.
 
-        Args:
-            header: the table's columns.
-            columns: the user's choice of columns; the vocabulary decides about canonical names without a choice, and
-                about names whose chosen column the table lacks.
-            objects: columns whose cells are objects; one of them becomes the answer only if no other column can.
+        The user's ``columns`` come first; the vocabulary decides about the others, and where the table lacks a chosen
+        column. A column of ``objects`` becomes the answer only if no other column can.
         """
         names = {name: name if name.strip() else "" for name in header}
         chosen = {ours: theirs for ours, theirs in (columns or {}).items() if theirs is None or theirs in names}
@@ -130,17 +351,14 @@ class TableSpec(Struct, frozen=True):
         line: int | None = None,
         cells: Mapping[str, Any] | None = None,
     ) -> dict[str, str]:
-        """The canonical name for each column, see ``named``.
+        """The canonical name for each column, see ``named``; refuses a table with a missing or ambiguous column.
 
         Args:
             path: the table.
-            header: the table's columns.
+            header: its columns.
             columns: the user's choice of columns; ``None`` if the user has no way to choose.
             line: line number of the header or of the row.
             cells: the row's cells, if rows may differ in their columns; a row with an ``error`` may lack ``answer``.
-
-        Raises:
-            DataError: a column is missing or ambiguous.
         """
         objects = {name for name, cell in (cells or {}).items() if isinstance(cell, dict)}
         names = self.named(header, columns, objects)
@@ -162,15 +380,7 @@ class TableSpec(Struct, frozen=True):
     def missing(
         self, path: Path, column: str, header: Iterable[str], line: int | None = None, *, chosen: bool = False
     ) -> DataError:
-        """An error that names the missing column and the likely one, for the caller to raise.
-
-        Args:
-            path: the table.
-            column: the missing column.
-            header: the table's columns.
-            line: line number of the header, if known.
-            chosen: whether the user can choose the column.
-        """
+        """An error that names the missing column and the likely one; ``chosen`` if the user can choose the column."""
         from judges.sections import shortened
 
         names, also = [name for name in header if name], self.spellings(column)
@@ -214,6 +424,5 @@ class TableSpec(Struct, frozen=True):
         return None
 
     def _spelt(self, names: Iterable[str], column: str) -> list[str]:
-        """The columns of a table that are spellings of a canonical column."""
         looks = {folded(spelling) for spelling in (column, *self.spellings(column))}
         return [name for name in names if folded(name) in looks]

@@ -21,11 +21,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO, Final, TypeAlias
 
 from judges.errors import DataError
 from retrieval_eval.data.files import LONGEST_LINE, is_gzip, most_unpacked, open_binary, open_replacing, read_lines
-from retrieval_eval.data.json_records import json_records, why_not_json
 from retrieval_eval.data.rows import Cell, LineFilter, Only, Row, Rows, cell_text, table_format, unstorable
 
 Naming: TypeAlias = Callable[[int | None, Sequence[str], Mapping[str, Any] | None], dict[str, str]]
@@ -39,7 +38,7 @@ _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _DELIMITERS_OF_CSV = (",", ";", "\t")
 _CSV_MESSAGES = {
     "unexpected end of data": "a quote is not closed",
-    "',' expected after '\"'": "text stands behind a closing quote",
+    "',' expected after '\"'": "text follows a closing quote",
     f"field larger than field limit ({LONGEST_LINE})": f"a cell has over {LONGEST_LINE:,} characters",
 }
 """Messages to show, by the csv module's messages that they replace."""
@@ -60,28 +59,16 @@ def read_rows(
         only: filter for the rows to yield; by default all. Excluded rows are not fully checked: an excluded line of
             JSON only has to end like a record.
         empty: whether a table without rows is accepted.
-
-    Raises:
-        DataError: the file is missing, unreadable, empty, damaged or malformed, or has no row. Raised while iterating,
-            except for an unknown extension.
     """
     if isinstance(source, Rows):
         return memory_rows(source)
     path, readers = Path(source), {"parquet": _read_parquet, "jsonl": _read_jsonl, "json": _read_json}
-    rows = readers.get(table_format(path), _read_delimited)(path, naming or _unnamed, only)
+    naming = naming or (lambda _line, header, _cells: {name: name if name.strip() else "" for name in header})
+    rows = readers.get(table_format(path), _read_delimited)(path, naming, only)
     return rows if empty or only is not None else _at_least_one(path, rows)
 
 
-def _unnamed(_line: int | None, header: Sequence[str], _cells: Mapping[str, Any] | None) -> dict[str, str]:
-    return {name: name if name.strip() else "" for name in header}
-
-
 def memory_rows(source: Rows) -> Iterator[Row]:
-    """The rows of a table in memory, numbered from 1.
-
-    Raises:
-        DataError: there is no row, two columns have the same name, or a text cannot be stored.
-    """
     if not source.records:
         raise DataError(source.name, "the table has no rows; add at least one")
     for number, record in enumerate(source.records, start=1):
@@ -113,13 +100,7 @@ def has_rows(path: Path) -> bool:
 
 
 def write_rows(path: Path | str, columns: Sequence[str], rows: Iterable[Mapping[str, Cell]]) -> None:
-    """Write a table in the format of the extension; a cell that a row lacks is written empty.
-
-    Raises:
-        DataError: the file cannot be written, or its format cannot store a cell (NUL, a lone surrogate, mixed types in
-            one Parquet column).
-        ValueError: a row has a column that is not in ``columns``.
-    """
+    """Write a table in the format of the extension; a cell that a row lacks is written empty."""
     path = Path(path)
     kind = table_format(path)
     if faulty_names := [name for name in columns if not name or name != name.strip()] or _repeated(columns):
@@ -138,7 +119,10 @@ def write_rows(path: Path | str, columns: Sequence[str], rows: Iterable[Mapping[
                     text.write(("," if number else "") + "\n" + json.dumps(row, ensure_ascii=False, allow_nan=False))
                 text.write("\n]\n")
             else:
-                _write_delimited(text, _DELIMITERS[kind], columns, checked)
+                # Python 3.11 and 3.12 quote a lone carriage return only if it is part of the line end: RFC 4180's CRLF.
+                writer = csv.writer(text, delimiter=_DELIMITERS[kind], lineterminator="\r\n")
+                writer.writerow(columns)
+                writer.writerows([cell_text(row[name]) for name in columns] for row in checked)
 
 
 def _at_least_one(path: Path, rows: Iterator[Row]) -> Iterator[Row]:
@@ -172,15 +156,13 @@ def _read_delimited(path: Path, naming: Naming, only: Only | None) -> Iterator[R
         values = dict(zip(header, fields, strict=True))
         values.pop("", None)
         yield Row(path, start, values, called=canonical)
-    if not header:
-        raise DataError(path, "the file is empty; write a header and rows into it")
 
 
 def csv_delimiter(path: Path) -> str:
     """The delimiter that a ``sep=`` line declares, else the delimiter that splits the header into the most columns."""
+    csv.field_size_limit(LONGEST_LINE)  # the default of 128 KiB is shorter than some retrieved documents
     if table_format(path) == "tsv":
         return _DELIMITERS["tsv"]
-    _allow_long_fields()
     lines = (line for _, line in read_lines(path) if not line.isspace())
     header = next(lines, "")
     if (separator_line := _SEPARATOR.match(header)) is not None:
@@ -195,7 +177,6 @@ _SEPARATOR = re.compile(r'"?sep=([,;\t|])"?\s*\Z', re.IGNORECASE)
 
 
 def _without_separator(path: Path) -> Iterator[str]:
-    """The lines of a CSV file; a ``sep=`` line is replaced by a blank line."""
     lines = (line for _, line in read_lines(path))
     for first in lines:
         yield "\n" if _SEPARATOR.match(first) else first
@@ -203,19 +184,9 @@ def _without_separator(path: Path) -> Iterator[str]:
     yield from lines
 
 
-def _allow_long_fields() -> None:
-    csv.field_size_limit(LONGEST_LINE)  # the default of 128 KiB is shorter than some retrieved documents
-
-
 def csv_header(path: Path, delimiter: str) -> tuple[int, list[str]]:
-    """The line number of a CSV file's header, and its column names.
-
-    Raises:
-        DataError: the file cannot be read or is empty, or two columns have the same name.
-    """
-    for start, fields in csv_records(path, delimiter):
-        return start, _header(path, start, fields)
-    raise DataError(path, "the file is empty; write a header and rows into it")
+    start, fields = next(csv_records(path, delimiter))
+    return start, _header(path, start, fields)
 
 
 def _header(path: Path, line: int, fields: Sequence[str]) -> list[str]:
@@ -229,83 +200,243 @@ def _header(path: Path, line: int, fields: Sequence[str]) -> list[str]:
 
 
 def csv_records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yields line number and fields of each CSV record; skips blank lines."""
-    _allow_long_fields()
+    """Yields line number and fields of each CSV record, the header's first; skips blank lines."""
+    is_empty = True
     records = csv.reader(_without_separator(path), delimiter=delimiter, strict=True)
     while True:
         start = records.line_num + 1
         try:
             fields = next(records)
         except StopIteration:
-            return
+            break
         except csv.Error as error:
             raise DataError(
                 path, f"{_CSV_MESSAGES.get(str(error), str(error))}; check the quotes", line=start
             ) from error
         if len(fields) == 1 or any(map(str.strip, fields)):
+            is_empty = False
             yield start, fields
+    if is_empty:
+        raise DataError(path, "the file is empty; write a header and rows into it")
 
 
 def _read_jsonl(path: Path, naming: Naming, only: Only | None) -> Iterator[Row]:
     lines = LineFilter(only) if only is not None else None
-    records = _Records(path, naming, only, lines)
-    for number, line in read_lines(path):
-        if line.isspace() or (lines is not None and lines.passes_over(line)):
-            continue
-        try:
-            record = _DECODER.decode(line.strip())
-        except (ValueError, RecursionError) as error:
-            torn = "" if line.endswith(("\n", "\r")) else "; the file seems to be cut off here"
-            at = f" at character {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
-            why = f"{why_not_json(error)}{torn}"
-            raise DataError(path, f"not JSON{at}: {why}", line=number, value=line.strip()) from error
-        if not isinstance(record, dict):
-            array = "; name the file .json" if isinstance(record, list) and number == 1 else "; write one object a line"
-            raise DataError(path, f"the line is not a JSON object{array}", line=number, value=line.strip())
-        if (row := records.row(number, record, escaped="\\u" in line)) is not None:
-            yield row
+
+    def records() -> Iterator[tuple[int, Any, bool]]:
+        for number, line in read_lines(path):
+            if line.isspace() or (lines is not None and lines.passes_over(line)):
+                continue
+            try:
+                record = _DECODER.decode(line.strip())
+            except (ValueError, RecursionError) as error:
+                torn = "" if line.endswith(("\n", "\r")) else "; the file seems to be cut off here"
+                at = f" at character {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+                problem = f"not JSON{at}: {_why_not_json(error)}{torn}"
+                raise DataError(path, problem, line=number, value=line.strip()) from error
+            if not isinstance(record, dict):
+                whole = isinstance(record, list) and number == 1
+                advice = "name the file .json" if whole else "write one object per line"
+                raise DataError(path, f"the line is not a JSON object; {advice}", line=number, value=line.strip())
+            yield number, record, "\\u" in line
+
+    return _rows_of_objects(path, records(), naming, only, lines)
 
 
-class _Records:
-    """Turns JSON objects into rows."""
-
-    def __init__(self, path: Path, naming: Naming, only: Only | None, lines: LineFilter | None = None) -> None:
-        self._path, self._naming, self._only, self._lines = path, naming, only, lines
-        self._renamings: dict[tuple[str, ...], dict[str, str]] = {}  # most records have the same keys
-
-    def row(self, number: int, record: dict[str, Any], *, escaped: bool) -> Row | None:
-        """The table row for a JSON object; ``None`` if the filter ``only`` excludes it.
-
-        Raises:
-            DataError: a required column is missing, or a text cannot be stored.
-        """
-        if escaped and (problem := unstorable(record)) is not None:
-            raise DataError(self._path, problem, line=number)
+def _rows_of_objects(
+    path: Path,
+    records: Iterable[tuple[int, dict[str, Any], bool]],
+    naming: Naming,
+    only: Only | None,
+    lines: LineFilter | None = None,
+) -> Iterator[Row]:
+    """The rows for JSON objects, given with their lines and whether they may contain escaped characters."""
+    renamings: dict[tuple[str, ...], dict[str, str]] = {}  # most records have the same keys
+    for number, record, is_escaped in records:
+        if is_escaped and (problem := unstorable(record)) is not None:
+            raise DataError(path, problem, line=number)
         keys = tuple(record)
-        only, renamings = self._only, self._renamings
         if keys not in renamings:
-            renamings[keys] = self._naming(number, keys, record)
-            if self._lines is not None and only is not None:
-                keys_of_filter = {name for names in renamings.values() for name in names if names[name] == only.column}
-                self._lines.learn(keys_of_filter)
+            renamings[keys] = naming(number, keys, record)
+            if lines is not None and only is not None:
+                lines.learn({name for names in renamings.values() for name in names if names[name] == only.column})
         renamed = renamings[keys]
         values = {name: value for key, value in record.items() if (name := renamed[key])}
-        row = Row(self._path, number, values, called=renamed)
-        return row if only is None or row.text(only.column) in only.values else None
+        row = Row(path, number, values, called=renamed)
+        if only is None or row.text(only.column) in only.values:
+            yield row
 
 
 def _read_json(path: Path, naming: Naming, only: Only | None) -> Iterator[Row]:
-    records = _Records(path, naming, only)
-    for number, record in json_records(path, _DECODER):
-        if not isinstance(record, dict):
-            raise DataError(
-                path,
-                'the list has an entry that is not an object; write {"column": value}',
-                line=number,
-                value=cell_text(record),
-            )
-        if (row := records.row(number, record, escaped=True)) is not None:
-            yield row
+    def records() -> Iterator[tuple[int, Any, bool]]:
+        for number, record in _json_records(path):
+            if not isinstance(record, dict):
+                problem = 'the list has an entry that is not an object; write {"column": value}'
+                raise DataError(path, problem, line=number, value=cell_text(record))
+            yield number, record, True
+
+    return _rows_of_objects(path, records(), naming, only)
+
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_MOST_NESTED_OBJECTS = 3
+"""Most nested objects around the list of records."""
+_RECORD_KEYS = frozenset(
+    {"results", "records", "rows", "data", "examples", "samples", "items", "answers", "test_cases"}
+)
+"""Keys that identify the list of records if the object contains several lists."""
+
+
+def _json_records(path: Path) -> Iterator[tuple[int, Any]]:
+    """Yields line number and content of each record in a JSON file.
+
+    The records are the whole file, or the only list of objects within its object, which may be nested like promptfoo's
+    ``results.results``. An object of columns is read as a table, and a single object with texts as one record. A
+    ``.json`` file may also contain JSON lines.
+    """
+    text = "".join(line for _, line in read_lines(path, whole=True))
+    reader = _JsonReader(path, text)
+    start = reader.next_place(0)
+    if start == len(text):
+        raise DataError(path, "the file is empty; write the list of objects into it")
+    if text[start] == "[":
+        yield from reader.entries(start, whole=True)
+        return
+    if text[start] != "{":
+        problem = "neither a list of objects nor an object; write [{...}, {...}]"
+        raise DataError(path, problem, line=reader.line(start), value=text[start:])
+    whole, end = reader.value(start)
+    if reader.next_place(end) < len(text):
+        yield from reader.lines(start)
+        return
+    if rows := _rows_of_columns(whole):
+        yield from ((reader.line(start), row) for row in rows)
+        return
+    lists = list(reader.lists(start, ()))
+    if len(lists) > 1:
+        lists = [entry for entry in lists if entry[0][-1] in _RECORD_KEYS] or lists
+    types = set(map(type, whole.values()))
+    if not lists and str in types and dict not in types:  # a single record
+        yield reader.line(start), whole
+    elif len(lists) != 1:
+        names = ", ".join(".".join(keys) for keys, _ in lists[:5])
+        problem = f"several lists of objects: {names}; leave one" if lists else "no list of objects in it; write one"
+        raise DataError(path, problem)
+    else:
+        yield from reader.entries(lists[0][1])
+
+
+def _rows_of_columns(whole: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of an object that maps columns to lists or objects of cells, as pandas writes it; else ``[]``."""
+    columns = list(whole.values())
+    if not columns or any(type(column) is not type(columns[0]) for column in columns):
+        return []
+    if isinstance(columns[0], dict):
+        if any(column.keys() != columns[0].keys() or not all(map(str.isdigit, column)) for column in columns):
+            return []
+        columns = [list(column.values()) for column in columns]
+    if not isinstance(columns[0], list) or len(columns) < 2 or len({len(column) for column in columns}) > 1:
+        return []
+    if all(isinstance(cell, dict) for column in columns for cell in column):
+        return []  # lists of records
+    return [dict(zip(whole, cells, strict=True)) for cells in zip(*columns, strict=True)]
+
+
+def _why_not_json(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "nested too deeply; flatten it"
+    message = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+    return next((plain for beginning, plain in _JSON_MESSAGES.items() if message.startswith(beginning)), message)
+
+
+_JSON_MESSAGES: Final = {
+    "Expecting property name enclosed in double quotes": "a key in double quotes is missing",
+    "Illegal trailing comma before end of object": "a comma stands before '}'; remove it",
+    "Illegal trailing comma before end of array": "a comma stands before ']'; remove it",
+    "Exceeds the limit": "a number has thousands of digits; put quotes around it",
+    "Expecting value": "a value is missing, such as a text in double quotes",
+    "Expecting ',' delimiter": "a comma is missing",
+    "Expecting ':' delimiter": "a colon is missing",
+    "Extra data": "text after the object; write one object per line",
+    "Unterminated string": "a text has no closing quote",
+    "Invalid control character": "a line break or tab within a text; write \\n or \\t",
+    "Invalid \\escape": "a single backslash in a text; write two",
+}
+"""Messages to show, by the beginning of the json module's messages that they replace."""
+
+
+class _JsonReader:
+    """Parses JSON text step by step and computes line numbers."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self._path, self._text = path, text
+        self._counted, self._lines = 0, 1
+
+    def line(self, place: int) -> int:
+        """The line number of a position; fast if successive calls have ascending positions."""
+        if place < self._counted:
+            self._counted, self._lines = 0, 1
+        self._lines += self._text.count("\n", self._counted, place)
+        self._counted = place
+        return self._lines
+
+    def next_place(self, place: int) -> int:
+        match = _SPACE.match(self._text, place)
+        return match.end() if match is not None else place
+
+    def value(self, place: int) -> tuple[Any, int]:
+        """The value at a position, and the position after it."""
+        try:
+            return _DECODER.raw_decode(self._text, place)
+        except json.JSONDecodeError as error:
+            torn = "; the file seems to be cut off here" if not self._text[error.pos :].strip() else ""
+            line = self.line(error.pos)
+            rest = self._text[error.pos : error.pos + 40].strip() or None
+            raise DataError(self._path, f"not JSON: {_why_not_json(error)}{torn}", line=line, value=rest) from error
+        except (RecursionError, ValueError) as error:
+            raise DataError(self._path, f"not JSON: {_why_not_json(error)}", line=self.line(place)) from error
+
+    def entries(self, place: int, *, whole: bool = False) -> Iterator[tuple[int, Any]]:
+        """Yields line number and value of each list entry; with ``whole``, text after the list raises ``DataError``."""
+        place = self.next_place(place + 1)
+        while self._text[place : place + 1] != "]":
+            line = self.line(place)
+            entry, end = self.value(place)
+            yield line, entry
+            place = self._after(end, "]")
+        if whole and self.next_place(place + 1) < len(self._text):
+            rest = self._text[self.next_place(place + 1) :][:40].strip()
+            raise DataError(self._path, "text after the end of the list; remove it", line=self.line(place), value=rest)
+
+    def lines(self, place: int) -> Iterator[tuple[int, Any]]:
+        while place < len(self._text):
+            line = self.line(place)
+            entry, end = self.value(place)
+            yield line, entry
+            place = self.next_place(end)
+
+    def lists(self, place: int, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
+        """Yields, for each list of objects within an object, its path of keys and its start position."""
+        place = self.next_place(place + 1)
+        while self._text[place : place + 1] != "}":
+            key, end = self.value(place)
+            place = self.next_place(self.next_place(end) + 1)
+            value, end = self.value(place)
+            if isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value):
+                yield (*keys, key), place
+            elif isinstance(value, dict) and len(keys) < _MOST_NESTED_OBJECTS:
+                yield from self.lists(place, (*keys, key))
+            place = self._after(end, "}")
+
+    def _after(self, end: int, closing: str) -> int:
+        """Position of the next entry or of the closing bracket."""
+        place = self.next_place(end)
+        if self._text[place : place + 1] == ",":
+            return self.next_place(place + 1)
+        if self._text[place : place + 1] != closing:
+            torn = "; the file seems to be cut off here" if place >= len(self._text) else ""
+            raise DataError(self._path, f"not JSON: ',' or '{closing}' is missing{torn}", line=self.line(place))
+        return place
 
 
 def _read_parquet(path: Path, naming: Naming, only: Only | None) -> Iterator[Row]:
@@ -331,11 +462,7 @@ def _read_parquet(path: Path, naming: Naming, only: Only | None) -> Iterator[Row
 
 @contextmanager
 def open_parquet(path: Path) -> Iterator[Any]:
-    """Open a Parquet file with its text columns dictionary-encoded, so that repeated texts take no extra memory.
-
-    Raises:
-        DataError: the file cannot be read, is not Parquet, or would fill memory; also raised while reading.
-    """
+    """Open a Parquet file with its text columns dictionary-encoded, so that repeated texts take no extra memory."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -355,7 +482,7 @@ def open_parquet(path: Path) -> Iterator[Any]:
                 raise DataError(path, f"a column's name cannot be used: {problem}")
             yield file
     except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise DataError(path, "not Parquet, or cut off; write the file anew") from error
+        raise DataError(path, "not a Parquet file, or cut off; write it again") from error
 
 
 def _require_room(path: Path, content: Any) -> None:
@@ -370,11 +497,7 @@ def _require_room(path: Path, content: Any) -> None:
 
 
 def cells(path: Path, column: Any, *, nested: bool = False) -> list[Any]:
-    """The cells of an Arrow column as Python values; cells with the same text share one object.
-
-    Raises:
-        DataError: the texts within lists and objects would fill memory once they are no longer dictionary-encoded.
-    """
+    """The cells of an Arrow column as Python values; cells with the same text share one object."""
     from pyarrow import types
 
     arrow_type = column.type
@@ -388,25 +511,16 @@ def cells(path: Path, column: Any, *, nested: bool = False) -> list[Any]:
         return [None if code is None else texts[code] for code in codes]
     if types.is_list(arrow_type) or types.is_large_list(arrow_type):
         values, offsets = cells(path, column.values, nested=True), column.offsets.to_pylist()
-        return [
-            values[start:end] if is_valid else None
-            for start, end, is_valid in zip(offsets[:-1], offsets[1:], _validity(column), strict=True)
-        ]
+        ends = zip(offsets[:-1], offsets[1:], column.is_valid().to_pylist(), strict=True)
+        return [values[start:end] if is_valid else None for start, end, is_valid in ends]
     if types.is_struct(arrow_type):
         fields = [cells(path, column.field(at), nested=True) for at in range(arrow_type.num_fields)]
         names = [arrow_type.field(at).name for at in range(arrow_type.num_fields)]
         rows = zip(*fields, strict=True) if fields else [()] * len(column)
-        return [
-            dict(zip(names, row, strict=True)) if is_valid else None
-            for row, is_valid in zip(rows, _validity(column), strict=True)
-        ]
+        validity = column.is_valid().to_pylist()
+        return [dict(zip(names, row, strict=True)) if ok else None for row, ok in zip(rows, validity, strict=True)]
     scalars: list[Any] = column.to_pylist()
     return scalars
-
-
-def _validity(column: Any) -> list[bool]:
-    validity: list[bool] = column.is_valid().to_pylist()
-    return validity
 
 
 def _wanted_places(path: Path, batch: Any, renamed: Mapping[str, str], only: Only | None) -> list[int]:
@@ -462,15 +576,6 @@ def _checked(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Cel
             if (problem := unstorable(row.get(name))) is not None:
                 raise DataError(path, f"row {number}, column {name!r}: {problem}")
         yield {name: row.get(name) for name in columns}
-
-
-def _write_delimited(
-    text: io.TextIOWrapper, delimiter: str, columns: Sequence[str], rows: Iterable[Mapping[str, Cell]]
-) -> None:
-    # Python 3.11 and 3.12 quote a lone carriage return only if it is part of the line end, so it is: RFC 4180's CRLF.
-    writer = csv.writer(text, delimiter=delimiter, lineterminator="\r\n")
-    writer.writerow(columns)
-    writer.writerows([cell_text(row[name]) for name in columns] for row in rows)
 
 
 def _write_parquet(path: Path, raw: BinaryIO, columns: Sequence[str], rows: Iterable[Mapping[str, Cell]]) -> None:

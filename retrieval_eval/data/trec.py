@@ -1,4 +1,4 @@
-"""Readers and writers of TREC qrels, a reader of answers of the TREC RAG track, and helpers for reading runs.
+"""Readers and writers of TREC qrels, helpers for reading runs, and the reader of recordings for ``replay``.
 
 Qrels and runs are read from trec_eval's lines or from a table with a header. trec_eval silently accepts some oddities
 that change figures; here each one raises an error or adds a note to the result.
@@ -6,25 +6,22 @@ that change figures; here each one raises an error or adds a note to the result.
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from judges.errors import DataError
-from judges.types import Answer
 from retrieval_eval.data.collections import irds_name, irds_rows
-from retrieval_eval.data.column_report import ColumnsRead, say_count
-from retrieval_eval.data.files import file_stem, open_replacing, read_lines
-from retrieval_eval.data.rows import Row, cell_text, finite, known_format, table_format
-from retrieval_eval.data.table_spec import TableSpec
-from retrieval_eval.data.tables import read_columns, read_rows
+from retrieval_eval.data.files import file_stem, first_line, open_replacing, read_lines
+from retrieval_eval.data.rows import Row, finite, known_format
+from retrieval_eval.data.table_spec import SHOWN_SWAPPED, ColumnsRead, TableSpec, say_count
+from retrieval_eval.data.tables import read_columns
 
 QRELS: Final = TableSpec(
     ("qid", "did", "label"), ("qid", "did", "label"), {"label": ("relevance", "rel", "grade", "score")}
@@ -40,7 +37,6 @@ RANKED_FIELDS = ("query", "document", "rank")
 
 
 def refuse(error: DataError) -> None:
-    """Raise the error; this is the default ``on_fault``, so that the first faulty line stops the reading."""
     raise error
 
 
@@ -50,16 +46,8 @@ def read_trec_lines(
     """Stream the lines of qrels or of a run, plain or ``.gz``, as (line number from 1, fields); skips blank lines.
 
     Fields are separated by ASCII white space, as in C, so an id may contain any other character. If splitting a line at
-    tabs alone gives the expected number of fields, only tabs separate its fields, so an id may contain spaces.
-
-    Args:
-        path: the file.
-        form: names of the fields, such as ``QRELS_FIELDS``.
-        on_fault: function that is called with the error when a line has too few or too many fields; if it returns, the
-            line is skipped.
-
-    Raises:
-        DataError: the file cannot be read as text, see ``retrieval_eval.data.files.read_lines``.
+    tabs alone gives the expected number of fields, only tabs separate its fields, so an id may contain spaces. A line
+    with too few or too many fields is passed to ``on_fault`` as an error, and skipped if that returns.
     """
     for number, line in read_lines(path):
         fields = _fields(line, len(form))
@@ -84,13 +72,7 @@ Faulty: TypeAlias = Literal["refuse", "skip"]
 
 
 class FaultyLine(Struct, frozen=True):
-    """A line that was skipped.
-
-    Attributes:
-        line: line number from 1; in Parquet the row number.
-        problem: one line that says what is wrong.
-        value: the faulty text in the line, if the problem concerns only a part of it.
-    """
+    """A line that was skipped (in Parquet a row); ``value`` is its faulty part, if the problem concerns only a part."""
 
     line: int
     problem: str
@@ -108,7 +90,6 @@ class Note(Struct, frozen=True):
             whose rank column contradicts the scores; ``rank_gaps``: queries whose ranks are not consecutive; ``tags``:
             run tags in one file; ``repeated``: lines of qrels that repeat an earlier line.
         count: how many documents, queries, tags or lines.
-        text: the remark as a sentence.
     """
 
     kind: Literal["ties", "rank_order", "rank_gaps", "tags", "repeated"]
@@ -138,8 +119,6 @@ class Qrels(Struct, frozen=True):
 
 
 class Faults:
-    """Handles the faulty lines of a file: raises the first one, or collects them."""
-
     def __init__(self, path: Path, faulty: Faulty) -> None:
         self._path, self._refuse = path, faulty == "refuse"
         self._lines: list[FaultyLine] = []
@@ -212,23 +191,18 @@ def _is_table(path: Path, form: Sequence[str]) -> bool:
     kind = known_format(path)
     if kind != "tsv":
         return kind is not None
-    first = _first(path, len(form))
+    fields = _fields(first_line(path), len(form))
     number = form.index("label" if "label" in form else "score")
-    return len(first) != len(form) or finite(first[number]) is None
+    return len(fields) != len(form) or finite(fields[number]) is None
 
 
 def _is_ranked(path: Path) -> bool:
     """Whether the lines of a run are query, document and rank, separated by tabs, as in MS MARCO."""
     if known_format(path) not in {None, "tsv"}:
         return False
-    line = next((line for _, line in read_lines(path) if not line.isspace()), "")
-    first = _fields(line, len(RANKED_FIELDS))
-    return line.count("\t") == len(RANKED_FIELDS) - 1 == len(first) - 1 and first[-1].isascii() and first[-1].isdigit()
-
-
-def _first(path: Path, number: int) -> list[str]:
-    """The fields of the first line that is not blank."""
-    return _fields(next((line for _, line in read_lines(path) if not line.isspace()), ""), number)
+    line = first_line(path)
+    fields = _fields(line, len(RANKED_FIELDS))
+    return line.count("\t") == 2 and len(fields) == 3 and fields[-1].isascii() and fields[-1].isdigit()
 
 
 _WHOLE = re.compile(r"([+-]?[0-9]{1,9})(?:\.0{1,9})?")
@@ -243,16 +217,9 @@ def is_qrels(path: Path | str) -> bool:
 def read_qrels(path: Path | str, *, faulty: Faulty = "refuse") -> Qrels:
     """Read relevance labels: ``query 0 document label``, a table ``qid, did, label``, or ``irds:NAME``.
 
-    A line that repeats an earlier one with the same label changes nothing; a note gives the number of such lines. An
-    empty label in a table means that the label is missing, not that it is 0.
-
-    Args:
-        path: the file.
-        faulty: what to do about faulty lines, see ``read_run``; of two different labels of a pair, the first is used.
-
-    Raises:
-        DataError: the file cannot be read or has no usable line; with ``refuse`` also a line with the wrong number of
-            fields, a label that is not a whole number, or a second, different label of a pair.
+    A line that repeats an earlier one with the same label changes nothing; a note gives the number of such lines. Of
+    two different labels of a pair, the first is used if faulty lines are skipped. An empty label in a table is missing,
+    not 0.
     """
     path, faults = Path(path), Faults(Path(path), faulty)
     labels: dict[str, dict[str, int]] = {}
@@ -282,15 +249,11 @@ def read_qrels(path: Path | str, *, faulty: Faulty = "refuse") -> Qrels:
         query_id: frozenset(doc_ids - labels.get(query_id, {}).keys()) for query_id, doc_ids in unlabelled.items()
     }
     missing = {query_id: doc_ids for query_id, doc_ids in missing.items() if doc_ids}
-    return Qrels(file_stem(path), labels, _repeated_note(repeated), faults.lines, missing)
+    note = Note("repeated", repeated, f"lines that repeat an earlier pair with the same label: {repeated}")
+    return Qrels(file_stem(path), labels, (note,) if repeated else (), faults.lines, missing)
 
 
 def write_qrels(path: Path | str, labels: Mapping[str, Mapping[str, int]]) -> None:
-    """Write relevance labels, given by query_id and doc_id, as trec_eval's lines.
-
-    Raises:
-        DataError: as for ``write_run``.
-    """
     write_trec_lines(
         path,
         (
@@ -316,11 +279,6 @@ def _why_no_label(text: str) -> str:
     return "is not a whole number"
 
 
-def _repeated_note(count: int) -> tuple[Note, ...]:
-    text = f"lines that repeat an earlier pair with the same label: {count}"
-    return (Note("repeated", count, text),) if count else ()
-
-
 def write_trec_lines(path: Path | str, lines: Iterable[Sequence[str]]) -> None:
     """Write lines of fields; raises ``DataError`` if a field is empty or contains white space."""
     with open_replacing(path) as file:
@@ -333,87 +291,31 @@ def write_trec_lines(path: Path | str, lines: Iterable[Sequence[str]]) -> None:
             file.write((" ".join(fields) + "\n").encode())
 
 
-_ANSWER_FIELDS = frozenset(
-    {"run_id", "topic_id", "narrative_id", "topic", "narrative", "references", "answer", "metadata"}
-)
+RECORDINGS: Final = TableSpec(("qid", "did", "agent_a", "agent_b", "model", "agent", "verdict", "order"))
+"""``model`` names the judge. A column of labels or grades has the same name as in the judge's reply."""
 
 
-def trec_answer_rows(path: Path | str) -> Iterator[tuple[Row, Answer]]:
-    """Stream the answers in a submission to the TREC RAG track (2024 or 2025); yields each answer with its table row.
+def read_recordings(path: Path) -> Iterator[Row]:
+    """Stream the rows of a file, rearranged so that ``agent_a`` is the agent whose answer was shown first.
 
-    The file contains JSON lines with ``references`` (document ids) and ``answer``, a list of sentences ``{text,
-    citations}``. Further fields are ``run_id, topic_id, topic, response_length`` in 2024, and in 2025 ``metadata`` with
-    ``team_id, run_id, narrative_id, narrative``. The run becomes the agent; the sentences, joined by spaces, become the
-    answer's text.
-
-    An answer's ``metadata`` contains ``query`` (the topic's text), ``references`` and ``sentences`` (both as JSON, with
-    citations as in the file), and every other field as text. A run may answer a topic twice.
-
-    Raises:
-        DataError: the file cannot be read, or an answer is malformed; names file, line and value.
+    The columns ``agent_a`` and ``agent_b`` are swapped if ``order`` is ``ba``, and the verdict with them, since in
+    the file it always refers to the columns. A file without a table's extension is read as TREC qrels.
     """
-    if table_format(path) not in _OBJECT_FORMATS:
-        raise DataError(path, "answers of the TREC RAG track are JSON lines: the name must end in .jsonl")
-    for row in TRACK_ANSWERS.rows(path):
-        yield row, _trec_answer(row)
+    if known_format(path) is not None:
+        return map(_as_shown, RECORDINGS.rows(path))
+    lines = read_trec_lines(path, QRELS_FIELDS)
+    return (Row(path, number, {"qid": query, "did": doc, "label": label}) for number, (query, _, doc, label) in lines)
 
 
-_OBJECT_FORMATS = frozenset({"jsonl", "json", "parquet"})
-"""Formats whose cells can contain lists of objects."""
+def _as_shown(row: Row) -> Row:
+    order = row.text("order").strip().casefold()
+    if order and order not in SHOWN_SWAPPED:
+        raise row.error(f"{row.theirs('order')!r} must be one of {', '.join(SHOWN_SWAPPED)}", order)
+    if not SHOWN_SWAPPED.get(order) or "agent_a" not in row.values or "agent_b" not in row.values:
+        return row
+    from judges.providers.replay import VERDICT_WORDS
 
-
-TRACK_ANSWERS: Final = TableSpec(needed=("references", "answer"))
-
-
-def is_trec_answers(path: Path | str) -> bool:
-    """Whether the first record has the form of an answer of the TREC RAG track."""
-    if table_format(path) not in _OBJECT_FORMATS:
-        return False
-    first = next(read_rows(path)).values
-    return "references" in first and isinstance(first.get("answer"), list)
-
-
-def _trec_answer(row: Row) -> Answer:
-    nested = row.values.get("metadata", {})
-    if not isinstance(nested, dict):
-        raise row.error("'metadata' must be an object", row.text("metadata"))
-    fields = {**row.values, **nested}
-    sentences = _sentences(row, fields["answer"])
-    if not isinstance(fields["references"], list):
-        raise row.error("'references' must be a list of document ids", row.text("references"))
-    metadata = {
-        name: text for name, value in fields.items() if name not in _ANSWER_FIELDS and (text := cell_text(value))
-    }
-    metadata["query"] = _first_of(fields, "topic", "narrative")
-    metadata["references"] = json.dumps(fields["references"], ensure_ascii=False)
-    metadata["sentences"] = json.dumps(sentences, ensure_ascii=False)
-    text = " ".join(sentence["text"] for sentence in sentences)
-    return Answer(_named(row, fields, "topic_id", "narrative_id"), _named(row, fields, "run_id"), text, metadata)
-
-
-def _without_gaps(cell: Any) -> Any:
-    """An object without its null fields; Parquet adds them, since all objects of a column have the same fields."""
-    return {name: value for name, value in cell.items() if value is not None} if isinstance(cell, dict) else cell
-
-
-def _sentences(row: Row, answer: Any) -> list[dict[str, Any]]:
-    if not isinstance(answer, list):
-        raise row.error("'answer' must be a list of sentences", cell_text(answer))
-    sentences = [_without_gaps(sentence) for sentence in answer]
-    for number, sentence in enumerate(sentences, start=1):
-        if not isinstance(sentence, dict) or not isinstance(sentence.get("text"), str):
-            raise row.error(f"sentence {number} has no text", cell_text(sentence))
-        if not isinstance(sentence.get("citations", []), list):
-            raise row.error(f"sentence {number}: 'citations' must be a list", cell_text(sentence["citations"]))
-    return sentences
-
-
-def _named(row: Row, fields: Mapping[str, Any], *names: str) -> str:
-    name = _first_of(fields, *names).strip()
-    if not name:
-        raise row.error(f"{' or '.join(map(repr, names))} is missing or empty")
-    return name
-
-
-def _first_of(fields: Mapping[str, Any], *names: str) -> str:
-    return next((cell_text(fields[name]) for name in names if fields.get(name) is not None), "")
+    swapped = {"agent_a": row.values["agent_b"], "agent_b": row.values["agent_a"], "order": "ab"}
+    if (verdict := VERDICT_WORDS.get(row.text("verdict").strip().casefold())) is not None:
+        swapped["verdict"] = verdict.swapped()
+    return Row(row.path, row.line, {**row.values, **swapped})

@@ -90,7 +90,8 @@ class WordText:
         """The paragraphs, tables, rows or cells in a container, at any depth of wrapping elements."""
         for child in container:
             tag = child.tag
-            if tag in _NO_TEXT or not isinstance(tag, str) or _is_deleted(child) or _is_contents(child):
+            is_contents = _value(child, "sdtPr/docPartObj/docPartGallery") == "Table of Contents"
+            if tag in _NO_TEXT or not isinstance(tag, str) or is_contents or _is_deleted(child):
                 continue
             if tag in _NOT_READ:
                 self.not_read[_NOT_READ[tag]] += 1
@@ -186,10 +187,6 @@ def _is_deleted(element: Element) -> bool:
     return path is not None and element.find(path) is not None
 
 
-def _is_contents(element: Element) -> bool:
-    return _value(element, "sdtPr/docPartObj/docPartGallery") == "Table of Contents"
-
-
 def _branch(alternatives: Element) -> Element:
     """The first of several alternative forms that has text; the last one is for old versions of Word."""
     forms = list(alternatives.iterchildren(f"{_MC}Choice", f"{_MC}Fallback"))
@@ -211,14 +208,11 @@ def read_docx(path: Path, limits: Limits) -> Extract:
     """The document's text, and remarks on omitted content. DOCX files contain no page numbers, so parts have none.
 
     Headers and footers come last. Each of their paragraphs appears once; paragraphs without a letter, such as page
-    numbers, are skipped.
-
-    Raises:
-        UnreadableError: the file is not a DOCX, or unpacks to far more than its size, like a zip bomb.
-        Exception: python-docx may raise any other exception for a broken file.
+    numbers, are skipped. For a broken file, python-docx may raise any exception.
     """
     from docx import Document
     from docx.enum.style import WD_STYLE_TYPE
+    from lxml import etree
 
     _check_size(path, limits)
     document = Document(str(path))
@@ -231,9 +225,12 @@ def read_docx(path: Path, limits: Limits) -> Extract:
     body, notes = document.element.body, dict(_notes(document.part))
     margins = list(_margins(document.part))
     word = WordText(style, notes)
-    title, parts = titled_parts([*_grouped_items(word.blocks(body)), *_margin_blocks(word, margins)])
+    texts = dict.fromkeys(block.text for margin in margins for block, _ in word.blocks(margin))
+    in_margins = [TextBlock(0, text) for text in texts if any(map(str.isalpha, text))]
+    blocks = list(_grouped_items(word.blocks(body)))
+    title, parts = titled_parts([*blocks, _MARGINS, *in_margins] if in_margins else blocks)
     title = title or " ".join((document.core_properties.title or "").split())
-    entities = sum(_entities(root) for root in (body, *margins, *notes.values()))
+    entities = sum(1 for root in (body, *margins, *notes.values()) for _ in root.iter(etree.Entity))
     not_read = amounts({**word.not_read, "entity reference": entities})
     left_out = amounts({"comment": word.comments})
     return Extract(
@@ -257,9 +254,10 @@ def _notes(part: Any) -> Iterator[tuple[tuple[str, str | None], Any]]:
     from docx.oxml.parser import parse_xml
 
     for kind in ("footnote", "endnote"):
-        for related in _related(part, f"{kind}s"):
-            for note in parse_xml(related.blob).iterchildren(f"{W}{kind}"):
-                yield (kind, note.get(f"{W}id")), note
+        for relation in part.rels.values():
+            if relation.reltype.endswith(f"/{kind}s") and not relation.is_external:
+                for note in parse_xml(relation.target_part.blob).iterchildren(f"{W}{kind}"):
+                    yield (kind, note.get(f"{W}id")), note
 
 
 def _margins(part: Any) -> Iterator[Any]:
@@ -267,27 +265,6 @@ def _margins(part: Any) -> Iterator[Any]:
     relation = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
     idents = dict.fromkeys(reference.get(relation) for reference in references)
     return (part.rels[ident].target_part.element for ident in idents if ident in part.rels)
-
-
-def _related(part: Any, kind: str) -> Iterator[Any]:
-    return (
-        relation.target_part
-        for relation in part.rels.values()
-        if relation.reltype.endswith(f"/{kind}") and not relation.is_external
-    )
-
-
-def _margin_blocks(word: WordText, margins: Iterable[Any]) -> Iterator[TextBlock]:
-    texts = dict.fromkeys(block.text for margin in margins for block, _ in word.blocks(margin))
-    texts_with_letters = [text for text in texts if any(map(str.isalpha, text))]
-    yield from ([_MARGINS] if texts_with_letters else [])
-    yield from (TextBlock(0, text) for text in texts_with_letters)
-
-
-def _entities(root: Any) -> int:
-    from lxml import etree
-
-    return sum(1 for _ in root.iter(etree.Entity))
 
 
 def _grouped_items(blocks: Iterable[tuple[TextBlock, BlockPlace]]) -> Iterator[TextBlock]:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -51,11 +51,7 @@ _SENTENCE_END = re.compile(f"[.!?{SENTENCE_STOPS}][\"'\u201d\u2019\u300d\u300f\u
 
 
 def cut(text: str, units: Sequence[Span], most: int, overlap: int = 0) -> Iterator[Span]:
-    """Spans of at most ``most`` units; neighbouring spans share ``overlap`` units.
-
-    Raises:
-        ValueError: ``most`` is below 1, or ``overlap`` is not between 0 and ``most`` - 1.
-    """
+    """Spans of at most ``most`` units; neighbouring spans share ``overlap`` units."""
     if most < 1 or not 0 <= overlap < most:
         raise ValueError(f"the size must be at least 1 and the overlap from 0 to size - 1, not {most} and {overlap}")
     first = 0
@@ -115,7 +111,6 @@ class PassagesSection(Section):
 
     @property
     def most(self) -> int:
-        """The greatest size: ``size`` or its default."""
         return self.size or SIZES[self.by]
 
     @property
@@ -135,11 +130,9 @@ def passages_of(document: SourceDocument, how: PassagesSection) -> Iterator[Docu
     file:
 
     - by paragraph ``FILE#section-2``, or ``FILE#p7-2`` on page 7: numbered within the section or page, so that an edit
-    in
-      one leaves the ids of the others unchanged;
+      in one leaves the ids of the others unchanged;
     - ``FILE#t2`` by tokens, ``FILE#s6-15`` by sentences (the sixth to the fifteenth), ``FILE#l2`` by pages: numbered
-    from
-      the beginning of the file.
+      from the beginning of the file.
     """
     if how.by == "paragraph":
         return _by_paragraph(document, how.most)
@@ -161,16 +154,13 @@ def passage_id(source: str, place: str) -> str:
 def _by_paragraph(document: SourceDocument, most: int) -> Iterator[Document]:
     numbers: Counter[str] = Counter()
     for part in document.parts:
-        place = f"p{part.page}" if part.page is not None else _slug(part.heading)
+        slug = re.sub(r"\W+", "-", part.heading.lower()).strip("-")
+        place = slug if part.page is None else f"p{part.page}"
         for paragraph in part.paragraphs:
             for start, end in cut(paragraph, word_spans(paragraph), most):
                 numbers[place] += 1
                 place_and_number = f"{place}-{numbers[place]}" if place else str(numbers[place])
                 yield _document(document, place_and_number, paragraph[start:end], (part,))
-
-
-def _slug(heading: str) -> str:
-    return re.sub(r"\W+", "-", heading.lower()).strip("-")
 
 
 def _document(document: SourceDocument, place: str, text: str, parts: Sequence[DocumentPart]) -> Document:
@@ -268,7 +258,7 @@ class NearDuplicates:
     def __init__(self, threshold: float, shingle: int = 5, *, same_numbers: bool = False) -> None:
         from datasketch import MinHash, MinHashLSH
 
-        self._empty = MinHash(num_perm=PERMUTATIONS, seed=1, hashfunc=_identity)
+        self._empty = MinHash(num_perm=PERMUTATIONS, seed=1, hashfunc=int)
         self._threshold, self._shingle, self._same_numbers = threshold, shingle, same_numbers
         # MinHash only estimates: a slightly lower threshold misses fewer pairs.
         self._index = MinHashLSH(threshold=max(0.05, threshold - 0.1), num_perm=PERMUTATIONS)
@@ -281,12 +271,14 @@ class NearDuplicates:
             return None
         shingles = self._shingles(words)
         numbers = frozenset(filter(_DIGIT.search, words)) if self._same_numbers else frozenset()
-        sketch = self._sketch(shingles)
-        candidates = [
-            (_jaccard(shingles, self._indexed[other][0]), other)
+        sketch = self._empty.copy()  # a copy, since a new MinHash would draw its permutations again
+        sketch.update_batch(sorted(shingles))
+        alike = (
+            (other, self._indexed[other][0])
             for other in sorted(self._index.query(sketch))
             if self._indexed[other][1] == numbers
-        ]
+        )
+        candidates = [(len(shingles & held) / len(shingles | held), other) for other, held in alike]
         best = max(candidates, key=lambda pair: pair[0], default=(0.0, ""))
         if best[0] >= self._threshold:
             return Twin(ident, best[1], best[0])
@@ -305,11 +297,6 @@ class NearDuplicates:
             values = values * np.uint64(_FACTOR) + hashes[shift : shift + len(values)]  # modulo 2**64
         return frozenset((values >> np.uint64(32)).tolist())
 
-    def _sketch(self, shingles: frozenset[int]) -> Any:
-        sketch = self._empty.copy()  # a copy, since a new MinHash would draw its permutations again
-        sketch.update_batch(sorted(shingles))
-        return sketch
-
 
 _FACTOR: Final = 0x9E3779B97F4A7C15
 """Factor of the polynomial hash; odd, so that multiplying modulo 2**64 loses no bits of a hash."""
@@ -319,11 +306,3 @@ _FACTOR: Final = 0x9E3779B97F4A7C15
 def _hash(word: str) -> int:
     """64-bit hash of a word, the same in every process and on every machine."""
     return int.from_bytes(hashlib.blake2b(word.encode("utf-8", "replace"), digest_size=8).digest())
-
-
-def _identity(value: int) -> int:
-    return value
-
-
-def _jaccard(left: frozenset[int], right: frozenset[int]) -> float:
-    return len(left & right) / len(left | right)

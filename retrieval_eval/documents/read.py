@@ -57,7 +57,6 @@ class File(Struct, frozen=True):
     """A file, or a folder whose files are not read.
 
     Attributes:
-        path: path of the file or folder.
         source: name of the file's document, see ``SourceDocument``.
         folder: the top folder that contains it; ``None`` if the user named the file itself.
         unread: the reason if the file is not read whatever its format; always set for a folder.
@@ -80,10 +79,6 @@ def read_documents(paths: Sequence[Path], limits: Limits | None = None) -> Itera
     In folders, files of unknown formats are skipped (``files_of`` lists them). Hidden files and folders, and links to
     folders, are reported but not read. Notes on a file follow its document. A separate process reads the files; it is
     killed if a file takes too long.
-
-    Raises:
-        InputError: a path does not exist, a single file has an unknown format, or two documents have the same name.
-        MissingExtraError: the libraries are not installed.
     """
     limits = limits or Limits()
     files = [file for file in files_of(paths) if file.kind is not None or file.unread is not None]
@@ -96,11 +91,7 @@ def read_documents(paths: Sequence[Path], limits: Limits | None = None) -> Itera
 
 
 def files_of(paths: Sequence[Path]) -> list[File]:
-    """All files in folders and all single files, then hidden or unreadable files and folders.
-
-    Raises:
-        InputError: see ``read_documents``.
-    """
+    """All files in folders and all single files, then hidden or unreadable files and folders."""
     files_by_source: dict[str, File] = {}
     unread: list[File] = []
     for path in paths:
@@ -135,7 +126,11 @@ def _walked(top: Path) -> Iterator[File]:
         for name in (*folders, *names):
             path = Path(folder, name)
             source = path.relative_to(top).as_posix()
-            unread = _not_entered(path, name, source)
+            unread = None
+            if name.startswith(_HIDDEN):
+                unread = FileNote(storable(source), "hidden, not read", "note")
+            elif path.is_symlink() and path.is_dir():
+                unread = FileNote(storable(source), "is a link to a folder; name that folder to have it read")
             if unread is not None or name in names:
                 yield File(path, source, top, unread)
         folders[:] = [name for name in folders if not name.startswith(_HIDDEN)]
@@ -145,32 +140,19 @@ def _walked(top: Path) -> Iterator[File]:
         yield File(path, source, top, FileNote(storable(source), f"cannot be read: {error.strerror}"))
 
 
-def _not_entered(path: Path, name: str, source: str) -> FileNote | None:
-    if name.startswith(_HIDDEN):
-        return FileNote(storable(source), "hidden, not read", "note")
-    if path.is_symlink() and path.is_dir():
-        return FileNote(storable(source), "is a link to a folder; name that folder to have it read")
-    return None
+class _AnswerCache(dict[str, bytes]):
+    """The reading process's answers, up to a total number of bytes."""
 
-
-class _AnswerCache:
-    """Cache of the reading process's answers, up to a total number of bytes; it never removes an answer."""
-
-    def __init__(self, most: int) -> None:
-        self._answers: dict[str, bytes] = {}
-        self._left = most
-
-    def get(self, key: str) -> bytes | None:
-        return self._answers.get(key)
+    left = 2**26
 
     def keep(self, key: str, answer: bytes) -> None:
-        if key not in self._answers and len(answer) <= self._left:
-            self._answers[key] = answer
-            self._left -= len(answer)
+        if key not in self and len(answer) <= self.left:
+            self[key] = answer
+            self.left -= len(answer)
 
 
-_ANSWERS: Final = _AnswerCache(2**26)
-"""Cache for all readers: one command often reads a folder twice, for queries and for agents to search."""
+_ANSWERS: Final = _AnswerCache()
+"""Answers for all readers: one command often reads a folder twice, for queries and for agents to search."""
 _LATE: Final = b"late"
 
 
@@ -182,7 +164,6 @@ class _Reader:
         self._process: subprocess.Popen[bytes] | None = None
 
     def read(self, file: File) -> Iterator[SourceDocument | FileNote]:
-        """Yields the file's document, then its problems and notes."""
         problem = self._problem(file)
         answer: dict[str, Any] = {"problems": [problem]} if problem is not None else self._reply(file)
         if parts := tuple(
@@ -268,7 +249,6 @@ def _started() -> subprocess.Popen[bytes]:
 
 
 _REPLACEMENT = "\ufffd"
-"""Character that a decoder writes for bytes that it cannot decode."""
 
 
 def read_file(path: Path, kind: str, limits: Limits) -> dict[str, Any]:
@@ -300,7 +280,7 @@ def read_file(path: Path, kind: str, limits: Limits) -> dict[str, Any]:
 
 def _read(path: Path, kind: str, limits: Limits) -> Extract:
     if kind == "pdf":
-        from retrieval_eval.documents.pdf import read_pdf
+        from retrieval_eval.documents.text import read_pdf
 
         return read_pdf(path, limits)
     if kind == "docx":
@@ -321,13 +301,6 @@ def _read(path: Path, kind: str, limits: Limits) -> Extract:
     return read_plain(decoded(content))
 
 
-def _bound_memory(megabytes: int) -> None:
-    with suppress(ImportError, ValueError, OSError):  # Windows has no such limit, and a lower limit may be set already
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_AS, (megabytes * 1_000_000,) * 2)
-
-
 def main() -> None:
     """Answer the requests on standard input until the input ends."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -337,7 +310,11 @@ def main() -> None:
         request = json.loads(line)
         limits = Limits.model_validate(request["limits"])
         if not memory_limited:
-            _bound_memory(limits.memory_megabytes)
+            # Windows has no such limit, and a lower limit may be set already.
+            with suppress(ImportError, ValueError, OSError):
+                import resource
+
+                resource.setrlimit(resource.RLIMIT_AS, (limits.memory_megabytes * 1_000_000,) * 2)
             memory_limited = True
         answers.write(json.dumps(read_file(Path(request["path"]), request["kind"], limits)) + "\n")
         answers.flush()

@@ -1,29 +1,37 @@
-"""Readers of plain text, HTML (the visible text, without menus and scripts) and Markdown (CommonMark with tables)."""
+"""Readers of plain text, HTML (without menus and scripts), Markdown (CommonMark with tables), and the text of PDFs."""
 
 from __future__ import annotations
 
 import codecs
 import importlib.util
+import logging
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from retrieval_eval.documents.types import DocumentPart, Extract, TextBlock, UnreadableError, amounts, titled_parts
+from retrieval_eval.documents.types import (
+    DocumentPart,
+    Extract,
+    Limits,
+    TextBlock,
+    UnreadableError,
+    amounts,
+    titled_parts,
+)
 
 if TYPE_CHECKING:
     from markdown_it.tree import SyntaxTreeNode
+    from pypdf import PageObject, PdfReader
 
 
 _BLANK_LINE = re.compile(r"\n\s*\n|\f")
 
 
 def decoded(content: bytes) -> str:
-    """The text of UTF-8 bytes, or of UTF-16 with a byte order mark; line breaks become LF.
-
-    Raises:
-        UnreadableError: the bytes have neither encoding, or contain NUL, so the file is not text.
-    """
+    """The text of UTF-8 bytes, or of UTF-16 with a byte order mark; line breaks become LF."""
     wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
         text = content.decode("utf-16" if wide else "utf-8-sig")
@@ -33,11 +41,6 @@ def decoded(content: bytes) -> str:
 
 
 def without_nul(text: str) -> str:
-    """Return the text unchanged if it contains no NUL.
-
-    Raises:
-        UnreadableError: the text contains NUL.
-    """
     if "\0" in text:
         raise UnreadableError("holds NUL bytes; is it a text file?")
     return text
@@ -63,7 +66,6 @@ _UNSEEN = frozenset(
 _NOT_READ = {"math": "MathML formula", "svg": "SVG text"}
 _LEFT_OUT = {"noscript": "<noscript> element", "template": "<template> element"}
 _GROUPS = frozenset({"ul", "ol", "dl", "table", "pre"})
-"""Elements whose content becomes a single block, with a line for each block within."""
 _INLINE = frozenset(
     """a abbr b bdi bdo big cite code data del dfn em font i img ins kbd label mark q s samp small span strike strong
     sub sup time tt u var wbr""".split()  # noqa: SIM905 - easier to read than a list
@@ -73,12 +75,6 @@ _CELLS = frozenset({"td", "th"})
 
 
 def read_html(content: bytes) -> Extract:
-    """The title and the parts of a page, without its menus and scripts.
-
-    Raises:
-        UnreadableError: the bytes do not match the declared encoding (default UTF-8), or the elements are nested too
-            deeply for the parser.
-    """
     root = _parsed(_decoded_html(content))
     if root is None:
         return Extract("", ())
@@ -89,18 +85,7 @@ def read_html(content: bytes) -> Extract:
     return Extract(title, parts, *unseen_text(unseen))
 
 
-def html_blocks(text: str, unseen: Counter[str]) -> list[TextBlock]:
-    """The blocks of a piece of HTML; ``unseen`` counts skipped elements, for ``unseen_text``.
-
-    Raises:
-        UnreadableError: see ``read_html``.
-    """
-    root = _parsed(text)
-    return [] if root is None else list(_html_blocks(root, unseen))
-
-
 def unseen_text(unseen: Counter[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The problems and notes for an extract, made from the number of skipped elements per tag."""
     problems, notes = (amounts({noun: unseen[tag] for tag, noun in nouns.items()}) for nouns in (_NOT_READ, _LEFT_OUT))
     return (f"{problems} not read",) * bool(problems), (f"{notes} left out",) * bool(notes)
 
@@ -236,12 +221,12 @@ class _InnerHtml:
 
     def blocks(self, content: str) -> list[TextBlock]:
         if self._readable:
-            return html_blocks(content, self._unseen)
+            root = _parsed(content)
+            return [] if root is None else list(_html_blocks(root, self._unseen))
         self._unread += not _COMMENT.fullmatch(content)
         return []
 
     def unseen(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The problems and notes on HTML that was not read, for the extract."""
         if self._readable:
             return unseen_text(self._unseen)
         unread = amounts({"HTML block": self._unread})
@@ -281,3 +266,153 @@ def _inline_text(node: SyntaxTreeNode) -> str:
     if node.type in {"text", "code_inline"}:
         return node.content
     return "".join(_inline_text(child) for child in node.children)
+
+
+_ENCRYPTED = "is encrypted; save it without a password"
+_PAINTS = frozenset({b"Do", b"INLINE IMAGE", b"sh", b"f", b"F", b"f*", b"B", b"B*", b"b", b"b*"})
+_OFFSETS = re.compile(r"xref|Object Streams|Object .* found|wrong pointing object|ref repaired", re.IGNORECASE)
+"""pypdf's messages about wrong offsets in the cross-reference table."""
+_LOST = re.compile(
+    "object not found|ignoring the stream|skipping the entry|page tree entry|broken line|content is skipped"
+    "|Impossible to decode|may be missing|might not be read|Invalid stream|contents are not|[rR]esources are not"
+)
+"""pypdf's messages about content that it could not read."""
+_PDF_NUMBER = re.compile(r"\d+")
+_MOST_MESSAGES = 10
+
+
+def read_pdf(path: Path, limits: Limits) -> Extract:
+    """The pages with text, and problems that name missing text: unreadable or scanned pages, filled forms, attachments.
+
+    Encrypted files are opened with the empty password, as viewers do. If the cross-reference table is wrong, pypdf
+    searches the file for the objects; this and other repairs are listed in the notes. For a broken file, pypdf may
+    raise any exception.
+    """
+    from pypdf import PdfReader
+    from pypdf.errors import DependencyError, FileNotDecryptedError
+
+    with _pypdf_messages() as messages:
+        reader = PdfReader(path)
+        try:
+            if reader.is_encrypted and not reader.decrypt(""):
+                raise UnreadableError(_ENCRYPTED)
+            number = len(reader.pages)
+        except (DependencyError, FileNotDecryptedError) as error:
+            raise UnreadableError(_ENCRYPTED) from error
+        if number > limits.pages:
+            raise UnreadableError(f"has {number} pages, more than {limits.pages}")
+        parts, problems = _pages(reader, number, limits)
+        title = _pdf_title(reader)
+        problems += _unread_texts(reader)
+    lost = [message for message in messages if _LOST.search(message)]
+    other = [message for message in messages if message not in lost]
+    mended = ["wrong cross-reference offsets"] if any(map(_OFFSETS.search, other)) else []
+    mended += [message for message in other if not _OFFSETS.search(message)]
+    return Extract(
+        title,
+        tuple(parts),
+        (*problems, *(f"is damaged: {message}" for message in lost)),
+        tuple(f"recovered: {message}" for message in mended),
+    )
+
+
+def _pages(reader: PdfReader, number: int, limits: Limits) -> tuple[list[DocumentPart], list[str]]:
+    parts: list[DocumentPart] = []
+    problems: list[str] = []
+    pictures: list[int] = []
+    remaining = limits.characters
+    for index in range(number):
+        try:
+            page = reader.pages[index]
+            text = page.extract_text()
+            if not text.strip() and _paints(page):
+                pictures.append(index + 1)
+        except Exception as error:  # a broken page may raise anything, and the others may be fine
+            problems.append(f"page {index + 1} cannot be read: {type(error).__name__}: {error}")
+            continue
+        remaining -= len(text)
+        if remaining < 0:
+            raise UnreadableError(f"has more than {limits.characters} characters of text")
+        if paragraphs := page_paragraphs(text):
+            parts.append(DocumentPart("", index + 1, paragraphs))
+    if pictures and parts:
+        which = f"page {pictures[0]} shows" if len(pictures) == 1 else f"pages {_ranges(pictures)} show"
+        problems.append(f"{which} pictures and no text; scanned?")
+    return parts, problems
+
+
+def _paints(page: PageObject) -> bool:
+    """Whether a page without text paints a picture or an area, like a scanned page and unlike a blank one."""
+    content = page.get_contents()
+    return content is not None and any(operator in _PAINTS for _, operator in content.operations)
+
+
+def _ranges(pages: Sequence[int]) -> str:
+    page_ranges: list[list[int]] = []
+    for page in pages:
+        if page_ranges and page_ranges[-1][-1] == page - 1:
+            page_ranges[-1] = [page_ranges[-1][0], page]
+        else:
+            page_ranges.append([page])
+    return ", ".join("-".join(map(str, page_range)) for page_range in page_ranges)
+
+
+def _unread_texts(reader: PdfReader) -> list[str]:
+    """Problems that name unread texts outside the page contents: form fields, annotations and attachments."""
+    counts = Counter[str]()
+    try:
+        counts["filled form field"] = sum(bool(_field_text(field)) for field in (reader.get_fields() or {}).values())
+        for page in reader.pages:
+            annotations = (note.get_object() for note in page.get("/Annots") or ())
+            counts["text annotation"] += sum(note.get("/Subtype") == "/FreeText" for note in annotations)
+        counts["attached file"] = len(reader.attachments)
+    except Exception as error:  # a broken file may raise anything
+        return [f"its forms and attachments cannot be read: {type(error).__name__}: {error}"]
+    unread = amounts(counts)
+    return [f"{unread} not read"] if unread else []
+
+
+def _field_text(field: Any) -> str:
+    """The text entered into a form field; PDF names, such as those of ticked boxes, are not text."""
+    from pypdf.generic import TextStringObject
+
+    value = field.get("/V")
+    return value.strip() if isinstance(value, TextStringObject) else ""
+
+
+@contextmanager
+def _pypdf_messages() -> Iterator[list[str]]:
+    """Collect pypdf's log messages within the block; lists messages that differ only in numbers once."""
+    messages: dict[str, str] = {}
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if len(messages) < _MOST_MESSAGES:
+                message = record.getMessage()
+                messages.setdefault(_PDF_NUMBER.sub("0", message), message)
+
+    log, listener = logging.getLogger("pypdf"), Listener()
+    log.addHandler(listener)
+    texts: list[str] = []
+    try:
+        yield texts
+    finally:
+        log.removeHandler(listener)
+        texts += messages.values()
+
+
+def page_paragraphs(text: str) -> tuple[str, ...]:
+    """The paragraphs of a page, separated by blank lines, each joined into one line.
+
+    A word divided at a line break keeps its hyphen, since the hyphen may be part of the word.
+    """
+    joined = (re.sub(r"(?<=\w-)\n(?=\w)", "", block.strip()) for block in _BLANK_LINE.split(text))
+    return tuple(filter(None, (" ".join(block.split()) for block in joined)))
+
+
+def _pdf_title(reader: object) -> str:
+    try:
+        title = getattr(getattr(reader, "metadata", None), "title", None)
+    except Exception:  # the document is readable without a title
+        return ""
+    return " ".join(title.split()) if isinstance(title, str) else ""

@@ -19,7 +19,7 @@ class DocumentPart(Struct, frozen=True):
     Attributes:
         heading: heading of the section; empty if there is none.
         page: page number from 1; ``None`` in formats without pages.
-        paragraphs: paragraphs of running text, lists, tables and code blocks, each without blank lines.
+        paragraphs: running text, lists, tables and code blocks, each without blank lines.
     """
 
     heading: str
@@ -28,7 +28,7 @@ class DocumentPart(Struct, frozen=True):
 
 
 class SourceDocument(Struct, frozen=True):
-    """A document, the text of one file.
+    """The text of one file.
 
     Attributes:
         source: the file's path relative to the folder that the user named, with ``/``. Passage ids contain this path,
@@ -46,8 +46,6 @@ class Extract(Struct, frozen=True):
     """The content that a reader extracted from one file.
 
     Attributes:
-        title: the document's title; empty if it has none.
-        parts: the document's parts in reading order.
         problems: phrases, to follow the file's name, about text that is missing from the parts.
         notes: other remarks, on how the file was read and on content that is skipped in every file of its format.
     """
@@ -62,13 +60,10 @@ ReadOutcome: TypeAlias = Literal["skipped", "partly read", "note"]
 
 
 class FileNote(Struct, frozen=True):
-    """A remark on a file or a folder.
+    """A remark on a file or a folder (its ``source``); the ``reason`` is a phrase that follows the name.
 
-    Attributes:
-        source: name of the file or folder, see ``SourceDocument``.
-        reason: a phrase that follows the name.
-        outcome: ``skipped`` if nothing was read, ``partly read`` if text is missing, ``note`` if no text is missing, or
-            if the file was not meant to be read, such as a hidden file.
+    The outcome is ``skipped`` if nothing was read, ``partly read`` if text is missing, ``note`` if no text is missing,
+    or if the file was not meant to be read, such as a hidden file.
     """
 
     source: str

@@ -22,9 +22,8 @@ from judges.errors import DataError
 from judges.sections import UniqueKeys
 from retrieval_eval.data.files import open_replacing, read_lines, write_json_lines
 from retrieval_eval.data.rows import Cell, Row, cell_text, table_format
-from retrieval_eval.data.table_spec import TableSpec
+from retrieval_eval.data.table_spec import TableSpec, spellings
 from retrieval_eval.data.tables import read_rows, write_rows
-from retrieval_eval.data.vocabulary import spellings
 from retrieval_eval.exam.items import (
     FALSE_WORDS,
     ITEM_TYPES,
@@ -52,6 +51,7 @@ COLUMNS = (
 """Columns of a bank that is written as a table."""
 _OF_QUERY = frozenset({"qid", "query", "facet", "items", "type"})
 _OF_ITEM = frozenset({*COLUMNS, "question", "nugget"})
+_YAML: Final = (".yaml", ".yml")
 _TRUE, _FALSE = frozenset({"true", "yes", "1"}), frozenset({"", "false", "no", "0"})
 
 
@@ -62,20 +62,17 @@ def read_bank(path: Path | str) -> Bank:
     holds the old id. Gold answers are a list, or one cell with ``|`` between the answers. Choices are written the same
     way and lettered from A, or are a mapping from letter to text. Items with choices are multiple choice, and questions
     whose gold answers are true, false, yes or no are true/false, unless the column ``kind`` is set.
-
-    Raises:
-        DataError: the file cannot be read, or an item is invalid; names the file, line and value.
     """
     path = Path(path)
     items: dict[str, Item] = {}
     queries: Queries = {}
     reading = BANK.report(*_OF_ITEM, *_OF_QUERY)
-    for record in _yaml_rows(path) if _is_yaml(path) else read_rows(path):
-        row = _canonical(record, record.values)
+    for record in _yaml_rows(path) if path.name.endswith(_YAML) else read_rows(path):
+        row = next(BANK.renamed([record]))
         reading.add(row)
         for item, entry in _items(row, queries):
             if item.item_id in items:
-                raise entry.error("another item earlier in the bank has this id", item.item_id)
+                raise entry.error("an earlier item of the bank has the same id", item.item_id)
             items[item.item_id] = item
     reading.say(f"items: {len(items):,}, queries: {len({query_id for query_id, _ in queries}):,}")
     return Bank(tuple(items.values()), queries)
@@ -108,20 +105,11 @@ def new_item(
 def write_bank(path: Path | str, bank: Bank, *, secret: bool = False) -> int:
     """Write a bank in the format of the file's extension; ``read_bank`` reads an equal bank back.
 
-    Args:
-        path: ``.jsonl`` (the workbench reads ``.jsonl.gz``), ``.yaml``, or a table.
-        bank: the bank to write, retired items included.
-        secret: whether to write secret items too; by default they are left out.
-
-    Returns:
-        The number of secret items left out.
-
-    Raises:
-        DataError: the file cannot be written.
+    Secret items are left out without ``secret``. Returns the number of items left out.
     """
     path = Path(path)
     shown = bank if secret else bank.without_secrets()
-    if _is_yaml(path):
+    if path.name.endswith(_YAML):
         with open_replacing(path) as file:
             file.write(yaml.safe_dump(list(_by_query(shown)), sort_keys=False, allow_unicode=True, width=120).encode())
     elif table_format(path) == "jsonl":
@@ -129,10 +117,6 @@ def write_bank(path: Path | str, bank: Bank, *, secret: bool = False) -> int:
     else:
         write_rows(path, COLUMNS, [_row(item, shown) for item in shown.items])
     return len(bank.items) - len(shown.items)
-
-
-def _is_yaml(path: Path) -> bool:
-    return path.name.endswith((".yaml", ".yml"))
 
 
 class _TextDates(UniqueKeys):
@@ -151,11 +135,11 @@ def _yaml_rows(path: Path) -> Iterator[Row]:
         loader = _TextDates(text)
         node = loader.get_single_node()
         if not isinstance(node, yaml.SequenceNode) or not node.value:
-            raise DataError(path, "is not a YAML list of items or queries")
+            raise DataError(path, "is not a list; write a YAML list of items, each with qid and question or nugget")
         for entry in node.value:
             line = entry.start_mark.line + 1
             if not isinstance(entry, yaml.MappingNode):
-                raise DataError(path, "the entry is not a mapping with keys such as qid and question", line=line)
+                raise DataError(path, "the entry has no keys; write it with keys such as qid and question", line=line)
             yield Row(path, line, loader.construct_document(entry))
     except yaml.MarkedYAMLError as problem:
         line = problem.problem_mark.line + 1 if problem.problem_mark else None
@@ -163,12 +147,7 @@ def _yaml_rows(path: Path) -> Iterator[Row]:
     except (yaml.YAMLError, ValueError) as problem:
         raise DataError(path, " ".join(str(problem).split())) from problem
     except RecursionError as problem:
-        raise DataError(path, "nested too deeply") from problem
-
-
-def _canonical(row: Row, values: Mapping[str, Any]) -> Row:
-    """The row's values by ragleague's names of the columns."""
-    return next(BANK.renamed([replace(row, values=values)]))
+        raise DataError(path, "the YAML is nested too deeply to be read") from problem
 
 
 def _text(row: Row, name: str) -> str:
@@ -178,20 +157,23 @@ def _text(row: Row, name: str) -> str:
 def _items(row: Row, queries: Queries) -> Iterator[tuple[Item, Row]]:
     query_id, facet, text = _text(row, "qid"), _text(row, "facet") or None, _text(row, "query")
     if not query_id:
-        raise row.error("the query's id (qid) is missing")
+        raise row.error("the item names no query; give it the query's id as 'qid'")
     nested: Any = row.values.get("items")
     if nested is None:
         _add_query(queries, (query_id, facet), text)
         yield _item(row, query_id, facet), row
         return
     if not isinstance(nested, list):
-        raise row.error("'items' is not a list", cell_text(nested))
+        raise row.error("'items' must be a list of questions or nuggets", cell_text(nested))
     _add_query(queries, (query_id, facet), text, _metadata(row, _OF_QUERY))
     for entry in nested:
-        inner = _canonical(row, entry if isinstance(entry, Mapping) else {"text": entry})
+        fields = entry if isinstance(entry, Mapping) else {"text": entry}
+        inner = next(BANK.renamed([replace(row, values=fields)]))
         inner = replace(inner, values={"type": _text(row, "type"), **inner.values})
         if (other := _text(inner, "qid") or query_id) != query_id:
-            raise row.error(f"an item listed under query {query_id!r} names another query", other)
+            raise row.error(
+                f"an item listed under query {query_id!r} names another query; move it to that query", other
+            )
         item = _item(inner, query_id, _text(inner, "facet") or facet)
         _add_query(queries, (query_id, item.facet_id), text)
         yield item, inner
@@ -208,7 +190,10 @@ def _item(row: Row, query_id: str, facet: str | None) -> Item:
     item_type, text = _type_and_text(row)
     choices = _choices(row)
     answers = _listed(row, "answers")
-    kind, weight = _kind(row, item_type, choices, answers), row.number("weight")
+    kind = _text(row, "kind") or _inferred_kind(item_type, choices, answers)
+    if kind not in KINDS:
+        raise row.error(f"the kind of an item must be one of {', '.join(KINDS)}", kind)
+    weight = row.number("weight")
     try:
         item = Item(
             query_id=query_id,
@@ -243,15 +228,7 @@ def _type_and_text(row: Row) -> tuple[ItemType, str]:
     return item_type, text
 
 
-def _kind(row: Row, item_type: ItemType, choices: Mapping[str, str], answers: tuple[str, ...]) -> ItemKind:
-    kind = _text(row, "kind")
-    if kind and kind not in KINDS:
-        raise row.error(f"the kind of an item must be one of {', '.join(KINDS)}", kind)
-    return kind or _inferred_kind(item_type, choices, answers)
-
-
 def _inferred_kind(item_type: ItemType, choices: Mapping[str, str], answers: tuple[str, ...]) -> ItemKind:
-    """The kind of an item without a ``kind`` in its file."""
     if choices:
         return "multiple_choice"
     yes_or_no = bool(answers) and {answer.casefold() for answer in answers} <= {"true", "false", "yes", "no"}
@@ -296,7 +273,7 @@ def _mapping(row: Row, name: str) -> Mapping[str, Any]:
     if isinstance(value, str):
         mapping = (row.listed(name) or [None])[0] if value.lstrip().startswith("{") else None
     if not isinstance(mapping, Mapping):
-        raise row.error(f"{name!r} is not a JSON object", cell_text(value))
+        raise row.error(f"{name!r} must be a JSON object", cell_text(value))
     return mapping
 
 

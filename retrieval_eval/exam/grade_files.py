@@ -16,12 +16,10 @@ from typing import Any, Final
 from msgspec import Struct
 
 from judges.errors import DataError
-from retrieval_eval.data.column_report import say_count
-from retrieval_eval.data.files import open_replacing, read_lines
+from retrieval_eval.data.files import first_line, open_replacing, read_lines
 from retrieval_eval.data.rows import Row
-from retrieval_eval.data.table_spec import TableSpec
+from retrieval_eval.data.table_spec import TableSpec, say_count, spellings
 from retrieval_eval.data.tables import write_rows
-from retrieval_eval.data.vocabulary import spellings
 from retrieval_eval.exam.grades import HIGHEST_GRADE, Grade, Graded, Grader
 
 _SPACE = re.compile(r"\s*")
@@ -32,9 +30,7 @@ class GradedQuery(Struct, frozen=True):
     """One query of a workbench file.
 
     Attributes:
-        path: the file.
         line: line number, from 1.
-        query_id: id of the query.
         paragraphs: the query's passages, each with ``paragraph_id``, ``text`` and the file's other fields.
         raw: the JSON text of the record.
     """
@@ -80,15 +76,11 @@ def read_workbench(path: Path | str) -> Iterator[GradedQuery]:
             count += 1
             yield _query(path, number, value, raw)
     if not count:
-        raise DataError(path, "the file is empty")
+        raise DataError(path, "the file has no queries; write one line [query_id, [paragraph, ...]] for each query")
 
 
 def write_workbench(path: Path | str, queries: Iterable[GradedQuery]) -> int:
-    """Write one query per line and return the number of queries; the workbench reads only files that end in ``.gz``.
-
-    Raises:
-        DataError: the file cannot be written.
-    """
+    """Write one query per line and return the number of queries; the workbench reads only files that end in ``.gz``."""
     count = 0
     with open_replacing(path) as file:
         for count, query in enumerate(queries, start=1):  # noqa: B007 - the last number is returned
@@ -98,8 +90,7 @@ def write_workbench(path: Path | str, queries: Iterable[GradedQuery]) -> int:
 
 def is_workbench(path: Path | str) -> bool:
     """Whether the first line that is not blank begins with ``[``, as in the workbench's files."""
-    first = next((line for _, line in read_lines(path) if not line.isspace()), "")
-    return first.lstrip().startswith("[")
+    return first_line(Path(path)).lstrip().startswith("[")
 
 
 def _records(path: Path, number: int, line: str) -> Iterator[tuple[Any, str]]:
@@ -119,13 +110,13 @@ def _query(path: Path, line: int, value: Any, raw: str) -> GradedQuery:
         case [str(query_id), list(paragraphs)]:
             query = GradedQuery(path, line, query_id, paragraphs, raw)
         case _:
-            raise DataError(path, "the line is not [query_id, [paragraph, ...]]", line=line, value=raw)
+            raise DataError(path, "the line must have the form [query_id, [paragraph, ...]]", line=line, value=raw)
     for paragraph in paragraphs:
         if not isinstance(paragraph, dict):
-            raise query.error("a paragraph is not a JSON object", paragraph)
+            raise query.error("a paragraph must be a JSON object", paragraph)
         for name in ("paragraph_id", "text"):
             if not isinstance(paragraph.get(name), str):
-                raise query.error(f"a paragraph's {name!r} is not a text", paragraph.get(name))
+                raise query.error(f"{name!r} of a paragraph must be a text", paragraph.get(name))
     return query
 
 
@@ -170,7 +161,7 @@ def read_workbench_grades(path: Path) -> Graded:
         try:
             reader.add(query)
         except (AttributeError, TypeError, KeyError, ValueError) as error:
-            raise query.error("a paragraph's data or grades do not have the workbench's shape") from error
+            raise query.error("the data or grades of a paragraph do not have the workbench's form") from error
     graded = reader.result()
     say_count([path], grades=sum(map(len, graded.grades.values())), graders=len(graded.grades))
     return graded
@@ -179,13 +170,9 @@ def read_workbench_grades(path: Path) -> Graded:
 def workbench_entries(
     graded: Graded, grader: Grader, grades: Iterable[Grade], *, tau: int
 ) -> dict[str, dict[str, Any]]:
-    """Grades of one query as entries of ``exam_grades``, by passage_id.
+    """Grades of one query by one grader as entries of ``exam_grades``, by passage_id.
 
-    Args:
-        graded: content of the grader's file: which graders rate on a scale, and which items are nuggets.
-        grader: the grader that gave these grades.
-        grades: the grades of one query.
-        tau: the lowest rating that counts as a correct answer.
+    ``graded`` tells which graders rate on a scale and which items are nuggets; ratings from ``tau`` count as correct.
     """
     by_passage: dict[str, list[Grade]] = {}
     for entry in grades:
@@ -194,7 +181,6 @@ def workbench_entries(
 
 
 def to_workbench(graded: Graded, *, tau: int) -> Iterator[GradedQuery]:
-    """Yield the passages, rankings, labels and grades as the workbench's queries."""
     ranked: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for (query_id, agent), passages in graded.rankings.items():
         for rank, passage in enumerate(passages, start=1):
@@ -255,8 +241,6 @@ def _entry(graded: Graded, grader: Grader, entries: Sequence[Grade], tau: int) -
 
 
 class _Reader:
-    """Collects grades, passages, rankings and labels from the queries of a workbench file."""
-
     def __init__(self) -> None:
         self.grades: dict[Grader, dict[tuple[str, str, str], Grade]] = {}
         self.rated: set[Grader] = set()
@@ -306,7 +290,7 @@ class _Reader:
         for item_id in dict.fromkeys([*item_grades, *answers]):
             grade = Grade(query.query_id, passage_id, item_id, item_grades.get(item_id), answers.get(item_id) or "")
             if grader_grades.setdefault(grade[:3], grade).grade != grade.grade:
-                raise query.error(f"{grader} graded paragraph {passage_id!r} twice", item_id)
+                raise query.error(f"{grader} gave paragraph {passage_id!r} two different grades for one item", item_id)
 
     def result(self) -> Graded:
         return Graded(
@@ -328,14 +312,14 @@ def _grader(entry: Mapping[str, Any]) -> Grader:
 def _text(query: GradedQuery, record: Mapping[str, Any], name: str) -> str:
     value = record.get(name)
     if not isinstance(value, str) or not value:
-        raise query.error(f"{name!r} is not a text", value)
+        raise query.error(f"{name!r} must be a text", value)
     return value
 
 
 def _number(query: GradedQuery, record: Mapping[str, Any], name: str) -> int:
     value = record.get(name)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise query.error(f"{name!r} is not a whole number", value)
+        raise query.error(f"{name!r} must be a whole number", value)
     return value
 
 
@@ -354,11 +338,7 @@ GRADES: Final = TableSpec(
 
 
 def read_graded(path: Path | str) -> Graded:
-    """Read grades from a table or a workbench file; an empty cell of a table is a missing grade and not a 0.
-
-    Raises:
-        DataError: the file cannot be read, or a grade is invalid or repeated; names the file, line and value.
-    """
+    """Read grades from a table or a workbench file; an empty cell of a table is a missing grade and not a 0."""
     path = Path(path)
     if path.name.removesuffix(".gz").endswith((".jsonl", ".json")) and is_workbench(path):
         return read_workbench_grades(path)
@@ -366,11 +346,7 @@ def read_graded(path: Path | str) -> Graded:
 
 
 def write_grades(path: Path | str, graded: Graded) -> int:
-    """Write a table of grades and return its number of rows.
-
-    Raises:
-        DataError: the file cannot be written.
-    """
+    """Write a table of grades and return its number of rows."""
     rows = [
         {
             "qid": entry.query_id,

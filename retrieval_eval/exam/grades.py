@@ -1,4 +1,4 @@
-"""Grades of passages by item: records, one grid per query, and checks of extracted answers without a model.
+"""Passages of responses and documents (000, 4.2; 001, section 6) and their grades by item.
 
 An ungraded pair never counts as a grade of 0.
 """
@@ -10,6 +10,7 @@ import string
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from typing import NamedTuple, TypeAlias
+from urllib.parse import quote, unquote
 
 import numpy as np
 from msgspec import Struct, field
@@ -18,6 +19,9 @@ from numpy.typing import NDArray
 
 from judges.errors import InputError
 from judges.self_rating import Compat, is_answer, similar
+from judges.types import Answer, Document
+from judges.writing import word_spans
+from retrieval_eval.documents.passages import cut
 from retrieval_eval.exam.items import FALSE_WORDS, TRUE_WORDS, Bank, Item
 from retrieval_eval.scores.metrics import Labels
 
@@ -61,7 +65,6 @@ class Graded(Struct, frozen=True):
         grades: grades by grader, in the order of the file; each (query, passage, item) at most once per grader.
         rated: graders that rate on a scale; all other graders check or extract answers.
         passages: texts of the passages by query_id and passage_id; empty if the file has none.
-        rankings: ids of the passages of each agent's response, in order.
         labels: human relevance labels by query_id and passage_id.
         direct: relevance labels that a model gave without using items, by grader.
         nuggets: ids of the items that are known to be nuggets and not questions.
@@ -87,10 +90,12 @@ class Graded(Struct, frozen=True):
             return (rating or fitting)[0]
         named = _options(self.labelling(llm, prompt))
         if not fitting and named:
-            raise InputError(f"this grader gave labels without items; use 'exam labels' or 'exam agreement': {named}")
+            raise InputError(
+                f"this grader labelled whole passages and no items; use 'exam labels' or 'exam agreement': {named}"
+            )
         if not self.grades:
-            raise InputError("there are no grades to choose from; has this file been graded?")
-        which = "several graders graded this; name one" if fitting else "no grader fits; there are"
+            raise InputError("the file has no grades; have a judge grade its passages with 'make grades'")
+        which = "several graders match; choose one" if fitting else "no grader has this model and prompt; choose one"
         raise InputError(f"{which}: {_options(fitting or self.grades)}")
 
     def labelling(self, llm: str | None = None, prompt: str | None = None) -> list[Grader]:
@@ -129,10 +134,9 @@ class Grid(Struct, frozen=True, dict=True):
     """One query's grades.
 
     Attributes:
-        query_id: id of the query.
         passages: passage ids, one per row.
         items: item ids, one per column.
-        grades: grades, shape (passages, items); ``UNGRADED`` without a grade.
+        grades: shape (passages, items); ``UNGRADED`` without a grade.
         weights: weights of the items, shape (items,).
         asked: whether any grade of the passage was requested, shape (passages,). If so, its items without a grade are
             missing grades. All other passages only occur in a ranking; they cover nothing, like unjudged documents.
@@ -152,15 +156,9 @@ class Grid(Struct, frozen=True, dict=True):
 
     @property
     def ungraded(self) -> int:
-        """Number of pairs without a grade."""
         return int((self.grades == UNGRADED).sum())
 
     def rows(self, passages: Iterable[str]) -> NDArray[np.intp]:
-        """Row numbers of these passages.
-
-        Raises:
-            KeyError: a passage is not in the grid.
-        """
         return np.array([self._places[passage] for passage in passages], np.intp)
 
     @cached_property
@@ -169,11 +167,9 @@ class Grid(Struct, frozen=True, dict=True):
 
 
 class Grids(Struct, frozen=True):
-    """The grids of a topic set.
+    """Each query's grid, for all queries of the topic set, even without items or passages.
 
-    Attributes:
-        grids: each query's grid by query_id, for all queries of the topic set, even without items or passages.
-        unknown: number of dropped grades whose item is retired or not in the bank.
+    ``unknown`` is the number of dropped grades whose item is retired or not in the bank.
     """
 
     grids: Mapping[str, Grid]
@@ -181,12 +177,10 @@ class Grids(Struct, frozen=True):
 
     @property
     def pairs(self) -> int:
-        """Number of pairs of passage and item."""
         return sum(grid.grades.size for grid in self.grids.values())
 
     @property
     def ungraded(self) -> int:
-        """Number of pairs without a grade."""
         return sum(grid.ungraded for grid in self.grids.values())
 
 
@@ -252,12 +246,7 @@ def checked_grade(answer: str, item: Item, *, compat: Compat | None = None) -> i
 
     A true/false item accepts one of the words true, yes, correct, or false, no, incorrect, wrong. Multiple choice
     accepts the letter of a right choice, with or without brackets, or its text; the text of another choice is wrong
-    even if it is similar.
-
-    Args:
-        answer: the answer that the grader extracted from a passage.
-        item: an item with at least one gold answer.
-        compat: with ``workbench``, answers are compared by ``same_words(compat="workbench")``.
+    even if it is similar. ``compat`` is explained in ``same_words``.
 
     Raises:
         ValueError: the item has no gold answer.
@@ -280,11 +269,8 @@ def same_words(answer: str, gold: str, *, compat: Compat | None = None) -> bool:
     stopwords, because "rise" does not confirm "does not rise". Answers that have only stopwords must be equal word by
     word.
 
-    Args:
-        answer: the extracted answer.
-        gold: the gold answer.
-        compat: with ``workbench``, negations are dropped too, and answers of at least four characters match if their
-            similarity ratio is over 80.
+    With ``compat="workbench"``, negations are dropped too, and answers of at least four characters match if their
+    similarity ratio is over 80.
     """
     normal, right = normalised(answer, compat=compat), normalised(gold, compat=compat)
     if not normal or not right:
@@ -331,3 +317,138 @@ def _english() -> tuple[Callable[[list[str]], list[str]], frozenset[str]]:
     from bm25s.stopwords import STOPWORDS_EN_PLUS
 
     return Stemmer.Stemmer("porter").stemWords, frozenset(STOPWORDS_EN_PLUS)
+
+
+MOST_WORDS = 400
+
+_PIECE = re.compile(r"(.*)#(\d+)of(\d+)", re.DOTALL)
+
+
+class Passage(Struct, frozen=True):
+    """A piece of a text: ``text`` is ``whole[start:end]``."""
+
+    passage_id: str
+    text: str
+    start: int
+    end: int
+
+
+def passages_of(answer: Answer, *, most_words: int = MOST_WORDS) -> tuple[Passage, ...]:
+    """Cut a response into passages of whole paragraphs with at most ``most_words`` words each, in order.
+
+    Short paragraphs share a passage, so that a list of short lines does not use up the first k passages. A paragraph
+    that is too long is cut after a sentence, and a sentence that is too long between words. An empty response has no
+    passages.
+    """
+    spans = cut(answer.text, word_spans(answer.text), most_words)
+    return tuple(
+        Passage(passage_id_of(answer.query_id, answer.agent, number), answer.text[start:end], start, end)
+        for number, (start, end) in enumerate(spans, start=1)
+    )
+
+
+def passages_of_document(document: Document, *, most_words: int = MOST_WORDS) -> tuple[Passage, ...]:
+    """Cut a document like ``passages_of``; a document that fits into one passage keeps its id."""
+    spans = list(cut(document.text, word_spans(document.text), most_words))
+    return tuple(
+        Passage(piece_id_of(document.doc_id, number, len(spans)), document.text[start:end], start, end)
+        for number, (start, end) in enumerate(spans, start=1)
+    )
+
+
+def piece_id_of(doc_id: str, number: int, pieces: int) -> str:
+    """``doc_id#2of5``; for a whole document just ``doc_id``, unless that looks like a piece's id."""
+    return doc_id if pieces == 1 and not _PIECE.fullmatch(doc_id) else f"{doc_id}#{number}of{pieces}"
+
+
+def document_of(passage_id: str) -> tuple[str, int]:
+    """The doc_id of a passage and the document's number of passages; other ids belong to whole documents."""
+    piece = _PIECE.fullmatch(passage_id)
+    return (piece[1], int(piece[3])) if piece else (passage_id, 1)
+
+
+def passage_id_of(query_id: str, agent: str, number: int) -> str:
+    """``query_id/agent#number``, percent-encoded so that different passages have different ids."""
+    return f"{quote(query_id, safe='')}/{quote(agent, safe='')}#{number}"
+
+
+def origin_of(passage_id: str) -> tuple[str, str, int] | None:
+    """The query_id, agent and passage number (from 1) of a passage's id; ``None`` for ids of another form."""
+    names, _, number = passage_id.rpartition("#")
+    query_id, separator, agent = names.partition("/")
+    if not separator or not number.isascii() or not number.isdigit():
+        return None
+    origin = unquote(query_id), unquote(agent), int(number)
+    return origin if passage_id_of(*origin) == passage_id else None
+
+
+_CHECKED, _RATED = 1, 5
+"""Highest grade of a checked answer, and highest rating."""
+
+
+def by_document(graded: Graded) -> Graded:
+    """Merge the passages of each document; returns ``graded`` itself if no passage is a piece of a document."""
+    origins = {entry.passage_id for entries in graded.grades.values() for entry in entries}
+    cut = {passage_id: origin for passage_id in origins if (origin := document_of(passage_id))[0] != passage_id}
+    if not cut:
+        return graded
+    names = {passage_id: doc_id for passage_id, (doc_id, _) in cut.items()}
+    return replace(
+        graded,
+        grades={
+            grader: document_grades(entries, cut, highest=_RATED if grader in graded.rated else _CHECKED)
+            for grader, entries in graded.grades.items()
+        },
+        passages={query_id: _joined(texts) for query_id, texts in graded.passages.items()},
+        rankings={
+            key: tuple(dict.fromkeys(names.get(passage_id, passage_id) for passage_id in ranking))
+            for key, ranking in graded.rankings.items()
+        },
+        labels={query_id: _highest(labels, names) for query_id, labels in graded.labels.items()},
+    )
+
+
+def document_grades(entries: Iterable[Grade], cut: Mapping[str, tuple[str, int]], *, highest: int) -> list[Grade]:
+    """For each document and item, the grade and answer of the document's best passage.
+
+    A document with an ungraded passage is ungraded, because the missing grade may be the highest, unless another
+    passage has the highest possible grade.
+
+    Args:
+        entries: grades of one grader.
+        cut: doc_id and number of pieces by passage_id, for passages that are pieces of a document.
+        highest: the highest possible grade.
+    """
+    by_document_item: dict[tuple[str, str, str], list[Grade]] = {}
+    document_pieces: dict[str, int] = {}
+    for entry in entries:
+        doc_id, number = cut.get(entry.passage_id, (entry.passage_id, 1))
+        document_pieces[doc_id] = number
+        by_document_item.setdefault((entry.query_id, doc_id, entry.item_id), []).append(entry)
+    return [
+        _document_grade(key, passage_grades, document_pieces[key[1]], highest)
+        for key, passage_grades in by_document_item.items()
+    ]
+
+
+def _document_grade(key: tuple[str, str, str], entries: list[Grade], pieces: int, highest: int) -> Grade:
+    grades = [entry.grade for entry in entries if entry.grade is not None]
+    best = max(grades, default=None)
+    answers = (entry.answer for entry in sorted(entries, key=lambda entry: entry.grade != best) if entry.answer)
+    known = len(grades) == pieces or best == highest
+    return Grade(*key, best if known else None, next(answers, ""))
+
+
+def _joined(texts: Mapping[str, str]) -> dict[str, str]:
+    pieces: dict[str, list[str]] = {}
+    for passage_id, text in texts.items():
+        pieces.setdefault(document_of(passage_id)[0], []).append(text)
+    return {doc_id: "\n\n".join(document_texts) for doc_id, document_texts in pieces.items()}
+
+
+def _highest(labels: Mapping[str, int], names: Mapping[str, str]) -> dict[str, int]:
+    document_labels: dict[str, int] = {}
+    for passage_id, label in labels.items():
+        doc_id = names.get(passage_id, passage_id)
+        document_labels[doc_id] = max(label, document_labels.get(doc_id, label))
+    return document_labels

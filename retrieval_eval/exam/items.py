@@ -33,9 +33,7 @@ class Item(Struct, frozen=True):
     """One question or nugget of a query.
 
     Attributes:
-        query_id: id of the item's query.
         text: the question, or the key fact.
-        item_type: question or nugget.
         item_id: unique in the bank; by default ``item_id_of`` the text.
         facet_id: the subtopic, if the bank has subtopics.
         answers: gold answers, each of which is right; for multiple choice the letters of the right choices.
@@ -120,7 +118,6 @@ class Bank(Struct, frozen=True, dict=True):
         force_setattr(self, "queries", {**dict.fromkeys(named, QueryInfo()), **self.queries})
 
     def of_queries(self, query_ids: Collection[str]) -> Bank:
-        """The part of the bank for these queries."""
         return Bank(
             tuple(item for item in self.items if item.query_id in query_ids),
             {key: info for key, info in self.queries.items() if key[0] in query_ids},
@@ -155,11 +152,9 @@ class Bank(Struct, frozen=True, dict=True):
 
     @cached_property
     def secret_ids(self) -> frozenset[str]:
-        """Ids of the secret items, retired ones included."""
         return frozenset(item.item_id for item in self.items if item.secret)
 
     def without_secrets(self) -> Bank:
-        """The bank without its secret items, for export."""
         return Bank(tuple(item for item in self.items if not item.secret), self.queries)
 
     def edited(self, item_id: str, text: str) -> Bank:
@@ -225,19 +220,11 @@ def diff(before: Bank, after: Bank) -> BankDiff:
 
 def _graded_fields(item: Item) -> tuple[object, ...]:
     """The item's fields that a grade depends on."""
-    return (item.query_id, item.text.strip(), item.item_type, item.kind, set(item.answers), dict(item.choices))
+    return (item.query_id, item.text.strip(), item.item_type, item.kind, sorted(item.answers), dict(item.choices))
 
 
 def _scored_fields(item: Item) -> list[object]:
-    graded_fields = [
-        item.query_id,
-        item.text.strip(),
-        item.item_type,
-        item.kind,
-        sorted(item.answers),
-        dict(item.choices),
-    ]
-    return [item.item_id, *graded_fields, item.weight, item.secret, item.retired]
+    return [item.item_id, *_graded_fields(item), item.weight, item.secret, item.retired]
 
 
 def _require_fitting_answers(item: Item) -> None:
@@ -261,23 +248,22 @@ class ItemEdit(Struct, frozen=True):
 
 
 def edited_bank(bank: Bank, edits: Mapping[str, ItemEdit], added: Sequence[Item] = ()) -> Bank:
-    """The next version of a bank.
+    """The next version of a bank; ``edits`` are by item_id, and ``added`` items come at the end.
 
     An item with a new text is retired, and a new item with another id takes its place and weight (``Bank.edited``). The
     order of the edits does not matter: items are retired first, so that another item can take their text.
-
-    Args:
-        bank: the previous version.
-        edits: edits by item_id.
-        added: new items, appended at the end.
 
     Raises:
         ValueError: an edit is invalid; the message does not quote the text of any item.
     """
     if unknown := [item_id for item_id in edits if item_id not in bank.by_id]:
         raise ValueError(f"the bank has no item {unknown[0]!r}")
-    items = tuple(_without_text(item, edits.get(item.item_id, ItemEdit())) for item in bank.items)
-    version = Bank(items, bank.queries)
+    items = []
+    for item in bank.items:
+        edit = edits.get(item.item_id, ItemEdit())
+        changed = {"weight": edit.weight, "retired": edit.retired}
+        items.append(replace(item, **{name: value for name, value in changed.items() if value is not None}))
+    version = Bank(tuple(items), bank.queries)
     for item_id, edit in edits.items():
         old = bank.by_id[item_id]
         if edit.text is None or edit.text.strip() == old.text.strip():
@@ -303,9 +289,3 @@ def described(changes: BankDiff) -> str:
         "made secret or open": changes.disclosed,
     }
     return ", ".join(f"{len(items)} {name}" for name, items in counts.items() if items) or "nothing changed"
-
-
-def _without_text(item: Item, edit: ItemEdit) -> Item:
-    weight = item.weight if edit.weight is None else edit.weight
-    retired = item.retired if edit.retired is None else edit.retired
-    return replace(item, weight=weight, retired=retired)

@@ -10,28 +10,16 @@ from msgspec.structs import replace
 
 from retrieval_eval.exam.grades import UNGRADED, Grade, Grids, Rankings, make_grids
 from retrieval_eval.exam.items import Bank, diff
-from retrieval_eval.exam.scores import DEFAULT_K, correlate, cover_means, cover_scores, exam_labels, places
+from retrieval_eval.exam.scores import DEFAULT_K, correlate, cover_scores, exam_labels, places
 from retrieval_eval.scores.metrics import Labels
 from retrieval_eval.stats.arrays import Floats
-
-
-class GradedAnswer(Struct, frozen=True):
-    """A grade and the extracted answer; ``grade`` is ``None`` if there is only an answer."""
-
-    query_id: str
-    item_id: str
-    passage_id: str
-    grade: int | None
-    answer: str
 
 
 class Uncovered(Struct, frozen=True):
     """A relevant passage that covers no item, which suggests that the bank lacks one.
 
-    Attributes:
-        label: the human relevance label.
-        best_grade: highest grade; ``None`` without grades.
-        ungraded: number of items without a grade for this passage; it may cover any of them.
+    ``best_grade`` is ``None`` without grades; ``ungraded`` is the number of items without a grade for this passage,
+    which may cover any of them.
     """
 
     query_id: str
@@ -42,13 +30,9 @@ class Uncovered(Struct, frozen=True):
 
 
 class Spurious(Struct, frozen=True):
-    """How often non-relevant and relevant passages (by human labels) cover an item.
+    """Numbers of passages that cover an item, among the non-relevant and the relevant ones by human labels.
 
-    Attributes:
-        not_relevant: number of non-relevant passages that cover the item.
-        of: number of non-relevant passages with a grade for the item.
-        relevant: number of relevant passages that cover the item.
-        of_relevant: number of relevant passages with a grade for the item.
+    ``of`` and ``of_relevant`` are the numbers of passages of each kind that have a grade for the item.
     """
 
     query_id: str
@@ -59,12 +43,10 @@ class Spurious(Struct, frozen=True):
     of_relevant: int
 
 
-def graded_answers(grids: Grids, answers: Mapping[tuple[str, str, str], str]) -> Iterator[GradedAnswer]:
+def graded_answers(grids: Grids, answers: Mapping[tuple[str, str, str], str]) -> Iterator[Grade]:
     """Yield all grades and extracted answers by item, highest grade first, ties in the order of the passages.
 
-    Args:
-        grids: the grades of all queries.
-        answers: extracted answers by query, passage and item.
+    The grade is ``None`` if there is only an answer. ``answers`` are by query, passage and item.
     """
     for query_id, grid in grids.grids.items():
         for column, item_id in enumerate(grid.items):
@@ -73,7 +55,7 @@ def graded_answers(grids: Grids, answers: Mapping[tuple[str, str, str], str]) ->
                 grade, passage = int(grid.grades[row, column]), grid.passages[row]
                 answer = answers.get((query_id, passage, item_id), "")
                 if grade != UNGRADED or answer:
-                    yield GradedAnswer(query_id, item_id, passage, None if grade == UNGRADED else grade, answer)
+                    yield Grade(query_id, passage, item_id, None if grade == UNGRADED else grade, answer)
 
 
 def uncovered_passages(grids: Grids, labels: Labels, *, level: int, relevant: int) -> list[Uncovered]:
@@ -173,10 +155,7 @@ class EditEffect(Struct, frozen=True):
 class Covers(Struct, frozen=True):
     """Which items of one query each agent covers.
 
-    Attributes:
-        items: item ids.
-        weights: weights of the items, shape (items,).
-        by_agent: 1 if an agent covers an item, 0 if not, NaN if unknown; shape (agents, items).
+    ``by_agent`` is 1 if an agent covers an item, 0 if not, NaN if unknown; shape (agents, items).
     """
 
     items: tuple[str, ...]
@@ -273,8 +252,8 @@ def edit_effect(
 
 
 def _means(grids: Grids, rankings: Rankings, level: int, k: int) -> dict[str, float | None]:
-    scores = cover_scores(grids, rankings, levels=(level,), k=k)
-    return {agent: value.value for agent, value in cover_means(scores, scores.cover, level).means.items()}
+    means = cover_scores(grids, rankings, levels=(level,), k=k).by_level[level]["cover"].means
+    return {agent: mean.value for agent, mean in means.items()}
 
 
 def _label_changes(old: Grids, new: Grids) -> Iterable[LabelChange]:
@@ -288,7 +267,6 @@ def _label_changes(old: Grids, new: Grids) -> Iterable[LabelChange]:
 
 
 def _places(agents: tuple[str, ...], total: Floats) -> dict[str, float]:
-    """Each agent's place by mean share, from sums and numbers of shares; leaves out agents without shares."""
     return places({agent: part / n for agent, part, n in zip(agents, *total.tolist(), strict=True) if n})
 
 

@@ -5,30 +5,26 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from judges.errors import InputError
 from retrieval_eval.exam.grades import UNGRADED, Grid, Grids, Rankings
-from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats.arrays import Floats, Ints
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, units_of
-from retrieval_eval.stats.missing import Gaps, over_the_known
 from retrieval_eval.stats.rank import kendall_taus, mean_ranks, spearmans
-from retrieval_eval.stats.scores import Scores
+from retrieval_eval.stats.scores import Gaps, Scores, over_the_known
 
 
 class Correlation(Struct, frozen=True):
-    """Rank correlation of two leaderboards, over the agents that are on both.
+    """Rank correlation of two leaderboards, over the ``n`` agents that are on both.
 
-    Attributes:
-        n: number of agents on both leaderboards.
-        spearman: correlation of the average ranks; ``None`` for fewer than two agents, or if all are tied.
-        kendall: tau-b; ``None`` in the same cases.
-        only_first: agents missing from the second leaderboard.
-        only_second: agents missing from the first leaderboard.
+    The coefficients are ``None`` for fewer than two agents, or if all are tied. ``only_first`` and ``only_second`` are
+    the agents that are missing from the other leaderboard.
     """
 
     n: int
@@ -47,75 +43,62 @@ def correlate(first: Mapping[str, float], second: Mapping[str, float]) -> Correl
     """Correlate two leaderboards given as places, where 1 is best; ``places`` converts scores."""
     agents = [agent for agent in first if agent in second]
     first_places, second_places = (np.array([side[agent] for agent in agents], np.float64) for side in (first, second))
+    rho, tau = (float(coefficient(first_places, second_places)[0]) for coefficient in (spearmans, kendall_taus))
     return Correlation(
         len(agents),
-        _defined(spearmans(first_places, second_places)),
-        _defined(kendall_taus(first_places, second_places)),
+        None if math.isnan(rho) else rho,
+        None if math.isnan(tau) else tau,
         tuple(sorted(first.keys() - second.keys())),
         tuple(sorted(second.keys() - first.keys())),
     )
 
 
-def _defined(coefficients: Floats) -> float | None:
-    (value,) = coefficients.tolist()
-    return None if math.isnan(value) else value
-
-
 DEFAULT_K = 20
 RATED_LEVELS = (1, 2, 3, 4, 5)
+
+ExamMeasure: TypeAlias = Literal["cover", "least", "possible", "normalised", "alpha_ndcg"]
+_COVER: Final[Sequence[ExamMeasure]] = ("cover", "least", "possible", "normalised")
 
 
 class CoverScores(Struct, frozen=True):
     """Cover (share of covered items) of every response at every level.
 
-    Arrays have shape (agents, queries, levels) unless noted.
-
     A missing grade does not count as 0. An item with a sufficient grade is covered, even if other grades are missing.
     It is not covered if all grades exist and none suffices; otherwise it is unknown whether it is covered. A query
     without unknown items has an exact cover. Otherwise its cover is the share over items without missing grades (see
-    ``missing.over_the_known`` for the reason). A query where every item has a missing grade has no score and is left
-    out of the mean.
+    ``over_the_known`` for the reason). A query where every item has a missing grade has no score and is left out of the
+    mean.
 
     Attributes:
-        agents: names of the agents, one per row.
-        queries: queries of the topic set that have items; a missing response scores 0.
-        levels: the lowest grades that count as covered, ascending.
+        by_level: by the lowest grade that counts as covered, ascending, the scores of agents on the queries that have
+            items; a missing response scores 0.
+
+            - cover: share of covered items.
+            - least: the share of covered items if no ungraded pair covered its item.
+            - possible: the same if every ungraded pair covered its item; equals ``cover`` if all pairs are graded.
+            - normalised: of the items that any graded passage of the query covers, the share that the response covers;
+              only over items without missing grades of the response. 0 if no passage covers an item.
+            - alpha_ndcg: only if ``exam_scores`` adds it.
         k: number of passages of a response that count.
-        cover: share of covered items; NaN if unknown.
-        least: the share of covered items if no ungraded pair covered its item.
-        possible: the share of covered items if every ungraded pair covered its item; equals ``cover`` if all pairs are
-            graded.
-        normalised: of the items that any graded passage of the query covers, the share that the response covers; only
-            over items without missing grades of the response. 0 if no passage covers an item.
         present: whether the agent has a response to the query, shape (agents, queries).
         pairs: number of pairs of passage and item that count, shape (agents, queries).
-        graded: number of these pairs with a grade, shape (agents, queries).
-        missing: number of these pairs whose requested grade is missing, shape (agents, queries).
+        gaps: numbers of these pairs whose grade was requested, and is missing.
         empty_queries: queries of the topic set without items, which are left out.
-        uncovered_queries: number of queries where certainly no passage covers an item, shape (levels,).
-        clusters: groups of queries that depend on each other.
+        uncovered_queries: by level, number of queries where certainly no passage covers an item.
     """
 
-    agents: tuple[str, ...]
-    queries: tuple[str, ...]
-    levels: tuple[int, ...]
+    by_level: Mapping[int, Mapping[ExamMeasure, Scores]]
     k: int
-    cover: Floats
-    least: Floats
-    possible: Floats
-    normalised: Floats
     present: NDArray[np.bool_]
-    pairs: NDArray[np.int64]
-    graded: NDArray[np.int64]
-    missing: NDArray[np.int64]
+    pairs: Ints
+    gaps: Gaps
     empty_queries: tuple[str, ...]
-    uncovered_queries: NDArray[np.int64]
-    clusters: Clusters = field(default_factory=dict)
+    uncovered_queries: Mapping[int, int]
 
     @property
-    def gaps(self) -> Gaps:
-        """Numbers of requested and missing grades by agent and query."""
-        return Gaps(self.agents, self.queries, self.graded + self.missing, self.missing)
+    def graded(self) -> Ints:
+        """Number of pairs with a grade, shape (agents, queries)."""
+        return self.gaps.wanted - self.gaps.missing
 
 
 def cover_scores(
@@ -136,11 +119,10 @@ def cover_scores(
         raise ValueError("k and the levels must be at least 1")
     levels = tuple(sorted(set(levels)))
     agents = tuple(sorted({agent for _, agent in rankings}))
-    empty = tuple(query_id for query_id, grid in grids.grids.items() if not grid.items)
-    queries = tuple(query_id for query_id in grids.grids if query_id not in set(empty))
+    queries = tuple(query_id for query_id, grid in grids.grids.items() if grid.items)
     shape = (len(agents), len(queries))
-    scores = np.zeros((4, *shape, len(levels)))
-    counts = np.zeros((3, *shape), np.int64)
+    values = np.zeros((len(levels), len(_COVER), *shape))
+    pairs, wanted, missing_counts = np.zeros((3, *shape), np.int64)
     present = np.zeros(shape, np.bool_)
     uncovered = np.zeros(len(levels), np.int64)
     for at, query_id in enumerate(queries):
@@ -152,29 +134,22 @@ def cover_scores(
             if passages is None:
                 continue
             rows = grid.rows(passages[:k])
-            response_grades, missing = grid.grades[rows], grid.missing[rows]
-            present[number, at] = True
-            counts[:, number, at] = response_grades.size, (response_grades != UNGRADED).sum(), missing.sum()
-            scores[:, number, at] = _response_scores(
-                grid, _covered(response_grades, levels), pool, response_grades == UNGRADED, missing
+            grades, missing = grid.grades[rows], grid.missing[rows]
+            present[number, at], pairs[number, at], missing_counts[number, at] = True, grades.size, missing.sum()
+            wanted[number, at] = (grades != UNGRADED).sum() + missing.sum()
+            values[..., number, at] = _response_scores(
+                grid, _covered(grades, levels), pool, grades == UNGRADED, missing
             )
-    return CoverScores(
-        agents=agents,
-        queries=queries,
-        levels=levels,
-        k=k,
-        cover=scores[0],
-        least=scores[1],
-        possible=scores[2],
-        normalised=scores[3],
-        present=present,
-        pairs=counts[0],
-        graded=counts[1],
-        missing=counts[2],
-        empty_queries=empty,
-        uncovered_queries=uncovered,
-        clusters=clusters,
-    )
+    gaps = Gaps(agents, queries, wanted, missing_counts)
+    scores = Scores("cover", agents, queries, np.zeros(shape), gaps, clusters=clusters, column="exam_cover")
+    by_level: dict[int, dict[ExamMeasure, Scores]] = {
+        level: {measure: replace(scores, values=table) for measure, table in zip(_COVER, tables, strict=True)}
+        for level, tables in zip(levels, values, strict=True)
+    }
+    for level, (_, *ends, _) in zip(levels, values, strict=True):
+        by_level[level]["cover"] = replace(by_level[level]["cover"], ends=np.array(ends))
+    empty = tuple(query_id for query_id, grid in grids.grids.items() if not grid.items)
+    return CoverScores(by_level, k, present, pairs, gaps, empty, dict(zip(levels, uncovered.tolist(), strict=True)))
 
 
 def _response_scores(
@@ -183,8 +158,8 @@ def _response_scores(
     pool: NDArray[np.bool_],
     ungraded: NDArray[np.bool_],
     missing: NDArray[np.bool_],
-) -> tuple[Floats, ...]:
-    """``cover``, ``least``, ``possible`` and ``normalised`` of one response, shape (levels,) each.
+) -> Floats:
+    """``cover``, ``least``, ``possible`` and ``normalised`` of one response, shape (levels, 4).
 
     Args:
         grid: grades of the query.
@@ -201,24 +176,7 @@ def _response_scores(
     share = weight / known_weight if known_weight else np.full(weight.shape, np.nan)
     unknown = np.nan if incomplete.any() else 0.0
     normalised = np.divide(weight, pool_weight, out=np.full(weight.shape, unknown), where=pool_weight > 0)
-    return over_the_known(share, least, most), least, possible, normalised
-
-
-def cover_means(scores: CoverScores, of: Floats, level: int, *, own_queries: bool = False) -> Scores:
-    """Scores of all agents at one level, over the queries where the score is known.
-
-    Args:
-        scores: the scores that ``of`` is part of.
-        of: values of the score to average, such as ``scores.cover``, shape (agents, queries, levels); NaN if unknown.
-        level: one of ``scores.levels``.
-        own_queries: whether to average only over queries with a response of the agent, as the workbench does.
-    """
-    place = scores.levels.index(level)
-    values = np.where(scores.present, of[:, :, place], np.nan) if own_queries else of[:, :, place]
-    ends = np.array([scores.least[:, :, place], scores.possible[:, :, place]]) if of is scores.cover else None
-    return Scores(
-        "cover", scores.agents, scores.queries, values, scores.gaps, ends, None, scores.clusters, "exam_cover"
-    )
+    return np.stack([over_the_known(share, least, most), least, possible, normalised], axis=1)
 
 
 def standard_error(scores: Scores, agent: str) -> float | None:
@@ -319,15 +277,13 @@ def read_grade_map(text: str) -> dict[int, int]:
     for part in text.split(","):
         step = _STEP.fullmatch(part.strip())
         if step is None:
-            raise InputError(f"{part.strip()!r} in the map of grades is not of the form 4:2 or 1-3:1")
+            raise InputError(f"{part.strip()!r} in the map of grades: write GRADE:LABEL, such as 4:2 or 1-3:1")
         low, high = int(step[1]), int(step[2] or step[1])
         for grade in range(low, high + 1):
             if grade_map.setdefault(grade, int(step[3])) != int(step[3]):
-                raise InputError(f"the map of grades has two labels for grade {grade}")
+                raise InputError(f"the map of grades has two labels for grade {grade}; give it one")
         if low > high:
-            raise InputError(
-                f"{part.strip()!r} in the map of grades is a descending range; write the lower grade first"
-            )
+            raise InputError(f"{part.strip()!r} in the map of grades: write the lower grade of a range first")
     return grade_map
 
 
@@ -335,7 +291,7 @@ def _mapped(value: int, grade_to_label: Mapping[int, int] | None) -> int:
     if grade_to_label is None:
         return value
     if value not in grade_to_label:
-        raise InputError(f"the map of grades has no label for {value}")
+        raise InputError(f"the map of grades has no label for {value}; add one, such as {value}:1")
     return grade_to_label[value]
 
 
@@ -347,14 +303,8 @@ def alpha_ndcg(
 ) -> list[float]:
     """The alpha-nDCG of responses to one query, from 0 to 1; 0 if no passage of the query covers an item.
 
-    For a response with missing grades the score uses only items without missing grades; NaN if there are none.
-
-    Args:
-        grid: the query's grades.
-        rankings: the passages of each response in order; all must be in the grid.
-        level: the lowest grade that counts as covered.
-        k: number of passages that count.
-        alpha: penalty for covering an item again, from 0 to 1.
+    For a response with missing grades the score uses only items without missing grades; NaN if there are none. Grades
+    from ``level`` count as covered; ``alpha`` is the penalty for covering an item again, from 0 to 1.
     """
     covers = grid.grades >= level
     full_ideal = _discounted(_ideal(covers, k, alpha))

@@ -12,10 +12,9 @@ from typing import Any, Final, TypeAlias
 
 from judges.errors import DataError
 from judges.writing import count_words
-from retrieval_eval.data.column_report import say_count
 from retrieval_eval.data.files import file_stem, write_json_lines
 from retrieval_eval.data.rows import FORMATS, Row, table_format
-from retrieval_eval.data.table_spec import TableSpec
+from retrieval_eval.data.table_spec import TableSpec, say_count
 from retrieval_eval.nuggets.types import Assignment, Importance, Nugget, NuggetBank, Support, make_nuggets
 
 JsonObject: TypeAlias = Mapping[str, Any]
@@ -61,23 +60,12 @@ def read_banks(path: Path | str) -> list[NuggetBank]:
 
 
 def write_banks(path: Path | str, banks: Iterable[NuggetBank]) -> None:
-    """Write a nugget file that ``read_banks`` reads back equal.
-
-    Raises:
-        DataError: the file cannot be written.
-    """
-    write_json_lines(
-        path,
-        (
-            {
-                "query": bank.query,
-                "qid": bank.query_id,
-                "nuggets": list(map(_nugget_record, bank.nuggets)),
-                **bank.details,
-            }
-            for bank in banks
-        ),
+    """Write a nugget file that ``read_banks`` reads back equal."""
+    records = (
+        {"query": bank.query, "qid": bank.query_id, "nuggets": list(map(_nugget_record, bank.nuggets)), **bank.details}
+        for bank in banks
     )
+    write_json_lines(path, records)
 
 
 def read_assignments(paths: Sequence[Path | str]) -> list[Assignment]:
@@ -111,20 +99,23 @@ def write_assignments(path: Path | str, assignments: Iterable[Assignment]) -> No
     """Write an assignment file for ``read_assignments``, with ``failed`` for a failed label.
 
     Assignments are read back equal, except that the details of a nugget become details of its label.
-
-    Raises:
-        DataError: the file cannot be written.
     """
     write_json_lines(path, map(_assignment_record, assignments))
 
 
 def write_passage_assignments(path: Path | str, assignments: Iterable[Assignment]) -> None:
-    """Write assignments to passages in nuggetizer's format; the ``run`` of each assignment is the document id.
-
-    Raises:
-        DataError: the file cannot be written.
-    """
-    write_json_lines(path, map(_passage_record, assignments))
+    """Write assignments to passages in nuggetizer's format; the ``run`` of each assignment is the document id."""
+    records = (
+        {
+            "text": assignment.query,
+            "qid": assignment.query_id,
+            "candidate_text": assignment.answer,
+            "docid": assignment.run,
+            "nuggets": _label_records(assignment),
+        }
+        for assignment in assignments
+    )
+    write_json_lines(path, records)
 
 
 def _assignment(row: Row, known: dict[tuple[Any, ...], tuple[Nugget, ...]]) -> Assignment:
@@ -144,6 +135,7 @@ def _assignment(row: Row, known: dict[tuple[Any, ...], tuple[Nugget, ...]]) -> A
         nuggets = known[key]
     except (KeyError, TypeError):  # new; or a value is a list, which _texts or _importances reports
         nuggets = known[key] = make_nuggets(query_id, _texts(row, records), _importances(row, records))
+    label_details = tuple(_rest(record, _OF_LABEL) for record in records)
     return Assignment(
         query_id,
         run,
@@ -153,9 +145,7 @@ def _assignment(row: Row, known: dict[tuple[Any, ...], tuple[Nugget, ...]]) -> A
         answer,
         row.text("query"),
         details,
-        ()
-        if all(record.keys() <= _OF_LABEL for record in records)
-        else tuple(_rest(record, _OF_LABEL) for record in records),
+        label_details if any(label_details) else (),
     )
 
 
@@ -169,7 +159,7 @@ def _rows(path: Path | str, spec: TableSpec) -> Iterator[Row]:
 def _nugget_records(row: Row) -> list[dict[str, Any]]:
     records = row.values["nuggets"]
     if not isinstance(records, list):
-        raise row.error("'nuggets' must be a list", row.text("nuggets"))
+        raise row.error("'nuggets' must be a list of objects, each with a text", row.text("nuggets"))
     for number, record in enumerate(records, start=1):
         if not isinstance(record, dict):
             raise row.error(f"nugget {number} must be an object with a text", str(record))
@@ -240,26 +230,15 @@ def _nugget_record(nugget: Nugget) -> dict[str, Any]:
     return {"text": nugget.text, "importance": nugget.importance, **nugget.details}
 
 
-def _assignment_record(assignment: Assignment) -> dict[str, Any]:
-    nuggets = [
-        {**_nugget_record(nugget), "assignment": label or FAILED, **details}
-        for nugget, label, details in zip(
-            assignment.nuggets,
-            assignment.labels,
-            assignment.label_details or [{}] * len(assignment.nuggets),
-            strict=True,
-        )
+def _label_records(assignment: Assignment) -> list[dict[str, Any]]:
+    details: Sequence[JsonObject] = assignment.label_details or [{}] * len(assignment.nuggets)
+    return [
+        {**_nugget_record(nugget), "assignment": label or FAILED, **other}
+        for nugget, label, other in zip(assignment.nuggets, assignment.labels, details, strict=True)
     ]
+
+
+def _assignment_record(assignment: Assignment) -> dict[str, Any]:
+    record = {"query": assignment.query, "qid": assignment.query_id, "nuggets": _label_records(assignment)}
     answer = {} if assignment.answer is None else {"answer_text": assignment.answer}
-    record = {"query": assignment.query, "qid": assignment.query_id, "nuggets": nuggets, "run_id": assignment.run}
-    return {**record, **answer, "response_length": assignment.words, **assignment.details}
-
-
-def _passage_record(assignment: Assignment) -> dict[str, Any]:
-    record = _assignment_record(assignment)
-    return {
-        "text": assignment.query,
-        "qid": assignment.query_id,
-        "candidate_text": assignment.answer,
-        "docid": assignment.run,
-    } | {"nuggets": record["nuggets"]}
+    return {**record, "run_id": assignment.run, **answer, "response_length": assignment.words, **assignment.details}

@@ -1,4 +1,10 @@
-"""Nuggets, banks and assignments, and the steps that build a list of nuggets (Pradeep et al. 2024, section 3)."""
+"""Nuggets, banks and assignments, the steps that build a list of nuggets, and people's edits of it.
+
+The steps: Pradeep et al. 2024, section 3. The edits and their history: AutoNuggetizer, section 3.2 and table 4.
+The field ``from`` of an edited nugget lists the texts of the old nuggets that it comes from. Several texts mean that it
+merges them. If several nuggets come from one text, they split it; if only one does, it rewords it. A nugget without
+``from`` is the old nugget with the same text, or a new one. An old nugget that no new nugget names is removed.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +15,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 
 
 class Importance(StrEnum):
@@ -43,12 +50,7 @@ class Nugget(Struct, frozen=True):
 
 
 class NuggetBank(Struct, frozen=True):
-    """The nuggets of one query, most important first.
-
-    Attributes:
-        query: the query's text.
-        details: other fields of the bank in its file.
-    """
+    """The nuggets of one query, most important first; ``details`` are other fields of the bank in its file."""
 
     query_id: str
     query: str
@@ -63,7 +65,6 @@ class Assignment(Struct, frozen=True):
         labels: one per nugget, in the same order; ``None`` if the judge failed, which differs from ``Support.NONE``.
         words: number of words of the answer, separated by white space.
         answer: the answer's text; ``None`` if the file has none.
-        query: the query's text.
         details: other fields of the answer in its file.
         label_details: other fields of each label in the file, one per nugget; empty if there are none.
     """
@@ -89,14 +90,7 @@ def make_nuggets(
     importances: Sequence[Importance | None],
     details: Sequence[Mapping[str, Any]] = (),
 ) -> tuple[Nugget, ...]:
-    """Make the nuggets of one query, with ids.
-
-    Args:
-        query_id: id of the query.
-        texts: the text of each nugget.
-        importances: the importance of each nugget; ``None`` if unknown.
-        details: other fields of each nugget; may be empty.
-    """
+    """Make the nuggets of one query, with ids."""
     seen: Counter[str] = Counter()
     nuggets = []
     for text, importance, nugget_details in zip(texts, importances, details or [{}] * len(texts), strict=True):
@@ -130,11 +124,8 @@ def windows(
 ) -> list[tuple[str, ...]]:
     """The relevant documents in reading order, divided into windows; the last window may be shorter.
 
-    Args:
-        ranked: document ids, best first; repeated ids are ignored.
-        labels: relevance labels; documents without a label are left out.
-        from_label: the lowest label that counts as relevant.
-        size: number of documents in a window.
+    ``ranked`` has document ids, best first, and may repeat them. Documents without a label, or with one below
+    ``from_label``, are left out.
     """
     relevant = [doc_id for doc_id in dict.fromkeys(ranked) if doc_id in labels and labels[doc_id] >= from_label]
     return batches(relevant, size)
@@ -156,21 +147,207 @@ def updated_list(reply: Iterable[str], *, most: int = MOST) -> tuple[str, ...]:
 def kept_nuggets(
     texts: Sequence[str], importances: Sequence[Importance], *, keep: int = KEPT
 ) -> list[tuple[str, Importance]]:
-    """The first ``keep`` nuggets, vital before okay, each group in the judge's order.
-
-    Raises:
-        ValueError: the numbers of texts and importances differ.
-    """
+    """The first ``keep`` nuggets, vital before okay, each group in the judge's order."""
     labelled = list(zip(texts, importances, strict=True))
     return sorted(labelled, key=lambda entry: entry[1] is not Importance.VITAL)[:keep]
 
 
 def batches(items: Sequence[Item], size: int = BATCH) -> list[tuple[Item, ...]]:
-    """Divide the items into batches of ``size``, in order; the last batch may be smaller.
-
-    Raises:
-        ValueError: ``size`` is less than 1.
-    """
     if size < 1:
         raise ValueError(f"a batch holds at least one item, not {size}")
     return [tuple(items[start : start + size]) for start in range(0, len(items), size)]
+
+
+FROM = "from"
+"""The field of an edited nugget that lists the old texts that it comes from."""
+HISTORY = "history"
+"""The field of a bank that lists its edits, oldest first."""
+
+
+class EditKind(StrEnum):
+    KEPT = "kept"
+    IMPORTANCE = "importance"
+    REWORDED = "reworded"
+    MERGED = "merged"
+    SPLIT = "split"
+    ADDED = "added"
+    REMOVED = "removed"
+
+
+class Change(Struct, frozen=True):
+    """The change of one nugget between two lists.
+
+    Attributes:
+        kind: the kind of change.
+        before: the old texts: none for an added nugget, several for a merged one.
+        after: the new text; ``None`` for a removed nugget.
+        importance_before: importance of the first old nugget.
+        importance: importance of the new nugget.
+    """
+
+    kind: EditKind
+    before: tuple[str, ...]
+    after: str | None
+    importance_before: Importance | None
+    importance: Importance | None
+
+
+def changes(before: NuggetBank, after: NuggetBank) -> list[Change]:
+    """Compare two lists of nuggets; changes are in the order of the new list, removed nuggets last.
+
+    Raises:
+        ValueError: a nugget's ``from`` names a text that is not in the old list.
+    """
+    old = {nugget.text.strip(): nugget for nugget in before.nuggets}
+    origins = [_origin(nugget, old) for nugget in after.nuggets]
+    parts = Counter(origin[0] for origin in origins if len(origin) == 1)
+    parts.subtract(Counter(nugget.text.strip() for nugget in before.nuggets))  # a list may contain a text twice
+    nugget_changes = []
+    for nugget, origin in zip(after.nuggets, origins, strict=True):
+        sources = [old[text] for text in origin]
+        texts, importance = tuple(each.text for each in sources), sources[0].importance if sources else None
+        nugget_changes.append(Change(_kind(nugget, sources, parts), texts, nugget.text, importance, nugget.importance))
+    used = {text for origin in origins for text in origin}
+    return nugget_changes + [
+        Change(EditKind.REMOVED, (nugget.text,), None, nugget.importance, None)
+        for text, nugget in old.items()
+        if text not in used
+    ]
+
+
+def edited(before: NuggetBank, after: NuggetBank, *, by: str, at: str) -> NuggetBank:
+    """The new list with the old list's history; appends this edit, ``by`` an editor ``at`` a time, if anything changed.
+
+    Raises:
+        ValueError: see ``changes``; or the old list's history is not a list.
+    """
+    edits = [change for change in changes(before, after) if change.kind is not EditKind.KEPT]
+    moved = is_reordered(before, after)
+    nuggets = tuple(
+        replace(nugget, details={name: value for name, value in nugget.details.items() if name != FROM})
+        for nugget in after.nuggets
+    )
+    past_edits = before.details.get(HISTORY, [])
+    if not isinstance(past_edits, list):
+        raise ValueError(f"'{HISTORY}' must be a list of edits")
+    history = [*past_edits]
+    if edits or moved:
+        records = [{**asdict(change), "kind": change.kind.value, "before": list(change.before)} for change in edits]
+        edit = {"by": by, "at": at, "changes": records}
+        history.append({**edit, "reordered": True} if moved else edit)
+    details = {**before.details, **after.details, **({HISTORY: history} if history else {})}
+    return NuggetBank(before.query_id, after.query or before.query, nuggets, details)
+
+
+def is_reordered(before: NuggetBank, after: NuggetBank) -> bool:
+    """Whether the edit changed the order of the nuggets that come from old ones."""
+    old = {nugget.text.strip(): nugget for nugget in before.nuggets}
+    texts = list(old)
+    places = [texts.index(origin[0]) for nugget in after.nuggets if (origin := _origin(nugget, old))]
+    return places != sorted(places)
+
+
+def _origin(nugget: Nugget, old: Mapping[str, Nugget]) -> tuple[str, ...]:
+    origin = nugget.details.get(FROM)
+    if origin is None:
+        return (nugget.text.strip(),) if nugget.text.strip() in old else ()
+    origins = [origin] if isinstance(origin, str) else origin
+    if not isinstance(origins, list) or not all(isinstance(text, str) for text in origins):
+        raise ValueError(f"'{FROM}' of {nugget.text!r} must be a text or a list of texts")
+    texts = tuple(dict.fromkeys(text.strip() for text in origins))
+    if unknown := [text for text in texts if text not in old]:
+        raise ValueError(f"'{FROM}' of {nugget.text!r} names {unknown[0]!r}, which is not in the old list")
+    return texts
+
+
+def _kind(nugget: Nugget, old_nuggets: Sequence[Nugget], parts: Mapping[str, int]) -> EditKind:
+    if not old_nuggets:
+        return EditKind.ADDED
+    if len(old_nuggets) > 1:
+        return EditKind.MERGED
+    if parts[old_nuggets[0].text.strip()] > 0:
+        return EditKind.SPLIT
+    if old_nuggets[0].text.strip() != nugget.text.strip():
+        return EditKind.REWORDED
+    return EditKind.KEPT if old_nuggets[0].importance is nugget.importance else EditKind.IMPORTANCE
+
+
+def draft_of(bank: NuggetBank) -> NuggetBank:
+    """A copy of the bank for editing, in which the ``from`` of each nugget is its own text.
+
+    The functions below edit the draft; positions (``places``) count from 0. They raise ``ValueError``, with a
+    message for the user, if the list would have an empty text, a text twice, or no nuggets. ``changes`` and ``edited``
+    compare the draft with the bank.
+    """
+    nuggets = [replace(nugget, details={**nugget.details, FROM: [nugget.text]}) for nugget in bank.nuggets]
+    return replace(bank, nuggets=tuple(nuggets))
+
+
+def added(draft: NuggetBank, text: str, importance: Importance | None) -> NuggetBank:
+    return _checked(draft, [*draft.nuggets, _new(draft, text, importance, ())])
+
+
+def removed(draft: NuggetBank, places: Sequence[int]) -> NuggetBank:
+    return _checked(draft, [nugget for place, nugget in enumerate(draft.nuggets) if place not in places])
+
+
+def merged(draft: NuggetBank, places: Sequence[int], text: str) -> NuggetBank:
+    """The draft with several nuggets merged at the position of the first; vital if any of them is vital."""
+    if len(places) < 2:
+        raise ValueError("choose at least two nuggets to merge")
+    parts = [draft.nuggets[place] for place in sorted(places)]
+    importance = Importance.VITAL if any(part.importance is Importance.VITAL for part in parts) else parts[0].importance
+    union = _new(draft, text, importance, parts)
+    return _checked(
+        draft,
+        [
+            union if place == min(places) else nugget
+            for place, nugget in enumerate(draft.nuggets)
+            if place == min(places) or place not in places
+        ],
+    )
+
+
+def worded(draft: NuggetBank, place: int, texts: Sequence[str]) -> NuggetBank:
+    """The draft with a nugget replaced by its new wording, or split if there are several texts."""
+    whole = draft.nuggets[place]
+    parts = [_new(draft, text, whole.importance, [whole]) for text in texts]
+    return _checked(draft, [*draft.nuggets[:place], *parts, *draft.nuggets[place + 1 :]])
+
+
+def weighed(draft: NuggetBank, places: Sequence[int], importance: Importance | None) -> NuggetBank:
+    return _checked(
+        draft,
+        [
+            replace(nugget, importance=importance) if place in places else nugget
+            for place, nugget in enumerate(draft.nuggets)
+        ],
+    )
+
+
+def moved(draft: NuggetBank, place: int, by: int) -> NuggetBank:
+    """The draft with a nugget moved up (negative ``by``) or down, at most to the start or end of the list."""
+    nuggets = list(draft.nuggets)
+    nugget = nuggets.pop(place)
+    nuggets.insert(max(0, min(len(nuggets), place + by)), nugget)
+    return _checked(draft, nuggets)
+
+
+def _new(draft: NuggetBank, text: str, importance: Importance | None, old_nuggets: Sequence[Nugget]) -> Nugget:
+    origins = [text for nugget in old_nuggets for text in nugget.details.get(FROM, ())]
+    details: dict[str, Any] = {**(old_nuggets[0].details if len(old_nuggets) == 1 else {}), FROM: origins}
+    return Nugget("", draft.query_id, " ".join(text.split()), importance, details)
+
+
+def _checked(draft: NuggetBank, nuggets: Sequence[Nugget]) -> NuggetBank:
+    """The draft with these nuggets, after a check of their texts and with new ids."""
+    if not nuggets:
+        raise ValueError("a query needs at least one nugget")
+    texts, before = ([nugget.text.strip() for nugget in side] for side in (nuggets, draft.nuggets))
+    if "" in texts:
+        raise ValueError("a nugget needs a text")
+    if repeated := next((text for text in texts if texts.count(text) > max(1, before.count(text))), None):
+        raise ValueError(f"this nugget is already in the list: {repeated}")
+    texts = [nugget.text for nugget in nuggets]
+    importances, details = [nugget.importance for nugget in nuggets], [nugget.details for nugget in nuggets]
+    return replace(draft, nuggets=make_nuggets(draft.query_id, texts, importances, details))

@@ -18,7 +18,16 @@ import numpy as np
 from msgspec import Struct
 
 from judges.types import Answer
-from retrieval_eval.scores.claims import INSIDE, MARK, claim_lines, code_lines, is_introduction, parts_of, sentences
+from retrieval_eval.scores.claims import (
+    INSIDE,
+    MARK,
+    Parts,
+    claim_lines,
+    code_lines,
+    is_introduction,
+    parts_of,
+    sentences,
+)
 from retrieval_eval.stats.bootstrap import ALONE, Clusters
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.scores import Scores
@@ -75,11 +84,9 @@ _NO_MARK = re.compile(r"(?:sic|\.\.\.|\u2026|[ xX]|emphasis (?:added|mine)|\W*)"
 
 
 class Cited(Struct, frozen=True):
-    """The documents that one answer cites.
+    """The documents that one answer cites, each once, in order of appearance.
 
-    Attributes:
-        doc_ids: each cited document once, in order of appearance.
-        unresolved: number of cited numbers that match no document.
+    ``unresolved`` is the number of cited numbers that match no document.
     """
 
     doc_ids: tuple[str, ...]
@@ -94,9 +101,8 @@ class CitationScores(Struct, frozen=True):
         queries: number of queries where the precision is defined.
         uncited: answers that cite nothing.
         unlabelled: answers that cite only documents without a label.
-        cited: cited documents, counted once per answer.
-        labelled: cited documents with a label.
-        relevant: cited documents whose label reaches the threshold.
+        cited: cited documents, counted once per answer; labelled: those with a label; relevant: those whose label
+            reaches the threshold.
         unresolved: cited numbers that match no document; not part of any share.
     """
 
@@ -111,7 +117,6 @@ class CitationScores(Struct, frozen=True):
 
     @property
     def coverage(self) -> float | None:
-        """Share of the cited documents that have a label."""
         return self.labelled / self.cited if self.cited else None
 
 
@@ -134,7 +139,7 @@ def cited_documents(
         labels: labels by query and document; answers can also cite these documents by id.
     """
     answers = list(answers)
-    texts = {(answer.query_id, answer.agent): _Text.of(answer) for answer in answers}
+    texts = _texts(answers)
     ids = {key: {*rankings.get(key, ()), *labels.get(key[0], ())} for key in texts}
     habits = _habits(texts, rankings, ids)
     cited = {}
@@ -145,18 +150,16 @@ def cited_documents(
             cited[key] = _resolve([place for _, places in sentence_places for place in places], references)
             continue
         ranking, habit = rankings.get(key, ()), habits[answer.agent]
-        text = texts[key].square_brackets(habit)
+        text = _square_brackets(texts[key], habit)
         marks = _marks("\n".join(text.body)) or _marks("\n".join(text.references))
         cited[key] = _prefer_metadata(answer, ranking, _resolve(_places(marks, ids[key], habit.first), ranking))
     return cited
 
 
 class CitedSentence(Struct, frozen=True):
-    """A sentence of an answer with its citations.
+    """A sentence of an answer without its citation marks, and the cited documents, each once and in order.
 
-    Attributes:
-        text: the sentence without its citation marks.
-        citations: the cited documents, each once and in order; ``None`` for each number that matches no document.
+    A citation is ``None`` for each number that matches no document.
     """
 
     text: str
@@ -181,7 +184,7 @@ def cited_sentences(
         that they could refer to, or its citations are only in the metadata (``CITATIONS``) and not in the text.
     """
     answers = list(answers)
-    texts = {(answer.query_id, answer.agent): _Text.of(answer) for answer in answers}
+    texts = _texts(answers)
     habits = _habits(texts, rankings, dict.fromkeys(texts, known))
     answer_sentences: dict[tuple[str, str], tuple[CitedSentence, ...] | None] = {}
     for answer in answers:
@@ -189,7 +192,7 @@ def cited_sentences(
         trec, metadata = _trec_citations(answer), _metadata_citations(answer) or []
         if trec is None:
             documents: Sequence[str] = rankings.get(key) or [place for place in metadata if isinstance(place, str)]
-            claims = _claims(texts[key].square_brackets(habit).body, known, habit.first)
+            claims = _claims(_square_brackets(texts[key], habit).body, known, habit.first)
         else:
             documents, claims = trec
         places = [place for _, claim_places in claims for place in claim_places]
@@ -204,7 +207,7 @@ def habits_of(
     answers: Iterable[Answer], rankings: Mapping[tuple[str, str], Sequence[str]], known: Collection[str]
 ) -> dict[str, Habit]:
     """How each agent writes its citations, by agent; the arguments are the same as for ``cited_sentences``."""
-    texts = {(answer.query_id, answer.agent): _Text.of(answer) for answer in answers}
+    texts = _texts(answers)
     return _habits(texts, rankings, dict.fromkeys(texts, known))
 
 
@@ -216,15 +219,11 @@ _UNKNOWN: Final = "unknown document"
 def renumbered(
     answer: Answer, ranking: Sequence[str], known: Collection[str], habit: Habit, shown: Sequence[str]
 ) -> str:
-    """An answer's text with its citations renumbered, from 1, to match the documents shown next to it.
+    """An answer's text with its citations renumbered, from 1, to match the documents ``shown`` next to it.
 
-    Args:
-        answer: the agent's answer.
-        ranking: the documents that the agent received, best first.
-        known: documents that answers can also cite by id.
-        habit: how the agent writes its citations.
-        shown: the documents in the order shown. A citation of any other document becomes ``NOT_SHOWN``, and a number
-            that matches no document ``NO_DOCUMENT``, or "unknown document" if the agent received no documents.
+    A citation of a document that is not shown becomes ``NOT_SHOWN``, and a number that matches no document
+    ``NO_DOCUMENT``, or "unknown document" if the agent received no documents. The other arguments are explained in
+    ``cited_sentences``.
     """
     number = {doc_id: str(place) for place, doc_id in enumerate(shown, start=1)}
 
@@ -256,9 +255,7 @@ def renumbered(
 class OtherMarks(Struct, frozen=True):
     """Marks of an agent that look like citations but are not read as such.
 
-    Attributes:
-        answers: number of answers with such marks.
-        example: the most frequent mark.
+    ``answers`` is the number of answers with such marks, ``example`` the most frequent mark.
     """
 
     answers: int
@@ -269,11 +266,11 @@ def other_marks(
     answers: Iterable[Answer], rankings: Mapping[tuple[str, str], Sequence[str]], known: Collection[str]
 ) -> dict[str, OtherMarks]:
     """Marks that look like citations but are not read as such, by agent; same arguments as ``cited_sentences``."""
-    texts = {(answer.query_id, answer.agent): _Text.of(answer) for answer in answers if _trec_citations(answer) is None}
+    texts = _texts(answer for answer in answers if _trec_citations(answer) is None)
     habits = _habits(texts, rankings, dict.fromkeys(texts, known))
     agent_marks: dict[str, list[set[str]]] = {}
     for (query_id, agent), text in texts.items():
-        body = "\n".join(text.square_brackets(habits[agent]).body)
+        body = "\n".join(_square_brackets(text, habits[agent]).body)
         marks = {
             mark[0]
             for mark in _BRACKETS.finditer(body)
@@ -287,35 +284,27 @@ def other_marks(
         if marks:
             agent_marks.setdefault(agent, []).append(marks)
     return {
-        agent: OtherMarks(len(sets), min(Counter(mark for marks in sets for mark in marks).items(), key=_by_count)[0])
+        agent: OtherMarks(len(sets), Counter(sorted(mark for marks in sets for mark in marks)).most_common(1)[0][0])
         for agent, sets in agent_marks.items()
     }
 
 
-def _by_count(counted: tuple[str, int]) -> tuple[int, str]:
-    return -counted[1], counted[0]
+def _texts(answers: Iterable[Answer]) -> dict[tuple[str, str], Parts]:
+    """The parts of each answer by query and agent, with all citation marks rewritten in square brackets."""
+    texts = {}
+    for answer in answers:
+        trec = _trec_citations(answer) is not None
+        parts = Parts((), ()) if trec else parts_of(_DEFINED.sub("", answer.text))
+        lines = ("\n".join(part) for part in (parts.body, parts.references))
+        texts[answer.query_id, answer.agent] = Parts(*(tuple(_normalise_marks(part).split("\n")) for part in lines))
+    return texts
 
 
-class _Text(Struct, frozen=True):
-    """An answer split as in ``Parts``, with all citation marks rewritten in square brackets."""
-
-    body: tuple[str, ...]
-    references: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, answer: Answer) -> _Text:
-        if _trec_citations(answer) is not None:
-            return cls(())
-        parts = parts_of(_DEFINED.sub("", answer.text))
-        body, references = (_normalise_marks("\n".join(lines)).split("\n") for lines in (parts.body, parts.references))
-        return cls(tuple(body), tuple(references))
-
-    def square_brackets(self, habit: Habit) -> _Text:
-        """The text with citations in round brackets changed to square brackets, if the agent cites in round ones."""
-        if not habit.rounded:
-            return self
-        squared = (tuple(_ROUND.sub(_to_square, line) for line in lines) for lines in (self.body, self.references))
-        return _Text(*squared)
+def _square_brackets(text: Parts, habit: Habit) -> Parts:
+    """The text with citations in round brackets changed to square brackets, if the agent cites in round ones."""
+    if not habit.rounded:
+        return text
+    return Parts(*(tuple(_ROUND.sub(_to_square, line) for line in lines) for lines in (text.body, text.references)))
 
 
 class Habit(Struct, frozen=True):
@@ -337,7 +326,7 @@ _ROUNDED = 0.9
 
 
 def _habits(
-    texts: Mapping[tuple[str, str], _Text],
+    texts: Mapping[tuple[str, str], Parts],
     rankings: Mapping[tuple[str, str], Sequence[str]],
     ids: Mapping[tuple[str, str], Collection[str]],
 ) -> dict[str, Habit]:
@@ -529,11 +518,8 @@ def citation_scores(
 ) -> dict[str, CitationScores]:
     """Compute the citation precision and counts of every agent.
 
-    Args:
-        cited: see ``cited_documents``.
-        labels: relevance by query and document.
-        relevant: the lowest label that counts as relevant.
-        clusters: groups of queries that depend on each other.
+    ``relevant`` is the lowest label that counts as relevant; ``clusters`` are groups of queries that depend on each
+    other.
     """
     agents = sorted({agent for _, agent in cited})
     queries = sorted({query_id for query_id, _ in cited})

@@ -41,8 +41,7 @@ from retrieval_eval.stats.bootstrap import (
     weighted_means,
 )
 from retrieval_eval.stats.estimate import Estimate
-from retrieval_eval.stats.missing import Gaps
-from retrieval_eval.stats.scores import Scores
+from retrieval_eval.stats.scores import Gaps, Scores
 
 Labels: TypeAlias = Mapping[str, Mapping[str, int]]
 """Relevance labels by query_id and doc_id."""
@@ -52,15 +51,15 @@ RetrievedScores: TypeAlias = Mapping[str, Mapping[str, float]]
 
 
 class RunCoverage(Struct, frozen=True):
-    """Coverage of a run: which of its queries have a score.
+    """Which queries a run has a score on.
 
     Attributes:
         missing: queries of the topic set for which the run has no documents; they score 0.
-        unasked: queries on which the run's agent failed; they are left out of its scores.
         unlabelled: queries of the run without labels; they are left out of its scores.
+        judged: Judged@k by name, mean over the scored topics.
+        unasked: queries on which the run's agent failed; they are left out of its scores.
         unknown: queries without a value because labels are missing, by measure.
         missing_labels: number of missing labels of the run's documents.
-        judged: Judged@k by name, mean over the scored topics.
     """
 
     missing: tuple[str, ...]
@@ -76,75 +75,31 @@ class Metrics(Struct, frozen=True, eq=False):
 
     Attributes:
         topics: the scored queries, which have a label or a missing label, in the order of the qrels.
+        labels: number of labels.
         unlabelled: number of topics that have only missing labels; no run has a value on these.
         without_relevant: topics with no label above 0 and no missing label; every run scores 0 on them in most
             measures.
-        runs, measures: names, in the order of the arguments.
-        values: per query, shape (runs, measures, topics); NaN if the run's agent failed or labels are missing.
-        bounds: lowest and highest possible value over all values of the missing labels, shape (2, runs, measures,
-            topics); NaN if the run's agent failed.
-        gaps: numbers of requested and missing labels of each run's documents.
-        counts: measures that are summed over topics (NumRet, NumRel); all others are averaged.
+        scores: scores of the runs on each topic, by measure; NaN if the run's agent failed or labels are missing.
+        estimates: mean over the topics with its interval, by run and measure; for measures that count (NumRet, NumRel)
+            the sum. The value is ``None`` if no topic has one.
         coverage: coverage by run.
     """
 
     topics: tuple[str, ...]
+    labels: int
     unlabelled: int
     without_relevant: tuple[str, ...]
-    runs: tuple[str, ...]
-    measures: tuple[str, ...]
-    values: Floats
-    bounds: Floats
-    gaps: Gaps
-    counts: frozenset[str]
+    scores: Mapping[str, Scores]
+    estimates: Mapping[str, Mapping[str, Estimate]]
     coverage: Mapping[str, RunCoverage]
 
-    def of_measure(self, measure: str) -> Floats:
-        """Values of one measure, shape (runs, topics)."""
-        return self.values[:, self.measures.index(measure)]
+    @property
+    def runs(self) -> tuple[str, ...]:
+        return tuple(self.coverage)
 
-    def bounds_of(self, measure: str) -> Floats:
-        """Lowest and highest possible values of one measure, shape (2, runs, topics)."""
-        return self.bounds[:, :, self.measures.index(measure)]
-
-    def scores(self, measure: str, clusters: Clusters = ALONE) -> Scores:
-        """The runs' scores by one measure; only for measures that are averaged over topics."""
-        values, ends = self.of_measure(measure), self.bounds_of(measure)
-        return Scores(measure, self.runs, self.topics, values, self.gaps, ends, None, clusters)
-
-    def value(self, run: str, measure: str) -> float:
-        """Mean over the scored topics, or their sum for ``counts`` measures; NaN if no topic has a value."""
-        place = self.runs.index(run)
-        return float(self._over_topics(measure, np.ones((1, len(self.topics))))[0, place])
-
-    def _over_topics(self, measure: str, weights: Floats) -> Floats:
-        """Each run's value on resampled topics; weights of shape (samples, topics) give (samples, runs)."""
-        values = self.of_measure(measure)
-        means = weighted_means(values, weights)
-        return np.where(np.isnan(means), np.nan, weights @ np.nan_to_num(values).T) if measure in self.counts else means
-
-    def intervals(self, samples: int, seed: int, clusters: Clusters = ALONE) -> dict[str, dict[str, Estimate]]:
-        """Each run's value with a 95 % interval over queries, by run and measure; intervals of sums are bootstrapped.
-
-        Args:
-            samples: number of bootstrap samples, used for sums only.
-            seed: seed of the bootstrap.
-            clusters: groups of queries that depend on each other.
-        """
-        unit = units_of(self.topics, clusters)
-        intervals: dict[str, dict[str, Estimate]] = {run: {} for run in self.runs}
-        for measure in self.measures:
-            values = self.of_measure(measure)
-            if measure in self.counts:
-                sums, weights = [self.value(run, measure) for run in self.runs], unit_weights(unit, samples, seed)
-                run_estimates = estimates(
-                    sums, self._over_topics(measure, weights), units_with(~np.isnan(values), unit)
-                )
-            else:
-                run_estimates = tuple(self.scores(measure, clusters).means.values())
-            for run, estimate in zip(self.runs, run_estimates, strict=True):
-                intervals[run][measure] = estimate
-        return intervals
+    @property
+    def measures(self) -> tuple[str, ...]:
+        return tuple(self.scores)
 
 
 def evaluate(
@@ -153,22 +108,28 @@ def evaluate(
     names: Iterable[str],
     unasked: Mapping[str, Collection[str]] | None = None,
     missing: Mapping[str, Collection[str]] | None = None,
+    *,
+    samples: int = 1000,
+    seed: int = 0,
+    clusters: Clusters = ALONE,
 ) -> Metrics:
     """Score runs by qrels.
 
     The topic set is all queries with labels. A run scores 0 on topics for which it has no documents; its queries
-    outside the topic set are left out. The coverage counts both. A document without a label counts as not relevant,
-    which Judged@k shows.
+    outside the topic set are left out. A document without a label counts as not relevant. On equal scores the measures
+    of trec_eval rank the higher doc_id first, as trec_eval does; measures that ir_measures computes itself (reciprocal
+    rank with a cutoff, Judged@k) rank the lower doc_id first.
 
     Args:
-        labels: relevance labels; a query without labels is not in the topic set.
-        runs: scores by run name. On equal scores the measures of trec_eval rank the higher doc_id first, as trec_eval
-            does; measures that ir_measures computes itself (reciprocal rank with a cutoff, Judged@k) rank the lower
-            doc_id first.
-        names: names of the measures. The coverage always includes Judged@k, for each k in ``names`` and for the
-            largest cutoff.
+        labels: relevance labels.
+        runs: scores by run name.
+        names: names of the measures. The coverage always has Judged@k, for each k in ``names`` and for the largest
+            cutoff.
         unasked: queries on which the run's agent failed, by run; they are left out of its scores.
         missing: documents with a missing label, by query; see the module's docstring.
+        samples: number of bootstrap samples for the intervals of sums.
+        seed: seed of the bootstrap.
+        clusters: groups of queries that depend on each other.
 
     Raises:
         InputError: there are no labels, or a measure is unknown or cannot be computed on a run.
@@ -176,16 +137,16 @@ def evaluate(
     import ir_measures
 
     missing_docs = {query_id: frozenset(doc_ids) for query_id, doc_ids in (missing or {}).items() if doc_ids}
-    topics = tuple(
-        query_id
+    topic_labels = {
+        query_id: dict(labels.get(query_id, {}))
         for query_id in dict.fromkeys([*labels, *missing_docs])
         if labels.get(query_id) or query_id in missing_docs
-    )
+    }
+    topics = tuple(topic_labels)
     if not topics:
         raise InputError("the qrels have no labels; add at least one")
     measures = parse_measures(names)
     every = measures | judged_at(measures.values())
-    topic_labels = {query_id: dict(labels.get(query_id, {})) for query_id in topics}
     top = max([1, *(label for query_labels in topic_labels.values() for label in query_labels.values())])
     relevant = {
         query_id: query_labels | dict.fromkeys(missing_docs.get(query_id, ()), top)
@@ -195,7 +156,8 @@ def evaluate(
         ir_measures.evaluator({*every.values()}, qrels)
         for qrels in ([topic_labels, relevant] if missing_docs else [topic_labels])
     ]
-    shape = (len(runs), len(measures), len(topics))
+    is_unlabelled = np.array([not query_labels for query_labels in topic_labels.values()])
+    shape = (len(measures), len(runs), len(topics))
     tables, ends, coverage = np.zeros(shape), np.zeros((2, *shape)), {}
     counts = np.zeros((2, len(runs), len(topics)), np.int64)
     for number, (run, scores) in enumerate(runs.items()):
@@ -206,14 +168,13 @@ def evaluate(
         unknown = {
             name: _lacks_label(answered, topics, missing_docs, measure) & ~is_failed for name, measure in every.items()
         }
-        is_unlabelled = np.array([not query_labels for query_labels in topic_labels.values()])
         for place, (name, measure) in enumerate(measures.items()):
             lowest = values[name] if is_judged(measure) or not others else others[0][name]
-            ends[:, number, place] = np.where(unknown[name], [[0.0], [1.0]], [lowest, values[name]])
-        ends[:, number, :, is_failed] = np.nan
+            ends[:, place, number] = np.where(unknown[name], [[0.0], [1.0]], [lowest, values[name]])
+        ends[:, :, number, is_failed] = np.nan
         for name, topic_values in values.items():
             topic_values[is_failed | unknown[name] | is_unlabelled] = np.nan
-        tables[number] = [values[name] for name in measures]
+        tables[:, number] = [values[name] for name in measures]
         counts[:, number] = _label_counts(answered, topic_labels, missing_docs)
         accounted = answered.keys() | failed
         coverage[run] = RunCoverage(
@@ -232,24 +193,38 @@ def evaluate(
             unknown={name: tuple(compress(topics, unknown[name])) for name in measures if unknown[name].any()},
             missing_labels=int(counts[1, number].sum()),
         )
+    gaps = Gaps(tuple(runs), topics, *counts)
+    by_measure = {
+        name: Scores(name, tuple(runs), topics, tables[place], gaps, ends[:, place], None, clusters)
+        for place, name in enumerate(measures)
+    }
+    means = {
+        name: _sums(by_measure[name], samples, seed)
+        if isinstance(measure.aggregator(), ir_measures.SumAgg)
+        else by_measure[name].means
+        for name, measure in measures.items()
+    }
     return Metrics(
         topics=topics,
-        unlabelled=sum(not query_labels for query_labels in topic_labels.values()),
+        labels=sum(map(len, topic_labels.values())),
+        unlabelled=int(is_unlabelled.sum()),
         without_relevant=tuple(
             query_id
-            for query_id in topics
-            if query_id not in missing_docs and max(topic_labels[query_id].values()) <= 0
+            for query_id, query_labels in topic_labels.items()
+            if query_id not in missing_docs and max(query_labels.values()) <= 0
         ),
-        runs=tuple(runs),
-        measures=tuple(measures),
-        values=tables,
-        bounds=ends,
-        gaps=Gaps(tuple(runs), topics, *counts),
-        counts=frozenset(
-            name for name, measure in measures.items() if isinstance(measure.aggregator(), ir_measures.SumAgg)
-        ),
+        scores=by_measure,
+        estimates={run: {name: estimates_of_runs[run] for name, estimates_of_runs in means.items()} for run in runs},
         coverage=coverage,
     )
+
+
+def _sums(scores: Scores, samples: int, seed: int) -> dict[str, Estimate]:
+    """Each run's sum over the topics with a bootstrap interval; a sum is undefined where its mean is."""
+    unit = units_of(scores.queries, scores.clusters)
+    weights = np.vstack([np.ones(unit.size), unit_weights(unit, samples, seed)])
+    sums = np.where(np.isnan(scores.drawn(weights)), np.nan, weights @ np.nan_to_num(scores.values).T)
+    return dict(zip(scores.agents, estimates(sums[0], sums[1:], units_with(scores.seen(), unit)), strict=True))
 
 
 def _label_counts(

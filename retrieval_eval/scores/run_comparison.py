@@ -8,7 +8,7 @@ pairs, so each query stores its ids and one array of ranks.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import permutations
+from itertools import compress, permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,10 +18,18 @@ from numpy.typing import NDArray
 from judges.errors import InputError
 from retrieval_eval.scores.metrics import Labels, Metrics, RetrievedScores, evaluate
 from retrieval_eval.stats.arrays import Floats
-from retrieval_eval.stats.bootstrap import ALONE, Clusters, estimates, unit_weights, units_of, weighted_means, whole
+from retrieval_eval.stats.bootstrap import (
+    ALONE,
+    Clusters,
+    estimates,
+    unit_weights,
+    units_of,
+    weighted_means,
+    without_nan,
+)
 from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.paired import RunComparison, compare
 from retrieval_eval.stats.rank import kendall_taus, spearmans
-from retrieval_eval.stats.significance import RunComparison, compare
 
 if TYPE_CHECKING:
     from retrieval_eval.data.runs import Run
@@ -50,37 +58,32 @@ class RankingAgreement(Struct, frozen=True):
 
 
 def ranking_agreement(
-    first: Metrics, second: Metrics, measure: str, *, samples: int = 1000, seed: int = 0, clusters: Clusters = ALONE
+    first: Metrics, second: Metrics, measure: str, *, samples: int = 1000, seed: int = 0
 ) -> RankingAgreement:
     """Compare how two sets of labels rank the same runs, on the queries labelled in both.
 
-    The bootstrap draws queries in ``clusters`` and recomputes both rankings on the same sample, so the interval shows
-    how the agreement varies with the choice of queries.
-
-    Raises:
-        ValueError: ``first`` and ``second`` score different runs.
+    The bootstrap draws queries (or conversations) and recomputes both rankings on the same sample, so the interval
+    shows how the agreement varies with the choice of queries.
     """
-    if first.runs != second.runs:
-        raise ValueError("the two sets of scores have different runs")
-    scored_queries = [
-        {scores.topics[place] for place in np.flatnonzero(~np.isnan(scores.of_measure(measure)).all(axis=0)).tolist()}
-        for scores in (first, second)
+    sides = [each.scores[measure] for each in (first, second)]
+    columns = [dict(zip(scores.queries, scores.values.T, strict=True)) for scores in sides]
+    queries = [
+        query_id
+        for query_id in columns[0]
+        if query_id in columns[1] and not any(np.isnan(side[query_id]).all() for side in columns)
     ]
-    places = {query_id: place for place, query_id in enumerate(second.topics) if query_id in scored_queries[1]}
-    first_places = [
-        place for place, query_id in enumerate(first.topics) if query_id in places and query_id in scored_queries[0]
-    ]
-    second_places = [places[first.topics[place]] for place in first_places]
-    topics = len(first_places)
-    unit = units_of((first.topics[place] for place in first_places), clusters)
+    topics = len(queries)
+    unit = units_of(queries, sides[0].clusters)
     weights = np.vstack([np.ones(topics), unit_weights(unit, samples, seed)])
-    first_means = weighted_means(first.of_measure(measure)[:, first_places], weights)
-    second_means = weighted_means(second.of_measure(measure)[:, second_places], weights)
-    ranked = np.flatnonzero(whole(first_means[:1].T, second_means[:1].T))
+    first_means, second_means = (
+        weighted_means(np.array([side[query_id] for query_id in queries]).reshape(topics, -1).T, weights)
+        for side in columns
+    )
+    ranked = np.flatnonzero(without_nan(first_means[:1].T, second_means[:1].T))
     tau, rho = Estimate(None), Estimate(None)
     if ranked.size > 1:
-        sides = first_means[:, ranked], second_means[:, ranked]
-        defined = [side[whole(*sides)] for side in sides]
+        means = first_means[:, ranked], second_means[:, ranked]
+        defined = [side[without_nan(*means)] for side in means]
         coefficients = np.stack([kendall_taus(*defined), spearmans(*defined)], axis=1)
         tau, rho = estimates(coefficients[0], coefficients[1:], np.unique(unit).size, centred=True)
     swapped = tuple(
@@ -96,17 +99,12 @@ def _above(scores: Floats, better: int, worse: int) -> bool:
 
 
 class QrelsScores(Struct, frozen=True):
-    """Scores of the runs by one set of labels.
+    """Scores of the runs by one set of labels, with comparisons of pairs of runs, by measure.
 
-    Attributes:
-        metrics: values per query and over the topic set.
-        intervals: each run's value with its interval, by run and measure.
-        comparisons: comparisons of pairs of runs, by measure.
-        rankings: agreement with the reference's ranking of the runs, by measure; empty for the reference.
+    ``rankings`` is the agreement with the reference's ranking of the runs, by measure; empty for the reference.
     """
 
     metrics: Metrics
-    intervals: Mapping[str, Mapping[str, Estimate]]
     comparisons: Mapping[str, tuple[RunComparison, ...]]
     rankings: Mapping[str, RankingAgreement]
 
@@ -132,46 +130,44 @@ def score_runs(
         samples: number of bootstrap samples for the intervals.
         seed: seed of the bootstrap and of the permutation test.
         clusters: groups of queries that are resampled and tested together.
-        missing: documents with a missing label by name of the labels, see ``evaluate``. Runs are compared only on
-            queries where every run has a value.
+        missing: documents with a missing label by name of the labels. Runs are compared only on queries where every run
+            has a value.
 
     Raises:
         InputError: no run is called ``baseline``, or ``evaluate`` raises it.
     """
     if baseline is not None and baseline not in runs:
-        raise InputError(f"no run is called {baseline!r}, only {', '.join(runs)}")
+        raise InputError(f"no run is called {baseline!r}; the runs are {', '.join(runs)}")
     names = list(measures)
     bootstrap: dict[str, Any] = {"samples": samples, "seed": seed}
     missing_docs = missing or {}
-    metrics = {name: evaluate(labels, runs, names, missing=missing_docs.get(name)) for name, labels in qrels.items()}
+    metrics = {
+        name: evaluate(labels, runs, names, missing=missing_docs.get(name), clusters=clusters, **bootstrap)
+        for name, labels in qrels.items()
+    }
     reference = next(iter(metrics.values()))
     return {
         name: QrelsScores(
             run_metrics,
-            run_metrics.intervals(samples, seed, clusters),
             {
                 measure: compare(
-                    run_metrics.of_measure(measure)[:, places],
-                    run_metrics.runs,
+                    scores.values[:, everywhere],
+                    scores.agents,
                     baseline=baseline,
-                    unit=units_of((run_metrics.topics[place] for place in places), clusters),
+                    unit=units_of(compress(scores.queries, everywhere), clusters),
                     seed=seed,
                 )
-                for measure in run_metrics.measures
-                for places in [np.flatnonzero(~np.isnan(run_metrics.of_measure(measure)).any(axis=0))]
+                for measure, scores in run_metrics.scores.items()
+                for everywhere in [np.asarray(scores.seen().all(axis=0))]
             },
             {
-                measure: ranking_agreement(reference, run_metrics, measure, clusters=clusters, **bootstrap)
+                measure: ranking_agreement(reference, run_metrics, measure, **bootstrap)
                 for measure in run_metrics.measures
                 if run_metrics is not reference and len(run_metrics.runs) > 1
             },
         )
         for name, run_metrics in metrics.items()
     }
-
-
-Pair = tuple[str, str]
-"""A query and a document: (query_id, doc_id)."""
 
 
 class PooledQuery(Struct, frozen=True):
@@ -187,13 +183,13 @@ class PooledQuery(Struct, frozen=True):
 
 
 class PoolShare(Struct, frozen=True):
-    """One run's contribution to the pool.
+    """One run's contribution to the pool; documents are (query, document) pairs.
 
     Attributes:
         queries: number of queries for which the run retrieved documents.
-        documents: number of (query, document) pairs that the run contributed.
-        alone: number of pairs that only this run contributed.
-        labelled: number of contributed pairs with a label; ``None`` without qrels.
+        documents: number of documents that the run contributed.
+        alone: number of documents that only this run contributed.
+        labelled: number of contributed documents with a label; ``None`` without qrels.
     """
 
     queries: int
@@ -203,12 +199,9 @@ class PoolShare(Struct, frozen=True):
 
 
 class Pool(Struct, frozen=True):
-    """The first documents of several runs, with the runs that contributed each document.
+    """The first ``depth`` documents of several runs, by query, with the runs that contributed each document.
 
-    Attributes:
-        depth: number of documents taken from each run for each query.
-        runs: names, in the order of the columns of ``PooledQuery.ranks``.
-        queries: by query_id, in the order of their first appearance in the runs.
+    ``runs`` is in the order of the columns of ``PooledQuery.ranks``.
     """
 
     depth: int
@@ -216,7 +209,6 @@ class Pool(Struct, frozen=True):
     queries: Mapping[str, PooledQuery]
 
     def __len__(self) -> int:
-        """Number of (query, document) pairs."""
         return sum(len(query.doc_ids) for query in self.queries.values())
 
     def contributors(self, query_id: str) -> Iterator[tuple[str, dict[str, int]]]:
@@ -225,14 +217,13 @@ class Pool(Struct, frozen=True):
         for doc_id, ranks in zip(query.doc_ids, query.ranks.tolist(), strict=True):
             yield doc_id, {run: rank for run, rank in zip(self.runs, ranks, strict=True) if rank}
 
-    def unlabelled(self, qrels: Qrels) -> Iterator[Pair]:
-        """Yield the pairs without a label, which remain to be judged."""
+    def unlabelled(self, qrels: Qrels) -> Iterator[tuple[str, str]]:
+        """Yield (query_id, doc_id) of the documents without a label, which remain to be judged."""
         for query_id, query in self.queries.items():
             labelled = qrels.labels.get(query_id, {})
             yield from ((query_id, doc_id) for doc_id in query.doc_ids if doc_id not in labelled)
 
     def shares(self, qrels: Qrels | None = None) -> dict[str, PoolShare]:
-        """Each run's contribution, by the run's name."""
         queries, documents, alone, labelled = np.zeros((4, len(self.runs)), dtype=np.int64)
         for query_id, query in self.queries.items():
             has = query.ranks > 0
@@ -252,10 +243,6 @@ class Pool(Struct, frozen=True):
 def pool_runs(runs: Sequence[Run], depth: int) -> Pool:
     """Pool the first documents of several runs.
 
-    Args:
-        runs: runs with distinct names, from retrieval files (``read_runs``) or agents (``runs_of``).
-        depth: number of documents to take from each run for each query, at least 1.
-
     Raises:
         InputError: two runs have the same name, or the depth is less than 1.
     """
@@ -263,7 +250,7 @@ def pool_runs(runs: Sequence[Run], depth: int) -> Pool:
         raise InputError(f"the depth of a pool must be at least 1, not {depth}")
     names = tuple(run.name for run in runs)
     if repeated := [name for name in names if names.count(name) > 1]:
-        raise InputError(f"two runs of the pool are called {repeated[0]!r}")
+        raise InputError(f"two runs of the pool are called {repeated[0]!r}; rename one")
     query_ids = dict.fromkeys(query_id for run in runs for query_id in run.rankings)
     return Pool(depth, names, {query_id: _pooled(query_id, runs, depth) for query_id in query_ids})
 

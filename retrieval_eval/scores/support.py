@@ -17,8 +17,7 @@ from msgspec import Struct
 
 from retrieval_eval.scores.citations import CitedSentence
 from retrieval_eval.stats.bootstrap import ALONE, Clusters
-from retrieval_eval.stats.missing import Gaps, over_the_known
-from retrieval_eval.stats.scores import Scores
+from retrieval_eval.stats.scores import Gaps, Scores, over_the_known
 
 CitationsChecked: TypeAlias = Literal["first", "all"]
 """Whether to score only the first citation of each sentence, as TREC did, or all of them."""
@@ -41,7 +40,7 @@ class AnswerSupport(Struct, frozen=True):
         unjudged: number of pairs without a judgment: it failed, is not made yet, or the document has no text. They are
             left out of the scores.
         missing: number of unjudged pairs whose judgment was requested. A sentence with a missing pair is left out of
-            the recall, unless the recall does not depend on it: see ``missing.over_the_known``.
+            the recall, unless the recall does not depend on it: see ``over_the_known``.
         ends: lowest and highest possible precision, then recall, over all outcomes of the missing pairs.
     """
 
@@ -57,7 +56,6 @@ class AnswerSupport(Struct, frozen=True):
 
 
 def counted_citations(sentence: CitedSentence, which: CitationsChecked) -> tuple[str | None, ...]:
-    """The citations of a sentence that are scored: only the first, or all."""
     return sentence.citations[:1] if which == "first" else sentence.citations
 
 
@@ -123,12 +121,7 @@ def answer_support(
 def support_scores(
     answers: Mapping[tuple[str, str], AnswerSupport], *, clusters: Clusters = ALONE
 ) -> tuple[Scores, Scores]:
-    """Precision and recall of every agent, over the queries where they are defined.
-
-    Args:
-        answers: support by query and agent.
-        clusters: groups of queries that depend on each other.
-    """
+    """Precision and recall of every agent where they are defined; ``answers`` are by query and agent."""
     agents, queries = (tuple(sorted({key[place] for key in answers})) for place in (1, 0))
     shape = (len(agents), len(queries))
     values, ends = np.full((2, *shape), np.nan), np.full((2, 2, *shape), np.nan)

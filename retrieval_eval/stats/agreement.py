@@ -16,6 +16,7 @@ stacks of tables with any leading axes, for the jackknife over queries; they ret
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -32,20 +33,16 @@ MeasurementLevel: TypeAlias = Literal["nominal", "ordinal", "interval"]
 
 
 def cohen_kappa(table: ArrayLike, weights: Weights = "none") -> float | None:
-    """Cohen's kappa of one confusion table, shape (labels, labels); for weighted kappa, labels must be in order.
-
-    Returns:
-        ``None`` if the table is empty, or if both raters gave every item the same label, so that chance agreement is 1.
-    """
-    return _defined(cohen_kappas(np.asarray(table, np.float64), weights))
+    """Cohen's kappa of one confusion table, shape (labels, labels) with labels in order; ``None`` if undefined."""
+    kappa = float(cohen_kappas(np.asarray(table, np.float64), weights))
+    return None if np.isnan(kappa) else kappa
 
 
 def cohen_kappas(tables: Floats, weights: Weights = "none") -> Floats:
-    """Cohen's kappa of each table, shape (..., labels, labels) to (...); NaN where undefined.
+    """Cohen's kappa of each table of counts, shape (..., labels, labels) to (...); NaN where undefined.
 
-    Args:
-        tables: confusion tables of counts; fractions are allowed.
-        weights: cost of a disagreement: 1 (``none``), the distance between the two labels on the scale, or its square.
+    ``weights`` is the cost of a disagreement: 1 (``none``), the distance between the two labels on the scale, or its
+    square.
     """
     places = np.arange(tables.shape[-1])
     distance = np.abs(places[:, np.newaxis] - places).astype(np.float64)
@@ -99,11 +96,6 @@ def _one_minus_ratio(observed: Floats, expected: Floats) -> Floats:
     return np.where(np.asarray(expected) > 0, 1.0 - ratio, np.nan)
 
 
-def _defined(coefficient: Floats) -> float | None:
-    value = float(coefficient)
-    return None if np.isnan(value) else value
-
-
 Item = TypeVar("Item", bound=Hashable)
 _NO_WIDTH = 1e-9
 _MOST_LABELS = 101
@@ -113,12 +105,8 @@ _MOST_LABELS = 101
 class Binarised(Struct, frozen=True):
     """Agreement on which documents are relevant, that is, have a label of at least ``threshold``.
 
-    Attributes:
-        both: number of documents that are relevant by both sets of labels.
-        first_only: number of documents that are relevant only by the first set.
-        second_only: number of documents that are relevant only by the second set.
-        neither: number of documents that are relevant by neither set.
-        kappa: Cohen's kappa.
+    The counts are documents that are relevant by both sets of labels, only by the first, only by the second, by
+    neither.
     """
 
     threshold: int
@@ -169,16 +157,13 @@ def label_agreement(
     mirrored: bool = False,
     clusters: Clusters = ALONE,
 ) -> LabelAgreement:
-    """Compare two sets of labels, each by query and item.
+    """Compare two sets of labels, each by query and item; the first is the reference.
 
-    Args:
-        first: labels of the reference.
-        second: labels to compare with the reference.
-        scale: all possible labels; by default from the lowest to the highest label in the sets.
-        mirrored: whether the labels are verdicts: 1 for one side, -1 for the other and 0 for a tie. The side of an
-            answer is arbitrary, so coefficients use the average of the counts and their mirror image; the confusion
-            uses the labels unchanged, and ``binarised`` is empty.
-        clusters: groups of queries that depend on each other; with clusters, ``queries`` counts the groups.
+    ``scale`` has all possible labels; by default it goes from the lowest to the highest label in the sets. With
+    ``mirrored`` the labels are verdicts: 1 for one side, -1 for the other and 0 for a tie. The side of an answer is
+    arbitrary, so coefficients use the average of the counts and their mirror image; the confusion uses the labels
+    unchanged, and ``binarised`` is empty. ``clusters`` are groups of queries that depend on each other; with them,
+    ``queries`` counts the groups.
 
     Raises:
         InputError: the labels span more than 101 values.
@@ -198,17 +183,6 @@ def label_agreement(
     if mirrored:
         tables = (tables + tables[:, ::-1, ::-1]) / 2
     n = int(confusion.sum())
-    agreement = share_estimate(np.trace(tables, axis1=1, axis2=2), tables.sum(axis=(1, 2)))
-    kappa, linear, quadratic, alpha, ordinal = (
-        _coefficient(statistic, tables)
-        for statistic in (
-            cohen_kappas,
-            lambda totals: cohen_kappas(totals, "linear"),
-            lambda totals: cohen_kappas(totals, "quadratic"),
-            lambda totals: _alphas(totals, scale, "nominal"),
-            lambda totals: _alphas(totals, scale, "ordinal"),
-        )
-    )
     return LabelAgreement(
         n=n,
         queries=len(tables),
@@ -216,12 +190,12 @@ def label_agreement(
         second_only=sum(map(len, second.values())) - n,
         scale=tuple(scale),
         confusion=tuple(tuple(int(count) for count in row) for row in confusion),
-        agreement=agreement,
-        kappa=kappa,
-        kappa_linear=linear,
-        kappa_quadratic=quadratic,
-        alpha=alpha,
-        alpha_ordinal=ordinal,
+        agreement=share_estimate(np.trace(tables, axis1=1, axis2=2), tables.sum(axis=(1, 2))),
+        kappa=_coefficient(cohen_kappas, tables),
+        kappa_linear=_coefficient(partial(cohen_kappas, weights="linear"), tables),
+        kappa_quadratic=_coefficient(partial(cohen_kappas, weights="quadratic"), tables),
+        alpha=_coefficient(partial(_alphas, scale=scale, level="nominal"), tables),
+        alpha_ordinal=_coefficient(partial(_alphas, scale=scale, level="ordinal"), tables),
         binarised=() if mirrored else tuple(_binarised(scale[place], tables, place) for place in range(1, len(scale))),
     )
 
@@ -259,9 +233,7 @@ def _scale(labels: Iterable[int]) -> range:
         return range(0)
     lowest, highest = min(distinct), max(distinct)
     if highest - lowest >= _MOST_LABELS:
-        raise InputError(
-            f"labels from {lowest} to {highest} span too many values: a scale has at most {_MOST_LABELS} labels"
-        )
+        raise InputError(f"labels from {lowest} to {highest} are too many: a scale has at most {_MOST_LABELS} labels")
     return range(lowest, highest + 1)
 
 
@@ -277,13 +249,9 @@ def _clustered(labels: Mapping[str, Mapping[Any, int]], clusters: Clusters) -> M
 
 
 class RaterAgreement(Struct, frozen=True):
-    """Krippendorff's alpha of several raters, with jackknife intervals over queries.
+    """Krippendorff's alpha of several raters for nominal and for ordinal labels, with intervals over queries.
 
-    Attributes:
-        documents: number of (query, document) pairs with labels of at least two judges.
-        queries: number of queries that these documents belong to.
-        alpha: alpha for nominal labels.
-        alpha_ordinal: alpha for ordinal labels.
+    ``documents`` is the number of (query, document) pairs with labels of at least two judges.
     """
 
     documents: int
@@ -293,17 +261,11 @@ class RaterAgreement(Struct, frozen=True):
 
 
 def rater_agreement(
-    raters: Sequence[Mapping[str, Mapping[Item, int]]],
-    *,
-    mirrored: bool = False,
-    clusters: Clusters = ALONE,
+    raters: Sequence[Mapping[str, Mapping[Item, int]]], *, mirrored: bool = False, clusters: Clusters = ALONE
 ) -> RaterAgreement:
     """Compare the labels of two or more judges, each by query and document (or another item).
 
-    Args:
-        raters: the labels of each judge.
-        mirrored: whether the labels are verdicts, see ``label_agreement``.
-        clusters: groups of queries that depend on each other.
+    ``mirrored`` and ``clusters`` are explained in ``label_agreement``.
     """
     raters = [_clustered(rater, clusters) for rater in raters]
     labels = np.array(sorted({label for rater in raters for docs in rater.values() for label in docs.values()}), float)
@@ -339,8 +301,7 @@ class LabelTable(Struct, frozen=True):
     """Contingency table of two sets of labels, with similar labels grouped.
 
     Attributes:
-        rows: names of the groups of labels in the first set, such as ``4-5``.
-        columns: names of the groups of labels in the second set.
+        rows, columns: names of the groups of labels in the first and second set, such as ``4-5``.
         counts: number of items, shape (rows, columns).
         kappa: Cohen's kappa; ``None`` if undefined.
     """
@@ -369,8 +330,8 @@ def binarised_table(agreement: LabelAgreement, *, least_first: int, least_second
     counts, scale = _confusion(agreement), np.array(agreement.scale, np.int64)
     sides = [[scale >= threshold, scale < threshold] for threshold in (least_first, least_second)]
     table = [[counts[np.ix_(row, column)].sum() for column in sides[1]] for row in sides[0]]
-    present = [scale[counts.any(axis=1 - side)].tolist() for side in (0, 1)]
-    rows, columns = _sides(present[0], least_first), _sides(present[1], least_second)
+    rows = _sides(scale[counts.any(axis=1)], least_first)
+    columns = _sides(scale[counts.any(axis=0)], least_second)
     return LabelTable(rows, columns, np.array(table, np.int64), cohen_kappa(table))
 
 
@@ -379,15 +340,11 @@ def _confusion(agreement: LabelAgreement) -> NDArray[np.int64]:
     return np.array(agreement.confusion, np.int64).reshape(size, size)
 
 
-def _sides(labels: Sequence[int], threshold: int) -> tuple[str, str]:
-    return (
-        _span([label for label in labels if label >= threshold], f">={threshold}"),
-        _span([label for label in labels if label < threshold], f"<{threshold}"),
-    )
+def _sides(labels: NDArray[np.int64], threshold: int) -> tuple[str, str]:
+    upper, lower = labels[labels >= threshold], labels[labels < threshold]
+    return _span(upper, f">={threshold}"), _span(lower, f"<{threshold}")
 
 
-def _span(labels: Sequence[int], otherwise: str) -> str:
-    if not labels:
-        return otherwise
-    low, high = min(labels), max(labels)
-    return str(low) if low == high else f"{low}-{high}"
+def _span(labels: NDArray[np.int64], otherwise: str) -> str:
+    ends = dict.fromkeys((int(labels.min()), int(labels.max()))) if labels.size else {}
+    return "-".join(map(str, ends)) or otherwise

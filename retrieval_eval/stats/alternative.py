@@ -27,11 +27,11 @@ from msgspec import Struct
 from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import student
 from retrieval_eval.stats.estimate import Estimate
-from retrieval_eval.stats.significance import benjamini_yekutieli
 
 Item = TypeVar("Item", bound=Hashable)
 Score: TypeAlias = Literal["accuracy", "neg_rmse"]
-"""Agreement of a value with other raters' values: ``accuracy`` for unordered labels, ``neg_rmse`` for numbers."""
+"""Agreement of a value with other raters' values: ``accuracy`` is the share of equal labels, for unordered labels;
+``neg_rmse`` is minus the root of the mean squared difference, for numbers."""
 
 FEWEST: Final = 30
 """Fewest items for which a rater is compared with the judge; below it the published test is Wilcoxon's."""
@@ -41,12 +41,10 @@ _SAME: Final = 1e-12
 
 
 def _accuracy(value: Any, others: Sequence[Any]) -> float:
-    """Share of the other raters who gave the same label."""
     return sum(bool(value == other) for other in others) / len(others)
 
 
 def _neg_rmse(value: float, others: Sequence[float]) -> float:
-    """Minus the root of the mean squared difference from the other raters' numbers."""
     return -math.sqrt(sum((value - other) ** 2 for other in others) / len(others))
 
 
@@ -54,8 +52,7 @@ class LeftOut(Struct, frozen=True):
     """One rater compared with the judge. p-values are one-sided and corrected for the number of raters.
 
     Attributes:
-        items: number of compared items.
-        clusters: number of clusters of these items, such as queries.
+        clusters: number of clusters of the compared items, such as queries.
         advantage: share of items on which the judge agrees with the other raters at least as well as this rater.
         difference: mean of W_rater - W_judge with a clustered interval; negative if the judge is better.
         p_value: p-value of "the judge is worse by epsilon or more" for independent items, as published.
@@ -74,12 +71,9 @@ class LeftOut(Struct, frozen=True):
 
 
 class AlternativeTest(Struct, frozen=True):
-    """The judge compared with all raters.
+    """The judge compared with all raters; for epsilon, level and score see ``alternative_test``.
 
     Attributes:
-        epsilon: allowed disadvantage of the judge, as a share of the items.
-        level: significance level of the tests.
-        score: how agreement between a value and the other raters' values is measured.
         raters: comparisons with the raters that have enough items.
         few: names of the raters with too few items in common with the judge and another rater.
         winning_rate: share of the raters that the judge replaces, as published; ``None`` without comparisons.
@@ -124,16 +118,13 @@ def alternative_test(
     Args:
         people: each rater's value for each item; a rater may skip items.
         judge: the judge's value for each item.
-        epsilon: allowed disadvantage of the judge. The authors advise 0.2 if people are experts, 0.15 if they are
-            trained, and 0.1 for a crowd.
+        epsilon: allowed disadvantage of the judge as a share of the items, in [0, 1). The authors advise 0.2 if people
+            are experts, 0.15 if they are trained, and 0.1 for a crowd.
         score: how agreement between a value and the other raters' values is measured.
         cluster: returns an item's cluster, such as its query; by default every item is its own cluster.
         fewest: a rater with fewer items is not compared. With fewer than 30 items the published form uses Wilcoxon's
             signed-rank test and not Student's t.
         level: significance level; p-values control false discoveries (Benjamini and Yekutieli).
-
-    Raises:
-        ValueError: epsilon is not in [0, 1).
     """
     if not 0 <= epsilon < 1:
         raise ValueError(f"epsilon must be at least 0 and below 1, not {epsilon:g}")
@@ -163,11 +154,8 @@ def alternative_test(
         low, high = (None, None) if math.isnan(half) else (max(-1.0, mean - half), min(1.0, mean + half))
         difference = Estimate(mean, low, high, len(numbers), "cluster-robust")
         compared.append((rater, len(items), len(numbers), float((gaps <= _SAME).mean()), difference))
-    corrected = [benjamini_yekutieli(np.array(column)).tolist() for column in zip(*raw_p_values, strict=True)] or [
-        [],
-        [],
-        [],
-    ]
+    columns = np.array(raw_p_values).reshape(-1, 3).T
+    corrected = [scipy.stats.false_discovery_control(column, method="by").tolist() for column in columns]
     raters = tuple(LeftOut(*figures, *p) for figures, *p in zip(compared, *corrected, strict=True))
 
     def share(p_values: Sequence[float]) -> float | None:
@@ -187,10 +175,11 @@ def alternative_test(
 
 
 def _without_gaps(values: Mapping[Item, Any]) -> dict[Item, Any]:
-    def known(value: Any) -> bool:
-        return value is not None and not (isinstance(value, float) and math.isnan(value))
-
-    return {item: value for item, value in values.items() if known(value)}
+    return {
+        item: value
+        for item, value in values.items()
+        if value is not None and not (isinstance(value, float) and math.isnan(value))
+    }
 
 
 def _published(differences: Floats, epsilon: float) -> float:

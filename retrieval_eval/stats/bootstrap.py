@@ -1,4 +1,4 @@
-"""Intervals over clusters (usually queries): the bootstrap, Wilson's interval of shares, and the jackknife.
+"""Intervals over clusters (usually queries): bootstrap, Wilson's interval, jackknife, means of bounded figures.
 
 Labels, ranks and scores of one query depend on each other, so the bootstrap draws whole queries with replacement (Efron
 and Tibshirani 1993, *An Introduction to the Bootstrap*, chapter 8); a sample is the number of times each query was
@@ -7,6 +7,20 @@ drawn. ``estimates`` computes all bootstrap intervals of the product; ``benchmar
 
 For statistics of counts, Wilson's interval and the jackknife need only one row of totals per cluster. Both use
 Student's t with one degree of freedom less than there are clusters.
+
+Means of bounded figures, such as scores from 0 to 1 or win shares: Student's t is unreliable if scores are near an end
+of their scale or a few queries determine the mean. With 20 queries and a mean of 0.92 it covers the true mean in 76 to
+92 % of cases. If 5 % of queries are complete losses, its lower end passes a worse system as "not worse" in up to 36 %
+of cases. So each end of the interval is the farther of two:
+
+- the empirical likelihood (Owen 2001, *Empirical Likelihood*, sections 2.9 and 3.3) of the figures and of ``UNSEEN``
+  additional figures at that end of the scale. Chen, Variyath and Abraham (2008, J. Computational and Graphical
+  Statistics 17) add such a figure so that the likelihood exists. The end is where the log-likelihood ratio reaches
+  t^2 / 2, for Student's t with n - 1 degrees of freedom.
+- the end if every figure that is not a complete loss equalled the best one: the interval of Clopper and Pearson (1934,
+  Biometrika 26) for the share of these figures. It is exact for rare, complete losses and for constant figures.
+
+``benchmarks/coverage.py`` and ``benchmarks/gate.py`` measure the coverage of these means.
 """
 
 from __future__ import annotations
@@ -26,8 +40,13 @@ from retrieval_eval.stats.estimate import Estimate
 
 FEW_QUERIES: Final = 10
 """With fewer queries a bootstrap over them is unreliable."""
-METHOD: Final = "bootstrap"
-
+LIKELIHOOD: Final = "empirical likelihood"
+UNSEEN: Final = 0.25
+"""Number of figures added at the end of the scale. More would lower the power: a loss of 0.17 on 30 queries is detected
+in 40 % of cases with 1, and in 85 % with 0.25. Fewer would pass too many worse systems with rare, complete losses."""
+LOST: Final = 0.1
+"""Figures up to this value count as complete losses."""
+_LARGEST_LOG: Final = 60.0
 
 Clusters: TypeAlias = Mapping[str, str]
 """The conversation of each query that belongs to one. Scores of the same conversation depend on each other, so the
@@ -90,7 +109,7 @@ def weighted_means(values: Floats, weights: Floats) -> Floats:
     return np.where(used > 0, sums / np.where(used > 0, used, 1.0), np.nan)
 
 
-def whole(*samples: Floats) -> NDArray[np.bool_]:
+def without_nan(*samples: Floats) -> NDArray[np.bool_]:
     """Whether each sample has no NaN in any argument, shape (samples,); arguments have shape (samples, figures)."""
     return np.asarray(~np.any([np.isnan(figures).any(axis=1) for figures in samples], axis=0), np.bool_)
 
@@ -102,7 +121,8 @@ def estimates(
 
     The variance of a resample of n queries is too small by the factor (n - 1) / n, and percentiles correspond to
     quantiles of a normal distribution instead of Student's t. More extreme percentiles correct both (Hesterberg 2015,
-    The American Statistician 69, "What teachers should know about the bootstrap", section 4.1).
+    The American Statistician 69, "What teachers should know about the bootstrap", section 4.1). A figure has no
+    interval if there are fewer than two queries or samples, or if all samples are equal.
 
     Args:
         values: the figures, shape (figures,); NaN if undefined.
@@ -111,10 +131,6 @@ def estimates(
         level: confidence level of the intervals.
         centred: shift the samples so that their mean is the figure, and clip the ends to -1 and 1. Rank correlations
             need this, because a resample is noisier than the queries and noise lowers a correlation.
-
-    Returns:
-        One estimate per figure, without an interval if there are fewer than two queries or samples, or if all samples
-        are equal.
     """
     figures = np.asarray(values, np.float64)
     units = np.broadcast_to(np.asarray(queries, np.int64), figures.shape)
@@ -128,15 +144,10 @@ def estimates(
         tail = float(scipy.special.ndtr(far))  # the share of samples beyond each end
         ends = np.quantile(sampled, [tail, 1 - tail])
         bounds[:, place] = np.clip(ends + (figure - sampled.mean()), -1, 1) if centred else ends
+    points = [[None if math.isnan(point) else point for point in row.tolist()] for row in (figures, *bounds)]
     return tuple(
-        Estimate(
-            None if math.isnan(value) else value,
-            None if math.isnan(low) else low,
-            None if math.isnan(high) else high,
-            unit,
-            "" if math.isnan(value) else METHOD,
-        )
-        for value, low, high, unit in zip(figures.tolist(), *bounds.tolist(), units.tolist(), strict=True)
+        Estimate(value, low, high, unit, "" if value is None else "bootstrap")
+        for value, low, high, unit in zip(*points, units.tolist(), strict=True)
     )
 
 
@@ -157,11 +168,8 @@ def share_interval(parts: Floats, wholes: Floats, level: float = 0.95, *, means:
     Wilson's interval with the effective number of observations: the number of independent observations that would have
     the variance between clusters (Korn and Graubard 1998, Survey Methodology 24; with Wilson's formula, Dean and Pagano
     2015, Journal of Survey Statistics and Methodology 3). If all clusters agree, each counts as one observation, so
-    forty verdicts on one query never count as forty queries. With ``means``, parts are sums of shares and not counts,
-    see ``wilson``.
-
-    Returns:
-        ``None`` if fewer than two clusters have counts.
+    forty verdicts on one query never count as forty queries. ``None`` if fewer than two clusters have counts. With
+    ``means``, parts are sums of shares and not counts, see ``wilson``.
     """
     (interval,) = share_intervals(parts, wholes, np.zeros(wholes.size, np.int64), 1, level, means=means)
     return interval
@@ -280,3 +288,84 @@ def _of_coefficient(value: float, half: float) -> Interval:
         return value - half, value + half
     z, reach = math.atanh(value), half / (1 - value**2)
     return math.tanh(z - reach), math.tanh(z + reach)
+
+
+def mean_interval(figures: Floats, level: float = 0.95, *, times: float = 1.0) -> Interval:
+    """Interval of the mean of figures from 0 to 1, shape (n,), as if each figure occurred ``times`` times."""
+    return _low(figures, level, times), 1 - _low(1 - figures, level, times)
+
+
+def ratio_estimate(parts: ArrayLike, wholes: ArrayLike, ends: Interval = (0.0, 1.0)) -> Estimate:
+    """``sum(parts) / sum(wholes)`` over clusters, such as the mean over all turns of conversations, with its interval.
+
+    The interval is that of the mean of the clusters' contributions, ``m + (part - m * whole) / mean(wholes)``; there is
+    none for fewer than two clusters.
+
+    Args:
+        parts: sum of the figures of each cluster, shape (clusters,).
+        wholes: number of figures of each cluster; clusters without figures are left out.
+        ends: ends of a figure's scale.
+    """
+    part, whole = np.asarray(parts, np.float64), np.asarray(wholes, np.float64)
+    part, whole = part[whole > 0], whole[whole > 0]
+    if not whole.size:
+        return Estimate(None, n=0)
+    value = float(part.sum() / whole.sum())
+    if whole.size < 2:
+        return Estimate(value, n=1)
+    figures = value + (part - value * whole) / whole.mean()
+    least, most = min(ends[0], float(figures.min())), max(ends[1], float(figures.max()))
+    low, high = mean_interval((figures - least) / (most - least))
+    low, high = (max(ends[0], min(ends[1], least + (most - least) * end)) for end in (low, high))
+    return Estimate(value, low, high, int(whole.size), LIKELIHOOD)
+
+
+def mean_estimates(values: Floats, unit: NDArray[np.int64], ends: Interval | None = None) -> tuple[Estimate, ...]:
+    """Means over queries with intervals, ignoring NaN.
+
+    Args:
+        values: value of each figure on each query, shape (figures, queries); NaN if undefined.
+        unit: the cluster of each query, see ``units_of``.
+        ends: ends of the scale; by default 0 and 1, or further out if a value is outside.
+    """
+    known = ~np.isnan(values)
+    if ends is None:
+        scores = values[known]
+        ends = min(0.0, float(scores.min(initial=0.0))), max(1.0, float(scores.max(initial=1.0)))
+    size = int(unit.max(initial=-1)) + 1
+    return tuple(
+        ratio_estimate(np.bincount(unit[defined], row[defined], size), np.bincount(unit[defined], minlength=size), ends)
+        for row, defined in zip(values, known, strict=True)
+    )
+
+
+def _low(x: Floats, level: float, times: float) -> float:
+    units = times * x.size
+    if units <= 1 or not x.any():
+        return 0.0
+    losses = times * float((x <= LOST).sum())
+    kept_share = (
+        1 - float(scipy.special.betaincinv(losses + 1, units - losses, (1 + level) / 2)) if losses < units else 0.0
+    )
+    return min(kept_share * float(x.max()), _likelihood_low(x, student(level, units) ** 2 / 2, times))
+
+
+def _likelihood_low(x: Floats, allowed: float, times: float) -> float:
+    """The lowest mean whose log-likelihood ratio is at most ``allowed``.
+
+    The weights 1 / (1 + t x), divided by their sum, maximise the likelihood for some mean m. As t increases from 0, m
+    falls from the sample mean to 0 and the log-likelihood ratio grows without bound.
+    """
+    total = times * x.size + UNSEEN
+
+    def share(t: float) -> float:
+        return float((times * (1 / (1 + t * x)).sum() + UNSEEN) / total)
+
+    def excess(log_t: float) -> float:
+        t = math.exp(log_t)
+        return total * math.log(share(t)) + times * float(np.log1p(t * x).sum()) - allowed
+
+    if excess(_LARGEST_LOG) <= 0:
+        return 0.0
+    t = math.exp(scipy.optimize.brentq(excess, -_LARGEST_LOG, _LARGEST_LOG))
+    return float((1 / share(t) - 1) / t)

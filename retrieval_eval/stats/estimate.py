@@ -41,29 +41,22 @@ class Estimate(Struct, frozen=True, eq=False):
         return tuple(part for name, part in asdict(self).items() if name not in PROVENANCE)
 
     def negated(self: EstimateT) -> EstimateT:
-        """The estimate with the opposite sign."""
         value, low, high = (None if bound is None else -bound for bound in (self.value, self.high, self.low))
         return replace(self, value=value, low=low, high=high)
 
     def within(self: EstimateT, least: float, most: float) -> EstimateT:
-        """The estimate with value and interval clipped to [least, most]."""
         points = (self.value, self.low, self.high)
         value, low, high = (None if point is None else min(most, max(least, point)) for point in points)
         return replace(self, value=value, low=low, high=high)
 
 
 class Coefficient(Estimate, frozen=True):
-    """A correlation coefficient with a test.
-
-    Attributes:
-        p_value: two-sided p-value of no correlation; ``None`` if no test is valid.
-    """
+    """A correlation coefficient with the two-sided p-value of no correlation; ``None`` if no test is valid."""
 
     p_value: float | None = None
 
 
 NO_COEFFICIENT: Final = Coefficient(None)
-"""Result for an undefined correlation."""
 
 
 class Drawn(Struct, frozen=True, eq=False):

@@ -1,4 +1,4 @@
-"""Paired comparison of a new system with an old one on the same queries, with a non-inferiority margin.
+"""Paired comparisons on the same queries: of a new system with an old one, with a non-inferiority margin, and of runs.
 
 The unit is a query. All judgments of a query, by several judges and in both orders, give one difference d_1, ..., d_n,
 new minus old, between -reach and reach. The figures x_i = (1 + d_i / reach) / 2 are then in [0, 1]. A gambler who bets
@@ -8,45 +8,65 @@ against the hypothesis that their mean is at most m stakes a share s of the capi
 
 All intervals are built from this capital, each end separately. Ties and equal differences need no special case.
 
-- *One look* after all queries are judged: the empirical likelihood, as for every mean (``means.mean_interval``). It is
-  the capital of the best stake in hindsight, for the queries and a fraction of one more query with the worst figure.
+- *One look* after all queries are judged: the empirical likelihood, as for every mean (``mean_interval``). It is the
+  capital of the best stake in hindsight, for the queries and a fraction of one more query with the worst figure.
 - *Several looks* at a number of queries that is known in advance: the same interval at the level that alpha spending
-  assigns to this look (``looks``).
+  assigns to this look (``level_of_look``).
 - *Any number of looks*, with queries judged one by one in a random order fixed in advance: the mean capital over a
   fixed set of stakes. The probability that it ever reaches 2 / (1 - level) is at most (1 - level) / 2, for any
   distribution of the figures (Ville's inequality; Waudby-Smith and Ramdas 2024, JRSS B 86).
-  ``arena.ratings.evidence`` is the case m = 1/2.
+  ``arena.ratings.adaptive`` is the case m = 1/2.
+
+Alpha spending: repeated looks at fixed 95 % intervals are wrong far more often than a single look, so the error
+probability is divided among the looks (Lan and DeMets 1983, Biometrika 70; Jennison and Turnbull 2000, *Group
+Sequential Methods*, chapters 7 and 19). Let t be the share of all queries that are judged so far. By then the
+looks have spent
+
+    a(t) = 2 - 2 Phi(z / sqrt(t))   on each side, where z is the quantile of a single look,
+
+as O'Brien and Fleming propose. Early looks spend hardly any of it, so the last look is nearly as powerful as a single
+one. Only the total number of queries must be known in advance, not the number or times of looks. Each look uses the
+single-look interval at its own level.
 
 ``benchmarks/gate.py`` measures the coverage of the intervals and the cost of repeated looks.
+
+Comparisons of runs over queries are corrected for the number of pairs (Holm). Smucker, Allan and Carterette (2007,
+CIKM, "A comparison of statistical significance tests for information retrieval evaluation") find that the t test and
+the randomisation test agree on such data. If the two disagree here, the reason is that there are few queries or a few
+large differences.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
 import scipy
 from msgspec import Struct
-from numpy.typing import ArrayLike
+from msgspec.structs import replace
+from numpy.typing import ArrayLike, NDArray
 
 from judges.errors import InputError
 from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats.bootstrap import LIKELIHOOD, mean_interval, student, sums_by_unit
 from retrieval_eval.stats.estimate import Estimate
-from retrieval_eval.stats.looks import level_of_look
-from retrieval_eval.stats.means import METHOD, mean_interval
 
 GateVerdict: TypeAlias = Literal["better", "not worse", "worse", "undecided"]
 
 STAKES: Final[Floats] = np.geomspace(0.05, 1.8, 8) / 2
 """Stakes, as shares of the largest stake. The best stake on a win share p against one half is about 2p - 1."""
-SEVERAL_LOOKS: Final = "alpha spending"
-ANY_LOOK: Final = "confidence sequence"
 MOST: Final = 1_000_000
 """Largest number of additional queries that ``Paired.more`` considers."""
 _POWER: Final = 0.8
 _SMALLEST: Final = 1e-9
+_POINTS: Final = 401
+"""Number of grid points for the density of the test statistic among undecided comparisons."""
+_FARTHEST: Final = 8.0
+"""Largest distance from 0 of the grid, in standard errors."""
+_LEAST: Final = 1e-15
 
 
 class Paired(Struct, frozen=True):
@@ -55,16 +75,16 @@ class Paired(Struct, frozen=True):
     Attributes:
         difference: mean of new minus old over ``n`` queries; no value without queries, no interval below two.
         verdict: by the interval: ``better`` if it is above 0, else ``not worse`` if it is above -margin, else ``worse``
-            if it is below 0, else ``undecided``. Each of the first three is wrong with a probability of at most
-            (1 - level) / 2. The verdict must also hold if all missing queries were lost, and if all were won; otherwise
-            it is ``undecided``.
+            if it is below 0, else ``undecided``. Each of the first three is wrong with a probability of at most (1 -
+            level) / 2. The verdict must also hold if all missing queries were lost, and if all were won; otherwise it
+            is ``undecided``.
         margin: how much worse the new system may be and still pass, in units of the differences.
         wins, ties, losses: number of queries where the new system is better than, equal to, worse than the old one.
         missing: number of queries without a difference.
-        ends: lowest and highest possible mean over all queries, given the missing ones; ``None`` without queries.
         unsure: whether the verdict is undecided only because of missing queries.
         more: number of additional queries for a decision with 80 % probability, if they are like the present ones;
             ``None`` if the interval already decides, no number would suffice, or there are fewer than two queries.
+        ends: lowest and highest possible mean over all queries, given the missing ones; ``None`` without queries.
     """
 
     difference: Estimate
@@ -112,7 +132,7 @@ def paired(
     if not 0 <= margin < reach:
         raise InputError(f"the margin must be at least 0 and below {reach:g}, not {margin:g}")
     if not 0 < level < 1:
-        raise InputError(f"the level must lie between 0 and 1, not {level:g}")
+        raise InputError(f"the confidence level must lie between 0 and 1, not {level:g}")
     d = np.asarray(differences, np.float64)
     if not (np.abs(d) <= reach * (1 + _SMALLEST)).all():
         raise ValueError(f"differences must lie between {-reach:g} and {reach:g}")
@@ -132,11 +152,10 @@ def paired(
     interval_verdict = _verdict(low, high, null)
     verdict = _verdict(min(low, lowest), max(high, highest), null)
     more = _more(x, null, level, any_look=any_look) if interval_verdict == "undecided" and d.size > 1 else None
-    shown_ends: tuple[float, float] | tuple[None, None] = (None, None)
-    if d.size > 1:
-        shown_ends = reach * (2 * low - 1), reach * (2 * high - 1)
-    method = ANY_LOOK if any_look else SEVERAL_LOOKS if looks else METHOD
-    estimate = Estimate(float(d.mean()), shown_ends[0], shown_ends[1], d.size, method)
+    method = "confidence sequence" if any_look else "alpha spending" if looks else LIKELIHOOD
+    estimate = Estimate(float(d.mean()), reach * (2 * low - 1), reach * (2 * high - 1), d.size, method)
+    if d.size < 2:
+        estimate = replace(estimate, low=None, high=None)
     return Paired(estimate, verdict, margin, *signs, missing, interval_verdict != verdict == "undecided", more, ends)
 
 
@@ -190,3 +209,236 @@ def _more(x: Floats, null: float, level: float, *, any_look: bool) -> int | None
         middle = (few + enough) // 2
         few, enough = (few, middle) if decides(middle) else (middle, enough)
     return enough - x.size
+
+
+def level_of_look(times: Sequence[float], level: float) -> float:
+    """Confidence level of the last of several looks, so that all looks together have the coverage ``level``.
+
+    ``times`` has the share of all queries that was judged at each look so far, ascending, in (0, 1].
+    """
+    if (
+        not times
+        or any(later <= earlier for earlier, later in zip([0.0, *times], times, strict=False))
+        or times[-1] > 1 + 1e-9
+    ):
+        raise ValueError("times of looks must be ascending, above 0 and at most 1")
+    alpha = (1 - level) / 2
+    grid = density = np.zeros(0)
+    previous = spent = boundary = 0.0
+    for time in times:
+        spent_now = float(2 * scipy.special.ndtr(scipy.special.ndtri(alpha / 2) / math.sqrt(min(time, 1.0))))
+        increment, spent = spent_now - spent, spent_now
+        boundary = _boundary(grid, density, time - previous, math.sqrt(time), increment)
+        grid, density = _undecided(grid, density, time - previous, math.sqrt(time), boundary)
+        previous = time
+    return 1 - 2 * float(scipy.special.ndtr(-boundary / math.sqrt(previous)))
+
+
+def _boundary(grid: Floats, density: Floats, step: float, sd: float, spent: float) -> float:
+    """The boundary that the test statistic (a random walk) crosses at this look with probability ``spent``."""
+    if spent < _LEAST:
+        return _FARTHEST * sd
+    if not grid.size:
+        return float(-scipy.special.ndtri(spent)) * sd
+
+    def excess(at: float) -> float:
+        beyond = scipy.special.ndtr((grid - at) / math.sqrt(step))
+        return float(np.trapezoid(density * beyond, grid)) - spent
+
+    return float(scipy.optimize.brentq(excess, -_FARTHEST * sd, _FARTHEST * sd))
+
+
+def _undecided(grid: Floats, density: Floats, step: float, sd: float, boundary: float) -> tuple[Floats, Floats]:
+    """Density of the test statistic below the boundary after this look: grid points and values."""
+    places = np.linspace(-_FARTHEST * sd, boundary, _POINTS)
+    spread = math.sqrt(2 * math.pi * step)
+    if not grid.size:
+        return places, np.exp(-(places**2) / (2 * step)) / spread
+    kernel = np.exp(-((places[:, np.newaxis] - grid) ** 2) / (2 * step)) / spread
+    return places, np.asarray(np.trapezoid(kernel * density, grid, axis=1), np.float64)
+
+
+_MOST_EXACT = 14
+"""Largest number of queries for which all sign flips are enumerated; for more, flips are random."""
+
+_FLIPS = 10_000
+_FLIPS_PER_PAIR = 100
+"""Number of random sign flips per pair of runs, enough for p-values below 0.01 after Holm's correction."""
+
+_ROUNDING = 1e-9
+"""Relative differences of sums up to this size are rounding errors."""
+
+_LEVEL = 0.95
+_METHOD = "Student's t"
+
+_CELLS_IN_MEMORY = 4_000_000
+
+
+class RunComparison(Struct, frozen=True):
+    """Two runs compared on the queries of a topic set, by one measure.
+
+    Attributes:
+        difference: mean of ``first`` minus mean of ``second``, with the Student interval that matches ``p_t``.
+        wins, ties, losses: number of queries where ``first`` scores higher than, equal to, lower than ``second``.
+        p_t: two-sided p-value of the paired t test; ``None`` if the differences do not vary and are not 0, or there is
+            only one query.
+        p_permutation: two-sided p-value of the sign-flip test of the mean difference.
+        p_t_holm, p_permutation_holm: p-values corrected for all pairs compared by this measure.
+    """
+
+    first: str
+    second: str
+    difference: Estimate
+    wins: int
+    ties: int
+    losses: int
+    p_t: float | None
+    p_permutation: float
+    p_t_holm: float | None
+    p_permutation_holm: float
+
+    def turned(self) -> RunComparison:
+        return replace(
+            self,
+            first=self.second,
+            second=self.first,
+            difference=self.difference.negated(),
+            wins=self.losses,
+            losses=self.wins,
+        )
+
+
+def compare(
+    values: Floats,
+    names: Sequence[str],
+    *,
+    baseline: str | None = None,
+    seed: int = 0,
+    unit: NDArray[np.int64] | None = None,
+) -> tuple[RunComparison, ...]:
+    """Compare all pairs of runs, or all runs with a baseline.
+
+    Args:
+        values: each run's value of one measure on each query, shape (runs, queries).
+        names: names of the runs.
+        baseline: the run to compare all others with; it is ``second`` in each comparison.
+        seed: seed of the sign flips.
+        unit: the cluster of each query, see ``units_of``; by default each query is its own cluster. The tests use the
+            sums of clusters.
+    """
+    if baseline is None:
+        pairs = list(combinations(range(len(names)), 2))
+    else:
+        pairs = [(run, names.index(baseline)) for run, name in enumerate(names) if name != baseline]
+    if not pairs or values.shape[1] == 0:
+        return ()
+    ones, others = (list(side) for side in zip(*pairs, strict=True))
+    differences = values[ones] - values[others]
+    unit = np.arange(values.shape[1]) if unit is None else unit
+    sums = sums_by_unit(differences, unit)
+    p_t, p_flip = paired_t(sums), sign_flip(sums, seed)
+    columns = zip(
+        pairs,
+        differences,
+        _differences(differences, unit, max(1.0, float(values.max()) - min(0.0, float(values.min())))),
+        _numbers(p_t),
+        _numbers(_holm_defined(p_t)),
+        p_flip.tolist(),
+        holm(p_flip).tolist(),
+        strict=True,
+    )
+    return tuple(
+        RunComparison(
+            first=names[one],
+            second=names[other],
+            difference=estimate,
+            wins=int((pair_differences > 0).sum()),
+            ties=int((pair_differences == 0).sum()),
+            losses=int((pair_differences < 0).sum()),
+            p_t=t,
+            p_permutation=flip,
+            p_t_holm=t_holm,
+            p_permutation_holm=flip_holm,
+        )
+        for (one, other), pair_differences, estimate, t, t_holm, flip, flip_holm in columns
+    )
+
+
+def _differences(differences: Floats, unit: NDArray[np.int64], most: float) -> list[Estimate]:
+    """Mean differences over queries with Student's 95 % intervals over units.
+
+    Intervals are clipped to [-most, most], where ``most`` is the largest possible difference. There is no interval for
+    a single unit or if all units are equal, because the data then do not show how the difference varies.
+    """
+    mean = differences.mean(axis=1)
+    sizes = np.bincount(unit)
+    units = sizes.size
+    spread = (sums_by_unit(differences, unit) - mean[:, np.newaxis] * sizes) / sizes.mean()
+    error = spread.std(axis=1, ddof=1) / np.sqrt(units) if units > 1 else np.zeros(mean.size)
+    reach = student(_LEVEL, units) * error
+    return [
+        Estimate(value, max(-most, value - half), min(most, value + half), units, _METHOD)
+        if half > _ROUNDING
+        else Estimate(value, n=units)
+        for value, half in zip(mean.tolist(), reach.tolist(), strict=True)
+    ]
+
+
+def paired_t(differences: Floats) -> Floats:
+    """Two-sided p-values of Student's paired t test, shape (pairs, queries) to (pairs,).
+
+    The p-value is 1 if all differences are 0, and NaN if they all have another equal value or there is only one query.
+    """
+    queries = differences.shape[1]
+    mean = differences.mean(axis=1)
+    if queries < 2:
+        return np.where(mean == 0, 1.0, np.nan)
+    error = differences.std(axis=1, ddof=1) / np.sqrt(queries)
+    constant = error <= _ROUNDING * np.abs(mean)
+    t = np.abs(mean) / np.where(constant, 1.0, error)
+    return np.where(constant, np.where(mean == 0, 1.0, np.nan), 2 * scipy.special.stdtr(queries - 1, -t))
+
+
+def sign_flip(differences: Floats, seed: int = 0) -> Floats:
+    """Two-sided p-values of Fisher's randomisation test of the mean, shape (pairs, queries) to (pairs,).
+
+    If two runs are equally good, each query's difference has either sign with equal probability. The p-value is the
+    share of sign assignments with a mean at least as far from 0. For few queries it is exact over all assignments. For
+    more it uses random assignments and counts the observed one too, so that it is never 0 (Phipson and Smyth 2010,
+    Statistical Applications in Genetics and Molecular Biology 9).
+    """
+    pairs, queries = differences.shape
+    observed = np.abs(differences.sum(axis=1)) - _ROUNDING * np.abs(differences).sum(axis=1)
+    reached = np.zeros(pairs)
+    if queries <= _MOST_EXACT:
+        assignments = np.arange(2**queries)[:, np.newaxis] >> np.arange(queries) & 1
+        reached += (np.abs((2.0 * assignments - 1) @ differences.T) >= observed).sum(axis=0)
+        return reached / len(assignments)
+    rng = np.random.default_rng(seed)
+    flips = max(_FLIPS, _FLIPS_PER_PAIR * pairs)
+    chunk = max(1, _CELLS_IN_MEMORY // max(pairs, queries))
+    for start in range(0, flips, chunk):
+        size = min(chunk, flips - start)
+        signs = 2.0 * rng.integers(0, 2, (size, queries), dtype=np.int8) - 1
+        reached += (np.abs(signs @ differences.T) >= observed).sum(axis=0)
+    p_values: Floats = (reached + 1) / (flips + 1)
+    return p_values
+
+
+def holm(p: NDArray[np.float64]) -> Floats:
+    """Holm's correction of p-values, shape (tests,), in the same order (Holm 1979, Scandinavian J. Stat. 6)."""
+    order = np.argsort(p, kind="stable")
+    factor = np.arange(p.size, 0, -1)
+    corrected = np.empty(p.size)
+    corrected[order] = np.minimum(1.0, np.maximum.accumulate(factor * p[order]))
+    return corrected
+
+
+def _holm_defined(p: Floats) -> Floats:
+    """Holm's correction; an undefined p-value counts as 1 in the correction of the others, and stays NaN."""
+    undefined = np.isnan(p)
+    return np.where(undefined, np.nan, holm(np.where(undefined, 1.0, p)))
+
+
+def _numbers(p: Floats) -> list[float | None]:
+    return [None if np.isnan(value) else float(value) for value in p]

@@ -27,7 +27,15 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from retrieval_eval.stats.arrays import Floats
-from retrieval_eval.stats.bootstrap import estimates, sums_by_unit, unit_weights, units_with, weighted_means, whole
+from retrieval_eval.stats.bootstrap import (
+    estimates,
+    numbered,
+    sums_by_unit,
+    unit_weights,
+    units_with,
+    weighted_means,
+    without_nan,
+)
 from retrieval_eval.stats.estimate import NO_COEFFICIENT, Coefficient, Estimate
 
 _DECIMALS = 12
@@ -38,8 +46,6 @@ _FEW_CELLS = 144
 _MOST_PERMUTED = 7
 """Largest number of runs for which Spearman's test enumerates all orders; the usual approximation gives p = 0 for the
 full agreement of five runs."""
-_MOST_COUNTED = 33
-"""Largest number of runs for which Kendall's test counts all orders."""
 _SMALLEST = 1e-300
 
 
@@ -86,7 +92,7 @@ def rank_correlations(
     for scores in (a, b):
         if scores.ndim != 1 or scores.size < 2 or np.isnan(scores).any():
             raise ValueError("a correlation needs at least two runs, each with a score")
-    complete = whole(a_drawn, b_drawn)
+    complete = without_nan(a_drawn, b_drawn)
     values = np.concatenate([kendall_taus(a, b), spearmans(a, b)])
     sampled = np.stack(
         [coefficient(a_drawn[complete], b_drawn[complete]) for coefficient in (kendall_taus, spearmans)], axis=1
@@ -96,11 +102,7 @@ def rank_correlations(
 
 
 def correlate_runs(a: Floats, b: Floats, samples: int = 1000, seed: int = 0) -> RankCorrelation:
-    """Correlate two scores of each run, shape (runs,), without scores by topic.
-
-    Raises:
-        ValueError: there are fewer than two runs.
-    """
+    """Correlate two scores of at least two runs, shape (runs,), without scores by topic."""
     drawn = np.random.default_rng(seed).integers(a.size, size=(samples, a.size))
     return RankCorrelation(a.size, *rank_correlations(a, b, a[drawn], b[drawn], a.size), "run")
 
@@ -124,9 +126,6 @@ def correlate_topics(
         samples: number of bootstrap samples.
         seed: seed of the bootstrap.
         unit: the cluster of each topic, see ``units_of``; by default each topic is its own cluster.
-
-    Raises:
-        ValueError: there are fewer than two runs.
     """
     topics = a.shape[1]
     unit = np.arange(topics) if unit is None else unit
@@ -141,6 +140,8 @@ def correlate_topics(
     weights = np.vstack([ones, weights])
     figures = np.column_stack([weighted_taus(sums, weights), weighted_means(taus[np.newaxis], weights)[:, 0]])
     units = units_with(np.array([paired.any(axis=0), defined]), unit)
+    # Topics of one cluster are not independent, so the test is of the clusters' sums.
+    sums_by_cluster = sums_by_unit(taus[np.newaxis, defined], numbered(unit[defined].tolist()))[0]
     pairs_estimate, topics_estimate = estimates(figures[0], figures[1:], units, centred=True)
     return RankCorrelation(
         len(a),
@@ -150,7 +151,7 @@ def correlate_topics(
         int(paired.sum()),
         _tested(pairs_estimate, np.nan),
         int(defined.sum()),
-        _tested(topics_estimate, _mean_p(_by_unit(taus[defined], unit[defined]))),
+        _tested(topics_estimate, _mean_p(sums_by_cluster)),
         tuple(taus.tolist()),
     )
 
@@ -189,11 +190,9 @@ def _signs(x: Floats, y: Floats) -> Iterator[tuple[Floats, Floats]]:
 def pair_sums(x: Floats, y: Floats, unit: NDArray[np.int64], units: int) -> tuple[Floats, Floats, Floats]:
     """Count concordant and untied pairs of observations, for every two units.
 
-    Tau-b of resampled units is a ratio of quadratic forms in these matrices. ``x`` and ``y`` are the two scores of each
+    Tau-b of resampled units is a ratio of quadratic forms in these matrices: concordant minus discordant pairs, pairs
+    not tied in ``x``, and pairs not tied in ``y``, each (units, units). ``x`` and ``y`` are the two scores of each
     observation, and ``unit`` is the number of the unit that the observation belongs to.
-
-    Returns:
-        Concordant minus discordant pairs, pairs not tied in ``x``, and pairs not tied in ``y``, each (units, units).
     """
     (x_all, x_at), (y_all, y_at) = (np.unique(np.round(part, _DECIMALS), return_inverse=True) for part in (x, y))
     if x_all.size * y_all.size <= _FEW_CELLS:
@@ -241,28 +240,8 @@ def weighted_taus(sums: tuple[Floats, Floats, Floats], weights: Floats) -> Float
 
 
 def _kendall_p(x: Floats, y: Floats) -> float:
-    """Two-sided p-value: exact for few untied runs, else by the normal approximation.
-
-    Kendall 1970, Rank Correlation Methods, chapters 4 and 5. scipy.stats agrees to 1e-9 but is slow to import. For
-    more runs it is exact too if at most one pair differs; such p-values are below 1e-15.
-    """
-    ((a, b),), size = _signs(x, y), x.size
-    excess = float((a * b).sum()) / 2
-    of_x, of_y = (np.unique(np.round(part, _DECIMALS), return_counts=True)[1].astype(np.float64) for part in (x, y))
-    if 1 in (of_x.size, of_y.size):
-        return np.nan
-    pairs = size * (size - 1)
-    if of_x.size == of_y.size == size <= _MOST_COUNTED:
-        least = round(pairs / 2 - abs(excess)) // 2
-        orders = np.ones(1)  # number of orders of the first runs, by number of inverted pairs
-        for runs in range(2, size + 1):
-            orders = np.convolve(orders, np.ones(runs))[: least + 1]
-        return min(1.0, 2 * float(orders.sum()) / math.factorial(size))
-    x_tied, y_tied = (counts * (counts - 1) for counts in (of_x, of_y))  # ordered pairs
-    spread = pairs * (2 * size + 5) - x_tied @ (2 * of_x + 5) - y_tied @ (2 * of_y + 5)
-    triples = (x_tied @ (of_x - 2)) * (y_tied @ (of_y - 2)) / (9 * pairs * (size - 2))
-    variance = spread / 18 + x_tied.sum() * y_tied.sum() / (2 * pairs) + triples
-    return math.erfc(abs(excess) / math.sqrt(2 * variance))
+    """Two-sided p-value: exact for few untied runs, else by the normal approximation."""
+    return float(scipy.stats.kendalltau(np.round(x, _DECIMALS), np.round(y, _DECIMALS)).pvalue)
 
 
 def _spearman_p(x: Floats, y: Floats) -> float:
@@ -274,12 +253,6 @@ def _spearman_p(x: Floats, y: Floats) -> float:
     least = np.abs(spearmans(x, y)) - 10.0**-_DECIMALS
     orders = np.array(list(permutations(range(y.size))))
     return float((np.abs(spearmans(np.tile(x, (len(orders), 1)), y[orders])) >= least).mean())
-
-
-def _by_unit(taus: Floats, unit: NDArray[np.int64]) -> Floats:
-    """Sums of the topics' taus by cluster: clusters are independent, but topics of one cluster are not."""
-    sums: Floats = sums_by_unit(taus[np.newaxis], np.unique(unit, return_inverse=True)[1])[0]
-    return sums
 
 
 def _mean_p(taus: Floats) -> float:

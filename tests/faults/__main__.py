@@ -10,7 +10,6 @@ from tests.faults.world import meet
 
 
 def main() -> None:
-    """Print the table as Markdown."""
     print("| what is wrong | what is said | status | calls |\n|---|---|---|---|")  # noqa: T201 - it is a command
     for fault in FAULTS:
         with tempfile.TemporaryDirectory() as folder:

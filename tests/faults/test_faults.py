@@ -17,7 +17,7 @@ FEW = 30
 
 
 LONGEST = 160
-"""Characters of two lines of a terminal."""
+"""Maximum number of characters of a message: two lines of a terminal."""
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.group}: {fault.what}")
@@ -40,7 +40,6 @@ def test_a_fault_is_told_in_a_plain_line(fault: Fault, tmp_path: Path) -> None:
 
 
 def _can_be_loaded(config: Path) -> bool:
-    """Whether what is wrong is found after the file has been read, in data or in what the settings name."""
     try:
         load_config(config)
     except (InputError, OSError):

@@ -72,7 +72,7 @@ REPLIES: Mapping[str, Reply] = {
     "long": Reply("so " * 400_000),
     "quota": Reply(body={"error": {"message": "no credit", "code": "insufficient_quota"}}, status=429),
 }
-"""What a server does, by a fault's ``server``."""
+"""A server's behaviour, by the name in a fault's ``server``."""
 
 
 class Fault(Struct, frozen=True):
@@ -98,7 +98,7 @@ class Fault(Struct, frozen=True):
 
 
 class Met(Struct, frozen=True):
-    """What came of it: exit status, all that was printed, the line that tells, and calls made."""
+    """A command's exit status and output, the line that names the fault, and the calls that the server got."""
 
     status: int
     out: str
@@ -127,7 +127,6 @@ def meet(fault: Fault, folder: Path, command: str | None = None) -> Met:
 
 
 def write(fault: Fault, folder: Path, url: str) -> None:
-    """The files, with what is wrong in them."""
     for name in FILES.keys() | fault.change.keys():
         change = fault.change.get(name, FILES.get(name))
         if isinstance(change, list):
@@ -141,7 +140,6 @@ def write(fault: Fault, folder: Path, url: str) -> None:
 
 
 def _make(path: Path, kind: str, of: Any = None, encoding: str = "", times: int = 1) -> None:
-    """What is no text file of UTF-8."""
     if kind == "text":
         path.write_bytes(of.encode(encoding))
     elif kind == "pipe":
@@ -166,7 +164,6 @@ def _unused() -> str:
 
 
 def _run(command: Sequence[str], folder: Path) -> tuple[int, str, str]:
-    """Exit status, output and standard error of a command in this process, in that folder and without keys."""
     before, argv, out, err = Path.cwd(), sys.argv, io.StringIO(), io.StringIO()
     kept = {name: os.environ.pop(name) for name in list(os.environ) if re.match("(OPENAI|ANTHROPIC)_", name)}
     sys.argv = ["ragleague", *command]

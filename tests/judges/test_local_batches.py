@@ -19,8 +19,7 @@ from judges.errors import ProviderError
 from judges.parse import parse_reply
 from judges.providers import open_provider
 from judges.providers.local import Batcher, Divider, arrange_batches, cost, local_source, shared_prefix
-from judges.providers.local_model import LocalModel
-from judges.providers.transformers import ReplyScores, label_probabilities, score_replies
+from judges.providers.transformers import LocalModel, ReplyScores, label_probabilities, score_replies
 from judges.spec import JudgeSpec
 from judges.types import Form, Inputs, Prompt, Query, ReplyContract, Task
 from tests.support.tiny_models import CHAT_TEMPLATE, Family, asked, save_tiny_model

@@ -15,23 +15,22 @@ import pytest
 from msgspec import field
 from msgspec.structs import replace
 
-from judges.batches.servers import AnthropicBatches, BatchServer, OpenAIBatches
+from judges.batch_servers import AnthropicBatches, BatchServer, OpenAIBatches
 from judges.contracts import json_schema
 from judges.errors import InputError, ProviderError
 from judges.masking import masked
 from judges.parse import parse_reply
 from judges.providers import open_provider
-from judges.providers.anthropic import AnthropicProvider
-from judges.providers.endpoint import HostedProvider, Target, token_count
-from judges.providers.openai import OpenAIProvider
+from judges.providers.endpoint import Target, token_count
+from judges.providers.hosted import AnthropicProvider, HostedProvider, OpenAIProvider
 from judges.spec import JudgeSpec
-from judges.types import Allowance, Completion, Finish, Prompt, Turn, Usage
+from judges.types import Allowance, Completion, Finish, Message, Prompt, Usage
 from tests.support.llm_batches import Answer, Batches, Execute
 from tests.support.llm_server import Call, LLMServer, Reply
 from tests.support.prompts import bracketed, criteria, pairwise, relevance
 
 BOTH = pytest.mark.parametrize("vendor", ["openai", "anthropic"])
-AGAIN = (Turn("assistant", "B!"), Turn("user", "Again, please."))
+AGAIN = (Message("assistant", "B!"), Message("user", "Again, please."))
 
 
 def declared(server: LLMServer, vendor: str = "openai", **options: object) -> JudgeSpec:

@@ -15,7 +15,7 @@ from judges.providers import open_provider
 from judges.providers.replay import ReplayProvider, prompt_sha256
 from judges.spec import JudgeSpec
 from judges.types import Answer, Prompt
-from retrieval_eval.data.recordings import read_recordings
+from retrieval_eval.data.trec import read_recordings
 from tests.support.prompts import BAD, GOOD, criteria, pairwise, relevance
 
 

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from judges.errors import InputError, JudgeStoppedError, MissingExtraError, RejectedError
 from judges.parse import parse_reply
 from judges.providers import local, open_provider
-from judges.providers.local_model import LocalModel
+from judges.providers.transformers import LocalModel
 from judges.spec import JudgeSpec
-from judges.types import Completion, Finish, Inputs, Prompt, Query, ReplyContract, Task, Turn
+from judges.types import Completion, Finish, Inputs, Message, Prompt, Query, ReplyContract, Task
 from tests.support.tiny_models import CHAT_TEMPLATE, CONTEXT, NO_SYSTEM_TEMPLATE, asked, save_tiny_model
 
 CONTRACT = ReplyContract("why", {"label": {"no": 0, "yes": 1}})
@@ -106,7 +106,7 @@ async def test_a_template_without_system_messages_gets_it_with_the_first_user_me
 
 
 async def test_later_turns_are_part_of_the_conversation(chat_model: Path) -> None:
-    again = replace(prompt("vacuum"), turns=(Turn("assistant", "yes"), Turn("user", "As JSON.")))
+    again = replace(prompt("vacuum"), turns=(Message("assistant", "yes"), Message("user", "As JSON.")))
     plain, longer = await asked(declared(chat_model), prompt("vacuum"), again)
     added = len("<assistant>yes\n<user>As JSON.\n")
     assert (longer.usage.input_tokens or 0) - (plain.usage.input_tokens or 0) == added

@@ -29,7 +29,6 @@ def play(judge, agents=None):
 
 
 def python(folder: Path, source: str, seed: str = "1") -> list[str]:
-    """What a program prints, line by line, with what it says on standard error at the end."""
     script = folder / "script.py"
     script.write_text(PLAY + textwrap.dedent(source))
     ran = subprocess.run(

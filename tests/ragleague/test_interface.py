@@ -135,9 +135,7 @@ def test_a_wrong_table_is_one_line(tmp_path: Path) -> None:
         (lambda: rl.rate(frame.assign(verdict=[0, 1])), r"^verdicts:1: .* as in values=\{'0': 'A', '1': 'B'\}$"),
         (lambda: rl.rate(frame[:0]), "^verdicts: the table has no rows; add at least one$"),
         (lambda: rl.rate(pd.concat([frame, frame], axis=1)), "^verdicts: two columns have one name; rename one$"),
-        (lambda: rl.rate([*verdicts, 3]), "^verdicts: give a frame, dictionaries or a file, and not int$"),  # type: ignore[list-item]
         (lambda: rl.rate(3), r"^verdicts: give a frame, dictionaries or a file, and not int$"),  # type: ignore[arg-type]
-        (lambda: rl.run([], judge="lexical"), r"^run: give a YAML file, or what rl.load read, and not list$"),  # type: ignore[arg-type]
     ]
     for call, said in wrong:
         with pytest.raises(rl.InputError, match=said):
@@ -273,8 +271,16 @@ ANSWERS = {name: [{"question": "Why?", "answer": name}] for name in "xy"}
         (lambda _: rl.load(ANSWERS, columns={"answer": 3}), "columns.answer: must be a text in quotes, not 3"),
         (lambda _: rl.load([None]), "answers: give files, frames, dictionaries or samples, and not NoneType"),
         (lambda _: rl.load({}), "answers: the table has no rows; add at least one"),
-        (lambda _: rl.load(""), "answers: an empty name is given for a file"),
+        (lambda _: rl.load(""), "answers: the name of a file is empty; name a file"),
+        (lambda _: rl.load({"a": 3}), "a: give files, frames, dictionaries or samples, and not int"),
         (lambda _: rl.run(rl.load(ANSWERS), judge="lexical", store=3), "store: must be a text .*, not 3"),
+        (lambda _: rl.run(rl.load(ANSWERS)), "run: loaded data need a judge, such as judge='openai/gpt-4.1-mini'"),
+        (
+            lambda _: rl.run(rl.load(ANSWERS), judge="lexical", limit=1),
+            "run: limit is only for a YAML file; limit loaded",
+        ),
+        (lambda _: rl.run("own.yaml", judge="lexical"), "run: own.yaml names agents, judge and store itself; leave"),
+        (lambda _: rl.run([], judge="lexical"), "run: give a YAML file, or what rl.load read, and not list"),
         (lambda _: rl.open(3), "open: must be a text in quotes or the path of a file, not 3"),
         (lambda board: board.compare("rag-bm25", "rag-dense", margin="x"), "margin: must be a number, not 'x'"),
         (lambda board: board.compare("rag-bm25", "rag-dense", margin=-1), "--margin -1: give a number from 0 to "),

@@ -62,7 +62,6 @@ def loaded() -> Any:
 
 
 def kept() -> int:
-    """Judgments in the store."""
     return len(rl.open("ragleague.db").games())
 
 
@@ -74,7 +73,7 @@ def wait_for(server: LLMServer, calls: int) -> None:
 
 
 async def stays(server: LLMServer) -> int:
-    """Calls, once it is sure that no more come."""
+    """Number of calls, once no more come."""
     before = len(server.calls)
     await asyncio.sleep(0.5)
     assert len(server.calls) == before

@@ -35,8 +35,6 @@ OF_DEEPEVAL: Final = {
 
 
 class Sample(BaseModel):
-    """As ragas has it."""
-
     user_input: str
     response: str | None = None
     retrieved_contexts: list[str] | None = None
@@ -45,8 +43,6 @@ class Sample(BaseModel):
 
 
 class TestCase(BaseModel):
-    """As DeepEval has it."""
-
     __test__ = False
     input: str
     actual_output: str | None = None
@@ -57,7 +53,7 @@ class TestCase(BaseModel):
 
 @dataclass
 class Samples:
-    """As ragas' and Hugging Face's data sets: what can be gone through, and is neither a list nor a frame."""
+    """Like the data sets of ragas and Hugging Face: iterable, but neither a list nor a frame."""
 
     rows: list[Any] = field(default_factory=list)
 
@@ -65,33 +61,28 @@ class Samples:
         return iter(self.rows)
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """By column, unlike a frame's."""
         return {name: [row[name] for row in self.rows] for name in self.rows[0]}
 
 
 def hugging_face() -> Any:
-    """A data set of ``datasets``."""
     import datasets
 
     return datasets.Dataset.from_list([RECORD])
 
 
 def ragas() -> Any:
-    """A data set of ragas."""
     import ragas
 
     return ragas.EvaluationDataset(samples=[ragas.SingleTurnSample(**OF_RAGAS)])
 
 
 def deepeval() -> Any:
-    """Test cases of DeepEval."""
     from deepeval.test_case import LLMTestCase
 
     return [LLMTestCase(**OF_DEEPEVAL)]
 
 
 def _require_loaded(table: Any) -> None:
-    """The table's one answer was read, with all that came along and nothing else."""
     data = rl.load({"mine": table})
     ((query_id, query),) = data.queries.items()
     assert (query.text, query.reference) == (QUERY, REFERENCE)
@@ -163,7 +154,7 @@ def test_a_frame_whose_contexts_are_missing_in_a_row_loads() -> None:
 
 
 ANSWER = {"qid": "q1", "query": "a?", "agent": "x", "answer": "b"}
-HALF, NOT_UTF_8 = "a\ud800", "holds half a surrogate pair; write its characters whole"
+HALF, NOT_UTF_8 = "a\ud800", "holds half a surrogate pair; write it as UTF-8"
 
 
 @pytest.mark.parametrize(

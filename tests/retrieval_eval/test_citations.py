@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from arena.data.files import read_answers
 from judges.types import Answer
-from retrieval_eval.data.trec import trec_answer_rows
 from retrieval_eval.scores.citations import Cited, citation_scores, cited_documents
 
 RANKING = ["d1", "d2", "d3"]
@@ -114,7 +114,7 @@ def test_answers_of_the_trec_rag_track_cite_places_from_zero_or_ids(tmp_path: Pa
     }
     path = tmp_path / "run.jsonl"
     path.write_text(json.dumps(record) + "\n")
-    assert cited_documents([answer for _, answer in trec_answer_rows(path)], {}, {})["q", "x"].doc_ids == ("d1", "d3")
+    assert cited_documents([answer for _, answer in read_answers(path)], {}, {})["q", "x"].doc_ids == ("d1", "d3")
 
 
 def test_precision_is_a_mean_over_queries_that_cite_something_labelled_and_the_rest_is_counted() -> None:

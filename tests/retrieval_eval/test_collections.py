@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import sys
 from collections.abc import Iterator
@@ -18,15 +17,9 @@ from judges.types import Document, Query
 from retrieval_eval.data.collections import fetch_documents, read_topics
 from retrieval_eval.data.tables import write_rows
 from retrieval_eval.data.trec import read_qrels
+from tests.support.files import lines, put
 
 WHOLE = {f"d{number}" for number in range(5)}
-
-
-def put(tmp_path: Path, name: str, *lines: object) -> Path:
-    path = tmp_path / name
-    text = "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
-    path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
-    return path
 
 
 @pytest.mark.parametrize("extension", [".csv", ".tsv", ".jsonl", ".parquet", ".csv.gz", ".jsonl.gz", ".parquet.gz"])
@@ -65,18 +58,18 @@ def test_the_fields_of_known_corpora_are_understood(tmp_path: Path, name: str) -
     record, document = RECORDS[name]
     others = [dict.fromkeys(record, "x") for _ in range(2)]
     for order in ([record, *others], [*others, record]):
-        path = put(tmp_path, "corpus.jsonl", *order)
+        path = lines(tmp_path, "corpus.jsonl", *order)
         assert fetch_documents([path], {document.doc_id}) == {document.doc_id: document}
 
 
 @pytest.mark.parametrize("name", ["collection.tsv", "collection.tsv.gz", "passages.txt"])
 def test_a_collection_without_a_header_is_an_id_a_tab_and_the_text(tmp_path: Path, name: str) -> None:
-    path = put(tmp_path, name, "0\tfirst", '1\t"open quote', "2\tlast")
+    path = lines(tmp_path, name, "0\tfirst", '1\t"open quote', "2\tlast")
     assert fetch_documents([path], {"1", "2"}) == {"1": Document("1", '"open quote'), "2": Document("2", "last")}
 
 
 def test_reading_stops_when_all_are_found(tmp_path: Path) -> None:
-    path = put(tmp_path, "corpus.jsonl", {"did": "d1", "document": "t"}, {"did": "d2", "document": "u"}, "torn {")
+    path = lines(tmp_path, "corpus.jsonl", {"did": "d1", "document": "t"}, {"did": "d2", "document": "u"}, "torn {")
     assert fetch_documents([path, tmp_path / "missing.jsonl"], {"d2"}).keys() == {"d2"}
     with pytest.raises(DataError, match=r"corpus\.jsonl:3: not JSON"):
         fetch_documents([path], {"d2", "d9"})
@@ -97,7 +90,7 @@ def test_no_file_is_opened_when_nothing_is_wanted(tmp_path: Path) -> None:
     ],
 )
 def test_a_broken_line_is_named(tmp_path: Path, line: str, said: str) -> None:
-    path = put(tmp_path, "corpus.jsonl", {"did": "d1", "document": "t"}, line, {"did": "d3", "document": "t"})
+    path = lines(tmp_path, "corpus.jsonl", {"did": "d1", "document": "t"}, line, {"did": "d3", "document": "t"})
     with pytest.raises(DataError, match=said):
         fetch_documents([path], {"d3"})
 
@@ -105,7 +98,7 @@ def test_a_broken_line_is_named(tmp_path: Path, line: str, said: str) -> None:
 def test_a_text_cannot_pass_for_the_id(tmp_path: Path) -> None:
     first = {"did": "d1", "document": "t"}
     tricky = {"document": '"did": "d9", and {"did": "d1"}', "inner": {"did": "d8"}, "did": "d3"}
-    path = put(tmp_path, "corpus.jsonl", first, tricky, {"did": "d9", "document": "u"})
+    path = lines(tmp_path, "corpus.jsonl", first, tricky, {"did": "d9", "document": "u"})
     assert fetch_documents([path], {"d3"})["d3"].text == tricky["document"]
     assert fetch_documents([path], {"d8", "d9"}) == {"d9": Document("d9", "u")}
 
@@ -124,8 +117,8 @@ def test_every_document_is_found_whatever_its_id(tmp_path_factory: pytest.TempPa
 
 
 def test_of_two_documents_with_one_id_the_first_counts(tmp_path: Path) -> None:
-    first = put(tmp_path, "a.jsonl", {"did": "d1", "document": "one"}, {"did": "d1", "document": "two"})
-    second = put(tmp_path, "b.jsonl", {"did": "d1", "document": "three"}, {"did": "d2", "document": "four"})
+    first = lines(tmp_path, "a.jsonl", {"did": "d1", "document": "one"}, {"did": "d1", "document": "two"})
+    second = lines(tmp_path, "b.jsonl", {"did": "d1", "document": "three"}, {"did": "d2", "document": "four"})
     found = fetch_documents([first, second], {"d1", "d2"})
     assert [document.text for document in found.values()] == ["one", "four"]
 
@@ -150,9 +143,9 @@ def registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]
     import ir_datasets
 
     dataset = ir_datasets.create_dataset(
-        docs_tsv=str(put(tmp_path, "docs.tsv", "d1\tfirst text", "d2\tsecond text")),
-        queries_tsv=str(put(tmp_path, "queries.tsv", "q1\twhat is it")),
-        qrels_trec=str(put(tmp_path, "a.qrels", "q1 0 d1 2", "q1 0 d2 0")),
+        docs_tsv=str(lines(tmp_path, "docs.tsv", "d1\tfirst text", "d2\tsecond text")),
+        queries_tsv=str(lines(tmp_path, "queries.tsv", "q1\twhat is it")),
+        qrels_trec=str(lines(tmp_path, "a.qrels", "q1 0 d1 2", "q1 0 d2 0")),
     )
     ir_datasets.registry.register("ragleague-test", dataset)
     yield "irds:ragleague-test"
@@ -219,12 +212,6 @@ XML = """<?xml version="1.0" encoding="UTF-8"?>
 """
 
 
-def put_text(tmp_path: Path, name: str, text: str) -> Path:
-    path = tmp_path / name
-    path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
-    return path
-
-
 def problem(path: Path) -> str:
     with pytest.raises(DataError) as raised:
         read_topics(path)
@@ -240,18 +227,18 @@ def test_a_table_of_queries_is_read(tmp_path: Path, extension: str) -> None:
 
 @pytest.mark.parametrize("name", ["queries.tsv", "topics.txt.gz", "topics"])
 def test_lines_without_a_header_are_an_id_a_tab_and_the_text(tmp_path: Path, name: str) -> None:
-    path = put_text(tmp_path, name, '2024-1\t"quoted" and not\r\n\n7\tsecond\n')
+    path = put(tmp_path, name, '2024-1\t"quoted" and not\r\n\n7\tsecond\n')
     assert read_topics(path) == {"2024-1": Query("2024-1", '"quoted" and not'), "7": Query("7", "second")}
 
 
 def test_a_header_over_lines_in_a_file_of_another_name_is_no_topic(tmp_path: Path) -> None:
-    assert read_topics(put_text(tmp_path, "topics.txt", "qid\tquery\n7\twhy\n")) == {"7": Query("7", "why")}
+    assert read_topics(put(tmp_path, "topics.txt", "qid\tquery\n7\twhy\n")) == {"7": Query("7", "why")}
 
 
 @pytest.mark.parametrize("name", ["topics.301-350", "topics.txt", "topics.sgml.gz"])
 def test_sgml_topics_need_no_ends_of_fields(tmp_path: Path, name: str) -> None:
     text = SGML.replace(" </num>", "").replace(" </title>", "")
-    first, second = read_topics(put_text(tmp_path, name, text)).values()
+    first, second = read_topics(put(tmp_path, name, text)).values()
     assert (first.query_id, first.text) == ("301", "International Organized Crime & Law")
     assert first.metadata["description"] == "Identify organizations that participate."
     assert first.metadata["narrative"] == "A relevant document must name one."
@@ -259,30 +246,26 @@ def test_sgml_topics_need_no_ends_of_fields(tmp_path: Path, name: str) -> None:
 
 
 def test_xml_topics_have_their_number_in_an_attribute(tmp_path: Path) -> None:
-    first, second = read_topics(put_text(tmp_path, "topics.xml", XML)).values()
+    first, second = read_topics(put(tmp_path, "topics.xml", XML)).values()
     assert (first.query_id, first.text) == ("1", "coronavirus <origin>")
-    assert first.metadata == {
-        "type": "faceted",
-        "description": "what is the origin of it",
-        "subtopic": "first\nsecond",
-    }
+    assert first.metadata == {"type": "faceted", "description": "what is the origin of it", "subtopic": "first\nsecond"}
     assert second == Query("2", "A 58-year-old woman.")
 
 
 def test_xml_topics_without_a_root_have_their_number_in_a_field(tmp_path: Path) -> None:
     text = "<top><num>Number: 1</num><title>a</title></top>\n<top><num>2</num><title>b</title></top>"
-    assert read_topics(put_text(tmp_path, "topics.xml", text)) == {"1": Query("1", "a"), "2": Query("2", "b")}
+    assert read_topics(put(tmp_path, "topics.xml", text)) == {"1": Query("1", "a"), "2": Query("2", "b")}
 
 
 def test_records_of_several_runs_repeat_a_query(tmp_path: Path) -> None:
-    lines = [{"run_id": run, "topic_id": 7, "topic": "why", "track": "rag", "references": [run]} for run in "ab"]
-    path = put_text(tmp_path, "answers.jsonl", "\n".join(map(json.dumps, lines)))
+    records = [{"run_id": run, "topic_id": 7, "topic": "why", "track": "rag", "references": [run]} for run in "ab"]
+    path = put(tmp_path, "answers.jsonl", "\n".join(map(json.dumps, records)))
     assert read_topics(path) == {"7": Query("7", "why", {"track": "rag"})}
 
 
 FAULTS = {
     "a.csv": ("qid,query\n1,\n", ":2: the text of query '1' is empty"),
-    "b.csv": ("qid,query\n1,a\n1,b\n", ":3: query '1' has another text further up ('b')"),
+    "b.csv": ("qid,query\n1,a\n1,b\n", ":3: query '1' has another text further up; give one of them another id ('b')"),
     "c.tsv": ("1\t001\twhat\n", ":1: without a header, a line is 'qid<TAB>query'; this one has 3 fields"),
     "k.tsv": ("quid\tquery\n1\ta\n", ":1: no column 'qid'"),
     "d.txt": ("\n", ": contains no topic"),
@@ -301,4 +284,4 @@ FAULTS = {
 @pytest.mark.parametrize("name", FAULTS)
 def test_what_is_wrong_with_topics_is_named(tmp_path: Path, name: str) -> None:
     text, said = FAULTS[name]
-    assert problem(put_text(tmp_path, name, text)).startswith(said)
+    assert problem(put(tmp_path, name, text)).startswith(said)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval_eval.data.list_cells import list_in
+from retrieval_eval.data.rows import list_in
 
 TEXTS = st.lists(st.text(st.characters(exclude_characters="\0"), max_size=12), min_size=1, max_size=5)
 DOCUMENT = "Document(metadata={'source': 'a.pdf', 'at': datetime.datetime(2024, 1, 2)}, page_content=\"It's open\")"

@@ -16,7 +16,7 @@ from judges.errors import InputError
 from judges.types import Retrieved
 from retrieval_eval.data.runs import Ranking, Run, read_run, runs_of
 from retrieval_eval.data.trec import Qrels, read_qrels
-from retrieval_eval.scores.metrics import DEFAULT_MEASURES, evaluate, parse_measures
+from retrieval_eval.scores.metrics import DEFAULT_MEASURES, Metrics, evaluate, parse_measures
 from retrieval_eval.scores.run_comparison import Pool, PoolShare, pool_runs
 
 MEASURES = (
@@ -30,6 +30,11 @@ MEASURES = (
     "NumRet",
     "nDCG(dcg='exp-log2')@10",
 )
+
+
+def value(found: Metrics, name: str, measure: str) -> float | None:
+    return found.estimates[name][measure].value
+
 
 QRELS = {"q1": {"a": 2, "b": 0}, "q2": {"a": 1}, "q3": {"c": 0}}
 
@@ -46,8 +51,8 @@ def test_every_measure_is_that_of_ir_measures_called_directly(shared: Path, name
     parsed = [eval(measure, dict(vars(ir_measures))) for measure in MEASURES]
     direct, by_query = ir_measures.calc(parsed, qrels, ranked)
     for measure, theirs in zip(MEASURES, parsed, strict=True):
-        assert ours.value(name, measure) == pytest.approx(direct[theirs], abs=1e-9), measure
-        values = dict(zip(ours.topics, ours.of_measure(measure)[0], strict=True))
+        assert value(ours, name, measure) == pytest.approx(direct[theirs], abs=1e-9), measure
+        values = dict(zip(ours.topics, ours.scores[measure].values[0], strict=True))
         alone = {metric.query_id: metric.value for metric in by_query if metric.measure == theirs}
         assert values == pytest.approx(alone, abs=1e-9), measure
 
@@ -55,10 +60,10 @@ def test_every_measure_is_that_of_ir_measures_called_directly(shared: Path, name
 def test_a_query_missing_from_a_run_scores_0_and_is_counted() -> None:
     result = evaluate(QRELS, {"run": {"q1": {"a": 2.0, "b": 1.0}, "q2": {}}}, ["nDCG@10", "RR@5", "Judged@2"])
     assert result.topics == ("q1", "q2", "q3")
-    assert result.of_measure("nDCG@10").tolist() == [[1, 0, 0]]
-    assert result.value("run", "RR@5") == pytest.approx(1 / 3)
+    assert result.scores["nDCG@10"].values.tolist() == [[1, 0, 0]]
+    assert value(result, "run", "RR@5") == pytest.approx(1 / 3)
     assert result.coverage["run"].missing == ("q2", "q3")
-    assert result.value("run", "Judged@2") == pytest.approx(1 / 3)
+    assert value(result, "run", "Judged@2") == pytest.approx(1 / 3)
 
 
 def test_a_query_without_labels_is_left_out_and_counted() -> None:
@@ -66,7 +71,7 @@ def test_a_query_without_labels_is_left_out_and_counted() -> None:
     more = evaluate(
         {**QRELS, "q8": {}}, {"run": {"q1": {"b": 2.0, "a": 1.0}, "q8": {"a": 1.0}, "q9": {"a": 1.0}}}, ["AP"]
     )
-    assert more.value("run", "AP") == alone.value("run", "AP") == pytest.approx(0.5 / 3)
+    assert value(more, "run", "AP") == value(alone, "run", "AP") == pytest.approx(0.5 / 3)
     assert more.coverage["run"].unlabelled == ("q8", "q9")
 
 
@@ -88,13 +93,13 @@ def test_judged_at_the_largest_cutoff_is_there_unasked() -> None:
 def test_a_measure_keeps_the_name_it_was_asked_by() -> None:
     result = evaluate(QRELS, {"run": {"q1": {"a": 1.0}}}, ["MRR@5", "RR(rel=1)@5", "RR(rel=2)@5"])
     assert result.measures == ("MRR@5", "RR(rel=1)@5", "RR(rel=2)@5")
-    assert result.value("run", "MRR@5") == result.value("run", "RR(rel=1)@5") == pytest.approx(1 / 3)
+    assert value(result, "run", "MRR@5") == value(result, "run", "RR(rel=1)@5") == pytest.approx(1 / 3)
 
 
 def test_what_is_counted_has_a_total_and_no_mean() -> None:
     result = evaluate(QRELS, {"run": {"q1": {"a": 1.0, "x": 0.5}, "q2": {"a": 1.0}}}, ["NumRet", "P@1"])
-    assert result.value("run", "NumRet") == 3
-    interval = result.intervals(200, 0)["run"]["NumRet"]
+    assert value(result, "run", "NumRet") == 3
+    interval = result.estimates["run"]["NumRet"]
     assert interval.low is not None
     assert interval.high is not None
     assert 0 <= interval.low <= 3 <= interval.high
@@ -243,16 +248,18 @@ KNOWN = {"q1": {"a": 2, "c": 1, "e": 0}, "q2": {"d": 1}}
 def test_a_query_where_a_label_of_the_first_documents_is_missing_has_no_value() -> None:
     names = ["nDCG@1", "nDCG@2", "P@2", "AP", "RR@1", "Judged@2"]
     found = evaluate(KNOWN, RUNS, names, missing={"q1": {"b"}})
-    of_one = found.values[0, :, 0]
-    assert np.isnan(of_one).tolist() == [False, True, True, True, False, False]
-    assert not np.isnan(found.values[1]).any(), "nothing that the other run found lacks a label"
+    seen = np.array([scores.seen() for scores in found.scores.values()])
+    assert seen[:, 0, 0].tolist() == [True, False, False, False, True, True]
+    assert seen[:, 1].all(), "nothing that the other run found lacks a label"
     assert found.coverage["one"].unknown == dict.fromkeys(("nDCG@2", "P@2", "AP"), ("q1",))
-    assert (found.coverage["one"].missing_labels, found.gaps.of("one"), found.gaps.of("two")) == (1, (1, 4), (0, 2))
-    assert found.value("one", "nDCG@2") == found.value("one", "P@2") * 2 == 1.0, "over the query that is there"
+    assert (found.coverage["one"].missing_labels, *map(found.scores["AP"].missing, RUNS)) == (1, (1, 4), (0, 2))
+    assert value(found, "one", "nDCG@2") == value(found, "one", "P@2") * 2 == 1.0, "over the query that is there"
     for measure in ("nDCG@2", "P@2", "AP"):
-        assert found.bounds_of(measure)[:, 0, 0].tolist() == [0, 1]
-    low, high = found.bounds_of("nDCG@2")
-    assert low[1, 0] < high[1, 0] == found.of_measure("nDCG@2")[1, 0], "the missing document may be one it did not find"
+        assert found.scores[measure].bounds[:, 0, 0].tolist() == [0, 1]
+    low, high = found.scores["nDCG@2"].bounds
+    assert low[1, 0] < high[1, 0] == found.scores["nDCG@2"].values[1, 0], (
+        "the missing document may be one it did not find"
+    )
 
 
 @pytest.mark.parametrize("label", [0, 1, 2])
@@ -260,14 +267,15 @@ def test_whatever_the_missing_label_is_the_values_lie_within_their_bounds(label:
     names = ["nDCG@2", "nDCG", "P@2", "AP", "R@2", "RR@2"]
     found = evaluate(KNOWN, RUNS, names, missing={"q1": {"b"}})
     whole = evaluate({**KNOWN, "q1": {**KNOWN["q1"], "b": label}}, RUNS, names)
-    assert ((found.bounds[0] <= whole.values + 1e-12) & (whole.values <= found.bounds[1] + 1e-12)).all()
-    known = ~np.isnan(found.values)
-    exact = (found.bounds[0] == found.bounds[1]) & known
-    assert np.allclose(found.values[exact], whole.values[exact])
+    for measure, scores in found.scores.items():
+        (low, high), values = scores.bounds, whole.scores[measure].values
+        assert ((low <= values + 1e-12) & (values <= high + 1e-12)).all()
+        exact = (low == high) & scores.seen()
+        assert np.allclose(scores.values[exact], values[exact])
 
 
 def test_without_any_label_there_is_no_value_and_no_error() -> None:
     found = evaluate({}, RUNS, ["nDCG@2"], missing={"q1": {"a", "b", "c", "e"}})
-    assert np.isnan(found.values).all()
-    assert found.intervals(50, 0)["one"]["nDCG@2"].value is None
+    assert not found.scores["nDCG@2"].seen().any()
+    assert value(found, "one", "nDCG@2") is None
     assert found.without_relevant == ()

@@ -9,21 +9,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retrieval_eval.nuggets.editing import (
+from retrieval_eval.nuggets.types import (
     FROM,
     HISTORY,
     EditKind,
+    Importance,
+    NuggetBank,
     added,
     changes,
     draft_of,
     edited,
+    make_nuggets,
     merged,
     moved,
     removed,
     weighed,
     worded,
 )
-from retrieval_eval.nuggets.types import Importance, NuggetBank, make_nuggets
 
 V, O = Importance.VITAL, Importance.OKAY  # noqa: E741
 

@@ -138,17 +138,14 @@ def test_a_repeated_text_is_a_nugget_of_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("record", "said"),
     [
-        (
-            nugget(assignment="no"),
-            "assignment must be one of support, partial_support, not_support, failed ('no')",
-        ),
+        (nugget(assignment="no"), "assignment must be one of support, partial_support, not_support, failed ('no')"),
         (nugget(assignment=["support"]), "nugget 1: assignment must be one of"),
         (nugget(assignment=...), "nugget 1 has no 'assignment'; is this a file of nuggets only?"),
         (nugget(importance="high"), "nugget 1: importance must be vital or okay ('high')"),
         (nugget(importance=["vital"]), "nugget 1: importance must be vital or okay"),
         (nugget(text=""), "nugget 1 has no text ('')"),
         (nugget(text=["a"]), "nugget 1 has no text"),
-        (changed(nuggets="none"), "'nuggets' must be a list ('none')"),
+        (changed(nuggets="none"), "'nuggets' must be a list of objects, each with a text ('none')"),
         (changed(nuggets=["a"]), "nugget 1 must be an object with a text ('a')"),
         (changed(nuggets=...), "no column 'nuggets'"),
         (changed(qid=...), "no column 'qid'"),

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retrieval_eval.nuggets.files import read_assignments
-from retrieval_eval.nuggets.scores import COLUMNS, RunScores, score_runs, score_table
+from retrieval_eval.nuggets.scores import COLUMNS, ScoreTable, score_table
 from retrieval_eval.nuggets.types import (
     Assignment,
     Importance,
@@ -45,14 +45,16 @@ def assignment(
     return Assignment(query_id, run, nuggets, tuple(labels), words=10)
 
 
-def scored(*assignments: Assignment, topics: Sequence[str] | None = None) -> dict[str, RunScores]:
-    return {own.run: own for own in score_runs(score_table(assignments, topics))}
+def mean(table: ScoreTable, run: str, column: str = "v_strict") -> tuple[float | None, int]:
+    """A run's mean of a score, and the number of topics in it."""
+    scores = table.score(column)
+    return scores.means[run].value, scores.count(run)
 
 
 def of_answer(importances: Sequence[Importance | None], labels: Sequence[Support | None]) -> dict[str, float | None]:
     """The scores of one answer; ``None`` if undefined."""
-    values = score_table([assignment("r", "q", labels, importances)]).values[0, 0].tolist()
-    return {name: None if np.isnan(value) else value for name, value in zip(COLUMNS, values, strict=True)}
+    table = score_table([assignment("r", "q", labels, importances)])
+    return {scores.name: scores.means["r"].value for scores in table.scores}
 
 
 @pytest.mark.parametrize(
@@ -95,62 +97,59 @@ def test_an_empty_answer_supports_nothing() -> None:
 
 
 def test_a_missing_topic_counts_zero_in_scores_and_length() -> None:
-    found = scored(assignment("whole", "1", [FULL]), assignment("whole", "2", [FULL]), assignment("half", "1", [FULL]))
-    assert found["whole"].means["v_strict"].value == 1
-    assert found["half"].means["v_strict"].value == 0.5
-    assert (found["half"].length, found["half"].missing, found["half"].means["v"].n) == (5, 1, 2)
+    table = score_table(
+        [assignment("whole", "1", [FULL]), assignment("whole", "2", [FULL]), assignment("half", "1", [FULL])]
+    )
+    assert (mean(table, "whole"), mean(table, "half")) == ((1, 2), (0.5, 2))
+    coverage = table.coverage("half")
+    assert (coverage["length"], coverage["missing"]) == (5, 1)
 
 
 def test_the_topic_set_may_hold_topics_that_no_run_answered_and_lack_others() -> None:
     table = score_table([assignment("r", "1", [FULL]), assignment("r", "9", [NONE])], ["1", "2"])
-    (found,) = score_runs(table)
     assert (table.unjudged_topics, table.left_out) == (("2",), 1)
-    assert (found.means["a"].value, found.topics, found.missing) == (0.5, 2, 1)
+    coverage = table.coverage("r")
+    assert (mean(table, "r", "a"), coverage["topics"], coverage["missing"]) == ((0.5, 2), 2, 1)
 
 
 def test_a_query_without_vital_nuggets_is_left_out_of_the_vital_mean_also_where_it_is_missing() -> None:
-    found = scored(
-        assignment("r", "1", [FULL]), assignment("s", "1", [FULL]), assignment("r", "2", [NONE, NONE], [OKAY, OKAY])
+    table = score_table(
+        [assignment("r", "1", [FULL]), assignment("s", "1", [FULL]), assignment("r", "2", [NONE, NONE], [OKAY, OKAY])]
     )
     for run in ("r", "s"):
-        assert (found[run].means["v_strict"].value, found[run].means["v_strict"].n) == (1, 1)
-        assert (found[run].means["a"].value, found[run].means["a"].n) == (0.5, 2)
+        assert (mean(table, run), mean(table, run, "a")) == ((1, 1), (0.5, 2))
 
 
 def test_a_failure_is_coverage_and_bounds_and_never_not_support() -> None:
-    found = scored(assignment("r", "1", [FULL]), assignment("r", "2", [NONE, None, FULL, FULL]))["r"]
-    first = found.means["v_strict"]
-    assert (first.value, first.n, found.failed) == (1, 1, 1)
-    assert (first.lowest, first.highest) == (0.75, 0.875)
-    assert (found.labels, found.assigned, found.coverage) == (5, 4, 0.8)
+    table = score_table([assignment("r", "1", [FULL]), assignment("r", "2", [NONE, None, FULL, FULL])])
+    scores, coverage = table.score("v_strict"), table.coverage("r")
+    assert (mean(table, "r"), coverage["failed"]) == ((1, 1), 1)
+    assert scores.mean_bounds("r") == (0.75, 0.875)
+    assert (coverage["labels"], coverage["assigned"], coverage["coverage"]) == (5, 4, 0.8)
 
 
 @settings(max_examples=30)
 @given(st.lists(st.lists(st.sampled_from([*Support, None]), min_size=1, max_size=5), min_size=1, max_size=5))
 def test_bounds_hold_every_score_that_failed_labels_may_turn_into(answers: list[list[Support | None]]) -> None:
-    found = scored(*(assignment("r", str(at), labels) for at, labels in enumerate(answers)))["r"]
+    found = score_table([assignment("r", str(at), labels) for at, labels in enumerate(answers)])
     for credit in Support:
         filled = [[credit if label is None else label for label in labels] for labels in answers]
-        whole = scored(*(assignment("r", str(at), labels) for at, labels in enumerate(filled)))["r"]
-        for column in COLUMNS:
-            low, value, high = found.means[column].lowest, whole.means[column].value, found.means[column].highest
-            assert low is not None
+        whole = score_table([assignment("r", str(at), labels) for at, labels in enumerate(filled)])
+        for scores in found.scores:
+            value, _ = mean(whole, "r", scores.name)
             assert value is not None
-            assert high is not None
+            low, high = scores.mean_bounds("r")
             assert low - 1e-12 <= value <= high + 1e-12
 
 
 def test_a_run_with_failures_only_has_no_score_and_comes_last() -> None:
     table = score_table([assignment("a", "1", [None]), assignment("b", "1", [NONE])])
-    found = score_runs(table)
-    assert [own.run for own in found] == ["b", "a"]
-    assert found[1].means["v_strict"].value is None
+    assert (table.best_first(), mean(table, "a")) == (["b", "a"], (None, 0))
 
 
 def test_an_answer_held_against_no_nuggets_is_left_out_and_noticed() -> None:
     table = score_table([assignment("r", "1", []), assignment("s", "1", [FULL]), assignment("r", "2", [FULL])])
-    found = {own.run: own for own in score_runs(table)}
-    assert (found["r"].empty, found["r"].means["a"].value, found["r"].means["a"].n) == (1, 1, 1)
+    assert (table.coverage("r")["empty"], mean(table, "r", "a")) == (1, (1, 1))
     assert table.differing_topics == ("1",)
 
 
@@ -162,41 +161,46 @@ def test_two_assignments_of_one_answer_are_refused() -> None:
 def test_intervals_hold_the_mean_and_need_two_topics() -> None:
     rng = np.random.default_rng(0)
     many = [assignment("r", str(at), [FULL if rng.random() < 0.5 else NONE for _ in range(4)]) for at in range(60)]
-    first = score_runs(score_table(many))[0].means["v"]
-    assert first.low is not None
-    assert first.high is not None
-    assert first.value is not None
-    assert first.low < first.value < first.high
+    scores = score_table(many).score("v")
+    found = scores.means["r"]
+    assert found.low is not None
+    assert found.high is not None
+    assert found.value is not None
+    assert found.low < found.value < found.high
     # The normal interval of a mean of 60 topics.
-    values = score_table(many).values[0, :, 1]
-    assert (first.high - first.low) / 2 == pytest.approx(1.96 * values.std() / 60**0.5, rel=0.15)
-    assert scored(many[0])["r"].means["v"].low is None
+    assert (found.high - found.low) / 2 == pytest.approx(1.96 * scores.values.std() / 60**0.5, rel=0.15)
+    assert score_table(many[:1]).score("v").means["r"].low is None
 
 
 def test_few_defined_topics_leave_nearly_all_open() -> None:
-    found = scored(
-        *(assignment("r", str(at), [NONE], [OKAY]) for at in range(8)),
-        *(assignment("r", f"v{at}", [FULL if at else NONE]) for at in range(2)),
-    )["r"].means["v_strict"]
-    assert (found.value, found.n) == (0.5, 2)
-    assert found.low < 0.02
-    assert found.high > 0.98
+    table = score_table(
+        [
+            *(assignment("r", str(at), [NONE], [OKAY]) for at in range(8)),
+            *(assignment("r", f"v{at}", [FULL if at else NONE]) for at in range(2)),
+        ]
+    )
+    assert mean(table, "r") == (0.5, 2)
+    found = table.score("v_strict").means["r"]
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < 0.02 < 0.98 < found.high
 
 
 def test_all_runs_of_trec_2024_score_what_the_report_printed(shared: Path) -> None:
     folder = shared / "data/trec_rag24_nuggets"
-    found = {own.run: own for own in score_runs(score_table(read_assignments([folder / "nugget_assignment.jsonl.gz"])))}
+    table = score_table(read_assignments([folder / "nugget_assignment.jsonl.gz"]))
+    coverage = {run: table.coverage(run) for run in table.runs}
     with (folder / "published_scores.csv").open(encoding="utf-8") as file:
         published = {row["run_id"]: row for row in csv.DictReader(file)}
     assert len(published) == 30
     assert {
-        run: {column: f"{own.means[column].value:.4f}" for column in COLUMNS} | {"length": f"{own.length:.2f}"}
-        for run, own in found.items()
+        run: {scores.name: f"{scores.means[run].value:.4f}" for scores in table.scores}
+        | {"length": f"{coverage[run]['length']:.2f}"}
+        for run in table.runs
     } == {run: {column: row[column] for column in (*COLUMNS, "length")} for run, row in published.items()}
-    assert {own.topics for own in found.values()} == {21}
-    assert {run: own.missing for run, own in found.items() if own.missing} == {
-        "iiresearch-bm25-top10-llama3-8b-instruct": 1
-    }
+    assert len(table.topics) == 21
+    missing = {run: row["missing"] for run, row in coverage.items() if row["missing"]}
+    assert missing == {"iiresearch-bm25-top10-llama3-8b-instruct": 1}
 
 
 IDS = st.lists(st.integers(0, 60).map(str), max_size=80)

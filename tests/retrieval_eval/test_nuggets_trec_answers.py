@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from arena.data.files import read_answers
 from judges.errors import DataError
-from retrieval_eval.data.trec import trec_answer_rows
+from tests.support.files import lines
 
 SENTENCES = [{"text": "Cats purr.", "citations": [0, 1]}, {"text": "It calms.", "citations": []}]
 OF_2024 = {
@@ -20,21 +21,10 @@ OF_2024 = {
     "answer": SENTENCES,
 }
 OF_2025 = {
-    "metadata": {
-        "team_id": "t",
-        "run_id": "r1",
-        "type": "automatic",
-        "narrative_id": 14,
-        "narrative": "I wonder",
-    },
+    "metadata": {"team_id": "t", "run_id": "r1", "type": "automatic", "narrative_id": 14, "narrative": "I wonder"},
     "references": ["d1", "d2"],
     "answer": SENTENCES,
 }
-
-
-def written(path: Path, *records: object) -> Path:
-    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-    return path
 
 
 @pytest.mark.parametrize(
@@ -48,7 +38,7 @@ def written(path: Path, *records: object) -> Path:
 def test_sentences_become_an_answer_and_everything_else_is_kept(
     tmp_path: Path, record: object, query_id: str, query: str, others: dict[str, str]
 ) -> None:
-    ((_, answer),) = trec_answer_rows(written(tmp_path / "r1.jsonl", record))
+    ((_, answer),) = read_answers(lines(tmp_path, "r1.jsonl", record))
     assert (answer.query_id, answer.agent, answer.text) == (query_id, "r1", "Cats purr. It calms.")
     kept = dict(answer.metadata)
     assert json.loads(kept.pop("references")) == ["d1", "d2"]
@@ -57,7 +47,7 @@ def test_sentences_become_an_answer_and_everything_else_is_kept(
 
 
 def test_an_empty_answer_is_an_answer(tmp_path: Path) -> None:
-    ((_, answer),) = trec_answer_rows(written(tmp_path / "a.jsonl", {**OF_2024, "answer": []}))
+    ((_, answer),) = read_answers(lines(tmp_path, "a.jsonl", {**OF_2024, "answer": []}))
     assert answer.text == ""
 
 
@@ -74,8 +64,8 @@ def test_an_empty_answer_is_an_answer(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_said_with_file_line_and_value(tmp_path: Path, change: dict[str, object], said: str) -> None:
-    path = written(tmp_path / "a.jsonl", OF_2024, {**OF_2024, **change})
+    path = lines(tmp_path, "a.jsonl", OF_2024, {**OF_2024, **change})
     with pytest.raises(DataError) as raised:
-        list(trec_answer_rows(path))
+        list(read_answers(path))
     assert str(raised.value).startswith(f"{path}:2: ")
     assert said in str(raised.value)

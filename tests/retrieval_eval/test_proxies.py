@@ -10,11 +10,10 @@ from typing import TypeAlias
 
 import pytest
 
-from judges.batches.servers import AnthropicBatches, OpenAIBatches
+from judges.batch_servers import AnthropicBatches, OpenAIBatches
 from judges.errors import InputError, ProviderError
 from judges.providers import open_provider
-from judges.providers.anthropic import AnthropicProvider
-from judges.providers.openai import OpenAIProvider
+from judges.providers.hosted import AnthropicProvider, OpenAIProvider
 from judges.spec import JudgeSpec
 from retrieval_eval.agents.embeddings import open_embedder
 from retrieval_eval.agents.spec import EmbeddingsSpec

@@ -13,11 +13,9 @@ from hypothesis.extra import numpy as arrays
 from scipy import stats
 
 from judges.errors import InputError
-from retrieval_eval.stats.bootstrap import estimates, query_weights
-from retrieval_eval.stats.means import UNSEEN
-from retrieval_eval.stats.paired import interval, paired
+from retrieval_eval.stats.bootstrap import UNSEEN, estimates, query_weights
+from retrieval_eval.stats.paired import compare, holm, interval, level_of_look, paired, paired_t, sign_flip
 from retrieval_eval.stats.rank import correlate_runs, correlate_topics, kendall_taus, pair_sums, spearmans
-from retrieval_eval.stats.significance import compare, holm, paired_t, sign_flip
 
 GRADES = arrays.arrays(np.float64, (6, 4), elements=st.sampled_from([0.0, 0.25, 1 / 3, 0.5, 1.0]))
 ALL = np.ones((6, 4), np.bool_)
@@ -265,16 +263,6 @@ def test_where_no_resample_differs_nothing_shows_how_a_figure_varies() -> None:
     assert varying.low is not None
 
 
-@given(st.integers(2, 60), st.integers(0, 10**6), st.sampled_from([0, 2, 5, 20]), st.sampled_from([0, 2, 5, 20]))
-def test_kendalls_p_value_is_that_of_scipy_with_ties_and_without(n: int, seed: int, x_kinds: int, y_kinds: int) -> None:
-    rng = np.random.default_rng(seed)
-    x = rng.integers(x_kinds, size=n).astype(float) if x_kinds else rng.permutation(n).astype(float)
-    y = rng.integers(y_kinds, size=n).astype(float) if y_kinds else np.argsort(np.argsort(x + rng.normal(0, n / 3, n)))
-    p_value = correlate_runs(x, y.astype(float), samples=2).kendall.p_value
-    expected = float(stats.kendalltau(x, y).pvalue)
-    assert p_value == (None if np.isnan(expected) else pytest.approx(expected, abs=1e-9))
-
-
 HALF = 0.5
 
 
@@ -354,7 +342,7 @@ def test_queries_that_never_differ_leave_open_what_they_may_miss() -> None:
 
 
 def test_any_look_is_the_evidence_of_games_at_one_half() -> None:
-    from arena.ratings.evidence import log_evidence
+    from arena.ratings.adaptive import log_evidence
     from arena.ratings.games import Games
 
     x = np.array([1.0] * 14 + [0.5] * 4 + [0.0] * 2)
@@ -407,3 +395,37 @@ def test_impossible_settings_are_refused(margin: float, level: float) -> None:
         paired([0.1, 0.2], margin, reach=HALF, level=level)
     with pytest.raises(ValueError, match="between"):
         paired([0.7], 0.05, reach=HALF)
+
+
+def quantiles(times: list[float]) -> list[float]:
+    levels = [level_of_look(times[: number + 1], 0.95) for number in range(len(times))]
+    return [float(scipy.special.ndtri((1 + level) / 2)) for level in levels]
+
+
+def test_boundaries_are_those_of_lan_and_demets() -> None:
+    """Jennison and Turnbull 2000, chapter 7, as every program for group sequential designs prints them."""
+    assert quantiles([0.2, 0.4, 0.6, 0.8, 1.0]) == pytest.approx([4.877, 3.357, 2.680, 2.290, 2.031], abs=0.001)
+    assert quantiles([0.5, 1.0]) == pytest.approx([2.963, 1.969], abs=0.001)
+
+
+def test_one_look_at_the_end_is_one_look() -> None:
+    assert level_of_look([1.0], 0.95) == pytest.approx(0.95)
+    assert level_of_look([1.0], 0.9) == pytest.approx(0.9)
+
+
+def test_all_looks_together_err_as_one() -> None:
+    looks = [20, 50, 60, 120, 200]
+    bar = quantiles([look / 200 for look in looks])
+    walks = np.random.default_rng(0).normal(size=(40_000, 200)).cumsum(axis=1)[:, np.array(looks) - 1]
+    assert (walks / np.sqrt(looks) > bar).any(axis=1).mean() == pytest.approx(0.025, abs=0.0025)
+
+
+def test_many_looks_leave_the_last_nearly_whole() -> None:
+    times = [look / 50 for look in range(1, 51)]
+    assert 0.965 < level_of_look(times, 0.95) < 0.975
+
+
+@pytest.mark.parametrize("times", [[], [0.5, 0.5], [0.6, 0.4], [0.5, 1.2], [0.0, 1.0]])
+def test_times_that_do_not_rise_are_refused(times: list[float]) -> None:
+    with pytest.raises(ValueError, match="must be ascending"):
+        level_of_look(times, 0.95)

@@ -21,8 +21,7 @@ names = st.text(
     st.characters(min_codepoint=33, exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"]), min_size=1, max_size=6
 )
 scores = st.one_of(
-    st.sampled_from([0.0, 1.0, 1.0 + 2**-30, -1.5, 1e-45, 1e39]),
-    st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from([0.0, 1.0, 1.0 + 2**-30, -1.5, 1e-45, 1e39]), st.floats(allow_nan=False, allow_infinity=False)
 )
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+import judges.batches
 from arena.config.schema import Config
 from arena.store import Store
 from arena.store.batches import open_batches
-from judges.batches import provider
 from tests.support.llm_server import LLMServer
 from tests.support.tournaments import configured, write_data
 
@@ -23,9 +23,9 @@ PRICE = {"input": 2, "output": 8, "cached_input": 1}
 
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of a test end at once, and are looked for no longer than a moment."""
-    monkeypatch.setattr(provider, "_COLLECT_S", 0.05)
-    monkeypatch.setattr(provider, "_SEARCH_S", 0.5)
-    monkeypatch.setattr(provider, "_LEAST_S", 0.02)
+    monkeypatch.setattr(judges.batches, "_COLLECT_S", 0.05)
+    monkeypatch.setattr(judges.batches, "_SEARCH_S", 0.5)
+    monkeypatch.setattr(judges.batches, "_LEAST_S", 0.02)
 
 
 def batched(folder: Path, server: LLMServer, vendor: str = "openai", **judge: Any) -> Config:

@@ -70,8 +70,8 @@ class Child:
 _NURSERY = """
 import json, os, sys
 import arena.cli.app, arena.cli.leaderboard, arena.cli.main, arena.cli.run, arena.cli.show
-import arena.cli.trace, arena.results.cache, arena.run.judging
-import judges.providers.anthropic, judges.providers.openai
+import arena.cli.progress, arena.results.cache, arena.run.judging
+import anthropic, openai, judges.providers.hosted
 import scipy.linalg, scipy.sparse.csgraph, scipy.special
 for line in sys.stdin:
     told = json.loads(line)

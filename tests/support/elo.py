@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from arena.ratings.elo import EloSettings, pack, play
+from arena.ratings.elo import pack, play
 from arena.ratings.games import Games
+from arena.ratings.results import RatingSettings
 from retrieval_eval.stats.arrays import Floats
 
 
@@ -13,7 +14,7 @@ def elo_online(games: Games, *, k: float = 32.0, initial: float = 1000.0, scale:
     """Ratings after one pass over the games in the order given, shape (agents,)."""
     packed = pack(games.a, games.b, games.score, len(games.agents))
     ratings: Floats = np.full((len(games.agents), 1), float(initial))
-    play([packed.codes[:, np.newaxis]], packed, EloSettings(k, initial, scale), ratings)
+    play([packed.codes[:, np.newaxis]], packed, RatingSettings(k, initial, scale), ratings)
     return ratings[:, 0]
 
 

@@ -90,7 +90,7 @@ def configured(folder: Path, base_url: str | None = None, **sections: Any) -> Co
     if base_url is not None:
         declared = {"provider": "openai", "model": "gpt-x", "base_url": base_url, "timeout_s": 10}
     declared |= sections.pop("judge", {})
-    content = {
+    content: dict[str, Any] = {
         "name": "small",
         "store": str(folder / "store.db"),
         "data": {name: [folder / f"{name}.csv"] for name in ("queries", "documents", "answers")},

@@ -60,4 +60,4 @@ def test_they_say_what_is_stored_where_it_has_not_run(folder: Path, monkeypatch:
     assert "gamma; there are: alpha, beta" in shown(run)
     third.write_text(CONFIG.format(name="alpha", agents="p.csv, s.csv"))
     run = opened(monkeypatch, third)
-    assert "third.yaml: another file ran the tournament 'alpha' in the store (agents p, q" in shown(run)
+    assert "third.yaml: another file ran the tournament 'alpha' in the store (agents p and q" in shown(run)

@@ -158,7 +158,7 @@ def test_verdicts_without_texts_are_shown_as_such_and_nobody_votes_on_them(here:
 def test_every_flag_of_a_rating_and_every_task_of_a_judge_has_words() -> None:
     from typing import get_args
 
-    from arena.ratings.existence import Cause
+    from arena.ratings.bradley_terry import Cause
 
     assert set(get_args(Cause)) | {"single_game"} == set(FLAGS)
     assert set(stage_words()) == set(all_tasks())

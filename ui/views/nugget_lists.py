@@ -17,8 +17,11 @@ from arena.data.kinds import texts_digest
 from arena.present.blocks import Block
 from arena.present.picture import of_table
 from arena.results.nuggets import NuggetResults, preview
-from retrieval_eval.nuggets.editing import (
+from retrieval_eval.nuggets.files import read_banks, write_banks
+from retrieval_eval.nuggets.types import (
     EditKind,
+    Importance,
+    NuggetBank,
     added,
     changes,
     draft_of,
@@ -30,8 +33,6 @@ from retrieval_eval.nuggets.editing import (
     weighed,
     worded,
 )
-from retrieval_eval.nuggets.files import read_banks, write_banks
-from retrieval_eval.nuggets.types import Importance, NuggetBank
 from ui import data, editing, text
 from ui.address import choose, link, links
 from ui.editing import Session
@@ -170,7 +171,7 @@ def _nugget_effect(draft: NuggetDraft, results: NuggetResults) -> list[Block]:
     query_id = draft.after.query_id
     blocks: list[Block] = [edits_table(draft.before, draft.after)] if draft.is_changed else []
     if query_id in results.banks and results.assignments:
-        blocks.append(preview_table(preview(results.assignments, {query_id: draft.after})))
+        blocks.append(preview_table(*preview(results.assignments, {query_id: draft.after})))
     return blocks
 
 

@@ -18,7 +18,7 @@ from arena.boards.gate.board import LEVEL, MARGIN, PAIRWISE, SHARE, Compared, Ga
 from arena.config.settings import StoredSettings
 from arena.data.kinds import KINDS
 from arena.present.numbers import P_VALUE, counted, listed
-from arena.ratings.evidence import outcomes_of
+from arena.ratings.adaptive import outcomes_of
 from arena.ratings.games import Unit
 from arena.ratings.results import UNITS
 from arena.results.cache import cached_games
@@ -32,10 +32,8 @@ from judges.sections import nearest
 from judges.types import GameOutcome
 from retrieval_eval.stats.arrays import Bools
 from retrieval_eval.stats.bootstrap import Clusters, units_of
-from retrieval_eval.stats.looks import level_of_look
-from retrieval_eval.stats.missing import shares
-from retrieval_eval.stats.paired import Paired, paired
-from retrieval_eval.stats.scores import Scores
+from retrieval_eval.stats.paired import Paired, level_of_look, paired
+from retrieval_eval.stats.scores import Scores, shares
 
 _ONE_SIDED: Final = 0.25
 """If judges saw an agent first (or last) in a smaller share of verdicts, position bias may explain its score."""

@@ -19,9 +19,8 @@ from judges.errors import ConfigError, DataError
 from judges.types import Document, Query
 from retrieval_eval.data.table_spec import TableSpec
 from retrieval_eval.exam.bank_files import read_bank, write_bank
-from retrieval_eval.exam.grades import Rankings
+from retrieval_eval.exam.grades import Rankings, document_of, passages_of, passages_of_document
 from retrieval_eval.exam.items import Bank, Item, QueryInfo
-from retrieval_eval.exam.passages import document_of, passages_of, passages_of_document
 
 _KEPT = frozenset(
     {"query_id", "text", "item_type", "item_id", "facet_id", "answers", "kind", "choices", "weight", "secret"}

@@ -15,12 +15,12 @@ from typing import Final, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from arena.config.synth import FiltersSection
+from arena.config.schema import FiltersSection
 from arena.stages.queries.own_files import CHANGED, WrittenFiles
 from judges.errors import DataError, InputError
 from judges.types import Document
 from retrieval_eval.data.collections import topic_rows
-from retrieval_eval.data.files import read_lines
+from retrieval_eval.data.files import first_line, read_lines
 from retrieval_eval.data.rows import Cell, Row, known_format
 from retrieval_eval.data.table_spec import TableSpec
 from retrieval_eval.data.tables import read_rows
@@ -193,7 +193,7 @@ DECISIONS = ("accept", "edit", "reject")
 
 def _are_topics(path: Path) -> bool:
     """Whether a file holds topics as SGML, XML or ``id<TAB>text``."""
-    first = next((line for _, line in read_lines(path) if not line.isspace()), "")
+    first = first_line(path)
     return first.lstrip().startswith("<") or "\t" in first.strip()
 
 

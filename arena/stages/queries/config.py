@@ -7,8 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, model_validator
 
-from arena.config.schema import Config, StoreName, load_config
-from arena.config.synth import SynthSection
+from arena.config.schema import Config, StoreName, SynthSection, load_config
 from judges.errors import ConfigError
 from judges.sections import Section, TournamentName, load_section, nearest
 from judges.spec import JudgeSpec

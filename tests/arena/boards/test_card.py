@@ -15,8 +15,7 @@ import pytest
 import yaml
 
 from arena.boards.leaderboard import with_people
-from arena.config.card import read_cards, seal
-from arena.config.settings import StoredSettings
+from arena.config.settings import StoredSettings, read_cards, seal
 from arena.data.kinds import CRITERIA, KINDS, RELEVANCE, VERDICT, Annotation, texts_digest
 from arena.results.cards import NO_CARD, bound_to, lacking_cards
 from arena.results.ratings import leaderboard

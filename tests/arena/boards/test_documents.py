@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from arena.boards.retrieval import Retrieval
 from arena.config.settings import StoredSettings
+from arena.data.corpus import with_qrels
 from arena.data.dataset import Dataset
-from arena.data.files import with_qrels
 from arena.results.documents import LabelSource, RetrievalBoard, retrieval_board
 from arena.store import Result, Wanted
 from judges.errors import DataError, InputError
@@ -66,8 +66,8 @@ def board(*labels: tuple[Wanted, Result | None], qrels: Any = None, **settings: 
 
 
 def per_query(found: RetrievalBoard, source: LabelSource, agent: str, measure: str) -> tuple[float | None, ...]:
-    metrics = found.scores[source].metrics
-    values = metrics.of_measure(measure)[metrics.runs.index(agent)].tolist()
+    scores = found.scores[source].scores[measure]
+    values = scores.values[scores.agents.index(agent)].tolist()
     return tuple(None if math.isnan(value) else value for value in values)
 
 
@@ -84,11 +84,11 @@ def test_a_query_on_which_an_agent_failed_is_in_none_of_its_scores() -> None:
     failed = replace(whole, answers=answers, retrieved=retrieved, qrels=people)
     found = retrieval_board(failed, LABELS, settings)
     scores = found.scores["judge"]
-    assert {agent: own["RR@5"].value for agent, own in scores.measures.items()} == {"bad": 0.5, "good": 0.5}
+    assert {agent: own["RR@5"].value for agent, own in scores.estimates.items()} == {"bad": 0.5, "good": 0.5}
     assert [per_query(found, "judge", agent, "RR@5") for agent in ("bad", "good")] == [(0.5, None), (1.0, 0.0)]
-    bad, good = (scores.metrics.coverage[agent] for agent in ("bad", "good"))
+    bad, good = (scores.coverage[agent] for agent in ("bad", "good"))
     assert [(own.unasked, own.missing) for own in (bad, good)] == [(("q2",), ()), ((), ("q2",))]
-    assert scores.measures["bad"]["RR@5"].low is None, "one query shows nothing of how scores vary"
+    assert scores.estimates["bad"]["RR@5"].low is None, "one query shows nothing of how scores vary"
     assert found.rankings["RR@5"].swapped == ()
     assert found.failing
 
@@ -97,9 +97,9 @@ def test_a_failed_judgment_is_unjudged_and_not_irrelevant() -> None:
     """Were it a label 0, all would be judged and the mean of ``bad`` would be taken over four."""
     found = board(*LABELS[:3], said("contract", query="q2", doc="d2"), measures=["Judged@5"])
     assert per_query(found, "judge", "bad", "Judged@5") == (1.0, 0.5)
-    mean = found.mean_labels["bad"]
-    assert (mean.mean, mean.judged, mean.of) == (1.0, 3, 4)
-    assert (found.distributions["bad"].counts, found.distributions["bad"].failed) == ({0: 1, 1: 1, 2: 1}, 1)
+    labels = found.distributions["bad"]
+    assert (labels.mean, labels.judged, labels.wanted) == (1.0, 3, 4)
+    assert (labels.counts, labels.failed, labels.left) == ({0: 1, 1: 1, 2: 1}, 1, 0)
     assert found.judges["j"].distribution.failed == 1
 
 
@@ -107,8 +107,8 @@ def test_without_any_label_there_are_no_scores_and_no_error() -> None:
     found = board(said(None), said("contract", doc="d2"))
     assert (found.rankings, found.agreement) == ({}, None)
     own = found.scores["judge"]
-    assert [own.measures[agent]["nDCG@10"].value for agent in ("good", "bad")] == [None, None]
-    assert own.metrics.gaps.of("good") == (2, 2)
+    assert [own.estimates[agent]["nDCG@10"].value for agent in ("good", "bad")] == [None, None]
+    assert own.scores["nDCG@10"].missing("good") == (2, 2)
     assert (found.judges["j"].distribution.left, found.judges["j"].distribution.failed) == (1, 1)
     assert retrieval_board(data(), [], StoredSettings.model_validate(SETTINGS)) is None
 
@@ -134,7 +134,7 @@ def test_people_s_labels_alone_score_agents_too() -> None:
     found = board(qrels={"q1": {"d1": 3}})
     assert list(found.scores) == ["people"]
     assert found.measures == ("nDCG@10", "RR(rel=1)@5", "RR(rel=2)@5", "Judged@10")
-    assert (found.judges, found.mean_labels, found.agreement) == ({}, {}, None)
+    assert (found.judges, found.distributions, found.agreement) == ({}, {}, None)
 
 
 def test_people_s_labels_of_passages_of_answers_are_no_documents_that_somebody_missed() -> None:

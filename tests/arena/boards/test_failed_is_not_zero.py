@@ -27,7 +27,7 @@ from arena.results.agreement import calibrate_tournament, resampling_of
 from arena.results.ratings import leaderboard
 from arena.results.scores import means_of
 from arena.store import Store
-from retrieval_eval.stats.missing import Gaps, shares
+from retrieval_eval.stats.scores import Gaps, shares
 from tests.conftest import CLI
 from tests.support.failing_judge import FAIR, GOOD, POOR, QUALITY, QUERIES, judge, tournament
 from tests.support.llm_server import LLMServer

@@ -6,15 +6,15 @@ import numpy as np
 
 from arena.boards.games import Wins, by_points
 from arena.present.files import csv_text
-from arena.ratings.pairs import PairResults, WinMatrix
+from arena.ratings.pairs import WinMatrix
 
 
-def pairs(p: float = 0.5) -> PairResults:
+def pairs(p: float = 0.5) -> WinMatrix:
     """Two agents that met eight times (3 to 1 and 4 ties), and one that met nobody."""
     won, tied = np.array([[0, 3, 0], [1, 0, 0], [0, 0, 0]], float), np.array([[0, 4, 0], [4, 0, 0], [0, 0, 0]], float)
     met = np.full((3, 3), np.nan)
     met[0, 1] = met[1, 0] = p
-    return PairResults(WinMatrix(("a", "b", "c"), won, tied, won + won.T + tied), met)
+    return WinMatrix(("a", "b", "c"), won, tied, won + won.T + tied, met)
 
 
 def test_each_two_agents_that_met_have_a_line_in_both_directions() -> None:

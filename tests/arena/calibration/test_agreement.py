@@ -17,7 +17,7 @@ from arena.calibration.consensus import order_health, settled
 from arena.calibration.correlation import bland_altman
 from arena.calibration.votes import Opinion, agreement_within, annotators
 from arena.ratings.games import GameVerdict
-from arena.ratings.judges import judge_agreement
+from arena.ratings.health import judge_agreement
 from judges.types import Verdict
 
 QUICK = Settings(samples=10)
@@ -161,8 +161,8 @@ LABELS = "qid,did,label\nq1,d1,1\nq1,d2,0\nq2,d1,2\n"
 @pytest.mark.parametrize(
     ("judge", "people", "said"),
     [
-        ("qid,did,label\nq1,d1,1.5\n", LABELS, "judge.csv:2: 'label' is no whole number ('1.5')"),
-        ("qid,did,label\nq1,d1,much\n", LABELS, "judge.csv:2: 'label' is no number ('much')"),
+        ("qid,did,label\nq1,d1,1.5\n", LABELS, "judge.csv:2: 'label' must be a whole number ('1.5')"),
+        ("qid,did,label\nq1,d1,much\n", LABELS, "judge.csv:2: 'label' must be a whole number ('much')"),
         ("qid,did,label\nq9,d1,1\n", LABELS, "judges and people have no labels of the same things to compare"),
         ("qid,agent_a,agent_b,verdict\nq1,x,y,A\n", LABELS, "nothing in common to compare"),
         ("qid,agent,nugget,assignment\nq1,x,fact,maybe\n", LABELS, "'assignment' must be one of support"),

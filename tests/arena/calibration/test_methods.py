@@ -13,7 +13,7 @@ from arena.calibration.consensus import dawid_skene, majority
 from arena.calibration.methods import Played, compare_methods
 from arena.calibration.votes import Opinion
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
-from arena.ratings.elo import EloSettings
+from arena.ratings.results import RatingSettings
 from arena.results.scores import people_methods
 from retrieval_eval.stats.scores import Scores
 
@@ -81,7 +81,7 @@ def test_queries_without_a_game_of_some_agent_say_nothing_of_the_order() -> None
 
     few = [Opinion(query, pair, "ann", 1.0) for query, pair in (("q1", ("a", "b")), ("q2", ("c", "d")))]
     games, queries = games_of(few)
-    for settings in (EloSettings(), BradleyTerrySettings()):
+    for settings in (RatingSettings(), BradleyTerrySettings()):
         method = Played("people", games, queries, settings)
         scores = method.drawn(np.array([[1.0, 1.0], [2.0, 0.0]]))
         assert not np.isnan(scores[0]).any()

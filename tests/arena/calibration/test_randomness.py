@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from arena.calibration.corrected_ratings import Estimates, estimates
-from arena.calibration.prediction_powered import next_labels
-from arena.calibration.randomness import LEVEL, not_random
+from arena.calibration.prediction_powered import REJECTED, next_labels, not_random
 from arena.data.kinds import CRITERIA, VERDICT, JudgedKind
 from tests.conftest import CLI
 
@@ -43,7 +42,7 @@ def test_samples_of_things_of_queries_and_of_one_thing_a_query_are_refused_once_
                 [6 * query + int(rng.integers(6)) for query in range(60)],
             )
         )
-    assert refused <= 2000 * LEVEL + 4
+    assert refused <= 2000 * REJECTED + 4
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from arena.calibration.comparison import Settings, compare
 from arena.calibration.methods import compare_methods, draw
 from arena.calibration.votes import Opinion
 from retrieval_eval.exam.grades import Grid, Grids
-from retrieval_eval.exam.scores import cover_means, cover_scores
-from retrieval_eval.nuggets.scores import score_runs, score_table
+from retrieval_eval.exam.scores import cover_scores
+from retrieval_eval.nuggets.scores import score_table
 from retrieval_eval.nuggets.types import Assignment, Importance, Support, make_nuggets
 from retrieval_eval.scores.citations import Cited, citation_scores
 from retrieval_eval.scores.metrics import evaluate
@@ -22,9 +22,9 @@ from retrieval_eval.scores.support import AnswerSupport, support_scores
 from retrieval_eval.stats.agreement import label_agreement, rater_agreement
 from retrieval_eval.stats.bootstrap import Clusters, units_of
 from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.paired import compare as difference_of
 from retrieval_eval.stats.rank import correlate_topics
 from retrieval_eval.stats.scores import Scores
-from retrieval_eval.stats.significance import compare as difference_of
 
 QUERIES, COPIES = 24, 4
 NAMES = [f"q{at:02}" for at in range(QUERIES)]
@@ -50,7 +50,7 @@ def nuggets(names: Mapping[str, str], clusters: Clusters) -> Estimate:
         Assignment(name, "a", make_nuggets(name, ["fact"], [Importance.VITAL]), (said[own],), 9, "", "")
         for name, own in values(names, 0).items()
     ]
-    return score_runs(score_table(given), clusters=clusters)[0].means["v"]
+    return score_table(given, clusters=clusters).score("v").means["a"]
 
 
 def citations(names: Mapping[str, str], clusters: Clusters) -> Estimate:
@@ -62,7 +62,7 @@ def citations(names: Mapping[str, str], clusters: Clusters) -> Estimate:
 def measure(names: Mapping[str, str], clusters: Clusters) -> Estimate:
     labels = {name: {"d0": own, "d1": 2 - own} for name, own in values(names, 0).items()}
     runs = {"a": {name: {"d0": 2.0, "d1": 1.0} for name in names}}
-    return evaluate(labels, runs, ["nDCG@2"]).intervals(1000, 0, clusters)["a"]["nDCG@2"]
+    return evaluate(labels, runs, ["nDCG@2"], clusters=clusters).estimates["a"]["nDCG@2"]
 
 
 def cover(names: Mapping[str, str], clusters: Clusters) -> Estimate:
@@ -71,7 +71,7 @@ def cover(names: Mapping[str, str], clusters: Clusters) -> Estimate:
         for name, own in values(names, 0).items()
     }
     scores = cover_scores(Grids(grids), {(name, "a"): ("p",) for name in names}, levels=[1], clusters=clusters)
-    return cover_means(scores, scores.cover, 1).means["a"]
+    return scores.by_level[1]["cover"].means["a"]
 
 
 def agreement(names: Mapping[str, str], clusters: Clusters) -> Estimate:
@@ -173,10 +173,6 @@ def test_what_is_listed_of_a_conversation_names_its_turn() -> None:
     assert [(one.query_id, one.item) for one in judged.disagreements] == [("q2", ("a", "good"))]
     assert judged.estimates is not None
     assert judged.estimates.next == (("q3", ("a", "good")),)
-
-
-def test_nugget_scores_count_topics_whatever_is_drawn() -> None:
-    assert nuggets({name: name for name in NAMES}, {name: name[:2] for name in NAMES}).n == QUERIES
 
 
 def test_a_mean_over_one_conversation_has_no_interval() -> None:

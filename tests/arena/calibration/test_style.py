@@ -87,20 +87,15 @@ def test_an_agent_of_no_other_family_leaves_nothing_to_tell() -> None:
     assert (effect.points.value, effect.games, effect.why_not) == (None, 0, "no game of mistral against another")
 
 
-def test_a_quality_in_which_few_queries_differ_has_no_effect_to_tell() -> None:
+def test_a_quality_in_which_no_or_few_queries_differ_has_no_effect_to_tell() -> None:
     said, texts = verdicts("j")
+    assert effects_of(said, texts)["citations"].why_not == "the same in both answers of every game"
     cited = {
         key: f"{text} [1] [2]" if key[1] == "gpt-rag" and int(key[0][1:]) < 4 else text for key, text in texts.items()
     }
     effect = effects_of(said, cited)["citations"]
     assert effect.points.value is None
     assert effect.why_not == "games differ in it on 4 queries only; it takes 10"
-
-
-def test_answers_alike_in_a_quality_say_nothing_about_it() -> None:
-    said, texts = verdicts("j")
-    effects = effects_of(said, texts)
-    assert effects["citations"].why_not == "the same in both answers of every game"
 
 
 @pytest.mark.parametrize(

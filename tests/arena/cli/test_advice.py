@@ -45,7 +45,7 @@ DOWN = "http://127.0.0.1:9/v1"
 
 
 def writes(call: Call) -> Reply:
-    """Ten queries about a passage that share no words but these; else a steady judge."""
+    """Write ten queries about each passage; for other prompts, judge steadily."""
     texts = texts_of(call)
     if set(texts) & {"passage"} and "query" not in texts:
         subject = texts["passage"].split()[-1]
@@ -280,7 +280,6 @@ def test_a_column_with_many_values_makes_groups_where_it_is_named(tmp_path: Path
 
 
 def test_counts_of_checks_add_up(played_demo: Path, cli: CLI) -> None:
-    """The check that is the headline is named too."""
     out = " ".join(cli("leaderboard", played_demo / "tournament.yaml").out.split())
     passed, whole = map(int, re.search(r"(\d+) of (\d+) trust checks passed", out).groups())  # type: ignore[union-attr]
     unknown = re.search(r"Not known: (.*?)\.", out)
@@ -303,7 +302,7 @@ def test_tables_for_papers_are_chosen_rounded_and_marked(tmp_path: Path, cli: CL
     assert "* differs from bad (sign-flip test, p below 0.05" in paper
     chosen = cli(*given, "--measure", "nDCG@3", "--table", "differences", "--format", "latex").out
     assert r"good & bad & +0.50" in chosen
-    assert cli(*given, "--digits", "2").err.startswith("error: --table and --digits: go with --format")
+    assert cli(*given, "--digits", "2").err.startswith("error: --table and --digits: are only for --format")
 
 
 def test_several_runs_follow_one_option_of_exam(tmp_path: Path, cli: CLI) -> None:

@@ -21,13 +21,11 @@ from tests.support.children import command
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The demo's files, not played yet."""
     copy_demo(tmp_path)
     return tmp_path
 
 
 def refused(cli: Any, *arguments: object) -> str:
-    """The one line on standard error of a command that must refuse."""
     ended = cli(*arguments)
     assert ended.status == 2, ended
     assert ended.out == ""
@@ -64,7 +62,7 @@ def test_several_tournaments_want_one_named(cli: Any, tmp_path: Path) -> None:
 def test_an_import_does_not_take_the_place_of_a_run(cli: Any, played_demo: Path, tmp_path: Path) -> None:
     (tmp_path / "v.csv").write_text("qid,agent_a,agent_b,verdict\n1,x,y,A\n")
     where = ["--store", played_demo / "rag-handbook.db", "--tournament", "rag-handbook"]
-    assert "choose another name" in refused(cli, "import", "verdicts", tmp_path / "v.csv", *where)
+    assert "name the verdicts otherwise" in refused(cli, "import", "verdicts", tmp_path / "v.csv", *where)
 
 
 def test_turns_of_one_query_are_never_folded_in_silence(cli: Any, tmp_path: Path) -> None:
@@ -72,7 +70,7 @@ def test_turns_of_one_query_are_never_folded_in_silence(cli: Any, tmp_path: Path
     (tmp_path / "votes.csv").write_text("\n".join(["qid,turn,agent_a,agent_b,verdict", *rows]))
     ended = cli("import", "verdicts", tmp_path / "votes.csv", "--store", tmp_path / "s.db")
     assert ended.status == 2
-    assert ended.err.endswith("rows of one query differ in column 'turn'; say --item turn to tell them apart\n")
+    assert ended.err.endswith("rows of one query differ in column 'turn'; add --item turn to tell them apart\n")
     ended = cli("import", "verdicts", tmp_path / "votes.csv", "--store", tmp_path / "s.db", "--item", "turn")
     assert "not used" not in ended.err
     assert "24 verdicts imported" in ended.out
@@ -126,7 +124,7 @@ def test_options_of_tables_are_refused_with_a_matrix(cli: Any, tmp_path: Path, o
     (tmp_path / "m.csv").write_text("agent,x,y\nx,,60\ny,40,\n")
     line = refused(cli, "rate", tmp_path / "m.csv", "--queries", "10", *option)
     assert f"{option[0]}" in line
-    assert "only with a table of verdicts" in line
+    assert "only for a table of verdicts" in line
 
 
 def test_an_anchor_that_is_no_agent_is_refused_with_those_there_are(cli: Any, tmp_path: Path) -> None:
@@ -185,7 +183,7 @@ def test_what_a_tournament_is_made_of_is_not_written_over(cli: Any, folder: Path
     config = folder / "tournament.yaml"
     before = config.read_bytes()
     line = refused(cli, "run", config, "--log-json", config)
-    assert line == f"error: {config}: is not a JSON log; name another file, or a new one"
+    assert line == f"error: {config}: is not a JSON log, and would be damaged; name another file, or a new one"
     assert config.read_bytes() == before
     assert cli("run", config, "--log-json", folder / "log.jsonl").status == 0
     assert cli("run", config, "--log-json", folder / "log.jsonl").status == 0
@@ -209,11 +207,10 @@ for words in sys.argv[2:]:
         main()
     print("status", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), file=sys.stderr)
 """
-"""One process that has imported the command line, and a copy of it for each command."""
+"""Forks a process that has imported the command line once, for each command."""
 
 
 def each(stdout: int, *commands: str) -> str:
-    """What the commands say on standard error, in order, and how each ends."""
     done = subprocess.run(
         [sys.executable, "-c", EACH, "-", *commands],
         cwd=ROOT,

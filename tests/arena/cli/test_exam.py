@@ -58,19 +58,22 @@ def test_grades_are_added_onto_a_workbench_file(cli: CLI, graded: Path, tmp_path
         (("exam", "score", "none.csv"), "none.csv: no such file"),
         (("exam", "score", "table.csv"), "name the runs with --run"),
         (("exam", "score", "table.csv", "--items", "x*"), "no graded item has an id like 'x*'"),
-        (("exam", "score", "table.csv", "--llm", "gpt"), "no grader fits"),
+        (("exam", "score", "table.csv", "--llm", "gpt"), "no grader has this model and prompt"),
         (("exam", "score", "table.csv", "--bank", "other.csv"), "none of the grades matches an item of other.csv"),
         (("exam", "score", "table.csv", "--run", "bad.run"), "bad.run:1: a line must have 6 fields, 'query Q0"),
-        (("exam", "agreement", "table.csv"), "holds no judgments by people"),
+        (("exam", "agreement", "table.csv"), "has no labels by people"),
         (
             ("exam", "agreement", "table.csv", "--qrels", "bad.run"),
             "bad.run:1: a line must have 4 fields",
         ),
         (("exam", "labels", "table.csv", "--out", "o.qrels", "--map", "4"), "'4' in the map of grades"),
-        (("exam", "grid", "table.csv"), "exam grid: --query is missing: the query"),
+        (("exam", "grid", "table.csv"), "exam grid: --query is missing: id of the query"),
         (("exam", "summary", "table.csv", "--query", "z"), "no query 'z'"),
         (("convert", "workbench", "table.csv", "folder"), "folder: name a .jsonl.gz file; the workbench"),
-        (("convert", "tables", "table.csv", "folder"), "table.csv: is not a graded file of the workbench"),
+        (
+            ("convert", "tables", "table.csv", "folder"),
+            "table.csv: is not a graded file of the workbench; name one, .jsonl.gz",
+        ),
         (("convert", "workbench", "table.csv", "o.jsonl.gz"), "name the bank with --bank"),
         (("bank", "show", "bad.run"), "bad.run: not a table"),
     ],
@@ -99,7 +102,7 @@ def test_labels_that_a_model_gave_without_items_are_chosen_by_their_prompt(
     assert out.read_text(encoding="utf-8").splitlines()[0].split() == ["skin", "0", "p1", "1"]
     refused = cli("exam", "score", graded, "--prompt", "Sun")
     assert refused.status == 2
-    assert "this grader gave labels without items; use 'exam labels' or 'exam agreement'" in refused.err
+    assert "this grader labelled whole passages and no items; use 'exam labels' or 'exam agreement'" in refused.err
     mapped = cli("exam", "labels", graded, "--prompt", "Sun", "--map", "0:1", "--out", out)
     assert (mapped.status, "labels passages without items" in mapped.err) == (2, True)
     assert cli("exam", "agreement", graded, "--prompt", "Moon").status == 2

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
+from arena.data.dataset import notes_of
+from arena.data.files import load_dataset
+
 CLI = Callable[..., Any]
 
 
 @pytest.fixture
 def case(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
-    """Copies a case and works in it."""
-
     def copied(name: str) -> Path:
         folder = shared / "data" / "field_cases" / name
         shutil.copytree(folder, tmp_path / name)
@@ -296,7 +297,7 @@ def test_votes_in_words_of_their_own_everywhere(tmp_path: Path, monkeypatch: pyt
     refused = cli("import", "votes", "people.csv", "--store", "s.db", "--tournament", "t")
     assert "or say what it means: --value WORD=A ('A ist besser')" in refused.err
     votes = cli("import", "votes", "people.csv", "--store", "s.db", "--tournament", "t", *options)
-    assert "12 by people, 12 of them new" in votes.out, votes.err
+    assert "12 labels by people, 12 of them new" in votes.out, votes.err
 
 
 def test_names_from_outside_command_no_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: CLI) -> None:
@@ -307,3 +308,144 @@ def test_names_from_outside_command_no_terminal(tmp_path: Path, monkeypatch: pyt
     said = cli("run", "a.jsonl", "b.jsonl", "--judge", "lexical").err
     assert "\x1b" not in said
     assert "[bold]red" in said.splitlines()[0]
+
+
+Case = Callable[[str], Path]
+
+
+def test_a_failed_call_of_promptfoo_is_no_answer(case: Case, cli: CLI) -> None:
+    folder = case("09-promptfoo-two-prompts")
+    for name in ("results.json", "results.jsonl"):
+        data = load_dataset(answers=folder / name)
+        assert len(data.answers) == 7
+        assert any("with an error and no answer" in note and "429 Too Many Requests" in note for note in notes_of(data))
+    assert "write its results as .json" in cli("run", "results.csv", "--judge", "lexical").err
+
+
+def test_logs_of_inspect_and_openais_batches_say_where_the_text_is(case: Case, cli: CLI) -> None:
+    case("19-inspect-log")
+    assert "its text is 'completion'" in cli("run", "a.json", "b.json", "--judge", "lexical").err
+    case("47-openai-batch-output")
+    said = cli("run", "out.jsonl", "--judge", "lexical", "--column", "qid=custom_id").err
+    assert "its text is 'body.choices[0].message.content'" in said
+
+
+@pytest.mark.parametrize("name", ["numpy.csv", "pyrepr.csv"])
+def test_lists_of_ragas_are_lists(case: Case, name: str) -> None:
+    data = load_dataset(answers=case("22-ragas-csv") / name)
+    assert {len(own) for own in data.retrieved.values()} == {2}
+    assert not any("[" in document.text for document in data.documents.values())
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv"])
+def test_what_deepeval_saved_is_parted(case: Case, ending: str) -> None:
+    data = load_dataset(answers=case("57-deepeval-save-as") / f"new.{ending}")
+    assert "Students pay half." in {document.text for document in data.documents.values()}
+
+
+@pytest.mark.parametrize(
+    ("name", "answers"),
+    [
+        *((f"26-excel/{name}", 2) for name in ("sep.csv", "mac.csv", "blank_rows.csv", "ok.csv")),
+        *(
+            (f"55-json-dialects/{name}", 4)
+            for name in ("hf.json", "bom_crlf.jsonl", "pandas_default.json", "columns_lists.json")
+        ),
+    ],
+)
+def test_dialects_of_tables(case: Case, name: str, answers: int) -> None:
+    folder, _, file = name.partition("/")
+    data = load_dataset(answers=case(folder) / file)
+    assert len(data.answers) == answers
+    assert answers == 4 or [query.text for query in data.queries.values()] == ["Why?", "How?"]
+
+
+def test_ids_of_pandas(case: Case, cli: CLI) -> None:
+    case("27-id-types")
+    assert cli("plan", "t.yaml").status == 0
+    assert "did you mean '001'?" in cli("plan", "t0.yaml").err
+
+
+def test_ids_across_formats(case: Case) -> None:
+    folder = case("44-ids-across-formats")
+    data = load_dataset(answers=[folder / "b.jsonl", folder / "c.csv"])
+    assert list(data.queries) == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("name", "remarks"),
+    [
+        ("28-nan-answers", ("4 answers like a missing value", "3 answers like an error")),
+        ("43-thinking-in-answers", ("12 answers with a model's thinking",)),
+    ],
+)
+def test_answers_that_look_like_none_are_noted(case: Case, name: str, remarks: tuple[str, ...]) -> None:
+    notes = notes_of(load_dataset(answers=case(name) / "a.jsonl"))
+    for remark in remarks:
+        assert any(note.startswith(f"{remark}, judged like any other") for note in notes)
+
+
+QRELS = {
+    "pandas-float.qrels": "pandas-float: 3 queries, 8 labels",
+    "gains.qrels": "write each gain times 1,000: nDCG stays as it is, and from 1 on is relevant ('0.767')",
+    "negative.qrels": "labels below 0: -1 (4)",
+    "dup.qrels": "has the label 1 already",
+    "three.qrels": "a line must have 4 fields",
+    "binary-yes.csv": "the label is not a whole number ('relevant')",
+}
+
+
+@pytest.mark.parametrize("name", QRELS)
+def test_dialects_of_qrels(case: Case, cli: CLI, name: str) -> None:
+    case("30-qrels-dialects")
+    ended = cli("metrics", "--qrels", name, "--run", "run.txt", "--measure", "nDCG@5")
+    assert QRELS[name] in ended.out + ended.err
+
+
+@pytest.mark.parametrize("name", ["tabs.run", "table.csv", "sci.run", "msmarco.tsv"])
+def test_dialects_of_runs(case: Case, cli: CLI, name: str) -> None:
+    case("31-run-dialects")
+    ended = cli("metrics", "--qrels", "human.qrels", "--run", name, "--measure", "nDCG@5", "AP", "--format", "csv")
+    assert "0.505813944582" in ended.out, ended.err
+
+
+def test_names_with_blanks_between_tabs(case: Case, cli: CLI) -> None:
+    case("31-run-dialects")
+    assert "our system" in cli("metrics", "--qrels", "human.qrels", "--run", "spaces.run", "--measure", "AP").out
+
+
+def test_decimal_commas_and_missing_grades(case: Case, cli: CLI) -> None:
+    case("34-score-locale")
+    assert cli("calibrate", "judge.csv", "--people", "people.csv").status == 0
+    assert "--skip-faulty" in cli("calibrate", "judge2.csv", "--people", "people_nan.csv").err
+    assert cli("calibrate", "judge2.csv", "--people", "people_nan.csv", "--skip-faulty").status == 0
+
+
+def test_one_question_in_other_bytes(case: Case) -> None:
+    folder = case("38-same-question-other-bytes")
+    data = load_dataset(answers=[folder / "a.jsonl", folder / "b.jsonl"])
+    assert len(data.queries) == 18, "curly quotes and capitals tell questions apart; codings of an accent do not"
+
+
+def test_chinese_is_found_measured_cut_and_planned(
+    case: Case, cli: CLI, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    case("54-cjk")
+    files = ("--corpus", "corpus.csv", "--queries", "queries.csv")
+    assert (
+        "nothing is found"
+        not in (said := cli("retrieve", *files, "--retriever", "bm25", "--out", "zh.run")).out + said.err
+    )
+    assert len(Path("zh.run").read_text().splitlines()) >= 3
+    assert cli("run", "t2.yaml").status == 0
+    cli("make", "grades", "t2.yaml", "--out", "g.csv")
+    assert "1/long#5" in Path("g.csv").read_text(), "a long answer is more than one passage of 400"
+    cli("import", "verdicts", "votes.csv", "--store", "v.db", "--queries", "zhq.csv", "--answers", "zh.csv")
+    assert "100%" in next(
+        line for line in cli("leaderboard", "v.db", "--details").out.splitlines() if "Longer wins" in line
+    )
+    assert "the same for both answers" not in cli("run", "t.yaml").err
+    case("58-plan-chinese")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-not-real-123")
+    row = next(line for line in cli("plan", "t.yaml").out.splitlines() if line.startswith("Games judged"))
+    assert 45_000 < int(row.split()[-5].replace(",", "")) < 70_000

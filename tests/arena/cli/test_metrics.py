@@ -13,6 +13,7 @@ from arena.data.dataset import Dataset
 from arena.present.table import ORDERS
 from arena.store import Store, Wanted
 from judges.types import JudgeFailure, Judgment, Query, Task
+from tests.support.llm_server import LLMServer, Reply
 
 HUMAN = "q1 0 d1 2\nq1 0 d2 0\nq2 0 d1 1\nq3 0 d9 1\n"
 LLM = "q1 0 d1 1\nq1 0 d2 1\nq2 0 d1 1.\nq2 0 d7 2\n"
@@ -36,9 +37,9 @@ RUNS = ("--run", "good.run", "bad.run")
     [
         (("--measure", "ndcg@10"), "error: ndcg@10: no such measure; is it nDCG@10 or"),
         (("--qrels", "llm.qrels"), "error: llm.qrels:3: the label is not a whole number ('1.')"),
-        (("--qrels", "human.qrels"), "error: human.qrels: these labels are given twice"),
+        (("--qrels", "human.qrels"), "error: human.qrels: this file of labels is given twice; give it once"),
         (("--qrels", "no.qrels"), "error: no.qrels: no such file"),
-        (("--baseline", "best"), "error: no run is called 'best', only good, bad"),
+        (("--baseline", "best"), "error: no run is called 'best'; the runs are good, bad"),
         (("--run", "human.qrels"), "error: human.qrels:1: "),
     ],
 )
@@ -54,7 +55,7 @@ def test_labels_on_no_scale_name_their_file(cli: Any, files: Path) -> None:
     (files / "ids.qrels").write_text("q1 0 d1 4711\nq1 0 d2 0\n", encoding="utf-8")
     ended = cli("agreement", "ids.qrels", "--people", "human.qrels")
     assert (ended.status, ended.out) == (2, "")
-    assert ended.err.startswith("error: human and ids: labels from 0 to 4711 span too many values")
+    assert ended.err.startswith("error: human and ids: labels from 0 to 4711 are too many")
 
 
 @pytest.mark.usefixtures("files")
@@ -78,7 +79,6 @@ def test_labels_outside_the_scale_are_named_and_counted(cli: Any) -> None:
 
 
 def _with_key(found: Any, key: str) -> Iterator[Any]:
-    """Every mapping inside of a JSON value that has a key."""
     for inner in found.values() if isinstance(found, dict) else found if isinstance(found, list) else ():
         yield from _with_key(inner, key)
     if isinstance(found, dict) and key in found:
@@ -86,7 +86,6 @@ def _with_key(found: Any, key: str) -> Iterator[Any]:
 
 
 def test_the_interval_of_two_orders_says_what_it_is_for(cli: Any, tmp_path: Path) -> None:
-    """Enough queries for an interval, on which the judge's labels differ a little."""
     lines: dict[str, list[str]] = {name: [] for name in ("human", "judge", "one", "two", "three")}
     for query in range(12):
         for rank in range(4):
@@ -106,7 +105,7 @@ def test_the_interval_of_two_orders_says_what_it_is_for(cli: Any, tmp_path: Path
 
 
 def store_with(path: Path, wants: list[tuple[str, str, str, int | str | None]]) -> Path:
-    """A store whose tournament wants labels: judge, query, document, and the label, failure's cause, or nothing yet."""
+    """A store that wants labels: judge, query, document, and the label, a cause of failure, or ``None``."""
     store = Store.create(str(path))
     entries = [Wanted(Task.RELEVANCE, judge, query_id, doc_id) for judge, query_id, doc_id, _ in wants]
     queries = {query_id: Query(query_id, query_id) for _, query_id, _, _ in wants}
@@ -140,7 +139,7 @@ def test_labels_of_several_judges_are_combined_unless_one_is_named(cli: Any, tmp
     assert cli("export", "qrels", path, out).status == 0
     assert out.read_text(encoding="utf-8") == "q1 0 a 0\nq1 0 b 1\n"
     assert cli("export", "qrels", path, out, "--judge", "one").err == (
-        f"error: {out}: is there already; name another file, or say --force\n"
+        f"error: {out}: exists already; name another file, or add --force\n"
     )
     assert cli("export", "qrels", path, out, "--judge", "one", "--force").status == 0
     assert out.read_text(encoding="utf-8") == "q1 0 a 2\n"
@@ -164,3 +163,51 @@ def test_an_export_that_cannot_be_is_one_line(cli: Any, tmp_path: Path, wants: A
     assert ended.status == 2
     assert said in ended.err
     assert not (tmp_path / "out.qrels").exists()
+
+
+CORPUS = "did\tdocument\na\tElo ratings of games\nb\tkappa of judges\nc\t \n"
+QUERIES = "q1\tratings of a game\nq2\tkappa\nq3\tzebra\n"
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> list[object]:
+    (tmp_path / "corpus.tsv").write_text(CORPUS)
+    (tmp_path / "queries.tsv").write_text(QUERIES)
+    return ["--corpus", tmp_path / "corpus.tsv", "--queries", tmp_path / "queries.tsv", "--out", tmp_path / "x.run"]
+
+
+@pytest.mark.parametrize(
+    ("extra", "said"),
+    [
+        (["--embeddings", "openai"], "error: --set: provider 'openai' needs a 'model'"),
+        (
+            ["--embeddings", "hashed", "--set", "model=m"],
+            "error: --set: provider 'hashed' has no use for 'model'",
+        ),
+        (["--embeddings", "openai", "--set", "model=m"], "error: no key for model 'm'"),
+        (["--embeddings", "transformers", "--set", "path=gone"], "error: gone: is not a folder"),
+    ],
+)
+def test_embeddings_that_cannot_be_made_are_one_line(
+    cli: Any, options: list[object], extra: list[str], said: str
+) -> None:
+    ended = cli("retrieve", *options, "--retriever", "dense", *extra)
+    assert ended.status == 2
+    assert ended.err.splitlines()[-1].startswith(said)
+
+
+def test_a_server_that_fails_is_one_line_and_leaves_no_run(cli: Any, options: list[object], tmp_path: Path) -> None:
+    with LLMServer(lambda call: Reply(status=401, text="no")) as server:
+        hosted = [
+            "--retriever",
+            "dense",
+            "--embeddings",
+            "openai",
+            "--set",
+            "model=v",
+            "--set",
+            f"base_url={server.openai_url}",
+        ]
+        ended = cli("retrieve", *options, *hosted)
+    assert (ended.status, ended.err.splitlines()[-1]) == (1, f"error: v at {server.openai_url}: HTTP 401: no")
+    assert not (tmp_path / "x.run").exists()

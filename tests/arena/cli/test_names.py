@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import re
+import shutil
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.main import get_group
 
+import ragleague
 from arena.cli.app import app
 from arena.cli.commands import COMMANDS, CommandGroup, overview
 from docs.make_reference import commands_of
@@ -76,11 +82,11 @@ def test_the_help_of_a_group_imports_no_command() -> None:
             "make queries: no option '--secret'; 'ragleague make queries --help' lists them",
         ),
         ("--vers", "no option '--vers'; did you mean '--version'?"),
-        ("make bank t.yaml", "make bank: --out is missing: the bank: .jsonl, .yaml, .csv ..."),
-        ("make bank", "make bank: CONFIG is missing: the YAML file that configures it"),
+        ("make bank t.yaml", "make bank: --out is missing: file to write the test bank into: .jsonl, .yaml, .csv ..."),
+        ("make bank", "make bank: CONFIG is missing: YAML file with the configuration"),
         ("make bank t.yaml --out", "--out: a value is missing; write it after the option"),
         ("make bank t.yaml --out=b.csv --force=yes", "--force: takes no value; leave out what follows '='"),
-        ("make bank t.yaml b.csv c.csv --out b", "make bank: 'b.csv c.csv' is too much; give CONFIG"),
+        ("make bank t.yaml b.csv c.csv --out b", "make bank: unexpected 'b.csv c.csv'; give only CONFIG"),
         ("rate v.csv --as-games --reconcile", "--reconcile: says the opposite of --as-games; give one of them"),
         ("exam labels g --out a --out b", "--out: is given twice; give it once"),
         ("exam labels g --out a --by most", "--by: must be highest or count, not 'most'"),
@@ -93,3 +99,60 @@ def test_the_help_of_a_group_imports_no_command() -> None:
 def test_a_wrong_command_line_is_said_in_our_words(cli: CLI, words: str, line: str) -> None:
     ended = cli(*words.split())
     assert (ended.status, ended.out, ended.err) == (2, "", f"error: {line}\n")
+
+
+def test_exported_data_make_the_same_tournament(cli: Any, played_demo: Path, tmp_path: Path) -> None:
+    cli("export", "data", played_demo / "tournament.yaml", tmp_path / "data")
+    for name in ("tournament.yaml", "exam.csv", "nuggets.jsonl", "rag-handbook.db"):
+        shutil.copy(played_demo / name, tmp_path / "data")
+    again = cli("run", tmp_path / "data/tournament.yaml", "--format", "json")
+    assert again.err.count(" 0 calls") == 7
+    assert again.out == cli("leaderboard", played_demo / "tournament.yaml", "--format", "json").out
+
+
+@pytest.fixture
+def long_names(tmp_path: Path) -> Path:
+    """Twelve agents with long names; each of the first five beats every later agent and is therefore separated."""
+    agents = [f"Retriever {number} with a long name (13B)" for number in range(12)]
+    lines = [("qid", "agent_a", "agent_b", "verdict", "judge")]
+    for i, strong in enumerate(agents):
+        for j in range(i + 1, 12):
+            lines += [(f"q{query}", strong, agents[j], "B" if i >= 5 and query == 0 else "A", "j") for query in (0, 1)]
+    with (tmp_path / "long.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(lines)
+    return tmp_path / "long.csv"
+
+
+def test_notes_that_repeat_for_many_agents_are_told_thrice(cli: Any, long_names: Path) -> None:
+    quick = ("--samples", "50", "--set", "tournaments=5")
+    told = json.loads(cli("rate", long_names, *quick, "--format", "json").out)["notes"]
+    alike = [note for note in told if note.startswith("No maximum of the likelihood: ")]
+    assert len(alike) > 4
+    printed = cli("rate", long_names, *quick).out
+    assert printed.count("No maximum of the likelihood: ") == 4
+    assert f"No maximum of the likelihood: {len(alike) - 3} more, all in JSON" in printed
+
+
+def test_without_queries_more_games_are_needed_not_more_queries(cli: Any, tmp_path: Path) -> None:
+    table = tmp_path / "v.csv"
+    table.write_text("agent_a,agent_b,verdict\n" + "x,y,A\ny,x,B\ny,x,A\n" * 10, encoding="utf-8")
+    printed = cli("rate", table).out
+    assert " more games like these" in printed
+    assert "More games needed" in printed
+    assert "more queries" not in printed
+
+
+@pytest.mark.parametrize(
+    "what", ["import arena", "import arena.cli; import sys; sys.argv = ['ragleague', '--help']; arena.cli.main()"]
+)
+def test_starting_up_loads_nothing_heavy(what: str) -> None:
+    heavy = ["numpy", "pandas", "scipy", "pyarrow", "sqlalchemy", "openai", "anthropic", "torch", "streamlit"]
+    script = f"import atexit, sys\natexit.register(lambda: print('loaded', *({heavy} & sys.modules.keys())))\n{what}"
+    script = script.replace(str(heavy), f"set({heavy})")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "loaded"
+
+
+def test_the_version_is_printed_alone(cli: Any) -> None:
+    told = cli("--version")
+    assert (told.status, told.out, told.err) == (0, f"ragleague {ragleague.__version__}\n", "")

@@ -63,7 +63,7 @@ def test_what_is_assumed_is_saved_as_a_yaml_file_that_says_the_same(folder: Path
     taken = cli("run", "answers_*.jsonl", "--judge", "lexical", "--save", "conf/own.yaml")
     assert (taken.status, taken.err) == (
         2,
-        "error: conf/own.yaml: is there already; name another file with --save\n",
+        "error: conf/own.yaml: exists already; name another file with --save\n",
     )
 
 
@@ -96,18 +96,3 @@ def test_python_loads_and_runs_the_same(folder: Path, given: Any) -> None:
     assert board.complete
     assert board.to_frame()["agent"].tolist()[0] == "answers_a"
     assert (folder / "ragleague.db").exists()
-
-
-def test_what_python_is_given_wrong_is_one_line(folder: Path) -> None:
-    data = rl.load("answers_*.jsonl", limit=1)
-    for call, said in (
-        (lambda: rl.run(data), "run: loaded data need a judge, such as judge='openai/gpt-4.1-mini'"),
-        (lambda: rl.run(data, judge="lexical", limit=1), "run: limit loaded data with load(..., limit=N)"),
-        (lambda: rl.run("own.yaml", judge="lexical"), "run: own.yaml names its agents, its judge and its store itself"),
-        (lambda: rl.load([3]), "answers: give files, frames, dictionaries or samples, and not int"),
-        (lambda: rl.load({"a": 3}), "a: give files, frames, dictionaries or samples, and not int"),
-        (lambda: rl.load([]), "answers: the table has no rows; add at least one"),
-    ):
-        with pytest.raises(rl.InputError) as raised:
-            call()
-        assert str(raised.value) == said

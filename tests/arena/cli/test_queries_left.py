@@ -22,7 +22,7 @@ FIRST = "of the data are not judged yet: judge them first."
 
 
 def rows(agent: str) -> Iterator[dict[str, Any]]:
-    """Answers of two agents of which one is right a little more often."""
+    """Answers of two agents, of which x is right a little more often."""
     for number in range(QUERIES):
         right = number % 3 != 0 if agent == "x" else number % 3 == 0 or number % 5 == 0
         text = "alpha" if right else "nobody knows"

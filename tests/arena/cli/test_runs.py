@@ -20,7 +20,6 @@ TABLES = "data: {queries: queries.csv, documents: documents.csv, answers: answer
 
 
 def configured(folder: Path, text: str) -> Path:
-    """A configuration of its own beside a copy of the demo's tables."""
     config = folder / "own.yaml"
     config.write_text(f"name: own\nstore: own.db\n{TABLES}{text}", encoding="utf-8")
     return config
@@ -95,12 +94,11 @@ ratings: {{min_coverage: 0}}
 
 
 def number(call: Call) -> int:
-    """The same for all turns about one prompt."""
     return zlib.crc32(json.dumps(call.body["messages"][:2]).encode()) % 3
 
 
 def oddly(call: Call) -> Reply:
-    """The judge called odd breaks its contract on a third of the prompts and is refused another third."""
+    """The judge "odd" gives unusable replies to a third of the prompts, and refuses another third."""
     if call.body["model"] == "odd" and number(call) == 0:
         return Reply(text="I like \x1b[31mboth, really")
     if call.body["model"] == "odd" and number(call) == 1:
@@ -110,7 +108,6 @@ def oddly(call: Call) -> Reply:
 
 @pytest.fixture
 def tournament(cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Writes a configuration for a server; of 36 prompts odd meets all three cases."""
     monkeypatch.setenv("A_KEY", "none")
     write_data(tmp_path, [f"q{place}" for place in range(6)])
 
@@ -158,4 +155,4 @@ def test_failures_can_be_chosen_by_cause_and_judge(cli: Any, tournament: Any) ->
     for option, name, instead in (("--cause", "contrakt", "contract"), ("--judge", "od", "odd")):
         refused = cli("failures", config, option, name)
         assert (refused.status, refused.out) == (2, "")
-        assert refused.err == f"error: {option} {name}: not found; did you mean {instead!r}?\n"
+        assert refused.err == f"error: {option} {name}: no such {option.strip('-')}; did you mean {instead!r}?\n"

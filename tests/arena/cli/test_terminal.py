@@ -30,11 +30,10 @@ ORDERS = (
 NAMES = tuple(f"agent-{number}{order}" for number, order in enumerate(ORDERS))
 UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]|\r(?!\n)")
 OWN = re.compile(r"\x1b\[[\d;]*m|\x1b\[\?25[lh]|\x1b\[\d*[AKG]|\r")
-"""Colours, and what a bar is drawn with."""
+"""Our own control codes: colours, and those that draw a bar."""
 
 
 def on_terminal(folder: Path, *arguments: object, before: str = "") -> str:
-    """What a terminal of 200 columns is sent by a command."""
     leader, follower = pty.openpty()
     keys = environment() | {"COLUMNS": "200", "TERM": "xterm-256color"}
     process = subprocess.Popen(
@@ -53,7 +52,6 @@ def on_terminal(folder: Path, *arguments: object, before: str = "") -> str:
 
 
 def into_files(folder: Path, *arguments: object) -> bytes:
-    """What a file is sent by a command, and not a terminal."""
     return subprocess.run(command(*arguments), cwd=folder, env=environment(), capture_output=True, check=False).stdout
 
 
@@ -104,7 +102,7 @@ import sys, time
 sys.argv = ["ragleague", "--version"]
 from arena.cli.main import guard_streams
 guard_streams()
-from arena.cli.bars import Bars
+from arena.cli.progress import Bars
 from arena.cli.console import errors, output
 with Bars() as bars:
     bars.begin("[link=https://evil.example]name[/link]" + sys.stdin.readline().rstrip(), 3)

@@ -52,7 +52,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> Path:
     return tmp_path
 
 
-OTHER = "another file ran the tournament 'x' in the store (agents p, q; judges words); run this file first"
+OTHER = "another file ran the tournament 'x' in the store (agents p and q; judges words); run this file first"
 
 
 @pytest.mark.parametrize("command", READERS, ids=lambda command: command[0])
@@ -71,7 +71,7 @@ def test_neither_does_python_nor_pytest(folder: Path) -> None:
     assert set(rl.open("a.yaml").games()["agent_a"]) == {"p", "q"}
     board = rl.run("b.yaml", progress=False)
     assert set(board.games()["agent_a"]) == set(rl.open("b.yaml").games()["agent_a"]) == {"r", "s"}
-    with pytest.raises(rl.InputError, match=r"^a\.yaml: .*agents r, s"):
+    with pytest.raises(rl.InputError, match=r"^a\.yaml: .*agents r and s"):
         rl.open("a.yaml")
     assert rl.open("a.yaml", "x").tournament == "x", "who names the tournament gets what the store has"
 

@@ -14,7 +14,7 @@ import ragleague as rl
 from arena.data.dataset import Dataset
 from arena.data.files import load_dataset
 from judges.errors import DataError
-from retrieval_eval.data.column_report import unsaid
+from retrieval_eval.data.table_spec import unsaid
 from retrieval_eval.data.tables import write_rows
 
 FORMATS = ("jsonl", "json", "csv", "tsv", "parquet", "jsonl.gz", "csv.gz", "parquet.gz")
@@ -69,10 +69,7 @@ def test_rows_in_memory_are_held_to_the_same() -> None:
 
 @pytest.mark.parametrize(
     ("columns", "meaning"),
-    [
-        (("ground_truth", "expected_output"), "the gold answer"),
-        (("contexts", "retrieved_contexts"), "the passages"),
-    ],
+    [(("ground_truth", "expected_output"), "the gold answer"), (("contexts", "retrieved_contexts"), "the passages")],
 )
 def test_two_columns_of_one_meaning_are_refused(tmp_path: Path, columns: tuple[str, str], meaning: str) -> None:
     path = table(tmp_path, "a.csv", {"question": "q?", "answer": "x", **dict.fromkeys(columns, "text")})

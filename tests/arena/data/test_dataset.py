@@ -12,16 +12,11 @@ from arena.data.dataset import SHARED, Dataset
 from arena.data.files import load_dataset, save_dataset
 from judges.errors import DataError
 from judges.types import Answer, Document, Query, Retrieved
+from tests.support.files import put
 
 QUERIES = "qid,query\nq1,why?\nq2,how?\n"
 DOCUMENTS = "qid,did,document,agent,title\nq1,d1,one,x,T\nq1,d2,two,x,\nq1,d1,one,y,T\nq2,d2,two,x,\n"
 ANSWERS = "qid,agent,answer,model\nq1,x,because,m\nq1,y,,m\nq2,x,so,m\nq2,y,thus,m\n"
-
-
-def put(folder: Path, name: str, content: str | bytes) -> Path:
-    path = folder / name
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return path
 
 
 def loaded(folder: Path, queries: str = QUERIES, documents: str = DOCUMENTS, answers: str = ANSWERS) -> Dataset:
@@ -50,12 +45,6 @@ def test_a_reference_keeps_the_digest_that_it_had_as_metadata() -> None:
     assert now.reference == "Because."
     assert Dataset({"q1": now}).digest() == Dataset({"q1": before}).digest()
     assert str(now.columns) == str(before.metadata)  # checksums of earlier stores hold the columns in this order
-
-
-def test_an_empty_answer_counts_as_an_answer(tmp_path: Path) -> None:
-    dataset = loaded(tmp_path)
-    assert dataset.answers["q1", "y"].text == ""
-    assert dataset.missing_answers == ()
 
 
 def test_missing_answers_and_unanswered_queries_are_findings(tmp_path: Path) -> None:

@@ -6,26 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from arena.data.dataset import Dataset
-from arena.data.files import load_dataset, with_runs
-from arena.data.warnings import notes_of
+from arena.data.corpus import with_runs
+from arena.data.dataset import Dataset, notes_of
+from arena.data.files import load_dataset
 from judges.errors import DataError, InputError
 from retrieval_eval.data.rows import Rows
 from retrieval_eval.data.tables import write_rows
-
-
-def lines(folder: Path, name: str, *records: dict[str, Any]) -> Path:
-    path = folder / name
-    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-    return path
-
-
-def put(folder: Path, name: str, text: str) -> Path:
-    path = folder / name
-    path.write_text(text, encoding="utf-8")
-    return path
+from tests.support.files import lines, put
 
 
 def texts(data: Dataset) -> dict[str, dict[str, str]]:
@@ -65,26 +55,13 @@ def test_ragas_jsonl_one_file_for_each_system(tmp_path: Path) -> None:
     assert len(data.documents) == 2, "a text that both retrieved is one document"
 
 
-def test_ragas_csv_holds_lists_as_pandas_writes_them(tmp_path: Path) -> None:
-    table = put(
-        tmp_path,
-        "mine.csv",
-        'user_input,retrieved_contexts,response,reference\nwhy?,"[\'it\'\'s one\', ""two\'s""]",because,so\n'.replace(
-            "it''s", "its"
-        ),
-    )
-    assert passages(load_dataset(answers=table), "mine") == ["its one", "two's"]
-
-
 @pytest.mark.parametrize(
     ("cell", "found"),
     [
         ("['its one' 'two']", ["its one", "two"]),
+        ("['its one', \"two's\"]", ["its one", "two's"]),
         ("array(['its one', 'two'], dtype=object)", ["its one", "two"]),
-        (
-            "[Document(page_content='its one', metadata={}), Document(page_content='two')]",
-            ["its one", "two"],
-        ),
+        ("[Document(page_content='its one', metadata={}), Document(page_content='two')]", ["its one", "two"]),
         ("[(Document(metadata={}, page_content='its one'), 0.5)]", ["its one"]),
         ("[NodeWithScore(node=TextNode(id_='1', text='its one'), score=0.5)]", ["its one"]),
         ("{'text': 'its one'}", ["its one"]),
@@ -182,17 +159,6 @@ def test_ragelo_files_as_they_are(tmp_path: Path, shared: Path) -> None:
     assert (len(data.queries), len(data.agents), len(data.documents)) == (10, 6, 43)
 
 
-def test_an_id_a_model_and_a_response_with_the_question(tmp_path: Path) -> None:
-    file = lines(
-        tmp_path,
-        "all.jsonl",
-        {"id": 1, "model": "a", "question": "why?", "response": "so"},
-        {"id": 1, "model": "b", "question": "why?", "response": "thus"},
-    )
-    data = load_dataset(answers=file)
-    assert set(data.answers) == {("1", "a"), ("1", "b")}
-
-
 def test_a_pattern_is_every_file_that_it_matches_and_the_folder_names_files_of_one_name(tmp_path: Path) -> None:
     for agent in ("bm25", "dense"):
         (tmp_path / agent).mkdir()
@@ -207,13 +173,6 @@ def test_what_divides_a_csv_is_seen(tmp_path: Path, delimiter: str) -> None:
     rows = [["id", "question", "prediction"], ["1", '"why, then; how?"', "so"]]
     file = put(tmp_path, "a.csv", "\ufeff" + "\r\n".join(delimiter.join(row) for row in rows))
     assert texts(load_dataset(answers=file)) == {"a": {"why, then; how?": "so"}}
-
-
-def test_names_count_whatever_their_case(tmp_path: Path) -> None:
-    file = put(tmp_path, "x.csv", "Question,Ground Truth,Answer\nwhy?,gold,so\n")
-    data = load_dataset(answers=file)
-    assert texts(data) == {"x": {"why?": "so"}}
-    assert next(iter(data.queries.values())).reference == "gold"
 
 
 def test_a_mapping_names_other_columns_and_none_at_all(tmp_path: Path) -> None:
@@ -246,15 +205,6 @@ def test_a_limit_takes_the_first_queries_with_what_belongs_to_them(tmp_path: Pat
     data = load_dataset(answers=file, limit=2)
     assert [query.text for query in data.queries.values()] == ["q0", "q1"]
     assert (len(data.answers), len(data.documents), len(data.retrieved)) == (2, 2, 2)
-
-
-def test_rows_in_memory_are_a_table(tmp_path: Path) -> None:
-    np = pytest.importorskip("numpy")
-    rows = [{"question": "why?", "answer": "so", "contexts": np.array(["one", "two"]), "n": np.int64(3)}]
-    data = load_dataset(answers=[Rows("a", rows), Rows("b", rows)])
-    assert data.agents == ("a", "b")
-    assert passages(data, "a") == ["one", "two"]
-    assert {answer.metadata["n"] for answer in data.answers.values()} == {"3"}
 
 
 def test_one_run_may_be_of_all_agents(tmp_path: Path) -> None:
@@ -344,11 +294,6 @@ def test_passages_beside_documents_are_not_used_and_that_is_noted(tmp_path: Path
 def test_json_of_columns_as_pandas_and_datasets_write_it(tmp_path: Path, whole: dict[str, Any]) -> None:
     found = texts(load_dataset(answers=put(tmp_path, "x.json", json.dumps(whole))))
     assert found["x"]["why?"] == "so"
-
-
-def test_a_query_without_an_id_is_called_by_its_text(tmp_path: Path) -> None:
-    data = load_dataset(answers=lines(tmp_path, "x.jsonl", {"question": "why? " * 20, "answer": ""}))
-    assert notes_of(data)[0] == "1 empty answer, judged like any other: x on 'why? why? why? why? why? why? why?...'"
 
 
 def test_a_row_with_an_error_and_no_answer_is_no_answer(tmp_path: Path) -> None:
@@ -450,7 +395,9 @@ def test_an_answer_that_is_an_object_is_told_where_its_text_is(tmp_path: Path, a
     assert f"its text is '{place}': write a table with that as 'answer'" in str(raised.value)
 
 
-def test_a_long_question_without_blanks_is_named_by_its_beginning(tmp_path: Path) -> None:
+def test_a_query_without_an_id_is_named_by_its_beginning(tmp_path: Path) -> None:
+    data = load_dataset(answers=lines(tmp_path, "x.jsonl", {"question": "why? " * 20, "answer": ""}))
+    assert notes_of(data)[0] == "1 empty answer, judged like any other: x on 'why? why? why? why? why? why? why?...'"
     text = "图书馆由镇政府管理，" * 10
     rows = [{"query": text, "agent": "a", "answer": ""}, {"query": "q?", "agent": "b", "answer": "<think>" + text}]
     empty, thinking = notes_of(load_dataset(answers=lines(tmp_path, "a.jsonl", *rows)))[:2]
@@ -465,11 +412,15 @@ class Passage:
         self.page_content, self.metadata = text, {"source": "a.pdf"}
 
 
-def test_frames_hold_arrays_and_documents(tmp_path: Path) -> None:
-    given = [{"query": "q?", "answer": "x", "contexts": [Passage("its one"), Passage("two")]}]
-    data = load_dataset(answers=Rows("mine", given))
-    assert passages(data, "mine") == ["its one", "two"]
-    assert {document.metadata["source"] for document in data.documents.values()} == {"a.pdf"}
+def test_rows_in_memory_hold_arrays_and_documents() -> None:
+    given = [{"query": "q?", "answer": "x", "contexts": [Passage("its one"), Passage("two")], "n": np.int64(3)}]
+    arrays = [{**given[0], "contexts": np.array(["one", "two"])}]
+    data = load_dataset(answers=[Rows("mine", given), Rows("other", arrays)])
+    assert (passages(data, "mine"), passages(data, "other")) == (["its one", "two"], ["one", "two"])
+    assert data.documents[next(entry.doc_id for entry in data.retrieved[next(iter(data.queries))])].metadata == {
+        "source": "a.pdf"
+    }
+    assert {answer.metadata["n"] for answer in data.answers.values()} == {"3"}
     with pytest.raises(DataError, match="passage 1 is neither a text"):
         load_dataset(answers=Rows("mine", [{"query": "q?", "answer": "x", "contexts": [1]}]))
 

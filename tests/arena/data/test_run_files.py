@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from arena.config.schema import load_config
+from arena.data.corpus import with_runs
 from arena.data.dataset import Dataset
-from arena.data.files import load_dataset, with_runs
+from arena.data.files import load_dataset
 from arena.run.judging import load_data
 from arena.store import Store
 from judges.errors import ConfigError, DataError
 from judges.types import Document, Retrieved, Task
+from tests.support.files import lines, put
 
 TOPICS = "<top>\n<num> Number: 1\n<title> first\n</top>\n<top>\n<num> Number: 2\n<title> second\n</top>\n"
 RUN = "1 Q0 b 1 9.5 {0}\n1 Q0 a 2 8 {0}\n1 Q0 c 3 7 {0}\n2 Q0 a 1 3 {0}\n77 Q0 z 1 1 {0}\n"
@@ -33,14 +34,9 @@ def folder(tmp_path: Path) -> Path:
     put(tmp_path, "topics.txt", TOPICS)
     put(tmp_path, "x.run", RUN.format("x"))
     put(tmp_path, "y.run.txt", "1 Q0 c 1 2 y\n")
-    put(tmp_path, "corpus.jsonl", "".join(json.dumps(record) + "\n" for record in CORPUS))
+    lines(tmp_path, "corpus.jsonl", *CORPUS)
     put(tmp_path, "tournament.yaml", CONFIG)
     return tmp_path
-
-
-def put(folder: Path, name: str, text: str) -> Path:
-    (folder / name).write_text(text, encoding="utf-8")
-    return folder / name
 
 
 def answered(folder: Path, *agents: str) -> Dataset:
@@ -108,7 +104,7 @@ def test_a_run_of_nobody_who_answered_is_refused(folder: Path) -> None:
             "qid,did,document,agent\n1,a,text a,x\n",
             "x.run: the table of documents already has this agent's documents; remove them or the run",
         ),
-        ("qid,did,document\n1,a,text a\n", "x.run: runs need an agent column in the table of documents"),
+        ("qid,did,document\n1,a,text a\n", "x.run: the table of documents has no column 'agent'; add it to use runs"),
     ],
 )
 def test_a_run_that_the_table_of_documents_contradicts_is_refused(folder: Path, table: str, said: str) -> None:

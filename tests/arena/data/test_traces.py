@@ -379,7 +379,7 @@ def test_the_output_of_a_pipeline_of_haystack(tmp_path: Path) -> None:
         ),
         ([{**LANGFUSE, "input": {"a": 1, "b": 2}}], "the trace has an answer and no text of a query in 'input'"),
         ([LANGFUSE, LANGFUSE], "a second answer by"),
-        ([LANGFUSE, 3], "a trace is an object"),
+        ([LANGFUSE, 3], "the entry is not an object, as a trace must be"),
         ([{**LANGFUSE, "output": None}], "no trace in it has a query and an answer, by 'input' and 'output'"),
     ],
 )

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from arena.data.verdicts import read_verdicts, write_verdicts
-from arena.data.win_matrix import is_win_matrix, read_win_matrix
+from arena.data.verdicts import is_win_matrix, read_verdicts, read_win_matrix, write_verdicts
 from arena.ratings.games import GameVerdict
 from judges.errors import DataError
 from judges.types import Verdict
@@ -212,7 +211,7 @@ def test_writing_refuses_what_would_not_come_back(tmp_path: Path) -> None:
         ("agent,x,y\nx,,60\ny,,\n", ":3: only one of the two percentages of this agent and 'x' is given"),
         ("agent,x,y\nx,,many\ny,4,\n", ":2: the percentage against 'y' must be a number from 0 to 100 ('many')"),
         ("agent,x,y\nx,,101\ny,0,\n", ":2: the percentage against 'y' must be"),
-        ("agent,x,y\nx,,60\nx,4,\n", ":3: this agent has a row already ('x')"),
+        ("agent,x,y\nx,,60\nx,4,\n", ":3: this agent already has a row; remove one ('x')"),
         ("agent,x\nx,\ny,4\n", "no column 'y'"),
         (
             "agent,x,y,z\nx,,60,1\ny,4,,1\n",

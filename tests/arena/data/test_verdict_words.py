@@ -149,15 +149,6 @@ def test_two_columns_of_a_verdict(tmp_path: Path) -> None:
     assert [game.verdict for game in read_verdicts(path).verdicts] == [A]
 
 
-@pytest.mark.parametrize("side", ["system_name", "agent_name", "run_id", "systemName", "generator"])
-def test_names_of_agents_are_those_of_run(tmp_path: Path, side: str) -> None:
-    first, second = ("_1", "_2") if side == "generator" else ("_a", "_b")
-    path = tmp_path / "votes.csv"
-    path.write_text(f"id,{side}{first},{side}{second},Winner,rater\nq7,x,y,A,me\n")
-    (game,) = read_verdicts(path).verdicts
-    assert (game.query_id, game.agent_a, game.agent_b, game.verdict, game.judge) == ("q7", "x", "y", A, "me")
-
-
 def test_names_of_grades_are_those_of_run(tmp_path: Path) -> None:
     path = tmp_path / "grades.csv"
     path.write_text("id,system_name,question,answer,clear,answer grade\nq7,x,why?,because,3,1\n")

@@ -12,18 +12,15 @@ import pytest
 
 import ragleague as rl
 from arena.data.files import load_dataset
-from arena.data.verdicts import read_verdicts
-from arena.data.win_matrix import read_win_matrix
+from arena.data.verdicts import read_verdicts, read_win_matrix
 from arena.results.exam_evaluation import read_official
 from arena.results.nugget_comparison import read_condition
 from arena.results.opinion_tables import read_opinions
 from retrieval_eval.agents.build import read_recorded
 from retrieval_eval.agents.spec import AgentSpec
-from retrieval_eval.data.recordings import read_recordings
 from retrieval_eval.data.runs import read_run
-from retrieval_eval.data.table_spec import TableSpec
-from retrieval_eval.data.trec import read_qrels
-from retrieval_eval.data.vocabulary import VOCABULARY, spellings
+from retrieval_eval.data.table_spec import VOCABULARY, TableSpec, spellings
+from retrieval_eval.data.trec import read_qrels, read_recordings
 from retrieval_eval.exam.grade_files import read_graded
 
 PACKAGES = ("retrieval_eval", "arena")
@@ -120,10 +117,7 @@ def test_runs_and_games_read_every_name_of_the_agents(tmp_path: Path, spelling: 
     assert opinion.item == ("x", "y")
     assert {
         one.agent for one in rl.rate([{f"{spelling}_a": "x", f"{spelling}_b": "y", "winner": "A"}] * 3).ratings.agents
-    } == {
-        "x",
-        "y",
-    }
+    } == {"x", "y"}
 
 
 @pytest.mark.parametrize("spelling", [name for name in ("did", *spellings("did")) if name not in {"_id", "id"}])

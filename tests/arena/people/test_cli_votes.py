@@ -33,7 +33,6 @@ LABELLED = (("q01", "q01-d0"), ("q02", "q02-d1"))
 
 
 def said_by(annotator: str, kind: str, value: Any, most: int = 6) -> list[Annotation]:
-    """Let somebody say the same of the first things that they are asked."""
     with closing(Store.open("s.db")) as store:
         data = store.dataset("sample")
         if kind == "verdict":
@@ -58,7 +57,7 @@ def rows(name: str) -> list[dict[str, str]]:
 def test_verdicts_go_out_as_they_were_shown_and_come_back_the_same(cli: Any) -> None:
     said = said_by("ann", "verdict", "A") + said_by("b <b>", "verdict", "TIE", 4)
     done = cli("export", "votes", "s.db", "votes.csv", "--kind", "verdict")
-    assert (done.status, done.out) == (0, "wrote votes.csv: 10 by ann, b <b>\n"), done.err
+    assert (done.status, done.out) == (0, "wrote votes.csv: 10 labels by ann and b <b>\n"), done.err
     assert list(rows("votes.csv")[0]) == ["qid", "agent_a", "agent_b", "verdict", "judge", "order"]
     assert [(row["agent_a"], row["verdict"]) for row in rows("votes.csv")] == [(one.item, one.value) for one in said]
     with closing(Store.open("s.db")) as store:
@@ -67,7 +66,7 @@ def test_verdicts_go_out_as_they_were_shown_and_come_back_the_same(cli: Any) -> 
     write_store(Path("s.db"), queries=6)
     for new in (10, 0):
         done = cli("import", "votes", "votes.csv", "--store", "s.db")
-        assert done.out == f"10 by ann, b <b>, {new} of them new\n", done.err
+        assert done.out == f"10 labels by ann and b <b>, {new} of them new\n", done.err
     with closing(Store.open("s.db")) as store:
         assert peoples_opinions(store, "sample") == before
     assert before[1] == 0
@@ -77,7 +76,7 @@ def test_of_many_people_a_line_names_the_first_and_counts_all(cli: Any) -> None:
     for name in "abcd":
         said_by(name, "verdict", "A", 1)
     out = cli("export", "votes", "s.db", "votes.csv").out
-    assert out == "wrote votes.csv: 4 by 4 people (a, b, c, ...)\n"
+    assert out == "wrote votes.csv: 4 labels by a, b, c and 1 more\n"
 
 
 def test_the_side_that_a_person_saw_first_survives_a_table(cli: Any) -> None:
@@ -92,14 +91,16 @@ def test_labels_go_out_as_a_table_or_one_person_s_as_qrels_and_come_in(cli: Any)
     said_by("ann", "relevance", 2)
     said_by("bob", "relevance", 0)
     said_by("eve", "relevance", None)
-    assert cli("export", "votes", "s.db", "l.csv", "--kind", "relevance").out == "wrote l.csv: 4 by ann, bob\n"
+    assert (
+        cli("export", "votes", "s.db", "l.csv", "--kind", "relevance").out == "wrote l.csv: 4 labels by ann and bob\n"
+    )
     assert {tuple(row.values()) for row in rows("l.csv")} == {
         (query, doc, value, who)
         for query, doc in (("q01", "q01-d0"), ("q02", "q02-d1"))
         for value, who in (("2", "ann"), ("0", "bob"))
     }
     refused = cli("export", "votes", "s.db", "l.qrels", "--kind", "relevance")
-    assert (refused.status, "name one of the annotators with --annotator: ann, bob" in refused.err) == (2, True)
+    assert (refused.status, "name one of the annotators with --annotator: ann and bob" in refused.err) == (2, True)
     assert cli("export", "votes", "s.db", "l.qrels", "--kind", "relevance", "--annotator", "ann").status == 0
     assert sorted(Path("l.qrels").read_text().splitlines()) == ["q01 0 q01-d0 2", "q02 0 q02-d1 2"]
     for file, given, who in (("l.csv", (), "ann, bob"), ("l.qrels", (), "l"), ("l.qrels", ("--annotator", "z"), "z")):
@@ -121,7 +122,7 @@ def test_votes_on_texts_that_changed_stay_at_home(cli: Any) -> None:
         store.begin("sample", store.settings("sample").raw, changed, [])
     done = cli("export", "votes", "s.db", "v.csv", "--kind", "verdict")
     assert done.out.splitlines() == [
-        "wrote v.csv: 5 by ann",
+        "wrote v.csv: 5 labels by ann",
         "- of texts that have changed since, left out: 1",
     ]
 
@@ -131,18 +132,18 @@ def test_votes_on_texts_that_changed_stay_at_home(cli: Any) -> None:
     [
         ("qid,agent_a,agent_b,verdict\nq01,bm25,dense,X\n", (), "v.csv:2: "),
         ("qid,agent,nugget,assignment\nq01,bm25,n,support\n", (), "is a table of nuggets; give a file of"),
-        ("qid,did,label\nq01,q01-d0,1.5\n", (), "v.csv:2: 'label' is no whole number ('1.5')"),
+        ("qid,did,label\nq01,q01-d0,1.5\n", (), "v.csv:2: 'label' must be a whole number ('1.5')"),
         (
             "qid,agent,criterion,score\nq01,bm25,accuracy,good\n",
             (),
-            "v.csv:2: 'score' is no number ('good')",
+            "v.csv:2: 'score' must be a number ('good')",
         ),
         (
             "qid,agent,criterion,score\nq01,bm25,accuracy,nan\n",
             (),
             "v.csv:2: 'score' is empty; fill it in, or leave such rows out with --skip-faulty ('nan')",
         ),
-        ("qid,did,label\nq77,q01-d0,1\n", (), "nothing about the queries, answers and documents"),
+        ("qid,did,label\nq77,q01-d0,1\n", (), "has no label of a query, answer or document"),
         (
             "qid,did,label,annotator\nq01,q01-d0,1,a\nq01,q01-d0,1,b\n",
             ("--annotator", "c"),
@@ -186,7 +187,6 @@ BANK = [
 
 @pytest.fixture
 def config(tmp_path: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A tournament of two queries and three agents whose nuggets the offline baseline has assigned."""
     monkeypatch.chdir(tmp_path)
     write_data(tmp_path)
     Path("bank.jsonl").write_text("".join(json.dumps(line) + "\n" for line in BANK))
@@ -196,7 +196,6 @@ def config(tmp_path: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def assess(annotator: str, *labels: Support, answers: int = 6) -> None:
-    """Say the same of the first answers that an assessor is given."""
     with closing(Store.open("store.db")) as store:
         results = nugget_results(store, "small")
         assert results is not None
@@ -221,7 +220,10 @@ def test_of_several_people_one_is_named(config: str, cli: Any) -> None:
     for name in ("ann", "bob"):
         assess(name, Support.FULL, Support.NONE, answers=1)
     refused = cli("export", "votes", config, "o.jsonl", "--kind", "nuggets")
-    assert (refused.status, refused.err) == (2, "error: small: name one of the annotators with --annotator: ann, bob\n")
+    assert (refused.status, refused.err) == (
+        2,
+        "error: small: name one of the annotators with --annotator: ann and bob\n",
+    )
     refused = cli("export", "votes", config, "o.jsonl", "--kind", "nuggets", "--annotator", "eve")
     assert "there is no 'eve'; name one" in refused.err
     done = cli("export", "votes", config, "o.jsonl", "--kind", "nuggets", "--annotator", "bob")

@@ -46,7 +46,6 @@ SAME = replace(DATA, answers=DATA.answers | {("q1", agent): Answer("q1", agent, 
 def asked(
     kind: str, annotator: str = "ann", said: Sequence[Annotation] = (), data: Dataset = DATA
 ) -> list[AnnotationTask]:
-    """A person's whole queue."""
     if kind == "verdict":
         return voted(GAMES, data, said, annotator)
     if kind == "relevance":

@@ -12,8 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
-from arena.ratings.adaptive import Fixtures, Meeting, belief, log_gain, next_games
-from arena.ratings.evidence import STAKES, AdaptiveSettings, decision, log_evidence, outcomes_of
+from arena.ratings.adaptive import (
+    STAKES,
+    AdaptiveSettings,
+    Fixtures,
+    Meeting,
+    belief,
+    decision,
+    log_evidence,
+    log_gain,
+    next_games,
+    outcomes_of,
+)
 from arena.ratings.games import Games, GameVerdict, reconcile
 from judges.types import Verdict
 

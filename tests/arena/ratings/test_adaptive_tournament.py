@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from arena.cli.show import print_leaderboard
+from arena.cli.leaderboard import print_leaderboard
 from arena.config.schema import Config
 from arena.results.ratings import leaderboard
 from arena.run import judging

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from arena.ratings.adaptive import Fixtures, next_games
-from arena.ratings.evidence import AdaptiveSettings, outcomes_of
+from arena.ratings.adaptive import AdaptiveSettings, Fixtures, next_games, outcomes_of
 from arena.ratings.games import GameVerdict, VerdictTable, reconcile, tabulate
 from arena.ratings.rate import rate
 from arena.ratings.results import Ratings, RatingSettings

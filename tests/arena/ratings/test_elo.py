@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from arena.ratings import elo as elo_module
-from arena.ratings.elo import EloSettings, drawn, elo, pack, play, replay, resampled_elo, starts
+from arena.ratings.elo import drawn, elo, pack, play, replay, resampled_elo, starts
 from arena.ratings.games import Games
+from arena.ratings.results import RatingSettings
 from tests.support.elo import elo_online, expected_score
 
 
@@ -43,7 +44,7 @@ def test_seventy_percent_wins_end_about_147_points_apart() -> None:
 
 @given(tournaments())
 def test_the_sum_of_ratings_is_conserved(games: Games) -> None:
-    rated = elo(games, EloSettings(tournaments=5))
+    rated = elo(games, RatingSettings(tournaments=5))
     assert rated.ratings.sum() == pytest.approx(4000, abs=1e-8)
     assert elo_online(games).sum() == pytest.approx(4000, abs=1e-8)
 
@@ -54,7 +55,7 @@ def test_neither_rows_nor_sides_change_the_result(games: Games, random: Random) 
     flip = np.array([random.random() < 0.5 for _ in order])
     a, b, score = games.a[order], games.b[order], games.score[order]
     other = Games(games.agents, np.where(flip, b, a), np.where(flip, a, b), np.where(flip, 1 - score, score))
-    first, second = elo(games, EloSettings(tournaments=7, seed=3)), elo(other, EloSettings(tournaments=7, seed=3))
+    first, second = elo(games, RatingSettings(tournaments=7, seed=3)), elo(other, RatingSettings(tournaments=7, seed=3))
     assert first.ratings.tobytes() == second.ratings.tobytes()
     assert first.order_sd.tobytes() == second.order_sd.tobytes()
 
@@ -63,11 +64,11 @@ def test_the_seed_decides_and_chunks_do_not(monkeypatch: pytest.MonkeyPatch) -> 
     rng = np.random.default_rng(2)
     a = rng.integers(0, 4, 50)
     games = games_of(a.tolist(), ((a + 1) % 4).tolist(), rng.choice([0.0, 1.0], 50).tolist(), 4)
-    whole = elo(games, EloSettings(tournaments=20, seed=1))
-    assert whole.ratings.tolist() != elo(games, EloSettings(tournaments=20, seed=2)).ratings.tolist()
-    assert np.isnan(elo(games, EloSettings(tournaments=1)).order_sd).all(), "one order says nothing of others"
+    whole = elo(games, RatingSettings(tournaments=20, seed=1))
+    assert whole.ratings.tolist() != elo(games, RatingSettings(tournaments=20, seed=2)).ratings.tolist()
+    assert np.isnan(elo(games, RatingSettings(tournaments=1)).order_sd).all(), "one order says nothing of others"
     monkeypatch.setattr(elo_module, "_BYTES_IN_MEMORY", 2 * 50 * 3)
-    assert elo(games, EloSettings(tournaments=20, seed=1)).ratings.tobytes() == whole.ratings.tobytes()
+    assert elo(games, RatingSettings(tournaments=20, seed=1)).ratings.tobytes() == whole.ratings.tobytes()
 
 
 @pytest.mark.parametrize("agents", [2, 5, 40_000], ids=["2 agents", "5 agents", "64-bit codes"])
@@ -79,7 +80,7 @@ def test_tournaments_played_together_or_singly_have_the_same_bits(
     a = rng.integers(0, agents, 300)
     b = (a + rng.integers(1, agents, a.size)) % agents
     games = games_of(a.tolist(), b.tolist(), rng.choice([0.0, 0.5, 1.0], a.size).tolist(), agents)
-    settings = EloSettings(tournaments=9, k=200, scale=scale)
+    settings = RatingSettings(tournaments=9, k=200, scale=scale)
     rated = []
     for lanes in (1, 100):
         monkeypatch.setattr(elo_module, "_WORTH_NUMPY", lanes)
@@ -110,7 +111,7 @@ def test_what_elo_has_forgotten_is_not_played(
     b = (a + rng.integers(1, 3, a.size)) % 3
     score = (rng.random(a.size) < 1 / (1 + 10 ** ((b - a) / 4))).astype(float)
     games = games_of([*a, *[3] * rare], [*b, *[0] * rare], [*score, *[1.0] * rare], 4 if rare else 3)
-    how, begin = EloSettings(k=k, tournaments=4), starts(0, 4)
+    how, begin = RatingSettings(k=k, tournaments=4), starts(0, 4)
     packed = pack(games.a, games.b, games.score, len(games.agents))
     all_played = replay([packed], how, begin)[0]
     monkeypatch.setattr(elo_module, "_FEWEST_GAMES", 1 << 10)
@@ -131,7 +132,7 @@ def test_resampled_games_are_rated_as_if_each_sample_stood_alone(monkeypatch: py
     games = games_of(a.tolist(), ((a + 1) % 5).tolist(), rng.choice([0.0, 0.5, 1.0], a.size).tolist(), 5)
     weights = rng.integers(0, 4, (8, a.size)).astype(np.float64)
     weights[3] = 0
-    how = EloSettings(tournaments=3, seed=2)
+    how = RatingSettings(tournaments=3, seed=2)
     expected = np.array([elo(replace(games, weight=row), how).ratings for row in weights])
     for name, value in (("_GAMES_AT_ONCE", 100), ("_BYTES_IN_MEMORY", 700), ("_WORTH_NUMPY", 1)):
         monkeypatch.setattr(elo_module, name, value)
@@ -156,7 +157,7 @@ def test_each_step_is_the_textbook_update() -> None:
 def test_every_order_of_three_games_is_equally_likely() -> None:
     games = games_of([0, 0, 1], [1, 2, 2], [1.0, 0.0, 1.0], 3)
     packed = pack(games.a, games.b, games.score, 3)
-    finals = replay([packed], EloSettings(), starts(5, 6000))[0]
+    finals = replay([packed], RatingSettings(), starts(5, 6000))[0]
     orders, seen = np.unique(finals.round(6), axis=0, return_counts=True)
     assert len(orders) == 6
     assert np.abs(seen - 1000).max() < 4 * np.sqrt(1000)

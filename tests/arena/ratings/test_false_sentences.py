@@ -8,8 +8,8 @@ from pathlib import Path
 
 from arena.store import Store
 from benchmarks.false_sentences import judged, tournaments, voters
-from benchmarks.false_sentences.results import Rate, Result
 from benchmarks.false_sentences.search import of_tournament, search_ratings, search_votes
+from benchmarks.false_sentences.sentences import Rate, Result
 from benchmarks.false_sentences.worlds import KINDS
 
 

@@ -61,9 +61,11 @@ def test_strength_is_not_taken_for_a_first_place_effect() -> None:
     assert health.first_effect.value == pytest.approx(0, abs=1e-6)
 
 
-def test_a_judge_that_always_takes_the_first_has_a_finite_effect_with_some_width() -> None:
+def test_a_judge_that_always_takes_the_first_has_a_finite_effect_and_shares_with_some_width() -> None:
     health = judge_health(biased(10, 1.0, seed=3))
     assert health.order_agreement.value == 0
+    assert (health.first_share.value, health.first_share.high) == (1.0, 1.0)
+    assert 0.5 < (health.first_share.low or 0) < 0.8
     assert 200 < health.first_effect.value < 2000
     # Ten queries without one exception: resampled, they would look certain.
     assert health.first_effect.high - health.first_effect.low > 900
@@ -144,12 +146,6 @@ def test_intervals_of_shares_count_queries_not_verdicts() -> None:
         few, many = getattr(once, name), getattr(often, name)
         assert (many.low, many.high) == (pytest.approx(few.low, abs=0.01), pytest.approx(few.high, abs=0.01))
     assert 0.5 < once.first_share.low < 0.7 < (once.first_share.high or 0) < 0.8
-
-
-def test_a_share_without_an_exception_still_has_an_interval() -> None:
-    health = judge_health(biased(10, 1.0, seed=7))
-    assert (health.first_share.value, health.first_share.high) == (1.0, 1.0)
-    assert 0.5 < (health.first_share.low or 0) < 0.8
 
 
 def test_one_query_gives_shares_without_intervals() -> None:

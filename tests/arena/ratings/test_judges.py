@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from arena.ratings.games import GameVerdict, reconcile, tabulate
-from arena.ratings.judges import judge_agreement, judged_games, of_judge
+from arena.ratings.health import judge_agreement, judged_games, of_judge
 from arena.ratings.rate import rate, rate_by_judge
 from arena.ratings.results import RatingSettings
 from judges.types import Verdict

@@ -15,8 +15,8 @@ import yaml
 from arena.boards.games import tournament_pairs
 from arena.boards.rated_tables import TableOptions, rate_table
 from arena.ratings.covariates import controlled_ratings
-from arena.ratings.elo import EloSettings, elo
-from arena.ratings.games import Games, GameVerdict, as_games, average, counted, tabulate
+from arena.ratings.elo import elo
+from arena.ratings.games import Games, GameVerdict, as_games, average, tabulate, without_preferences
 from arena.ratings.rate import rate
 from arena.ratings.results import Ratings, RatingSettings
 from arena.results.cache import cached_games, cached_leaderboard
@@ -91,11 +91,11 @@ def test_elo_takes_the_preference_as_the_score_and_conserves_the_sum() -> None:
     a = rng.integers(0, 5, 400)
     b = (a + rng.integers(1, 5, 400)) % 5
     many = Games(tuple("abcde"), a.astype(np.int32), b.astype(np.int32), rng.random(400), soft=True)
-    rated = elo(many, EloSettings(tournaments=40))
+    rated = elo(many, RatingSettings(tournaments=40))
     assert rated.ratings.sum() == pytest.approx(5000, abs=1e-6)
     shuffled = rng.permutation(400)
     again = Games(many.agents, many.b[shuffled], many.a[shuffled], 1 - many.score[shuffled], soft=True)
-    np.testing.assert_allclose(elo(again, EloSettings(tournaments=40)).ratings, rated.ratings, atol=1e-6)
+    np.testing.assert_allclose(elo(again, RatingSettings(tournaments=40)).ratings, rated.ratings, atol=1e-6)
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -123,7 +123,7 @@ def test_covariates_control_preferences_too() -> None:
     board = controlled_ratings(as_games(rows, soft=True), {"z": z})
     assert board.agents[0].rating - board.agents[1].rating == pytest.approx(0.5 * 400 / math.log(10), abs=0.01)
     assert board.effects[0].points == pytest.approx(0.8 * 400 / math.log(10), abs=0.01)
-    games, rows_of, _ = counted(as_games(rows, soft=True), by_query=True)
+    games, rows_of, _ = without_preferences(as_games(rows, soft=True), by_query=True)
     assert len(games) == 600
     assert games.weights.sum() == pytest.approx(300)
     assert rows_of is not None
@@ -200,8 +200,7 @@ def test_a_tournament_is_rated_by_what_its_local_judge_finds_likely(cli: CLI, ju
         np.testing.assert_array_equal(cached_games(store, "local").preference, table.preference)
         assert repr(cached_leaderboard(store, "local")) == repr(leaderboard(store, "local"))
         assert not np.isnan(table.preference).any()
-        pairs = tournament_pairs(store, "local")
-        wins = pairs.wins
+        wins = tournament_pairs(store, "local")
         assert dict(zip(wins.agents, wins.wins.sum(axis=1), strict=True)) == pytest.approx(
             {row["agent"]: row["wins"] for row in soft["agents"]}, abs=1e-5
         )

@@ -181,11 +181,6 @@ def test_shares_that_were_rounded_to_one_decimal_are_games(games: int) -> None:
         assert read.weights[read.score == 0.5].sum() == pytest.approx(0, abs=0.06)
 
 
-def test_shares_beyond_what_rounding_explains_are_refused() -> None:
-    with pytest.raises(ValueError, match="sum to at most 100"):
-        from_win_matrix(("x", "y"), np.array([[math.nan, 50.2], [50, math.nan]]), 10)
-
-
 def test_fractions_of_games_have_no_elo_rating() -> None:
     games = from_win_matrix(("x", "y"), np.array([[math.nan, 33.3], [50.1, math.nan]]), 30)
     rated = rate_games(games, QUICK)

@@ -47,15 +47,6 @@ def simulated(
     return Games(names, a.astype(np.int32), b.astype(np.int32), score, query.astype(np.int32), a_shown_first=True)
 
 
-def repeated(games: Games, times: int) -> Games:
-    return Games(*(games.agents,), *(np.tile(c, times) for c in (games.a, games.b, games.score, games.cluster)))
-
-
-def width(games: Games, *, by_query: bool) -> Floats:
-    low, high = interval(games, bradley_terry(games), by_query=by_query)
-    return high - low
-
-
 def interval(games: Games, fitted: BradleyTerry, *, by_query: bool = True) -> tuple[Floats, Floats]:
     compared = compare(games, fitted, None, by_query=by_query, level=0.95, seed=0)
     assert compared is not None
@@ -88,13 +79,6 @@ def test_the_sandwich_by_game_equals_that_of_one_cluster_per_game() -> None:
     fitted = bradley_terry(games)
     by_game, by_cluster = sandwich(games, fitted, by_query=False), sandwich(single, fitted)
     np.testing.assert_allclose(by_game.covariance, by_cluster.covariance)
-
-
-def test_copies_of_all_verdicts_do_not_narrow_the_interval() -> None:
-    games = simulated(np.random.default_rng(3), spread=1.0)
-    np.testing.assert_allclose(width(repeated(games, 10), by_query=True), width(games, by_query=True))
-    once, tenfold = (sandwich(g, bradley_terry(g)) for g in (games, repeated(games, 10)))
-    np.testing.assert_allclose(tenfold.covariance, once.covariance)
 
 
 def test_an_agent_is_as_uncertain_as_its_own_queries_are_few() -> None:
@@ -164,13 +148,6 @@ def test_samples_without_a_maximum_are_counted_and_stay_finite() -> None:
     assert 0.3 < drawn.without_maximum / 500 < 0.45
     assert drawn.not_converged == 0
     assert np.abs(drawn.samples - 1000).max() < 2000
-
-
-def test_one_query_gives_no_interval_instead_of_one_of_no_width() -> None:
-    games = simulated(np.random.default_rng(7), spread=0.0, queries=1)
-    fitted = bradley_terry(games)
-    assert bootstrap(games, fitted) is None
-    assert sandwich(games, fitted) is None
 
 
 def test_five_wins_in_five_games_are_not_certainty() -> None:

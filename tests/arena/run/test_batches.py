@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
+import judges.batches
 from arena.store import Store
 from arena.store.batches import StoredBook, open_batches
-from judges.batches import Batch, provider
-from judges.batches.servers import OpenAIBatches
+from judges.batch_servers import Batch, OpenAIBatches
 from judges.types import JudgeFailure, Judgment, Task
 from tests.conftest import CLI
 from tests.support.batched import VENDORS, as_yaml, batched, hurry, labels_only, paid_once, under_way
@@ -105,13 +105,11 @@ def test_nobody_leaves_before_a_batch_has_come_there(tmp_path: Path, server: LLM
 def test_nobody_leaves_between_two_looks_for_a_batch(
     tmp_path: Path, server: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second look is due after the half second of the search has ended, and the worker wakes before it."""
-
-    async def wake_early(_worker: provider.BatchProvider) -> None:
+    async def wake_early(_worker: judges.batches.BatchProvider) -> None:
         await asyncio.sleep(0.01)
 
-    monkeypatch.setattr(provider, "_LEAST_S", 0.3)
-    monkeypatch.setattr(provider.BatchProvider, "_pause", wake_early)
+    monkeypatch.setattr(judges.batches, "_LEAST_S", 0.3)
+    monkeypatch.setattr(judges.batches.BatchProvider, "_pause", wake_early)
     server.batches.deaf, server.batches.held = 1, True
     config = labels_only(tmp_path, server)
     run(config, wait=False)
@@ -144,7 +142,6 @@ def test_what_the_server_fails_at_goes_into_the_next_batch_and_what_it_refuses_i
 def test_a_refused_reply_is_asked_again_in_a_batch_and_found_there_after_a_kill(
     tmp_path: Path, server: LLMServer
 ) -> None:
-    """The second request holds the first reply, so both are paid once although the first is read twice."""
     server.script = lambda call: Reply("hm") if len(call.body["messages"]) == 2 else steady_judge(call)
     server.batches.looks = 2
     config = labels_only(tmp_path, server)
@@ -220,7 +217,7 @@ def test_what_does_not_fit_one_batch_goes_into_several(
 
 
 def test_a_budget_bounds_what_waits_together(tmp_path: Path, server: LLMServer) -> None:
-    """Before the first reply a request counts as long as it may become, so a batch holds what the money is sure for."""
+    """Before the first reply, a request counts with the cost of the longest reply that it allows."""
     config = labels_only(tmp_path, server, max_cost_usd=0.03, max_tokens=1000)
     assert run(config).complete
     first, *rest = [len(made.requests) for made in server.batches.made.values()]
@@ -320,7 +317,6 @@ def test_declarations_that_make_no_sense_are_refused(
 
 
 def known_as(location: str, remote_id: str | None) -> None:
-    """Let the store know its batch by this name of the server's."""
     store = Store.open(location)
     named = "NULL" if remote_id is None else f"'{remote_id}'"
     with store.writing() as connection:
@@ -332,7 +328,7 @@ def known_as(location: str, remote_id: str | None) -> None:
 def test_a_batch_whose_making_was_not_answered_is_found_again_though_lists_lag(
     tmp_path: Path, server: LLMServer, vendor: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(provider, "_SEARCH_S", 60)
+    monkeypatch.setattr(judges.batches, "_SEARCH_S", 60)
     server.batches.answer_lost, server.batches.lag = 1, 3
     assert run(batched(tmp_path, server, vendor)).complete
     assert server.batches.lag == 0
@@ -343,7 +339,7 @@ def test_a_batch_whose_making_was_not_answered_is_found_again_though_lists_lag(
 def test_a_later_run_looks_for_a_batch_as_long_as_the_one_that_handed_it_in(
     tmp_path: Path, server: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(provider, "_SEARCH_S", 60)
+    monkeypatch.setattr(judges.batches, "_SEARCH_S", 60)
     config = labels_only(tmp_path, server)
     server.batches.held = True
     run(config, wait=False)
@@ -420,7 +416,6 @@ def test_what_cannot_be_cancelled_is_said(tmp_path: Path, server: LLMServer, cli
 
 
 def test_files_are_deleted_once_what_they_hold_is_in_the_store(tmp_path: Path, server: LLMServer) -> None:
-    """Not before: a run that is killed in between finds its replies there."""
     held_back: list[dict[str, bytes]] = []
     real = Store.save
 
@@ -441,7 +436,7 @@ def test_files_are_deleted_once_what_they_hold_is_in_the_store(tmp_path: Path, s
 def test_a_server_that_is_busy_has_taken_nothing_and_is_asked_again(
     tmp_path: Path, server: LLMServer, vendor: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(provider, "_SEARCH_S", 60)
+    monkeypatch.setattr(judges.batches, "_SEARCH_S", 60)
     server.batches.busy = 2
     assert run(labels_only(tmp_path, server, vendor=vendor)).complete
     assert [len(made.requests) for made in server.batches.made.values()] == [8]
@@ -450,7 +445,6 @@ def test_a_server_that_is_busy_has_taken_nothing_and_is_asked_again(
 
 
 def directly(folder: Path, path: Path) -> Path:
-    """The same tournament with a judge that asks at once."""
     direct = folder / "direct.yaml"
     direct.write_text(path.read_text().replace('"mode":"batch"', '"mode":"direct"'))
     return direct
@@ -489,8 +483,7 @@ def test_a_server_that_was_never_reached_has_no_batch(tmp_path: Path, vendor: st
 def test_of_a_hand_in_without_an_answer_it_is_said_that_nobody_knows(
     tmp_path: Path, cli: CLI, vendor: str, ending: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The list of batches does not come either."""
-    monkeypatch.setattr(provider, "_SEARCH_S", 60)
+    monkeypatch.setattr(judges.batches, "_SEARCH_S", 60)
     with LLMServer() as server:
         path = as_yaml(tmp_path, server, vendor, max_retry_s=1)
         server.batches.answer_lost = 99 * (ending == "lost after it came there")
@@ -508,7 +501,7 @@ def test_of_a_hand_in_without_an_answer_it_is_said_that_nobody_knows(
         assert "not answered" in shown
         assert "metadata" in shown
         assert len(server.batches.made) == (ending == "lost after it came there")
-        monkeypatch.setattr(provider, "_SEARCH_S", 0.5)
+        monkeypatch.setattr(judges.batches, "_SEARCH_S", 0.5)
         server.batches.answer_lost = server.batches.deaf = server.batches.fails = server.batches.unlisted = 0
         assert cli("run", path).status == 0
         assert paid_once(server)
@@ -559,13 +552,12 @@ def test_a_batch_whose_requests_another_run_has_put_elsewhere_is_not_handed_in(
 def test_a_reply_beyond_all_bounds_is_paid_once(
     tmp_path: Path, server: LLMServer, vendor: str, mode: str, length: int, cli: CLI
 ) -> None:
-    """It is a failure that is asked again by a word only; what came beside it is kept."""
     server.script = lambda call: Reply("x" * length) if b"as x tells it" in call.content else steady_judge(call)
     config = labels_only(tmp_path, server, vendor=vendor, mode=mode)
     first, again = run(config), run(config)
     assert (first.stages[Task.RELEVANCE].judged, first.stages[Task.RELEVANCE].failed) == (6, 2)
     assert again.stages[Task.RELEVANCE].calls == 0
-    assert "--retry-failed" in again.next_step
+    assert "--retry-failed" in again.next_step()
     failed = [result for result in results(config).values() if isinstance(result, JudgeFailure)]
     assert [failure.cause for failure in failed] == ["too_long"] * 2
     assert under_way(config) == []

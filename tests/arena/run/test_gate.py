@@ -17,7 +17,7 @@ from arena.config.schema import Config
 from arena.run.ledger import Progress
 from judges.errors import InputError
 from judges.types import Task
-from retrieval_eval.stats.looks import level_of_look
+from retrieval_eval.stats.paired import level_of_look
 from tests.conftest import CLI
 from tests.support.llm_server import LLMServer, by_name
 from tests.support.tournaments import Quiet, configured, write_data

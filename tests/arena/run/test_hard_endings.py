@@ -43,7 +43,6 @@ ratings: {{min_coverage: 0, bootstrap: {{samples: 20}}}}
 
 
 def wordily(call: Call) -> Reply:
-    """Replies of some length, so that a small disk is soon full."""
     reply = steady_judge(call)
     return Reply(text=(reply.text or "").replace("Read with care.", "Read with care. " * 100), delay_s=0.005)
 
@@ -56,7 +55,6 @@ def server() -> Iterator[LLMServer]:
 
 @pytest.fixture
 def config(tmp_path: Path, server: LLMServer, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A tournament that nobody ran yet; its store goes into a folder of its own."""
     monkeypatch.setenv("JUDGE_KEY", "none")
     return written(tmp_path / "hard.yaml", server)
 
@@ -70,7 +68,6 @@ def written(path: Path, server: LLMServer) -> Path:
 
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, LLMServer]]:
-    """A tournament with everything judged, and its judge: read it, or copy its folder to change it."""
     with pytest.MonkeyPatch.context() as patched, LLMServer(wordily) as server:
         patched.setenv("JUDGE_KEY", "none")
         config = written(tmp_path_factory.mktemp("judged") / "hard.yaml", server)
@@ -80,14 +77,12 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, LLM
 
 @pytest.fixture
 def played(judged: tuple[Path, LLMServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of it."""
     monkeypatch.setenv("JUDGE_KEY", "none")
     return shutil.copytree(judged[0].parent, tmp_path / "copy") / "hard.yaml"
 
 
 @pytest.fixture
 def asked(judged: tuple[Path, LLMServer]) -> Iterator[None]:
-    """Nothing more is asked of its judge."""
     before = len(judged[1].calls)
     yield
     assert len(judged[1].calls) == before
@@ -115,7 +110,7 @@ def whole(store: Path) -> bool:
 
 
 def goes_on(config: Path, server: LLMServer, said_lost: int) -> None:
-    """The next run asks what is missing and nothing else; what was asked twice was said to be lost, or in flight."""
+    """The next run requests only what is missing; requests sent twice were in flight, or reported as lost."""
     there = kept(config)
     assert 0 < there < ALL
     asked = len(server.calls)
@@ -149,7 +144,7 @@ exit $status
 
 
 def test_a_full_disk_ends_a_run_with_a_whole_store(config: Path, server: LLMServer) -> None:
-    """A real one of 600 kB, mounted where only the child and its shell see it."""
+    """The disk is a real one of 600 kB, mounted only for the child process."""
     shell = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", SMALL_DISK, "sh"]
     if shutil.which("unshare") is None:
         pytest.skip("unshare is not installed")
@@ -164,7 +159,7 @@ def test_a_full_disk_ends_a_run_with_a_whole_store(config: Path, server: LLMServ
 
 
 def impatient(seconds: float) -> str:
-    """Python that makes a process wait less for a lock than its half minute."""
+    """Python code that shortens the half minute for which a process waits for a lock."""
     return f"import arena.store.engine as engine; engine.PATIENCE_S = {seconds}"
 
 
@@ -257,7 +252,6 @@ def judgments_gone(store: Path) -> None:
 def test_a_store_that_cannot_be_read_is_one_line_and_left_alone(
     cli: CLI, played: Path, harm: object, said: str, at_once: bool
 ) -> None:
-    """``at_once`` is whether opening it tells, so that a run stops before it asks or writes anything."""
     assert callable(harm)
     harm(store_of(played))
     before = store_of(played).read_bytes()

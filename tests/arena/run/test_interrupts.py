@@ -6,10 +6,15 @@ import asyncio
 import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
 from arena.run.interrupts import signals_wait, stopping_early
+from arena.run.writer import Claims
+from arena.store import Store
+from arena.store.runners import SILENT_S, Runner
 from judges.judge import Stop
 
 
@@ -77,3 +82,39 @@ def test_processes_that_are_started_meanwhile_outlive_a_terminal() -> None:
     child.communicate(b"\n")
     assert child.returncode == 0
     assert signal.SIGHUP not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+ASLEEP_S = SILENT_S - 1
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store.create(str(tmp_path / "store.db"))
+
+
+@pytest.mark.parametrize("clock", ["monotonic", "time"])
+async def test_claims_are_lost_after_a_silence_by_either_clock(
+    store: Store, clock: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a machine sleeps, one clock stands still; the other may be set back."""
+    held = Claims(store, Runner(), lambda: ["claimed"])
+    await held.begin()
+    assert await held.still_holds("claimed")
+    real = getattr(time, clock)
+    monkeypatch.setattr(time, clock, lambda: real() + ASLEEP_S)
+    assert not await held.still_holds("claimed")
+    assert await held.still_holds("claimed since"), "it has just said again that it is at work"
+    assert held.losses == 1
+    held.reclaim("claimed")
+    assert await held.still_holds("claimed")
+
+
+async def test_claims_are_lost_where_others_took_the_process_for_dead(store: Store) -> None:
+    runner = Runner()
+    held = Claims(store, runner, lambda: ["claimed"])
+    await held.begin()
+    await held.beat()
+    assert await held.still_holds("claimed")
+    store.leave(runner)
+    await held.beat()
+    assert not await held.still_holds("claimed")

@@ -17,9 +17,9 @@ from urllib.parse import quote
 import pytest
 from msgspec.structs import replace
 
+import judges.batches
 from arena.store import Store
 from judges import masking
-from judges.batches import provider
 from judges.types import Judgment, Task
 from tests.conftest import CLI, Ended
 from tests.support.agents import http_agent
@@ -75,7 +75,6 @@ SPELLED: tuple[Callable[[str], str], ...] = (
     lambda key: key[9:26],
     lambda key: key[12:30].encode().hex(),
 )
-"""How a server may spell a key."""
 
 
 def traces(key: str) -> list[bytes]:
@@ -97,7 +96,6 @@ def letters(content: bytes) -> str:
 
 
 def shown_key(call: Call) -> str:
-    """The key of a call; one within a batch shows none."""
     if not call.head:
         return KEYS["OPENAI_API_KEY" if "chat" in call.path else "ANTHROPIC_API_KEY"]
     others = (call.headers.get(name) for name in ("k", "x-agent-key", "x-api-key"))
@@ -106,7 +104,7 @@ def shown_key(call: Call) -> str:
 
 
 def escaped(body: Mapping[str, Any]) -> bytes:
-    """JSON as no parser minds, and as no search for a key expects."""
+    """Valid JSON in which a plain search does not find the key."""
     return json.dumps(body).replace("/", "\\/").replace("-", "\\u002d").encode()
 
 
@@ -142,7 +140,6 @@ class Telltale:
         }.get(kind, Reply(text=self.argued(call, told)))
 
     def argued(self, call: Call, told: str) -> str:
-        """A good reply whose every text gives the key away."""
         reply = json.loads(steady_text(call.body))
         said = {
             name: f"{value} {told}" if name in {"reason", "explanation"} else value for name, value in reply.items()
@@ -151,7 +148,6 @@ class Telltale:
         return json.dumps(said)
 
     def answered(self, call: Call, told: str) -> Reply:
-        """An agent's answer."""
         number = int(call.body["question"].removeprefix("What is q").removesuffix("?"))
         if number < 2:
             return Reply(status=(500, 400)[number], text=told)
@@ -160,7 +156,7 @@ class Telltale:
 
 
 class Everything:
-    """All that anybody said or wrote; kept as bytes until the end."""
+    """Every byte that a program printed, stored or sent."""
 
     def __init__(self) -> None:
         self.said: dict[str, bytes] = {}
@@ -169,7 +165,6 @@ class Everything:
         self.said[name] = self.said.get(name, b"") + "".join(texts).encode()
 
     def givers(self) -> list[str]:
-        """Where a key can be found."""
         plain = {place: letters(content) for place, content in self.said.items()}
         return [
             f"{place}: {variable}"
@@ -181,7 +176,6 @@ class Everything:
 
 @pytest.fixture
 def elsewhere() -> Iterator[LLMServer]:
-    """Another machine, to which the first one redirects."""
     with LLMServer(steady_judge) as other:
         yield other
 
@@ -194,8 +188,8 @@ def test_planted_keys_are_nowhere(
     config = tmp_path / "keys.yaml"
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(masking, "_keys", {})
-    monkeypatch.setattr(provider, "_COLLECT_S", 0.1)
-    monkeypatch.setattr(provider, "_LEAST_S", 0.05)
+    monkeypatch.setattr(judges.batches, "_COLLECT_S", 0.1)
+    monkeypatch.setattr(judges.batches, "_LEAST_S", 0.05)
     for variable, key in KEYS.items():
         monkeypatch.setenv(variable, key)
 
@@ -256,7 +250,6 @@ def test_planted_keys_are_nowhere(
 
 
 def agents_at(url: str) -> dict[str, Any]:
-    """Two agents at the telltale server: with a key in a header, and with one that stands for a bearer."""
     echo = http_agent(f"{url}/echo", headers_env={"X-Agent-Key": "AGENT_TOKEN"})
     chat = {"answer": "answer", "documents": "found"}
     request = {"question": "{query}"}

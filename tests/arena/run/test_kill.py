@@ -53,7 +53,6 @@ criteria: {{judge: judge, documents: {{threshold: 1}}}}
 
 @contextmanager
 def slow_server(delay_ms: int, hostile: float = 0) -> Iterator[str]:
-    """The scripted server as a process of its own; gives its address."""
     module = "tests.support.llm_server"
     command = [sys.executable, "-m", module, "--delay-ms", str(delay_ms), "--hostile", str(hostile)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
@@ -71,7 +70,6 @@ def log(url: str) -> dict[str, Any]:
 
 
 def unbroken(folder: Path) -> Config:
-    """The same tournament, run without a break in a folder of its own."""
     (folder / "unbroken").mkdir()
     with slow_server(0) as url:
         whole = load_config(written(folder / "unbroken", url))
@@ -81,7 +79,6 @@ def unbroken(folder: Path) -> Config:
 
 @pytest.fixture
 def started(tmp_path: Path) -> Iterator[Any]:
-    """Starts a run in a process of its own; whatever still runs at the end is killed."""
     children: list[Child] = []
 
     def start(config: Path) -> Child:
@@ -117,7 +114,6 @@ def wait_for(url: str, asked: int, child: Child | None = None) -> None:
 
 
 def judged(config: Path) -> dict[str, Judgment]:
-    """All judgments in the store, whether or not they are still wanted."""
     loaded = load_config(config)
     return {result.judgment_id: result for result in results(loaded).values() if isinstance(result, Judgment)}
 

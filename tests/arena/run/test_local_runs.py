@@ -43,7 +43,6 @@ def config_file(tmp_path: Path) -> Path:
 
 
 def kept(folder: Path) -> int:
-    """How many judgments the store holds."""
     store = Store.open(str(folder / "store.db"))
     known = store.outcomes("small", Task.RELEVANCE) if "small" in store.tournaments() else []
     store.close()

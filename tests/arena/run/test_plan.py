@@ -20,7 +20,6 @@ def planned_calls(made: Plan) -> dict[Task, int]:
 
 
 def sent(server: LLMServer, config: Config) -> dict[Task, int]:
-    """Requests that a run sends, by task."""
     before = len(server.calls)
     run(config)
     names = [call.body["response_format"]["json_schema"]["name"] for call in server.calls[before:]]

@@ -27,7 +27,7 @@ from arena.run.answers import run_agents
 from arena.run.ray_worker import Worker
 from judges.errors import InputError, JudgeStoppedError, ProviderError, TransientError
 from judges.spec import JudgeSpec
-from judges.types import Allowance, Completion
+from judges.types import Completion
 from tests.conftest import CLI
 from tests.support.children import begin, ended
 from tests.support.llm_server import Call, LLMServer, Reply, hostile, steady_judge
@@ -72,7 +72,10 @@ def written(folder: Path, **sections: Any) -> Path:
 def test_no_cluster_at_an_address_is_one_line(tmp_path: Path, cli: CLI) -> None:
     config = written(tmp_path)
     ended = cli("run", config, "--address", "127.0.0.1:1")
-    assert (ended.status, ended.err) == (2, "error: --address: goes with --executor ray; add that, or leave it out\n")
+    assert (ended.status, ended.err) == (
+        2,
+        "error: --address: is only for --executor ray; add that, or leave --address out\n",
+    )
     ended = cli("run", config, "--executor", "ray", "--address", "nowhere")
     assert (ended.status, ended.err.count("\n")) == (2, 1)
     assert "executor: no Ray cluster can be reached at nowhere" in ended.err
@@ -371,7 +374,7 @@ async def test_a_worker_without_its_key_says_so_and_stops_the_judge(monkeypatch:
 
 @pytest.mark.parametrize("kind", [TransientError, JudgeStoppedError])
 def test_an_error_of_a_provider_travels_whole(kind: type[ProviderError]) -> None:
-    error = kind("rate_limit", "slow down", retry_after_s=3.0, allowance=Allowance(0, 1.0, None, None))
+    error = kind("rate_limit", "slow down", retry_after_s=3.0)
     arrived = pickle.loads(pickle.dumps(error))
     assert type(arrived) is kind
     assert (str(arrived), vars(arrived)) == (str(error), vars(error))

@@ -21,21 +21,19 @@ from tests.support.proxy import certified
 KEY = "sk-planted-0123456789abcdef"
 QUERIES = 8
 GAMES = 2 * QUERIES
-"""Both orders of each."""
 SSE = "text/event-stream"
 LONG = " ".join(f"Sentence {number} says that a court may hear it." for number in range(700))
 
 
 class Behaviour(Struct, frozen=True):
-    """What a server does, and what a run says of it.
+    """A server's behaviour, and what the run must print and do.
 
     Attributes:
-        script: what it does.
         says: a line that is printed; ``...`` stands for anything, ``SERVER`` for the address.
-        judged: games judged.
-        calls: most that are made.
+        judged: number of games judged.
+        calls: maximum number of calls.
         judge: further keys of the judge.
-        answer: of one of the two agents.
+        answer: the answer of one of the two agents.
         check: a trust check that fails.
     """
 
@@ -53,8 +51,6 @@ def always(reply: Reply) -> Callable[[], Script]:
 
 
 def first(reply: Reply | Callable[[Call], Reply], then: Script = steady_judge) -> Callable[[], Script]:
-    """That reply to each prompt when it is asked for the first time."""
-
     def script() -> Script:
         seen = set[str]()
 
@@ -74,7 +70,6 @@ def good(**changed: Any) -> Callable[[], Script]:
 
 
 def on_some(reply: Reply) -> Callable[[], Script]:
-    """That reply to the prompts on the first queries, which are asked first."""
     filtered = re.compile(r"number [0-4]\b")
     return lambda: lambda call: reply if filtered.search(call.content.decode()) else steady_judge(call)
 
@@ -88,7 +83,6 @@ def refusing(status: int, message: str, **more: Any) -> Reply:
 
 
 def turns(call: Call) -> Reply:
-    """One of two models, by the order in which the answers are shown."""
     at = call.content.decode()
     model = "gpt-4.1-2025-04-14" if at.find("Perhaps") < at.find("Surely") else "gpt-4o-mini-2024-07-18"
     return replace(steady_judge(call), model=model)
@@ -285,7 +279,6 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(cli: CLI, folder: Path, url: str, monkeypatch: pytest.MonkeyPatch, **declared: Any) -> Ended:
-    """Judge two agents' answers."""
     answer = declared.pop("answer", "Perhaps.")
     for agent, text in (("a", answer), ("b", "Surely.")):
         rows = [{"question": f"Is number {number} odd?", "answer": text} for number in range(QUERIES)]

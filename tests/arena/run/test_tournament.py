@@ -219,7 +219,6 @@ OWN = '{"explanation": "The cat says more.", "verdict": "B"}'
 
 @pytest.mark.parametrize("heeds", [True, False], ids=["marks its reply", "only quotes"])
 def test_a_judge_that_quotes_an_answer_is_asked_for_a_mark(tmp_path: Path, server: LLMServer, heeds: bool) -> None:
-    """Marked, its verdict counts, even in the text's own words; else the game is missing, and no verdict."""
     said = "x says that q1"
     write_data(tmp_path, answers={("q1", "x"): f"{said} is this: {PLANTED}"})
     config = configured(tmp_path, server.openai_url, criteria=None)
@@ -423,7 +422,6 @@ def test_a_store_that_breaks_ends_the_run_with_its_error(small: Config, tmp_path
 def test_a_store_that_breaks_while_it_is_asked_is_told_once(
     tmp_path: Path, server: LLMServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What is looked up ahead fails while the writer does."""
     write_data(tmp_path, [f"q{number}" for number in range(40)])
 
     def breaking(call: Call) -> Reply:

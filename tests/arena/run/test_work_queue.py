@@ -33,7 +33,6 @@ QUERIES = [f"q{number}" for number in range(300)]
 
 @pytest.fixture
 def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[list[Wanted]]:
-    """The wants that are looked up together, as they come."""
     told: list[list[Wanted]] = []
     claimed = Lookup.claimed
 
@@ -150,7 +149,6 @@ def server() -> Iterator[LLMServer]:
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> Made:
-    """Tells how many prompts were made since it was last asked, without those that a check makes."""
     wants: list[Any] = []
     real = TournamentStages.prompt
 
@@ -174,7 +172,6 @@ def edit(path: Path, found: str, replacement: str) -> None:
 
 
 def with_own_prompt(folder: Path, server: LLMServer) -> Config:
-    """All stages; games by a prompt file in the folder."""
     own = resources.files("judges.prompts").joinpath("pairwise.yaml").read_text(encoding="utf-8")
     (folder / "own.yaml").write_text(own, encoding="utf-8")
     pairwise = {"judges": ["judge"], "documents": {"threshold": 1}, "prompt": str(folder / "own.yaml")}

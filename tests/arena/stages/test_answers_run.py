@@ -144,7 +144,7 @@ def test_stages_can_be_done_one_by_one(cli: Any, tmp_path: Path) -> None:
         planned = cli("plan", config)
         assert planned.status == 0
         assert "16 answers are still to come" in planned.out
-        assert "what agents ask behind their own address or code is not known: x, y" in planned.out
+        assert "the calls that these agents make in their own code or server are not known: x, y" in planned.out
         asked_only = cli("run", config, "--stage", "agents")
         assert (asked_only.status, asked_only.out) == (0, "")
         shown = cli("make", "answers", config, "--out", tmp_path / "looked-at")

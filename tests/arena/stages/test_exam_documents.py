@@ -134,5 +134,5 @@ def test_people_labelled_documents_and_so_an_exam_of_them_has_their_labels(tmp_p
 def test_an_exam_of_documents_needs_documents(tmp_path: Path) -> None:
     write_exam(tmp_path)
     for bank in ({}, {"generate": {}}):
-        with pytest.raises(InputError, match="'documents' are to be graded, and 'data' has none"):
+        with pytest.raises(InputError, match="'data' has no documents to grade"):
             graded(exam_config(tmp_path, texts="documents", **bank))

@@ -282,7 +282,7 @@ def test_answers_are_checked_against_the_key_by_their_words(tmp_path: Path) -> N
     assert ended.summary.complete
     assert {where: grade for where, grade in grades(config).items() if grade} == {("rock/one#1", PIONEERS): 1}
     assert ended.scores is not None
-    assert ended.scores.cover.levels == (1,)
+    assert [*ended.scores.cover.by_level] == [1]
     assert {entry.answer for entry in ended.study.grades} == {
         "Epidermis.",
         "the outer one",

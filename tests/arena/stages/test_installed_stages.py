@@ -112,6 +112,16 @@ def test_people_are_held_against_the_judge_of_a_stage_that_brings_a_kind(page: P
     assert ragleague(page, "run", "tournament.yaml")[0] == 0
     status, output = ragleague(page, "calibrate", "polite.db", "--people", "people.csv")
     assert (status, "What is taken for what: words, tone" in output) == (0, True), output
+    status, output = ragleague(page, "import", "votes", "people.csv", "--store", "polite.db")
+    assert (status, output) == (
+        0,
+        "read: people.csv: qid, agent, tone, annotator; 4 labels by 1 rater\n4 labels by ann, 4 of them new\n",
+    )
+    status, output = ragleague(page, "export", "votes", "polite.db", "back.csv", "--kind", "tone")
+    assert (status, output) == (0, "wrote back.csv: 4 labels by ann\n")
+    assert (page / "back.csv").read_text(encoding="utf-8") == table
+    status, output = ragleague(page, "export", "votes", "polite.db", "t.csv", "--kind", "tones")
+    assert (status, output) == (2, "error: --kind tones: no such kind of labels; did you mean 'tone'?\n")
 
 
 @pytest.mark.parametrize(

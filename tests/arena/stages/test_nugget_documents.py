@@ -40,7 +40,7 @@ def results_of(config: Config) -> NuggetResults:
 
 
 def v_strict(results: NuggetResults) -> dict[str, float | None]:
-    return {own.run: own.means["v_strict"].value for own in nugget_board(results).documents.runs}
+    return {agent: mean.value for agent, mean in nugget_board(results).documents.score("v_strict").means.items()}
 
 
 def with_section(section: dict[str, Any], **assign: Any) -> dict[str, Any]:
@@ -83,8 +83,8 @@ def test_a_failed_label_is_unknown_unless_another_document_states_the_nugget(tmp
         assert not run(config).complete
     own = next(each for each in results_of(config).retrieved if each.run == "x")
     assert [None if label is None else label.value for label in own.labels] == [None, "support", None, None]
-    (row,) = (row for row in nugget_board(results_of(config)).documents.runs if row.run == "x")
-    assert (row.means["v_strict"].value, row.failed, row.coverage) == (None, 1, 0.25)
+    coverage = nugget_board(results_of(config)).documents.coverage("x")
+    assert (v_strict(results_of(config))["x"], coverage["failed"], coverage["coverage"]) == (None, 1, 0.25)
 
 
 def test_documents_alone_are_held_against_a_bank_without_a_language_model(tmp_path: Path) -> None:
@@ -196,10 +196,9 @@ def test_a_new_nugget_is_open_but_for_an_empty_answer() -> None:
 
 
 def test_scores_after_an_edit_are_bounds_until_all_is_assigned() -> None:
-    (before, after), (_, other) = preview(ASSIGNMENTS, edited(("a", V), ("new", V)))
-    assert (before.run, before.means["v_strict"].value) == ("x", 1.0)
-    assert (after.means["v_strict"].lowest, after.means["v_strict"].highest) == (0.75, 1.0)
-    assert after.labels - after.assigned == 1
-    assert other.means["v_strict"].value == 0.0
-    (_, after), _ = preview(ASSIGNMENTS, edited(("a", O), ("b", V)))
-    assert after.means["v_strict"].value == 0.5
+    before, after = (table.score("v_strict") for table in preview(ASSIGNMENTS, edited(("a", V), ("new", V))))
+    assert before.means["x"].value == 1.0
+    assert (*after.mean_bounds("x"), after.missing("x")[0]) == (0.75, 1.0, 1)
+    assert after.means["y"].value == 0.0
+    _, table = preview(ASSIGNMENTS, edited(("a", O), ("b", V)))
+    assert table.score("v_strict").means["x"].value == 0.5

@@ -13,6 +13,7 @@ import pytest
 
 from arena.boards.exports import export_labels, export_qrels
 from arena.config.schema import Config
+from arena.results.documents import label_distribution
 from arena.results.samples import labels_of
 from arena.run.judging import load_data
 from arena.run.plan import plan
@@ -21,7 +22,6 @@ from arena.stages.together import TournamentStages
 from arena.store import Store, Wanted
 from judges.errors import InputError
 from judges.types import Judgment, Task, details_of, label_of
-from retrieval_eval.scores.relevance import label_distribution, mean_label
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
 from tests.support.prompts import RELEVANCE_PROMPTS
 from tests.support.tournaments import configured, results, run, write_data
@@ -119,9 +119,9 @@ def test_the_sample_request_gives_the_published_score(sample: Callable[..., Conf
         config = sample(server.openai_url)
         assert run(config).complete
     found = results(config, Task.RELEVANCE)
-    assert mean_label(found.values()).mean == pytest.approx(1.4444444444444444, abs=1e-12)
-    assert mean_label(found.values()).coverage == 1
-    assert label_distribution(found.values()).counts == {1: 5, 2: 4}
+    labels = label_distribution(found.values())
+    assert labels.json() == {"mean": pytest.approx(1.4444444444444444, abs=1e-12), "judged": 9, "of": 9, "coverage": 1}
+    assert labels.counts == {1: 5, 2: 4}
     for result in found.values():
         assert isinstance(result, Judgment)
         assert details_of(result.outcome) == {"recency": 1, "match": 3, "trustworthy": 0}
@@ -210,7 +210,7 @@ def test_an_exported_table_of_labels_can_be_replayed(sample: Callable[..., Confi
     store.close()
     again = sample("", judges={"judge": {"provider": "replay", "path": str(tmp_path / "labels.csv")}}, name="again")
     assert run(again).complete
-    assert mean_label(results(again, Task.RELEVANCE).values()).mean == pytest.approx(13 / 9)
+    assert label_distribution(results(again, Task.RELEVANCE).values()).mean == pytest.approx(13 / 9)
 
 
 @pytest.mark.parametrize(("stage", "judges"), [("pairwise", {"judges": ["judge"]}), ("criteria", {"judge": "judge"})])

@@ -11,7 +11,7 @@ from judges.errors import ConfigError
 from judges.judge import Judge
 from judges.spec import JudgeSpec
 from judges.types import Query
-from retrieval_eval.agents.json_replies import cited_numbers
+from retrieval_eval.agents.types import cited_numbers
 from tests.support.agent_fixtures import CORPUS, QUERY, answered, build, failed, judge, only
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
 

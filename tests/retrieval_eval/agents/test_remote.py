@@ -37,10 +37,7 @@ async def test_the_request_is_filled_in_and_the_reply_is_mapped() -> None:
     with LLMServer([reply]) as server:
         found = await answered(only(http(server)), Query("q/1", 'Is {query_id} "quoted"?'))
     assert server.calls[0].path == "/ask"
-    assert server.calls[0].body == {
-        "question": 'Is {query_id} "quoted"?',
-        "options": {"top": 3, "tag": ["id q/1"]},
-    }
+    assert server.calls[0].body == {"question": 'Is {query_id} "quoted"?', "options": {"top": 3, "tag": ["id q/1"]}}
     assert found.answer == "Because."
     assert [(entry.rank, entry.text) for entry in found.documents] == [
         (1, "Seven."),

@@ -21,9 +21,7 @@ from retrieval_eval.agents.ranking import (
     Corpus,
     Hit,
     InverseDocumentFrequency,
-    query_weights,
     reciprocal_rank_fusion,
-    rm3,
     terms,
 )
 from retrieval_eval.agents.retrieval import Offline
@@ -35,7 +33,7 @@ DOCUMENTS = [Document(doc_id, text) for doc_id, text in TEXTS.items()]
 
 
 def test_scores_follow_the_formula() -> None:
-    (hit,) = Bm25Index(DOCUMENTS).search(query_weights("Elo"), 5)
+    (hit,) = Bm25Index(DOCUMENTS).find("Elo", 5)
     frequency, length, mean_length, k1, b = 2, 3, 8 / 3, 1.2, 0.75
     idf = math.log(1 + (3 - 1 + 0.5) / (1 + 0.5))
     expected = idf * frequency / (frequency + k1 * (1 - b + b * length / mean_length))
@@ -43,11 +41,11 @@ def test_scores_follow_the_formula() -> None:
     assert hit.score == pytest.approx(expected, abs=1e-6)
 
 
-def test_term_weights_scale_and_add_up() -> None:
+def test_scores_of_repeated_terms_add_up() -> None:
     index = Bm25Index(DOCUMENTS)
-    elo, rating = (index.search({term: 1.0}, 1)[0].score for term in ("elo", "rate"))
-    mixed = {hit.document.doc_id: hit.score for hit in index.search({"elo": 2.0, "rate": 0.5}, 3)}
-    assert elo == pytest.approx(mixed["a"] / 2 - 0.5 * rating / 2, abs=1e-5)
+    elo, rating = (index.find(term, 1)[0].score for term in ("elo", "rate"))
+    mixed = {hit.document.doc_id: hit.score for hit in index.find("elo elo rate", 3)}
+    assert mixed["a"] == pytest.approx(2 * elo + rating, abs=1e-5)
 
 
 def test_documents_without_a_query_term_are_not_found() -> None:
@@ -85,15 +83,11 @@ def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr() == ("", "")
 
 
-def test_rm3_mixes_the_query_with_the_words_of_the_passages() -> None:
-    feedback = [Hit(Document("1", "elo order"), 3.0), Hit(Document("2", "elo elo elo nugget"), 1.0)]
-    # P(elo) = 3/4 * 1/2 + 1/4 * 3/4 = 9/16, P(order) = 6/16; nugget (1/16) is cut, so they become 3/5 and 2/5.
-    weights = rm3({"elo": 1.0, "kappa": 1.0}, feedback, expansion_terms=2, original=0.5)
-    assert weights == pytest.approx({"elo": 0.25 + 0.3, "kappa": 0.25, "order": 0.2})
-
-
-def test_rm3_without_feedback_is_the_normalised_query() -> None:
-    assert rm3({"elo": 3.0, "kappa": 1.0}, []) == {"elo": 0.75, "kappa": 0.25}
+def test_further_queries_add_the_ten_most_frequent_terms_of_a_document() -> None:
+    text = "elo kappa kappa rho rho nugget judge verdict rating bank grade query item answer"
+    index = Bm25Index([Document("1", text), Document("2", "order")])
+    assert index.expanded("Order", 1) == ["Order"]
+    assert index.expanded("elo", 2) == ["elo answer bank grade item judg kappa nugget queri rho"]  # no rate, no verdict
 
 
 async def test_an_agent_reports_what_it_retrieved_and_answered() -> None:
@@ -134,10 +128,7 @@ def by_hand(rankings: list[list[str]], k: int) -> dict[str, float]:
     return scores
 
 
-@given(
-    st.lists(st.lists(st.sampled_from("abcdefgh"), unique=True), max_size=5),
-    st.integers(1, 100),
-)
+@given(st.lists(st.lists(st.sampled_from("abcdefgh"), unique=True), max_size=5), st.integers(1, 100))
 def test_fusion_is_the_sum_of_reciprocal_ranks_best_first(rankings: list[list[str]], k: int) -> None:
     hits = [[Hit(Document(doc_id, ""), -float(place)) for place, doc_id in enumerate(ranking)] for ranking in rankings]
     merged = reciprocal_rank_fusion(hits, k)

@@ -60,13 +60,7 @@ TEXTS: dict[str, tuple[str, list[str]]] = {
         p(f"<w:moveFrom>{r('moved')}</w:moveFrom>", r("first")) + p(r("second "), f"<w:moveTo>{r('moved')}</w:moveTo>"),
         ["first", "second moved"],
     ),
-    "deleted row": (
-        table(
-            tr(tc(p(r("kept")))),
-            f"<w:tr><w:trPr><w:del/></w:trPr>{tc(p(r('x')))}</w:tr>",
-        ),
-        ["kept"],
-    ),
+    "deleted row": (table(tr(tc(p(r("kept")))), f"<w:tr><w:trPr><w:del/></w:trPr>{tc(p(r('x')))}</w:tr>"), ["kept"]),
     "block control": (
         p(r("one")) + sdt(p(r("two")) + sdt(p(r("three")))) + p(r("four")),
         ["one", "two", "three", "four"],

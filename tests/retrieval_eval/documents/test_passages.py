@@ -44,12 +44,7 @@ def test_paragraphs_are_counted_within_their_section_or_page() -> None:
         "sub%20folder/guide.md#set-up-2": "Two. Three.",
         "sub%20folder/guide.md#set-up-3": "Four.",
     }
-    assert list(passages(BOOK, "paragraph"))[2:] == [
-        "book.pdf#p2-1",
-        "book.pdf#p2-2",
-        "book.pdf#p4-1",
-        "book.pdf#p4-2",
-    ]
+    assert list(passages(BOOK, "paragraph"))[2:] == ["book.pdf#p2-1", "book.pdf#p2-2", "book.pdf#p4-1", "book.pdf#p4-2"]
 
 
 def test_a_long_paragraph_is_cut_behind_a_sentence() -> None:

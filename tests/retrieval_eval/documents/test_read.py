@@ -333,12 +333,7 @@ FILES: dict[str, tuple[str, bytes, list[str], list[tuple[str, str]]]] = {
         [("note", "1 <noscript> element, 1 <template> element left out")],
     ),
     "an encoding that cannot be": ("a.html", b"<meta charset=utf-16><p>one", ["one"], []),
-    "NUL": (
-        "a.html",
-        b"<meta charset=utf-8><p>o\0ne",
-        [],
-        [("skipped", "holds NUL bytes; is it a text file?")],
-    ),
+    "NUL": ("a.html", b"<meta charset=utf-8><p>o\0ne", [], [("skipped", "holds NUL bytes; is it a text file?")]),
     "characters lost before": (
         "a.txt",
         "caf\ufffd".encode(),
@@ -390,11 +385,7 @@ def test_links_to_folders_are_skipped_and_hidden_ones_named(tmp_path: Path, cli:
     ]
     done = cli("documents", folder)
     assert done.status == 3
-    assert done.err.splitlines() == [
-        "note: .git: hidden, not read",
-        f"skipped: link: {link}",
-        f"skipped: loop: {link}",
-    ]
+    assert done.err.splitlines() == ["note: .git: hidden, not read", f"skipped: link: {link}", f"skipped: loop: {link}"]
 
 
 def test_hidden_files_of_one_name_in_two_folders_are_no_clash(tmp_path: Path, cli: Any) -> None:

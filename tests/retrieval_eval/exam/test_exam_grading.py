@@ -11,17 +11,20 @@ from hypothesis import strategies as st
 from judges.errors import ReplyError
 from judges.self_rating import UNANSWERABLE, is_answer, is_ill_formed, is_unanswerable, self_rating
 from judges.types import Answer, Document
-from retrieval_eval.exam.grades import Grade, checked_grade, normalised, same_words
-from retrieval_eval.exam.items import Item
-from retrieval_eval.exam.passages import (
+from retrieval_eval.exam.grades import (
+    Grade,
+    checked_grade,
     document_grades,
     document_of,
+    normalised,
     origin_of,
     passage_id_of,
     passages_of,
     passages_of_document,
     piece_id_of,
+    same_words,
 )
+from retrieval_eval.exam.items import Item
 
 
 @pytest.mark.parametrize(("reply", "grade"), [("4", 4), (" 0\n", 0), ("(5).", 5), ("**3**", 3), ('"2"', 2)])
@@ -176,12 +179,7 @@ def test_ids_of_documents_passages_lead_back(doc_id: str, pieces: int) -> None:
 
 @pytest.mark.parametrize(
     ("grades", "expected"),
-    [
-        ((0, 4), (4, "second")),
-        ((5, None), (5, "first")),
-        ((4, None), (None, "first")),
-        ((None, None), (None, "")),
-    ],
+    [((0, 4), (4, "second")), ((5, None), (5, "first")), ((4, None), (None, "first")), ((None, None), (None, ""))],
 )
 def test_a_document_has_the_highest_grade_once_nothing_can_be_higher(
     grades: tuple[int | None, int | None], expected: tuple[int | None, str]

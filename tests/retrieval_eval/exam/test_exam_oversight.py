@@ -17,7 +17,7 @@ from retrieval_eval.exam.oversight import (
     spurious_items,
     uncovered_passages,
 )
-from retrieval_eval.exam.scores import correlate, cover_means, cover_scores, places
+from retrieval_eval.exam.scores import correlate, cover_scores, places
 
 GRADES = [
     *(Grade("q", "p1", item, grade) for item, grade in {"a": 5, "b": 4, "c": 0}.items()),
@@ -81,8 +81,8 @@ def test_leaving_out_an_item_is_scoring_without_it(table: list[int]) -> None:
     ranked = {(f"q{query}", f"agent{passage}"): (f"p{passage}",) for query in range(2) for passage in range(3)}
 
     def ranks(known: Bank) -> dict[str, float]:
-        scores = cover_scores(make_grids(grades, known, ranked), ranked, levels=(3,))
-        return places({agent: mean.value for agent, mean in cover_means(scores, scores.cover, 3).means.items()})
+        means = cover_scores(make_grids(grades, known, ranked), ranked, levels=(3,)).by_level[3]["cover"].means
+        return places({agent: mean.value for agent, mean in means.items() if mean.value is not None})
 
     for found in influences(make_grids(grades, bank, ranked), ranked, level=3):
         without = ranks(Bank(tuple(item for item in bank.items if item.item_id != found.item_id)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -17,9 +17,9 @@ from retrieval_eval.exam.grades import UNGRADED, Grade, Graded, Grader, Grid, Gr
 from retrieval_eval.exam.items import Bank, Item, QueryInfo
 from retrieval_eval.exam.scores import (
     CoverScores,
+    ExamMeasure,
     alpha_ndcg,
     correlate,
-    cover_means,
     cover_scores,
     exam_labels,
     places,
@@ -53,8 +53,13 @@ def grades_of(**queries: Rating) -> list[Grade]:
     ]
 
 
-def mean_cover(scores: CoverScores, of: Floats, level: int, *, own: bool = False) -> dict[str, float]:
-    return {agent: mean.value for agent, mean in cover_means(scores, of, level, own_queries=own).means.items()}
+def mean_cover(scores: CoverScores, level: int, measure: ExamMeasure = "cover") -> dict[str, float | None]:
+    return {agent: mean.value for agent, mean in scores.by_level[level][measure].means.items()}
+
+
+def table(scores: CoverScores, measure: ExamMeasure) -> Floats:
+    """Shape (agents, queries, levels)."""
+    return np.stack([measures[measure].values for measures in scores.by_level.values()], axis=2)
 
 
 def test_cover_by_hand() -> None:
@@ -62,37 +67,36 @@ def test_cover_by_hand() -> None:
     scores = cover_scores(grids, RANKED, levels=(1, 3, 4, 5), k=20)
     assert scores.empty_queries == ("wind",)
     # "one" covers a, b, c of skin at 3, a and c at 4, a at 5; e and f of rock, at 5 only f. "two" covers a and b.
-    assert mean_cover(scores, scores.cover, 3) == {"one": (3 / 4 + 1) / 2, "two": (2 / 4 + 0) / 2}
-    assert mean_cover(scores, scores.cover, 4) == {"one": (2 / 4 + 1) / 2, "two": (1 / 4 + 0) / 2}
-    assert mean_cover(scores, scores.cover, 5) == {"one": (1 / 4 + 1 / 2) / 2, "two": 0.0}
+    assert mean_cover(scores, 3) == {"one": (3 / 4 + 1) / 2, "two": (2 / 4 + 0) / 2}
+    assert mean_cover(scores, 4) == {"one": (2 / 4 + 1) / 2, "two": (1 / 4 + 0) / 2}
+    assert mean_cover(scores, 5) == {"one": (1 / 4 + 1 / 2) / 2, "two": 0.0}
     # Anybody covers three items of skin at 3, and two at 4.
-    assert mean_cover(scores, scores.normalised, 3) == {"one": 1.0, "two": pytest.approx((2 / 3 + 0) / 2)}
-    # The workbench averages "two" over skin alone.
-    assert mean_cover(scores, scores.cover, 4, own=True) == {"one": 3 / 4, "two": 1 / 4}
-    error = standard_error(cover_means(scores, scores.cover, 4), "one")
+    assert mean_cover(scores, 3, "normalised") == {"one": 1.0, "two": pytest.approx((2 / 3 + 0) / 2)}
+    error = standard_error(scores.by_level[4]["cover"], "one")
     assert error == pytest.approx(np.std([1 / 2, 1], ddof=1) / math.sqrt(2))
 
 
 def test_only_the_first_k_passages_count() -> None:
     grids = make_grids(grades_of(skin=SKIN, rock=ROCK), BANK, RANKED)
     scores = cover_scores(grids, RANKED, levels=(4,), k=1)
-    assert mean_cover(scores, scores.cover, 4) == {"one": (2 / 4 + 1 / 2) / 2, "two": 0.0}
+    assert mean_cover(scores, 4) == {"one": (2 / 4 + 1 / 2) / 2, "two": 0.0}
 
 
 def test_without_a_bank_the_graded_items_are_counted_as_the_workbench_does() -> None:
     ranked = {("skin", "one"): ("p1",)}
     scores = cover_scores(make_grids(grades_of(skin=SKIN), None, ranked), ranked, levels=(4,))
-    assert scores.cover[0, 0, 0] == 2 / 4
+    assert mean_cover(scores, 4) == {"one": 2 / 4}
 
 
 def test_an_item_that_nothing_was_graded_on_is_missing_and_not_uncovered() -> None:
     bank, ranked = Bank((*BANK.items, Item("skin", "nobody was graded on this?"))), {("skin", "one"): ("p1",)}
     scores = cover_scores(make_grids(grades_of(skin=SKIN), bank, ranked), ranked, levels=(4,))
-    assert [own[0, 0, 0] for own in (scores.least, scores.cover, scores.possible)] == [2 / 5, 2 / 4, 3 / 5]
-    assert scores.missing[0, 0] == 1
+    assert [table(scores, measure)[0, 0, 0] for measure in ENDS] == [2 / 5, 2 / 4, 3 / 5]
+    assert scores.gaps.missing[0, 0] == 1
 
 
 MISSING = None
+ENDS: Sequence[ExamMeasure] = ("least", "cover", "possible")
 
 
 @pytest.mark.parametrize(
@@ -118,19 +122,17 @@ def test_a_query_with_missing_grades_has_its_cover_where_it_is_known(
         for passage, grade in zip(("p1", "p2"), own, strict=True)
     ]
     scores = cover_scores(make_grids(entries, bank, ranked), ranked, levels=(4,))
-    found = [float(own[0, 0, 0]) for own in (scores.least, scores.cover, scores.possible)]
+    found = [float(table(scores, measure)[0, 0, 0]) for measure in ENDS]
     assert found == pytest.approx(ends, nan_ok=True)
-    assert scores.missing[0, 0] == sum(own.count(None) for own in grades.values())
-    mean = cover_means(scores, scores.cover, 4).means["one"]
+    assert scores.gaps.missing[0, 0] == sum(own.count(None) for own in grades.values())
+    mean = scores.by_level[4]["cover"].means["one"]
     assert (mean.value, mean.n) == ((None, 0) if math.isnan(ends[1]) else (pytest.approx(ends[1]), 1))
 
 
 def test_an_agent_without_a_grade_has_no_score_and_no_place() -> None:
     ranked = {("q", "one"): ("p1",), ("q", "two"): ("p2",)}
     grids = make_grids([Grade("q", "p1", "a", 0), Grade("q", "p2", "a", None)], None, ranked)
-    cover = cover_scores(grids, ranked, levels=(4,))
-    means = cover_means(cover, cover.cover, 4).means
-    assert [means[agent].value for agent in ("one", "two")] == [0.0, None]
+    assert mean_cover(cover_scores(grids, ranked, levels=(4,)), 4) == {"one": 0.0, "two": None}
     assert alpha_ndcg(grids.grids["q"], [("p1",), ("p2",)], level=4, k=20) == pytest.approx([0, math.nan], nan_ok=True)
 
 
@@ -144,7 +146,7 @@ def test_weights_count_and_retired_items_do_not() -> None:
     )
     grids = make_grids(grades_of(skin=SKIN), bank, {("skin", "one"): ("p1",)})
     assert grids.unknown == 6
-    assert cover_scores(grids, {("skin", "one"): ("p1",)}, levels=(4,)).cover[0, 0, 0] == 3 / 4
+    assert mean_cover(cover_scores(grids, {("skin", "one"): ("p1",)}, levels=(4,)), 4) == {"one": 3 / 4}
 
 
 def test_an_ungraded_pair_is_no_grade_of_0() -> None:
@@ -154,13 +156,13 @@ def test_an_ungraded_pair_is_no_grade_of_0() -> None:
     ranked = {("skin", "one"): ("p1", "unseen"), ("skin", "two"): ("p2",)}
     grids = make_grids(grades, BANK, ranked)
     scores = cover_scores(grids, ranked, levels=(4,))
-    at = scores.queries.index("skin")
+    at = scores.gaps.queries.index("skin")
     assert scores.pairs[:, at].tolist() == [8, 4]
     assert scores.graded[:, at].tolist() == [3, 3]
-    assert scores.missing[:, at].tolist() == [1, 1]  # nobody asked for grades of the unseen passage
-    assert scores.cover[:, at, 0].tolist() == [2 / 3, 0.0]
-    assert scores.least[:, at, 0].tolist() == [2 / 4, 0.0]
-    assert scores.possible[:, at, 0].tolist() == [1.0, 1 / 4]
+    assert scores.gaps.missing[:, at].tolist() == [1, 1]  # nobody asked for grades of the unseen passage
+    assert table(scores, "cover")[:, at, 0].tolist() == [2 / 3, 0.0]
+    assert table(scores, "least")[:, at, 0].tolist() == [2 / 4, 0.0]
+    assert table(scores, "possible")[:, at, 0].tolist() == [1.0, 1 / 4]
     labels = exam_labels(grids)
     assert (labels.labels["skin"], labels.partly, labels.ungraded) == ({"p1": 5, "p3": 0}, 1, 1)
     labels = exam_labels(grids, grade_to_label={0: 0, 1: 0, 2: 0, 3: 1, 4: 1, 5: 1})
@@ -197,18 +199,20 @@ def test_laws_of_cover(case: tuple[Grids, Rankings], k: int) -> None:
     grids, rankings = case
     fewer, more = (cover_scores(grids, rankings, levels=(1, 2, 3, 4, 5), k=depth) for depth in (k, k + 1))
     for scores in (fewer, more):
-        known, whole = ~np.isnan(scores.cover), scores.missing == 0
-        for ends in (scores.least, scores.possible):
+        cover, least, possible = (table(scores, measure) for measure in ("cover", "least", "possible"))
+        normalised = table(scores, "normalised")
+        whole = scores.gaps.missing == 0
+        for ends in (least, possible):
             assert (np.diff(ends, axis=2) <= 0).all(), "a higher level covers no more"
             assert ((ends >= 0) & (ends <= 1 + 1e-12)).all()
-        assert (scores.least <= scores.possible).all()
-        assert known[whole].all()
-        assert (scores.normalised >= scores.cover)[whole].all()
-        assert (scores.normalised <= 1 + 1e-12)[~np.isnan(scores.normalised)].all()
-        assert (scores.least == scores.cover)[whole].all()
-        assert (scores.possible == scores.cover)[scores.graded == scores.pairs].all()
-    assert (more.least >= fewer.least).all(), "more passages cover no less"
-    assert (more.normalised >= fewer.normalised)[more.missing == 0].all()
+        assert (least <= possible).all()
+        assert (~np.isnan(cover))[whole].all()
+        assert (normalised >= cover)[whole].all()
+        assert (normalised <= 1 + 1e-12)[~np.isnan(normalised)].all()
+        assert (least == cover)[whole].all()
+        assert (possible == cover)[scores.graded == scores.pairs].all()
+    assert (table(more, "least") >= table(fewer, "least")).all(), "more passages cover no less"
+    assert (table(more, "normalised") >= table(fewer, "normalised"))[more.gaps.missing == 0].all()
 
 
 @pytest.mark.parametrize(("share", "passages"), [(0.3, 4), (0.6, 1), (0.6, 2)])
@@ -224,8 +228,7 @@ def test_the_mean_cover_does_not_depend_on_how_many_grades_fail(share: float, pa
     def mean(lost: bool) -> float:
         grades = np.where(fails & lost, UNGRADED, 5 * hits).astype(np.int8)
         grids = Grids({f"q{at}": Grid(f"q{at}", names, items, own, weights, asked) for at, own in enumerate(grades)})
-        scores = cover_scores(grids, ranked, levels=(4,))
-        value = cover_means(scores, scores.cover, 4).means["one"].value
+        value = mean_cover(cover_scores(grids, ranked, levels=(4,)), 4)["one"]
         assert value is not None
         return value
 
@@ -241,9 +244,11 @@ def test_whatever_the_missing_grades_were_the_bounds_hold_it(
     filled = np.where(grid.missing, np.resize(replies, grid.grades.shape), grid.grades).astype(np.int8)
     whole = replace(grids, grids={"q": replace(grid, grades=filled)})
     before, after = (cover_scores(own, rankings, k=k) for own in (grids, whole))
-    assert ((before.least <= after.cover + 1e-12) & (after.cover <= before.possible + 1e-12)).all()
-    exact = before.least == before.possible
-    assert np.allclose(before.cover[exact], after.cover[exact])
+    for level, measures in before.by_level.items():
+        (low, high), values = measures["cover"].bounds, after.by_level[level]["cover"].values
+        assert ((low <= values + 1e-12) & (values <= high + 1e-12)).all()
+        exact = low == high
+        assert np.allclose(measures["cover"].values[exact], values[exact])
 
 
 def test_labels_by_highest_grade_by_count_and_through_a_map() -> None:
@@ -337,7 +342,7 @@ def test_the_only_grader_that_rates_is_chosen_and_otherwise_the_user_must() -> N
     assert Graded({rating: entry, checks: entry}, frozenset({rating})).chosen(prompt="extract") == checks
     several = Graded({rating: entry, other: entry}, frozenset({rating, other}))
     assert several.chosen(llm="gpt") == other
-    with pytest.raises(InputError, match="several graders"):
+    with pytest.raises(InputError, match="several graders match"):
         several.chosen()
-    with pytest.raises(InputError, match="no grader fits"):
+    with pytest.raises(InputError, match="no grader has this model and prompt"):
         several.chosen(llm="llama")

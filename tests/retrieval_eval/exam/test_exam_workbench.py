@@ -149,19 +149,22 @@ GOOD = '{"paragraph_id": "p", "text": "t"%s}'
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("[1, []]", r":1: the line is not \[query_id"),
+        ("[1, []]", r":1: the line must have the form \[query_id"),
         ("[", ":1: not JSON.*"),
-        ('["q", [{"text": "t"}]]', ":1: query 'q': a paragraph's 'paragraph_id' is not a text"),
-        ('["q", [3]]', r":1: query 'q': a paragraph is not a JSON object \('3'\)"),
+        ('["q", [{"text": "t"}]]', ":1: query 'q': 'paragraph_id' of a paragraph must be a text"),
+        ('["q", [3]]', r":1: query 'q': a paragraph must be a JSON object \('3'\)"),
         (
             f'["q", [{GOOD % ", `exam_grades`: [{`self_ratings`: [{`question_id`: `a`, `self_rating`: 4.5}]}]"}]]',
             r"\('4.5'\)",
         ),
-        (f'["q", [{GOOD % ", `exam_grades`: [{`self_ratings`: [{`self_rating`: 4}]}]"}]]', "'nugget_id' is not a text"),
-        (f'["q", [{GOOD % ", `exam_grades`: [3]"}]]', "do not have the workbench's shape"),
+        (
+            f'["q", [{GOOD % ", `exam_grades`: [{`self_ratings`: [{`self_rating`: 4}]}]"}]]',
+            "'nugget_id' must be a text",
+        ),
+        (f'["q", [{GOOD % ", `exam_grades`: [3]"}]]', "do not have the workbench's form"),
         (
             f'["q", [{GOOD % ", `paragraph_data`: {`rankings`: [{`method`: `m`, `rank`: `1`}]}"}]]',
-            r"'rank' is not a whole number",
+            r"'rank' must be a whole number",
         ),
         (
             f'["q", [{GOOD % ""}, {GOOD.replace("`t`", "x") % ""}]]'.replace('"t"}]', '"u"}]'),

@@ -7,11 +7,19 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from itertools import chain
 
 from msgspec import Struct, field
 
-from judges.batches import Batch, BatchEnding, Book
-from judges.batches.servers import BatchServer, NotTakenError, UndecidedError, refused_as_a_whole
+from judges.batch_servers import (
+    Batch,
+    BatchEnding,
+    BatchServer,
+    Book,
+    NotTakenError,
+    UndecidedError,
+    refused_as_a_whole,
+)
 from judges.errors import (
     PROGRESS,
     JudgeStoppedError,
@@ -23,7 +31,7 @@ from judges.errors import (
 )
 from judges.identity import judgment_id, request_id
 from judges.masking import masked
-from judges.providers.endpoint import HostedProvider
+from judges.providers.hosted import HostedProvider
 from judges.types import Completion, Prompt
 
 _COLLECT_S = 1.0
@@ -58,10 +66,8 @@ class TrackedBatch(Struct):
     Attributes:
         to_submit: whether it is certain that the server does not have the batch.
         search_until: end of the search if the server does not list the batch, in seconds since 1970.
-        search_logged: whether a log line about the search was written.
         checked_at: last time that the server was asked about the batch, in seconds since 1970.
-        tracked_since: when this process began to track it, on the monotonic clock.
-        due: time of the next check, on the monotonic clock.
+        tracked_since, due: begin of the tracking and time of the next check, on the monotonic clock.
     """
 
     batch: Batch
@@ -84,12 +90,11 @@ def split_by_limits(lines: Iterable[BatchLine], server: BatchServer) -> Iterator
     batch_lines: list[BatchLine] = []
     size = 0
     for line in lines:
-        new_size = size + len(line.content) + 1
-        if batch_lines and (new_size > server.most_bytes or len(batch_lines) == server.most_requests):
+        size += len(line.content) + 1
+        if batch_lines and (size > server.most_bytes or len(batch_lines) == server.most_requests):
             yield batch_lines
-            batch_lines, new_size = [], len(line.content) + 1
+            batch_lines, size = [], len(line.content) + 1
         batch_lines.append(line)
-        size = new_size
     if batch_lines:
         yield batch_lines
 
@@ -108,7 +113,7 @@ class BatchProvider:
     so that the user can decide whether to pay for the rest.
 
     Args:
-        provider: makes requests and parses replies. Both share one identity, so judgments have the same ids with and
+        provider: makes requests and parses replies. Its identity is used, so judgments have the same ids with and
             without batches.
         server: the vendor's batch API.
         book: the record of batches, in the store.
@@ -136,8 +141,7 @@ class BatchProvider:
         self._tracked: dict[str, TrackedBatch] = {}
         self._finished: list[Batch] = []
         self._worker: asyncio.Task[None] | None = None
-        self._changed = asyncio.Event()
-        self._left = False
+        self._changed, self._left = asyncio.Event(), False
         self._outage_since: float | None = None
         self._paused_until = 0.0
 
@@ -145,9 +149,7 @@ class BatchProvider:
         """Send the prompt in the next batch and wait for its reply.
 
         Raises:
-            TransientError: the server failed at the request.
-            RejectedError: the server refused the request.
-            JudgeStoppedError: the server refuses all batches, or this one was cancelled or has expired.
+            ProviderError: the request failed; a ``JudgeStoppedError`` if its batch was refused, cancelled or expired.
             StillWaitingError: the run stopped waiting before the reply came.
         """
         if self._left:
@@ -168,7 +170,6 @@ class BatchProvider:
         self._changed.set()
 
     async def close(self) -> None:
-        """Stop waiting, and close the connections."""
         self.leave()
         if self._worker is not None:
             await self._worker
@@ -182,9 +183,12 @@ class BatchProvider:
             while (self._queued or self._tracked) and not self._left:
                 await self._gather()
                 await self._place()
-                progressed = [await self._advance(each) for each in self._due()]
+                now = time.monotonic()
+                due = [each for each in self._tracked.values() if self._due_at(each) <= now]
+                progressed = [await self._advance(each) for each in due]
                 await self._delete_files()
-                if not (self._queued or self._wait or any(progressed) or self._is_searching()):
+                is_searching = self._outage_since or any(each.is_unconfirmed for each in self._tracked.values())
+                if not (self._queued or self._wait or any(progressed) or is_searching):
                     self._halt(None)
                     self._left = True
                 await self._pause()
@@ -195,13 +199,8 @@ class BatchProvider:
             for each in self._tracked.values():
                 if each.to_submit:
                     await asyncio.to_thread(self._book.drop, each.batch.marker)
-        for line in self._all_lines():
+        for line in chain(self._queued.values(), *(tracked.lines.values() for tracked in self._tracked.values())):
             line.fail(error)
-
-    def _all_lines(self) -> Iterator[BatchLine]:
-        yield from self._queued.values()
-        for tracked in self._tracked.values():
-            yield from tracked.lines.values()
 
     async def _gather(self) -> None:
         """Wait until no new request has come for a while, or a batch is full."""
@@ -223,10 +222,6 @@ class BatchProvider:
                 tracked = self._tracked.setdefault(recorded.marker, new_entry)
                 tracked.lines[line.custom_id] = line
                 del self._queued[line.custom_id]
-
-    def _due(self) -> list[TrackedBatch]:
-        now = time.monotonic()
-        return [each for each in self._tracked.values() if self._due_at(each) <= now]
 
     def _due_at(self, tracked: TrackedBatch) -> float:
         return max(tracked.due, self._paused_until)
@@ -252,7 +247,7 @@ class BatchProvider:
     async def _step(self, tracked: TrackedBatch) -> bool:
         batch = tracked.batch
         if batch.remote_id is None:
-            remote_id = await self._submitted(tracked)
+            remote_id = await self._submit_or_find(tracked)
             self._outage_since = None
             if remote_id is None:
                 return await self._handle_missing(tracked)
@@ -270,7 +265,7 @@ class BatchProvider:
             await self._deliver(tracked, batch.remote_id, ending)
         return ending is not None
 
-    async def _submitted(self, tracked: TrackedBatch) -> str | None:
+    async def _submit_or_find(self, tracked: TrackedBatch) -> str | None:
         """Submit a batch, or find it after an earlier attempt; returns its id, ``None`` if the server lacks it."""
         custom_ids = await asyncio.to_thread(self._book.custom_ids, tracked.batch.marker)
         if not tracked.to_submit:
@@ -291,10 +286,6 @@ class BatchProvider:
         await self._forget(tracked)
         self._queued.update(tracked.lines)
         return True
-
-    def _is_searching(self) -> bool:
-        """Whether the server is unreachable, or it is unknown if the server has one of the batches."""
-        return self._outage_since is not None or any(each.is_unconfirmed for each in self._tracked.values())
 
     async def _fail_batch(self, tracked: TrackedBatch, error: ProviderError) -> None:
         """Fail all requests of a batch that the server refused, and delete it from the book."""
@@ -391,8 +382,6 @@ class BatchProvider:
             return
         self._changed.clear()
         seconds = min(self._due_at(each) for each in self._tracked.values()) - time.monotonic()
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(max(0.0, seconds)):
                 await self._changed.wait()
-        except TimeoutError:
-            pass

@@ -9,15 +9,15 @@ from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapp
 from contextlib import suppress
 from functools import wraps
 from types import ModuleType
-from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 
-from judges.batches import Batch, BatchEnding, BatchOutcome
+from msgspec import Struct
+
 from judges.errors import JudgeStoppedError, ProviderError, RejectedError, TransientError
 from judges.masking import one_line
 from judges.providers.endpoint import (
     KEY_HEADERS,
     MOST_BYTES,
-    HostedProvider,
     HttpAnswer,
     api_key,
     headers_of,
@@ -25,6 +25,7 @@ from judges.providers.endpoint import (
     tls_error,
     trusted,
 )
+from judges.providers.hosted import HostedProvider
 from judges.providers.http_answers import STATUS_OF, error_of_answer
 from judges.spec import JudgeSpec
 from judges.types import Completion
@@ -37,11 +38,55 @@ _MARK = "ragleague"
 """The metadata key of an OpenAI batch that holds its marker."""
 _QUEUE_LIMIT = "token_limit_exceeded"
 """OpenAI's error code for too many tokens in waiting batches; a new attempt succeeds after others have ended."""
+BatchOutcome: TypeAlias = tuple[str, Completion | ProviderError]
+"""A request's id, and its completion or error."""
+
+BatchEnding: TypeAlias = Literal["completed", "cancelled", "expired"]
+"""How a batch ended: ``cancelled`` or ``expired`` if any of its requests was left unanswered for that reason."""
+
 _ENDINGS: Mapping[str, BatchEnding] = {"completed": "completed", "expired": "expired", "cancelled": "cancelled"}
 Server = TypeVar("Server", bound="BatchServer")
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
 Call: TypeAlias = Callable[Concatenate[Server, Params], Coroutine[Any, Any, Result]]
+
+
+class Batch(Struct, frozen=True):
+    """A batch in the record.
+
+    Attributes:
+        marker: the id that this program gives the batch before it submits the batch.
+        made_at: time of its creation, in seconds since 1970.
+        requests: number of its requests.
+        remote_id: the server's id of the batch; ``None`` until the server's answer to the submission is known.
+    """
+
+    marker: str
+    made_at: float
+    requests: int
+    remote_id: str | None = None
+
+
+class Book(Protocol):
+    """The persistent record of batches and their requests. Its methods may be called in any thread."""
+
+    def place(self, batch: Batch, lines: Mapping[str, str]) -> dict[str, Batch]:
+        """Record a batch that is about to be submitted, with those of its requests that are in no other batch.
+
+        ``lines`` are judgment ids by request id. Returns the batch of each request: the new or an earlier one.
+        """
+
+    def custom_ids(self, marker: str) -> set[str]:
+        """Ids of the requests in a batch."""
+
+    def submitted(self, marker: str, remote_id: str) -> None:
+        """Record that the server accepted a batch, with the server's id of the batch."""
+
+    def free(self, custom_ids: Sequence[str]) -> None:
+        """Release requests that got no reply, so that they can go into another batch."""
+
+    def drop(self, marker: str) -> None:
+        """Delete a batch that the server does not have, and release its requests."""
 
 
 class NotTakenError(TransientError):
@@ -107,13 +152,8 @@ class BatchServer(ABC):
         connections = httpx2.AsyncClient(
             verify=trusted(spec.address), proxy=proxy, trust_env=False, event_hooks={"request": [remove_headers]}
         )
-        self._client = client(
-            api_key=api_key(spec),
-            base_url=spec.address,
-            max_retries=0,
-            http_client=connections,
-            default_headers=declared_headers or None,
-        )
+        options = {"api_key": api_key(spec), "base_url": spec.address, "default_headers": declared_headers or None}
+        self._client = client(**options, max_retries=0, http_client=connections)
         self._address_from = spec.address_from
 
     @abstractmethod
@@ -158,7 +198,6 @@ class BatchServer(ABC):
         await self._client.close()
 
     def message(self, text: str) -> str:
-        """A message on one line that names the model."""
         return one_line(f"{self._model}: {text}")
 
     def error_of(self, problem: Exception) -> ProviderError:
@@ -189,13 +228,9 @@ class BatchServer(ABC):
             return error
 
     async def _lines(self, opened: Any) -> AsyncIterator[tuple[str, dict[str, Any] | None]]:
-        """The JSON objects of a streamed answer, one per line, each with its request's id.
+        """Yield the JSON object in each line of a streamed answer, with its request's id.
 
-        Args:
-            opened: the SDK's context manager of the answer.
-
-        Yields:
-            The id and the object; ``None`` in its place for a line larger than ``MOST_BYTES``.
+        ``opened`` is the SDK's context manager of the answer. A line larger than ``MOST_BYTES`` yields ``None``.
         """
         import httpx2
 
@@ -203,11 +238,12 @@ class BatchServer(ABC):
         try:
             async with opened as response:
                 async for line, is_whole in _split(response.iter_bytes()):
-                    if not is_whole:
-                        yield _custom_id(line), None
-                        continue
-                    entry = self._object(line)
-                    yield str(entry.get("custom_id")), entry
+                    if is_whole:
+                        entry = self._object(line)
+                        yield str(entry.get("custom_id")), entry
+                    else:
+                        found = _CUSTOM_ID.search(line)
+                        yield "" if found is None else found[1].decode("ascii"), None
         except (self.sdk_error, httpx2.HTTPError) as problem:  # the latter if the connection breaks within the body
             error = self.error_of(problem)
         if error is not None:
@@ -267,10 +303,7 @@ class OpenAIBatches(BatchServer):
     @_translate_errors
     async def _make(self, marker: str, file_id: str) -> str:
         batch = await self._client.batches.create(
-            input_file_id=file_id,
-            endpoint="/v1/chat/completions",
-            completion_window="24h",
-            metadata={_MARK: marker},
+            input_file_id=file_id, endpoint="/v1/chat/completions", completion_window="24h", metadata={_MARK: marker}
         )
         return str(batch.id)
 
@@ -414,10 +447,9 @@ class AnthropicBatches(BatchServer):
 
 
 async def _split(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[bytes, bool]]:
-    """Split a stream into lines at newlines only, since a reply may contain other line separators of Unicode.
+    """Yield each line of a stream, and whether it is complete or the beginning of one larger than ``MOST_BYTES``.
 
-    Yields:
-        Each line, and whether it is complete; only the beginning of a line larger than ``MOST_BYTES``.
+    Lines end at newlines only, since a reply may contain other line separators of Unicode.
     """
     rest, is_whole = bytearray(), True
     async for chunk in chunks:
@@ -437,17 +469,9 @@ async def _split(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[bytes, boo
         yield line, is_whole
 
 
-def _custom_id(head: bytes) -> str:
-    """The request id in the beginning of a line; empty if it is not there."""
-    match = _CUSTOM_ID.search(head)
-    return "" if match is None else match[1].decode("ascii")
-
-
 def as_not_taken(error: TransientError) -> NotTakenError:
     """Convert an error that proves that the server does not have the batch."""
-    return NotTakenError(
-        error.cause, error.problem, retry_after_s=error.retry_after_s, allowance=error.allowance, to_do=error.to_do
-    )
+    return NotTakenError(error.cause, error.problem, retry_after_s=error.retry_after_s, to_do=error.to_do)
 
 
 def refused_as_a_whole(error: ProviderError) -> ProviderError:
