@@ -471,7 +471,6 @@ class Wins(Board, frozen=True, eq=False):
         return Matrix("win-matrix", "", words, caption, self.order, self.order, cells, "Row against column")
 
     def _met(self) -> Iterator[TableRow]:
-        """A row for each ordered pair of agents that met."""
         wins, index = self.pairs, self.pairs.agents.index
         assert wins.p is not None
         for row, column in permutations(self.order, 2):

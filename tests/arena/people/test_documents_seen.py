@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from arena.results.samples import labels_of
+from arena.stages.labels import RelevanceLabels
 
 from arena.people import tasks
-from arena.results.samples import labels_of
 from arena.stages.criteria import CriteriaStage
-from arena.stages.labels import RelevanceLabels
 from arena.stages.pairwise import PairwiseStage
 from arena.store import Store
 from judges.types import Task
