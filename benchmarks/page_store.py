@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from arena.config.judging import PairwiseSection, ScheduleSection
 from arena.config.ratings import RatingsSection
 from arena.data.dataset import Dataset
-from arena.stages.schedule import Schedule, games
+from arena.stages.pairwise import games
 from arena.store import Store, Wanted, chunks
 from judges.types import Answer, Judgment, Query, Task, Usage
 
@@ -69,9 +70,8 @@ def _answer(query: int, agent: int) -> str:
 
 def _wants(data: Dataset, games_per_query: int, seed: int) -> Iterator[Wanted]:
     answering = dict.fromkeys(data.queries, data.agents)
-    for game in games(Schedule("random", games_per_query, seed=seed), answering):
-        order = "ba" if game.swapped else "ab"
-        yield Wanted(Task.PAIRWISE, "judge", game.query_id, game.agent_a, game.agent_b, order)
+    schedule = ScheduleSection(kind="random", games_per_query=games_per_query, seed=seed)
+    return games(PairwiseSection(judges=["judge"], schedule=schedule), answering)
 
 
 def _judged(wants: list[Wanted], agents: int, seed: int) -> Iterator[Judgment]:

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlencode
+from urllib.parse import quote
 
 import aiohttp
 import psutil
@@ -101,10 +101,11 @@ async def all_vote(people: list[Voter], address: str, votes: int, every: float) 
 
 async def _votes(voter: Voter, web: aiohttp.ClientSession, address: str, votes: int, every: float) -> None:
     await asyncio.sleep(random.uniform(0, 2 * every))
-    query = urlencode({"view": "vote", "annotator": voter.name})
-    async with web.ws_connect(f"{address}/_stcore/stream", protocols=("streamlit",), max_msg_size=0) as socket:
+    headers = {"Cookie": f"ragleague-annotator={quote(voter.name)}"}
+    opening = web.ws_connect(f"{address}/_stcore/stream", protocols=("streamlit",), max_msg_size=0, headers=headers)
+    async with opening as socket:
         begun = time.monotonic()
-        page = Page(socket, query)
+        page = Page(socket, "view=vote")
         await page.run()
         voter.opened = time.monotonic() - begun
         for _ in range(votes):

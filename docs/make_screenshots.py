@@ -17,14 +17,12 @@ from tempfile import TemporaryDirectory
 from playwright.sync_api import Page
 
 from arena.config.schema import load_config
-from tests.support.browser import chromium, served, settle
+from tests.support.browser import chromium, say_name, served, settle
 from ui.app import PAGES as MENU
 
 PAGES = ("leaderboard", "compare", "checks", "vote", "report")
 ADDRESSES = {
-    view: f"{page.address}?view={view}&annotator=bob" if len(page.views) > 1 else page.address
-    for page in MENU
-    for view in page.views
+    view: f"{page.address}?view={view}" if len(page.views) > 1 else page.address for page in MENU for view in page.views
 } | {"leaderboard": ""}
 """By the name of a page, or of a part of one."""
 REPORT = "report"
@@ -46,6 +44,7 @@ def main() -> None:
     store = given.store if config is None else load_config(config).store
     with served(store, config) as address, chromium() as browser:
         page = browser.new_page(color_scheme="dark" if given.dark else "light", reduced_motion="reduce")
+        say_name(page.context, address, "bob")
         for name in [name for name in given.pages if name != REPORT]:
             page.set_viewport_size({"width": given.width, "height": given.height})
             page.goto(f"{address}/{ADDRESSES[name]}")

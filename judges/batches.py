@@ -370,11 +370,11 @@ class BatchProvider:
     def _batch_status(self) -> str:
         """The state of the batches when the server is unreachable, for the message."""
         if any(each.batch.remote_id is not None for each in self._tracked.values()):
-            return "batches that were handed in go on"
+            return "the batches that were submitted continue on the server"
         unknown = sum(len(each.lines) for each in self._tracked.values() if not each.to_submit)
         if unknown:
-            return f"whether it has the {unknown} requests is not known, and the next run looks for them"
-        return "nothing was handed in, and nothing has to be paid"
+            return f"whether it has the {unknown} requests is not known; the next run looks for them"
+        return "no batch was submitted, so there is nothing to pay"
 
     async def _pause(self) -> None:
         """Wait until the next check of a batch, a new request, or the end of the run."""

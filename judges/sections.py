@@ -133,6 +133,8 @@ PromptName = Annotated[str, AfterValidator(prompt_beside_file)]
 """The name of a packaged prompt, or the path of a prompt file."""
 UNLESS_EMPTY: Final[Any] = Field(exclude_if=lambda value: not value)
 """A field that is left out of the stored configuration if it is empty."""
+ForPeople = Annotated[str, UNLESS_EMPTY]
+"""Words for annotators, which no judge reads."""
 JudgeNames = Annotated[list[str], BeforeValidator(as_list), Field(min_length=1), AfterValidator(each_once)]
 """One or more of the names declared under ``judges``."""
 

@@ -46,7 +46,7 @@ SECRET = re.compile(r"api[-_ ]?key|secret|password|authorization|credential|toke
 
 def usable_address(url: str) -> str:
     """Return a server's address; raises ``ValueError`` for any other text, and for an address with a key."""
-    problem = f"must be the address of a server, as http://server:8000/v1 is, not {shortened([url])!r}"
+    problem = f"must be the address of a server, such as http://server:8000/v1, not {shortened([url])!r}"
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -55,7 +55,7 @@ def usable_address(url: str) -> str:
         raise ValueError(problem) from error
     names = [name for name, _ in parse_qsl(parts.query)]
     if parts.username is not None or any(map(SECRET.search, names)) or looks_like_key(url):
-        raise ValueError("an address holds no key or password; name a variable of the environment that has it")
+        raise ValueError("an address may not contain a key or password; put it into an environment variable")
     if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0 or re.search(r"\s", url):
         raise ValueError(problem)
     return url
@@ -319,12 +319,12 @@ class JudgeSpec(JudgeSettings):
                 raise ValueError(f"{section}: {invalid} is not a JSON value; put quotes around it")
             if secret := next(filter(_SECRET.search, names_in(getattr(self, section))), None):
                 raise ValueError(
-                    f"{section} may not hold {secret!r}: it is kept in the store; keys stay in the environment"
+                    f"{section} may not hold {secret!r}: it would be stored; put keys into environment variables"
                 )
             if path := key_in(getattr(self, section)):
                 raise ValueError(
-                    f"{section}.{'.'.join(path)} looks like a key: it is kept in the store; "
-                    "keys stay in the environment"
+                    f"{section}.{'.'.join(path)} looks like a key: it would be stored; "
+                    "put keys into environment variables"
                 )
         if self.provider == "replay" and self.path is None:
             raise ValueError("provider 'replay' needs a 'path' to recorded replies or verdicts")

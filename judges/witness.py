@@ -89,7 +89,7 @@ class Witness:
         # If the server once counted this many tokens, its context is large enough: it leaves out cached tokens.
         if tokens >= least or self._most_read >= least:
             return None
-        message = f"the server counts {tokens:,} tokens of a prompt of {least:,} words or more, so it cut it"
+        message = f"the server counts {tokens:,} tokens of a prompt of {least:,} words or more, so it cut the prompt"
         to_do = "raise the server's context length (num_ctx, max-model-len)"
         return ProviderError("prompt_cut", message, to_do=to_do)
 

@@ -7,10 +7,8 @@ from arena.config.stages import ListedStage
 from arena.data.dataset import Dataset
 from arena.data.kinds import JudgedKind
 from arena.present.blocks import Board
-from arena.results.further import StageResults
-from arena.results.samples import outcomes
-from arena.stages.base import Release, TournamentStage
-from arena.stages.labels import RelevanceLabels
+from arena.results.outcomes import StageResults, outcomes
+from arena.stages.base import Release, RelevanceLabels, TournamentStage
 from arena.store import Result, Store, Wanted
 from judges.prompts import load_prompt
 from judges.sections import Section

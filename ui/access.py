@@ -14,7 +14,7 @@ from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import streamlit as st
 from msgspec import Struct
@@ -29,6 +29,7 @@ Action: TypeAlias = Literal["view", "vote", "edit"]
 
 _LONGEST: Final = 50
 """Number of characters that a shortened name keeps."""
+_LONGEST_NAME: Final = 80
 _SKEW: Final = 60
 """Seconds that the provider's clock may be behind the server's."""
 
@@ -250,6 +251,32 @@ def viewer() -> Person | None:
     """
     access = _access()
     return None if access is None else _person(access)
+
+
+def owner() -> bytes:
+    """The person or, without sign-in, their browser; empty if neither is known."""
+    from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token_string
+
+    person, cookie = viewer(), st.context.cookies.get("_streamlit_xsrf", "")
+    return decode_xsrf_token_string(cookie)[0] or b"" if person is None else person.name.encode()
+
+
+def annotator_field(**given: Any) -> str:
+    """Draw the field for the viewer's name, unless they have signed in; returns the name, empty until it can be used.
+
+    A cookie keeps the name, which ``page.js`` sets, and no address: a link must not make its reader somebody else.
+    """
+    if (person := viewer()) is not None:
+        return person.name
+    known = unquote(st.context.cookies.get("ragleague-annotator", ""))[:_LONGEST_NAME]
+    name: str = st.text_input(
+        "Your name or initials", known, key="annotator", max_chars=_LONGEST_NAME, persist_state="session", **given
+    )
+    try:
+        return annotator_name(name) if name.strip() else ""
+    except InputError as error:
+        st.text(str(error))
+        return ""
 
 
 def signing_in() -> bool:

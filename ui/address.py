@@ -21,8 +21,6 @@ TOURNAMENT: Final = "tournament"
 """Name of the query parameter for the tournament, which every page has."""
 GROUP: Final = "group"
 """Name of the query parameter for the group of queries; its value is ``column: value``."""
-_CARRIED: Final = (GROUP, "annotator")
-"""Query parameters, besides the tournament, that every link keeps."""
 FIRST: Final = "leaderboard"
 """The page at the root address."""
 
@@ -40,8 +38,9 @@ def link(page: str, source: Source, **fields: str) -> str:
 
 def links(page: str, source: Source) -> Callable[..., str]:
     """Make a function that returns the page's address for values of its fields; it leaves out empty values."""
-    parameters = st.query_params.to_dict()
-    carried = {TOURNAMENT: source.tournament} | {name: parameters[name] for name in _CARRIED if name in parameters}
+    carried = {TOURNAMENT: source.tournament}
+    if GROUP in st.query_params:
+        carried[GROUP] = st.query_params[GROUP]
     base = f"{'./' if page == FIRST else page}?{urlencode(carried)}"
 
     def of(**fields: str) -> str:

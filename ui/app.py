@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from arena.store.check import damage_behind
 from judges.errors import RagleagueError, StoreError
 from ui import address, data, editing, sign_in, text
+from ui.access import allowed
 from ui.views import bank, compare, games, leaderboard, nugget_lists, queries, review, trust, versus, workbench
 
 
@@ -39,11 +40,14 @@ class Page(Struct, frozen=True):
         title: the page's title in the menu.
         views: drawing functions of the page's parts, by their names in addresses; the first is the default.
         grouped: whether the page can be limited to one group of queries.
+        existing: returns the names of the parts that a tournament has; ``None`` if it has all. Such a page is for
+            annotators: it leads to no other.
     """
 
     title: str
     views: Mapping[str, Callable[[data.Source], None]]
     grouped: bool = False
+    existing: Callable[[data.Source], list[str]] | None = None
 
     @property
     def address(self) -> str:
@@ -61,26 +65,20 @@ def _draw(page: Page) -> None:
         config = editing.configured()
         requested = st.query_params.get(address.TOURNAMENT)
         name = requested or (config.name if config is not None else next(reversed(names), ""))
-        show = page.views[view := address.view(list(page.views))]
-        if name not in names:
-            _draw_top(page, None, names, view)
-            if names and not requested:
-                text.nothing("This store does not hold the configuration's tournament yet. Run it, or choose another.")
-                text.plain(f"{name}; there are: {', '.join(names)}")
-            if requested:
-                st.error("The address asks for a tournament that this store does not hold.", icon=":material/error:")
-                text.plain(name)
-            elif show is workbench.show_runs:
-                workbench.show_runs(None)
-            elif not names:
-                text.no_tournament()
+        source = data.Source(data.location(), version, name) if name in names else None
+        parts = list(page.views) if page.existing is None or source is None else page.existing(source)
+        show = page.views[view := address.view(parts)]
+        if source is None:
+            _draw_top(page, None, names, parts, view)
+            _say_what_is_missing(name, names, requested=bool(requested), on_runs=show is workbench.show_runs)
             return
         if address.TOURNAMENT not in st.query_params:
             st.query_params[address.TOURNAMENT] = name
-        source = data.Source(data.location(), version, name)
         st.set_page_config(page_title=f"{page.title} · {text.clipped(name, 40)} · ragleague")
-        group = _draw_top(page, source, names, view)
-        if config is not None and config.name == name and (remark := editing.remark_on_stored(version)):
+        group = _draw_top(page, source, names, parts, view)
+        if page.existing is not None:
+            st.session_state[_PART] = name, view
+        elif config is not None and config.name == name and (remark := editing.remark_on_stored(version)):
             text.quiet(remark)
         unknown = st.container()
         show(replace(source, group=group))
@@ -88,6 +86,20 @@ def _draw(page: Page) -> None:
             address.say_what_is_unknown()
     except RagleagueError as error:
         text.problem("The store cannot be shown.", error)
+
+
+def _say_what_is_missing(name: str, names: Sequence[str], *, requested: bool, on_runs: bool) -> None:
+    """Draw why a tournament is not shown: the store does not hold it."""
+    if names and not requested:
+        text.nothing("This store does not hold the configuration's tournament yet. Run it, or choose another.")
+        text.plain(f"{name}; there are: {', '.join(names)}")
+    if requested:
+        st.error("The address asks for a tournament that this store does not hold.", icon=":material/error:")
+        text.plain(name)
+    elif on_runs:
+        workbench.show_runs(None)
+    elif not names:
+        text.no_tournament()
 
 
 def _tournaments() -> tuple[tuple[int, int, int], list[str]]:
@@ -105,17 +117,25 @@ def _tournaments() -> tuple[tuple[int, int, int], list[str]]:
         return data.LAST_READ[data.location()]
 
 
-def _draw_top(page: Page, source: data.Source | None, names: Sequence[str], view: str) -> tuple[str, str] | None:
+def _draw_top(
+    page: Page, source: data.Source | None, names: Sequence[str], parts: Sequence[str], view: str
+) -> tuple[str, str] | None:
     """Draw the menu, the page's title, and the fields for tournament and group; returns the chosen group."""
     shown = source or data.Source("", (0, 0, 0), "")
-    entries = [(entry.title, address.link(entry.address, shown), entry is page) for entry in PAGES]
-    parts = [
+    last_of, last = st.session_state.get(_PART, ("", ""))
+    entries = []
+    for entry in PAGES:
+        part = last if entry.existing is not None and last_of == shown.tournament else ""
+        entries.append((entry.title, address.link(entry.address, shown, view=part), entry is page))
+    if page.existing is not None:  # annotators are to see no results; whoever runs the pages may go back
+        entries = [("Back to the results", entries[0][1], False)] if allowed("edit") else []
+    part_links = [
         (
             "Overview" if part == page.address else part.capitalize(),
             address.link(page.address, shown, view=part),
             part == view,
         )
-        for part in (page.views if len(page.views) > 1 else ())
+        for part in (parts if len(parts) > 1 else ())
     ]
     choices, group = [], None
     if len(names) > 1 or source is None:
@@ -136,7 +156,7 @@ def _draw_top(page: Page, source: data.Source | None, names: Sequence[str], view
         choices.append(f'<span class="whole">All queries, not only {escape(chosen)}</span>')
     st.html(
         f'<div class="top">{_menu("Pages", entries)}<div><h1>{page.title}</h1>'
-        f"{_menu('Parts of this page', parts)}{''.join(choices)}</div></div>"
+        f"{_menu('Parts of this page', part_links)}{''.join(choices)}</div></div>"
     )
     return group
 
@@ -159,6 +179,8 @@ def _choice(label: str, options: Sequence[tuple[str, str]], chosen: str) -> str:
     return f'<label>{label} <select class="choice">{option_tags}</select></label>'
 
 
+_PART: Final = "part-for-annotators"
+"""Session key of the tournament and part that annotators were last shown, where the menu leads back."""
 PAGES: Final = (
     Page("Leaderboard", {"leaderboard": leaderboard.show}, grouped=True),
     Page("Compare", {"compare": compare.show, "versus": versus.show}, grouped=True),
@@ -174,7 +196,7 @@ PAGES: Final = (
             "disagreements": trust.disagreements,
         },
     ),
-    Page("Review", review.VIEWS),
+    Page("Review", review.VIEWS, existing=review.existing),
     Page(
         "Workbench",
         {

@@ -24,16 +24,15 @@ from arena.calibration.comparison import Comparison
 from arena.calibration.style import StyleEffect
 from arena.calibration.votes import Level
 from arena.data.dataset import groupings
-from arena.results import samples
-from arena.results.agreement import compare_with_people, styles_of
+from arena.results.agreement import compare_with_people, spending, styles_of
 from arena.results.cache import WORTH_KEEPING, cached_games, cached_leaderboard
 from arena.results.documents import LabelSource
 from arena.results.exam import exam_study
 from arena.results.exam_evaluation import Study
 from arena.results.nuggets import nugget_results
-from arena.results.opinions import spending
+from arena.results.outcomes import labels_by_judge as read_labels_by_judge
+from arena.results.outcomes import labels_of
 from arena.results.ratings import Leaderboard
-from arena.results.samples import labels_of
 from arena.store import Store, sqlite_path
 from judges.errors import InputError
 from judges.types import Judgment, label_of
@@ -166,7 +165,7 @@ games = judged(cached_games, "Reading the games …")
 _labelled = judged(labels_of, "Reading the labels …")
 labels_of_query = judged(labels_of, "Reading the labels …", _CACHED_DETAILS)
 """The combined relevance labels of one query; takes the query's id."""
-labels_by_judge = judged(samples.labels_by_judge, "Reading the labels …", _CACHED_DETAILS)
+labels_by_judge = judged(read_labels_by_judge, "Reading the labels …", _CACHED_DETAILS)
 """Each relevance judge's labels for the documents of one query; repeated judgments are combined."""
 nuggets = judged(nugget_results, "Reading the nuggets …")
 """Nuggets and their assignments to answers; ``None`` if the tournament has none."""

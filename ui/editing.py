@@ -28,11 +28,11 @@ from arena.present.blocks import Block
 from arena.present.table import Table
 from arena.results import cache
 from arena.run.recorder import compared_with_stored
-from arena.stages.queries.config import load_either
+from arena.stages.queries_config import load_either
 from arena.store import Store
 from judges.errors import InputError, RagleagueError
 from ui import data, text
-from ui.access import Action, allowed, viewer
+from ui.access import Action, allowed, owner, viewer
 from ui.address import unfold
 from ui.show import draw, show_table
 from ui.text import problem
@@ -234,13 +234,9 @@ def draft(
 
 def _draft_file(key: str, unsaved: Draft[Any]) -> Path | None:
     """Path of the stored draft: one per person or, without sign-in, per browser; ``None`` if neither is known."""
-    from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token_string
-
-    person, cookie = viewer(), st.context.cookies.get("_streamlit_xsrf", "")
-    owner = decode_xsrf_token_string(cookie)[0] if person is None else person.name.encode()
-    if not owner:
+    if not (owned_by := owner()):
         return None
-    name = hashlib.sha256(key.encode() + b" " + owner).hexdigest()[:32]
+    name = hashlib.sha256(key.encode() + b" " + owned_by).hexdigest()[:32]
     return safe_files.history_folder(unsaved.path) / f"draft-{name}"
 
 

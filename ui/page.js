@@ -1,6 +1,6 @@
 // The connection to the server. While it is away that is said at once, and a press is refused rather than lost; what is
 // typed stays. A server that was started anew knows nothing of the page: it draws it before the next press counts.
-(() => {
+const connection = (() => {
   const silence = 5000;  // milliseconds without an answer to what was sent
   const again = "The server answers again. Your last press was not saved: press again.";
   let here = true, refused = false, opened = 0, leaving = false, waiting = 0;
@@ -45,7 +45,7 @@
     }
   };
   const refuse = (event) => {
-    const typing = event.target.closest?.("input, textarea, select, summary");
+    const typing = event.target.closest?.("input:not([type=radio], [type=checkbox]), textarea, select, summary");
     const pressed = event.type === "click" ? event.target.closest?.("button, a[href], label") : event.key.length === 1;
     if (typing || !pressed) return;
     refused = !here;
@@ -55,6 +55,7 @@
     say("Not saved: the server does not answer. Wait until it does, and press again.");
   };
   for (const kind of ["click", "keydown"]) addEventListener(kind, refuse, true);
+  return { isHere: () => here, refuse: () => (refused = true) };
 })();
 
 // Links between pages. Streamlit draws the page that the address names when the browser goes back or forward. So a link is
@@ -128,33 +129,104 @@ const typed = (() => {
   return isAny;
 })();
 
-// A press counts once: what tells the second press of a double click, or a key held down, from a new one. Only the
-// browser knows. The server may see the second press when the page has been drawn anew, where it falls on the next thing,
-// which nobody has read yet; and how much later it sees it says only how busy the server is.
+// The keys of a form on which people judge. Every press counts, in the order of the presses: a digit chooses in the row that
+// waits for a choice, at once; a press that saves is sent, and what is pressed before the next task is drawn waits for it.
+// A key held down counts once, and so does a double click, whose second half would fall on a task that nobody has read.
 (() => {
   const apart = 500;  // milliseconds, the longest double click of common desktops
+  const lost = 5000;  // milliseconds after which a press that changed nothing holds back no other
   const ours = '[class*="st-key-once-"]';
-  let last = -Infinity;
-  const isPress = (event) => {
-    if (event.type === "click") return event.target.closest(`${ours} button`);
-    if (event.target.closest("input, textarea") || !document.querySelector(ours)) return false;
-    return event.repeat || /^[0-9su]$/i.test(event.key);
+  const writing = "input:not([type=radio], [type=checkbox]), textarea, select";
+  const waiting = [];
+  let sent = null, sentAt = 0, clicked = -Infinity;
+  const bar = () => document.querySelector(ours);
+  const status = () => document.querySelector(`${ours} [data-turn]`)?.dataset ?? {};
+  const isDrawn = () => document.querySelector("[data-testid=stApp][data-test-script-state=notRunning]");
+  const press = (name) => {
+    const button = document.querySelector(`${ours} .st-key-${name}-${status().task} button`);
+    if (!button || button.disabled) return;
+    [sent, sentAt] = [status().turn, performance.now()];
+    setTimeout(pump, lost + 100);
+    button.click();
   };
-  const guard = (event) => {
-    if (!isPress(event)) return;
-    if (!event.repeat && event.timeStamp - last >= apart) {
-      last = event.timeStamp;
+  const act = (key) => {
+    const at = status().keys.split(" ").indexOf(key);
+    const all = rows(status().task), open = all.filter((row) => !row.querySelector("input:checked"));
+    if (at >= 0 && all.length) open[0]?.querySelectorAll("input")[at].click();
+    else press(at >= 0 ? `choice-${at}` : { s: "skip", u: "undo", Enter: "save" }[key]);
+    open[at >= 0 ? 1 : 0]?.parentElement.parentElement.scrollIntoView({ block: "nearest" });
+  };
+  const pump = () => {
+    const { turn, form, refused } = status();
+    const isAnswered = sent !== null && turn !== undefined && turn !== sent && isDrawn();
+    if (!connection.isHere() || (isDrawn() && !bar()) || (isAnswered && refused)) {
+      const unused = waiting.splice(0).length, words = `${unused} later ${unused > 1 ? "presses were" : "press was"} not used.`;
+      if (unused && !connection.isHere()) connection.refuse();
+      else if (unused && bar()) document.querySelector(`${ours} [data-turn]`).append(words);
+      sent = null;
+    }
+    if (isAnswered || (isDrawn() && performance.now() - sentAt > lost)) sent = null;
+    while (sent === null && waiting.length && form) {
+      const { key, of } = waiting.shift();
+      if (!of || of === form) act(key);
+    }
+    document.documentElement.classList.toggle("sending", sent !== null);
+  };
+  addEventListener("keydown", (event) => {
+    const { key, target } = event, typing = target.closest?.(writing);
+    // A name that is given is left: what is pressed next is a choice and no further letter.
+    if (key === "Enter" && target.closest?.(".st-key-annotator")) setTimeout(() => target.blur());
+    if (typing || event.altKey || event.isComposing || !bar()) return;
+    const command = event.ctrlKey || event.metaKey, isSave = command && key === "Enter";
+    const isOurs = isSave || (!command && ["s", "u", ...(status().keys ?? "0 1 2 3 4 5 6 7 8 9").split(" ")].includes(key.toLowerCase()));
+    if (!isOurs && !(event.repeat && [" ", "Enter"].includes(key))) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    if (event.repeat) return;
+    waiting.push({ key: isSave ? key : key.toLowerCase(), of: status().form });
+    pump();
+  }, true);
+  addEventListener("click", (event) => {
+    if (!event.isTrusted || !event.target.closest(`${ours} button`)) return;
+    if (event.timeStamp - clicked >= apart) {
+      [clicked, sent, sentAt] = [event.timeStamp, status().turn ?? null, performance.now()];
       return;
     }
     event.preventDefault();
     event.stopImmediatePropagation();
+  }, true);
+
+  // What is chosen in the rows of a task and not saved yet outlives a reload and a look at another page, in this tab.
+  const rows = (task) => [...document.querySelectorAll(`.st-key-rows-${task} [role=radiogroup]`)];
+  const restored = new WeakSet();
+  const restore = () => {
+    const drawn = rows(status().task);
+    if (!drawn.length || restored.has(drawn[0]) || !isDrawn()) return;
+    restored.add(drawn[0]);
+    const { task, places } = JSON.parse(sessionStorage.getItem("chosen") ?? "{}");
+    if (status().task === task) drawn.forEach((row, at) => row.querySelector("input:checked") || row.querySelectorAll("input")[places[at]]?.click());
   };
-  window.addEventListener("click", guard, true);
-  window.addEventListener("keydown", guard, true);
-  window.addEventListener("keydown", ({ key, target }) => {
-    // A name that is given is left: what is pressed next is a choice and no further letter.
-    if (key === "Enter" && target.closest(".st-key-review-top input")) setTimeout(() => target.blur());
-  });
+  const keep = () => {
+    const places = rows(status().task).map((row) => [...row.querySelectorAll("input")].findIndex((input) => input.checked));
+    if (places.length) sessionStorage.setItem("chosen", JSON.stringify({ task: status().task, places }));
+  };
+  for (const kind of ["pagehide", "popstate"]) addEventListener(kind, keep);
+  const watched = { childList: true, subtree: true, attributeFilter: ["data-test-script-state"] };
+  new MutationObserver(() => { pump(); restore(); }).observe(document, watched);
+
+  // Who judges is known to this browser alone: no address says it. The server reads the cookie when a page is opened.
+  const remember = ({ target }) => {
+    if (!target.closest?.(".st-key-annotator")) return;
+    const path = new URL(".", location.href).pathname, age = target.value.trim() ? 31536000 : 0;
+    document.cookie = `ragleague-annotator=${encodeURIComponent(target.value.trim())}; path=${path}; max-age=${age}; samesite=strict`;
+  };
+  addEventListener("focusout", remember);
+  addEventListener("keydown", (event) => event.key === "Enter" && remember(event), true);
+  const named = new URL(location.href);
+  if (named.searchParams.has("annotator")) {
+    named.searchParams.delete("annotator");
+    history.replaceState(history.state, "", named);
+  }
 })();
 
 // A click on a heading of a table sorts its rows: up, down, and as they were. What has no value stays at the end. A table

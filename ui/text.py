@@ -17,7 +17,7 @@ import streamlit as st
 from msgspec import Struct
 
 from arena.present.blocks import Thread
-from arena.present.files import html_block
+from arena.present.files import html_block, marked
 from arena.present.markup import linked
 from arena.present.numbers import clipped as clipped  # noqa: PLC0414 - re-exported for the pages
 from arena.present.numbers import encodable as encodable  # noqa: PLC0414
@@ -89,6 +89,11 @@ def strong(words: str, *, width: Literal["stretch", "content"] = "stretch") -> N
     lines(TextLine("strong", words), width=width)
 
 
+def label(words: str) -> str:
+    """A text from outside for the label of a widget, which Streamlit reads as Markdown."""
+    return marked(encodable(" ".join(words.split())))
+
+
 def quiet(words: str) -> None:
     """Draw a remark that contains text from outside."""
     lines(TextLine("quiet", words))
@@ -133,10 +138,10 @@ def answer(agent_answer: Answer, key: str, *, raw: bool, against: str | None = N
     passage(agent_answer.text, key, label=f"Answer of {agent_answer.agent}", empty=empty, raw=raw, against=against)
 
 
-def thread(query: Query) -> None:
-    """Draw the earlier messages of a query's conversation in a closed expander; if there are none, draw nothing."""
+def thread(query: Query, *, last: int = 0) -> None:
+    """Draw the earlier messages of a query's conversation: the ``last`` ones open, the others folded."""
     if query.messages:
-        st.html(html_block(Thread(query.messages)))
+        st.html(html_block(Thread(query.messages, "Earlier", last) if last else Thread(query.messages)))
 
 
 def reference(query: Query, *, raw: bool) -> None:
@@ -148,7 +153,7 @@ def reference(query: Query, *, raw: bool) -> None:
 
 def raw_switch() -> bool:
     """Draw the switch for unformatted passages; returns whether it is on."""
-    return st.toggle("Raw text", key="raw", bind="query-params", help="Show texts as they were written, not formatted.")
+    return st.toggle("Raw text", key="raw", bind="query-params")
 
 
 @lru_cache(256)

@@ -36,7 +36,7 @@ from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, P_VALUE, PERCENT, POINTS, Number, counted
 from arena.present.picture import Look, of_table
 from arena.present.table import INTERVAL, Column, Table, fields, flat, plain
-from arena.results.calibration import Calibration
+from arena.results.table_agreement import Calibration
 from retrieval_eval.stats.estimate import Estimate
 
 _LABELS: Final = (

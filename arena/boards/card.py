@@ -42,9 +42,9 @@ from arena.present.numbers import FIGURE, MONEY, PERCENT, POINTS, SIGNED, capita
 from arena.present.table import fields, plain
 from arena.ratings.games import Unit
 from arena.ratings.results import UNITS, JudgeHealth, Ratings
-from arena.results.calibration import Calibration, Spending
 from arena.results.cards import bound_to
 from arena.results.ratings import Leaderboard
+from arena.results.table_agreement import Calibration, Spending
 from arena.store.outcomes import Consistency
 from retrieval_eval.stats.alternative import HALF, AlternativeTest
 from retrieval_eval.stats.bootstrap import FEW_QUERIES

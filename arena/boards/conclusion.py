@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from arena.calibration.votes import Level
     from arena.present.blocks import Check
     from arena.ratings.results import PairDifference, Ratings
-    from arena.results.coverage import Shortfall
+    from arena.results.outcomes import Shortfall
     from arena.results.ratings import Leaderboard
     from arena.stages.adaptive import AdaptiveState
 

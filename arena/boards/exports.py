@@ -19,7 +19,7 @@ from arena.ratings.covariates import QUALITIES
 from arena.results.criteria import grades
 from arena.results.documents import query_labels
 from arena.results.games import PROBABILITIES, verdict_probabilities
-from arena.results.samples import each_outcome, labels_by_judge, labels_of, outcomes
+from arena.results.outcomes import each_outcome, labels_by_judge, labels_of, outcomes
 from arena.store import Result, Store
 from arena.store.outcomes import game_verdicts
 from arena.store.wants import verdict_rows

@@ -23,15 +23,15 @@ from arena.present.picture import Matrix, MatrixCell, nowhere
 from arena.present.table import Column, Table, TableRow, plain
 from arena.ratings.pairs import WinMatrix, pair_results
 from arena.results.cache import cached_games
+from arena.results.documents import documents_shown
 from arena.results.games import GameKey, GameTable
+from arena.results.outcomes import outcomes
 from arena.results.ratings import Leaderboard, rating_settings
-from arena.results.samples import outcomes
 from arena.store import IDENTICAL, Result, Store
 from arena.store.annotations import Annotations
 from arena.store.outcomes import LabelResults
 from judges.errors import CAUSES
-from judges.prompts.tasks import references
-from judges.types import AnnotatedDocument, Document, JudgeFailure, Judgment, Query, Task, Verdict, label_of
+from judges.types import Document, JudgeFailure, Judgment, Query, Task, Verdict, label_of
 from retrieval_eval.stats.arrays import Bools, Floats
 
 GameEnding: TypeAlias = Literal["a winner", "a tie", "no verdict yet", "the agent wins", "the agent loses"]
@@ -258,8 +258,7 @@ def games_on(
     keys = [games.key(row) for row in rows]
     orders: defaultdict[tuple[str, frozenset[str]], list[ShownOrder]] = defaultdict(list)
     for want, result in outcomes(store, tournament, Task.PAIRWISE, query_id, among):
-        shown_agents = (want.item, want.other) if want.order == "ab" else (want.other, want.item)
-        orders[want.judge, frozenset(shown_agents)].append(ShownOrder(*shown_agents, result))
+        orders[want.judge, frozenset(want.shown)].append(ShownOrder(*want.shown, result))
     records = []
     for row, key in zip(rows, keys, strict=True):
         score = float(scores[row])
@@ -393,26 +392,11 @@ def documents_of(
     game: GameRecord, data: Dataset, labels: LabelResults, settings: StoredSettings
 ) -> list[RetrievedDocument]:
     """The documents of a game: first the documents that its judge saw, in the order shown, then the others."""
-    documents = {
-        document.document.doc_id: document
-        for document in documents_on(game.query_id, data, labels, (game.agent_a, game.agent_b))
-    }
-    shown = [] if game.same_answers else _shown(documents.values(), settings)
+    agents = game.agent_a, game.agent_b
+    documents = {document.document.doc_id: document for document in documents_on(game.query_id, data, labels, agents)}
+    shown = [] if game.same_answers else documents_shown(game.query_id, agents, data, labels, settings, alone=False)
     others = (document for doc_id, document in documents.items() if doc_id not in shown)
     return [*(replace(documents[doc_id], shown=True) for doc_id in shown), *others]
-
-
-def _shown(documents: Iterable[RetrievedDocument], settings: StoredSettings) -> list[str]:
-    if settings.pairwise is None:
-        return []  # imported verdicts do not record what their judge saw
-    annotated = []
-    for document in documents:
-        in_depth = settings.depth is None or any(rank <= settings.depth for _, rank in document.ranks)
-        if in_depth and (settings.retrieval is None or document.label is not None):
-            annotated.append(
-                AnnotatedDocument(document.document, None if settings.retrieval is None else document.label)
-            )
-    return [entry.document.doc_id for entry in references(annotated, settings.pairwise.documents.options())]
 
 
 ALPHA: Final = 0.05

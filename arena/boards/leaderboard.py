@@ -25,15 +25,15 @@ from arena.present.numbers import ALIGNED, COUNT, FIGURE, MONEY, PERCENT, POINTS
 from arena.present.table import INTERVAL, Column, Table, first, flat, plain, records
 from arena.present.terminal import fitted
 from arena.results.costs import front_chart
-from arena.results.coverage import stage_words
 from arena.results.criteria import COLUMN
+from arena.results.outcomes import stage_words
 from judges.errors import CAUSES, remedy
 
 if TYPE_CHECKING:
     from arena.calibration.comparison import Comparison
     from arena.calibration.votes import Level
     from arena.config.settings import StoredSettings
-    from arena.results.coverage import Coverage
+    from arena.results.outcomes import Coverage
     from arena.results.ratings import Leaderboard
     from arena.store import Store
     from judges.types import Task

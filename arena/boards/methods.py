@@ -16,7 +16,7 @@ from arena.present.blocks import Block, Remarks
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, MONEY, PERCENT, POINTS, SIGNED, Number, listed, with_interval
 from arena.present.picture import Chart, Dot, Matrix, MatrixCell, of_table
 from arena.present.table import INTERVAL, ORDERS, Column, Table, flat
-from arena.results.calibration import Spending
+from arena.results.table_agreement import Spending
 from retrieval_eval.stats.scores import MissingShare
 
 Title: TypeAlias = Callable[[str], str]

@@ -35,7 +35,7 @@ from arena.present.table import Column, Table, TableRow, first
 from arena.results.agreement import calibrate_tournament, resampling_of
 from arena.results.cache import cached_games, cached_leaderboard
 from arena.results.games import GameTable
-from arena.results.samples import labels_of
+from arena.results.outcomes import labels_of
 from arena.store import IDENTICAL, Result, Store, Wanted
 from judges.errors import InputError
 from judges.types import JudgeFailure, Judgment, Message, Query, Task, Usage

@@ -13,13 +13,13 @@ from arena.config.stages import all_tasks
 from arena.present.blocks import Block, Board, Figure, Figures, Remarks, Section
 from arena.present.numbers import COUNT, DURATION, MONEY, counted, listed
 from arena.present.table import Column, Table, fields, plain
-from arena.results.coverage import AGENTS_ASKED, stage_words
 from arena.results.exam import open_items
+from arena.results.outcomes import AGENTS_ASKED, stage_words
 from arena.results.replies import failures as failures_of_agents
 from arena.run.answers import ASKED_AGAIN
 from arena.store import Store, Wanted
+from arena.store.rows import GradedSubject
 from arena.store.runs import AGENTS, Spent, StoredRun
-from arena.store.subjects import GradedSubject
 from judges.errors import CAUSES, remedy
 from judges.types import JudgeFailure, Task
 from retrieval_eval.agents.types import AGENT_CAUSES, AgentFailure

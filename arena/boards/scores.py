@@ -10,7 +10,7 @@ from arena.config.stages import further_stages
 from arena.present.blocks import Board, Section
 from arena.present.numbers import COUNT, FIGURE
 from arena.present.table import INTERVAL, Column, Table, TableRow, flat
-from arena.results.further import StageResults
+from arena.results.outcomes import StageResults
 from retrieval_eval.stats.scores import Scores
 
 
@@ -67,7 +67,7 @@ class ScoreBoard(Board, frozen=True, eq=False):
 
 
 def further_boards(results: Mapping[str, StageResults]) -> dict[str, Board]:
-    """Boards by section, from the results that ``arena.results.further`` read."""
+    """Boards by section, from the results that ``arena.results.outcomes`` read."""
     boards: dict[str, Board] = {}
     for key, result in results.items():
         stage = further_stages()[key]

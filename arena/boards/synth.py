@@ -12,8 +12,7 @@ from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, counted, listed
 from arena.present.table import Column, Table, plain
 from arena.run.queries import SynthReport
-from arena.stages.queries.candidates import REASONS
-from arena.stages.queries.own_files import WRITTEN
+from arena.stages.queries import REASONS, WRITTEN
 
 _SOURCES: Final = 5
 _SPREADS: Final[Mapping[str, str]] = {

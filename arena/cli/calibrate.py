@@ -26,9 +26,8 @@ from arena.data.verdict_words import meanings
 from arena.present.files import Report, render, save_plot
 from arena.results.agreement import calibrate_tournament, resampling_of
 from arena.results.cache import cached_leaderboard
-from arena.results.calibration import Calibration
 from arena.results.opinion_tables import TableReading
-from arena.results.table_agreement import OpinionFiles, calibrate_tables, data_of
+from arena.results.table_agreement import Calibration, OpinionFiles, calibrate_tables, data_of
 from arena.store import Store
 from judges.errors import InputError
 from retrieval_eval.data.files import open_replacing

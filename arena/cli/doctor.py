@@ -22,7 +22,7 @@ from arena.data.corpus import tables_of
 from arena.data.dataset import notes_of
 from arena.present.numbers import counted, listed
 from arena.run.preflight import Preflight, preflight
-from arena.stages.queries.config import SynthConfig, load_either
+from arena.stages.queries_config import SynthConfig, load_either
 from arena.store import sqlite_path
 from judges.errors import DISTRIBUTION, TO_DO, InputError, ProviderError, RagleagueError, how_to_install
 from judges.judge import Judge

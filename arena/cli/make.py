@@ -30,9 +30,9 @@ from arena.run.answers import run_agents
 from arena.run.judging import load_data
 from arena.run.ledger import RunSummary
 from arena.run.queries import synthesise
-from arena.stages.exam.bank import save_bank, shorter_than_asked
-from arena.stages.nuggets.judging import assignment_of_files, nuggets_of
-from arena.stages.queries.config import load_synth_config
+from arena.stages.exam import save_bank, shorter_than_asked
+from arena.stages.nuggets import assignment_of_files, nuggets_of
+from arena.stages.queries_config import load_synth_config
 from arena.store import Store
 from judges.errors import InputError
 from judges.types import NUGGET_TASKS, Task

@@ -15,7 +15,7 @@ from arena.cli.show import show
 from arena.cli.sources import clusters_in, queries_in
 from arena.present.files import save_plot
 from arena.results.nugget_comparison import compare_conditions, read_condition
-from arena.stages.nuggets.judging import read_cited
+from arena.stages.nuggets import read_cited
 from judges.errors import DataError, InputError
 from retrieval_eval.nuggets.files import read_assignments, read_banks, write_banks
 from retrieval_eval.nuggets.scores import score_table

@@ -27,7 +27,7 @@ from arena.run.pipeline import play
 from arena.run.plan import plan as make_plan
 from arena.run.plan import plan_queries
 from arena.run.preflight import preflight, require_writable
-from arena.stages.queries.config import SynthConfig, load_either
+from arena.stages.queries_config import SynthConfig, load_either
 from judges.errors import InputError
 from retrieval_eval.data.files import open_replacing
 from retrieval_eval.data.rows import known_format

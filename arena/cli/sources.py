@@ -10,7 +10,7 @@ from arena.cli.console import errors, say
 from arena.config.schema import Config
 from arena.data.files import load_dataset
 from arena.run.recorder import compared_with_stored
-from arena.stages.queries.config import load_either, of_tournament
+from arena.stages.queries_config import load_either, of_tournament
 from arena.store import Store
 from judges.errors import InputError
 from judges.types import Query, conversations

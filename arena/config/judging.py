@@ -14,6 +14,7 @@ from judges.prompts.tasks import ANCHORED_CRITERIA, DEFAULT_CRITERIA, NAMED_CRIT
 from judges.sections import (
     UNLESS_EMPTY,
     Count,
+    ForPeople,
     JudgeNames,
     PromptName,
     RelativePath,
@@ -89,6 +90,8 @@ class RetrievalSection(Section):
     ) = None
     """Measures by ir_measures' names; the first gets an interval. Default: ``nDCG@10``, reciprocal rank at 5 from label
     1 and from the upper half of the scale, ``Judged@10``."""
+    review: ForPeople = ""
+    """What people are told on the page [Review](web.md#people-vote-and-label): a line above each task."""
 
 
 class ReferencesSection(Section):
@@ -125,6 +128,9 @@ class PairwiseSection(Section):
     """What the judge should weigh, in your words; the prompt has a default."""
     win_and_tie: Literal["tie", "win"] = "tie"
     """The result of a game with a win in one order and a tie in the other: ``tie`` or ``win``."""
+    review: ForPeople = ""
+    """What people are told on the page [Review](web.md#people-vote-and-label): a line above each task.
+    ``factors`` when left out."""
 
 
 class CriterionSection(Section):
@@ -204,6 +210,8 @@ class CriteriaSection(Section):
     """Which documents the judge reads: those of all agents. If a criterion needs ``documents``: all that the answer's
     own agent retrieved.
     """
+    review: ForPeople = ""
+    """What people are told on the page [Review](web.md#people-vote-and-label): a line above each task."""
 
     @model_validator(mode="after")
     def _usable(self) -> CriteriaSection:
@@ -378,6 +386,8 @@ class NuggetsSection(Section):
     """A file of nuggets, instead of ``create``."""
     assign: NuggetAssignmentSection = NuggetAssignmentSection()
     """How answers and documents are checked against nuggets."""
+    review: ForPeople = ""
+    """What people are told on the page [Review](web.md#people-vote-and-label): a line above each task."""
 
     @model_validator(mode="before")
     @classmethod

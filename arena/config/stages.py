@@ -58,8 +58,8 @@ STAGES: Final = (
     ListedStage("retrieval", (Task.RELEVANCE,), "arena.stages.relevance", "RelevanceStage", name="relevance"),
     ListedStage("pairwise", (Task.PAIRWISE,), "arena.stages.pairwise", "pairwise_stage"),
     ListedStage("criteria", (Task.CRITERIA,), "arena.stages.criteria", "CriteriaStage"),
-    ListedStage("exam", EXAM_TASKS, "arena.stages.exam.stage", "ExamStage"),
-    ListedStage("nuggets", NUGGET_TASKS, "arena.stages.nuggets.stage", "NuggetStage"),
+    ListedStage("exam", EXAM_TASKS, "arena.stages.exam", "ExamStage"),
+    ListedStage("nuggets", NUGGET_TASKS, "arena.stages.nuggets", "NuggetStage"),
     ListedStage(
         "support",
         (Task("support"),),

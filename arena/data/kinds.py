@@ -23,7 +23,6 @@ from retrieval_eval.nuggets.types import Support, make_nuggets
 if TYPE_CHECKING:
     from arena.config.settings import StoredSettings
     from arena.data.dataset import Dataset
-    from judges.prompts.tasks import Criterion
     from retrieval_eval.data.rows import Row
 
 
@@ -73,6 +72,13 @@ class Choice(Struct, frozen=True):
     meaning: str = ""
 
 
+class FormRow(Struct, frozen=True):
+    """A row of a form, for which the annotator chooses: its text, and meanings of values that are its own."""
+
+    text: str
+    meanings: Mapping[Any, str] = {}
+
+
 class TaskForm(Struct, frozen=True):
     """The page on which people judge items of one kind; no text comes from the user.
 
@@ -80,10 +86,9 @@ class TaskForm(Struct, frozen=True):
         view: name of the page in its URL.
         thing, things, done: words for the judged item, for several items, and for the state of a finished task.
         missing: message if there is nothing to review yet.
-        section: section of the YAML file that the page needs, as an example.
         choices: returns the choices, in the order of their keys.
         row: word for a row, if the annotator chooses for each row of a task.
-        rows: returns the texts of the rows by name; ``None`` if the rows are the task's parts.
+        rows: returns the rows by name; ``None`` if the rows are the task's parts.
         names: headings of the texts, if the texts are of several kinds.
     """
 
@@ -93,10 +98,9 @@ class TaskForm(Struct, frozen=True):
     things: str
     done: str
     missing: str
-    section: str
     choices: Callable[[StoredSettings], Sequence[Choice]]
     row: str = ""
-    rows: Callable[[StoredSettings], Mapping[str, str]] | None = None
+    rows: Callable[[StoredSettings], Mapping[str, FormRow]] | None = None
     names: Sequence[str] = ()
 
 
@@ -278,7 +282,7 @@ def _scale(settings: StoredSettings) -> Sequence[Choice]:
     scale = {} if settings.retrieval is None else {label: word for word, label in settings.retrieval.scale.items()}
     ends = {} if not scale else {min(scale): "not relevant at all", max(scale): "all one could wish for"}
     return [
-        Choice(label, f"Label {label}", _digit(label), ends.get(label, "") if word == str(label) else word)
+        Choice(label, str(label), _digit(label), ends.get(label, "") if word == str(label) else word)
         for label, word in sorted(scale.items())
     ]
 
@@ -286,21 +290,17 @@ def _scale(settings: StoredSettings) -> Sequence[Choice]:
 def _grades(settings: StoredSettings) -> Sequence[Choice]:
     assert settings.criteria is not None
     low, high = settings.criteria.scale
-    return [Choice(grade, str(grade), _digit(grade)) for grade in range(low, high + 1)]
+    ends = {low: "not at all", high: "fully"}  # as the judge reads it
+    return [Choice(grade, str(grade), _digit(grade), ends.get(grade, "")) for grade in range(low, high + 1)]
 
 
-def _rubric(settings: StoredSettings) -> Mapping[str, str]:
-    """The tournament's criteria with their descriptions, as the judge reads them."""
+def _rubric(settings: StoredSettings) -> Mapping[str, FormRow]:
+    """The tournament's criteria with descriptions and levels, as the judge reads them."""
     assert settings.criteria is not None
-    words = {criterion.name: _description(criterion) for criterion in settings.criteria.listed()}
-    return {name: f"{name}: {meaning}" if meaning else name for name, meaning in words.items()}
-
-
-def _description(criterion: Criterion) -> str:
-    """Description and levels of a criterion, with the same content as in the judge's prompt."""
-    levels = "; ".join(f"{grade}: {meaning}" for grade, meaning in criterion.levels)
-    with_levels = f"{criterion.description} ({levels})"
-    return with_levels if levels and criterion.description else levels or criterion.description
+    return {
+        each.name: FormRow(f"{each.name}: {each.description}" if each.description else each.name, dict(each.levels))
+        for each in settings.criteria.listed()
+    }
 
 
 def _assignments(settings: StoredSettings) -> Sequence[Choice]:
@@ -328,7 +328,7 @@ VERDICT: Final = _Games(
         "vote",
         "Which answer serves the one who asked better?",
         *("answer", "queries", "voted on"),
-        *("No game has a verdict yet.", "pairwise:\n  judges: [JUDGE]"),
+        "No game has a verdict yet.",
         lambda _: [
             Choice(Verdict.A, "Answer 1", "1"),
             Choice(Verdict.B, "Answer 2", "2"),
@@ -349,7 +349,7 @@ RELEVANCE: Final = JudgedKind(
         "label",
         "How relevant is the document?",
         *("document", "documents", "labelled"),
-        *("No document has a label yet.", "retrieval:\n  judge: JUDGE"),
+        "No document has a label yet.",
         _scale,
     ),
 )
@@ -367,7 +367,7 @@ CRITERIA: Final = _Grades(
         "grade",
         "How good is the answer by each criterion?",
         *("answer", "answers", "graded"),
-        *("No answer has a grade yet.", "criteria:\n  judge: JUDGE\n  names: [accuracy, completeness]"),
+        "No answer has a grade yet.",
         _grades,
         "Criterion",
         _rubric,
@@ -390,7 +390,7 @@ NUGGETS: Final = _Nuggets(
         "assess",
         "Which facts does the answer state, true or not?",
         *("answer", "answers", "assessed"),
-        *("There are no nuggets yet.", "nuggets:\n  judge: JUDGE"),
+        "There are no nuggets yet.",
         _assignments,
         "Nugget",
     ),

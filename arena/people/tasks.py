@@ -27,8 +27,10 @@ from numpy.typing import NDArray
 from arena.config.settings import StoredSettings
 from arena.data.dataset import Dataset
 from arena.data.kinds import CRITERIA, NUGGETS, VERDICT, Annotation, JudgedKind, texts_digest, texts_now
+from arena.results.documents import documents_shown
+from arena.store.outcomes import LabelResults
 from judges.prompts import load_prompt
-from judges.types import Answer, Query
+from judges.types import Answer, Document, Query
 from retrieval_eval.nuggets.types import Nugget, NuggetBank
 
 Banks: TypeAlias = Mapping[str, NuggetBank]
@@ -413,12 +415,25 @@ _EVERYBODY: Final = np.uint64(_number(""))
 """Replaces the annotator's number in shared rows, so that their order is the same for all annotators."""
 
 
+READ_WITH_DOCUMENTS: Final = (VERDICT, CRITERIA)
+"""The kinds whose judges may read documents beside what they judge."""
+
+
+def documents_seen(
+    task: AnnotationTask, data: Dataset, labels: LabelResults, settings: StoredSettings
+) -> list[Document]:
+    """The documents that the judges read with the answers of a task of ``READ_WITH_DOCUMENTS``, in the order shown."""
+    agents, alone = {*task.names, *task.parts}, task.kind is CRITERIA
+    shown = documents_shown(task.query_id, agents, data, labels, settings, alone=alone)
+    return [data.documents[doc_id] for doc_id in shown]
+
+
 def judge_saw_reference(kind: JudgedKind, settings: StoredSettings) -> bool:
     """Whether the judges of this kind saw the query's reference answer, so that annotators may see it too.
 
     True for the packaged prompts that contain it; false for a user's prompt, whose content is unknown.
     """
-    if kind.name not in {VERDICT.name, CRITERIA.name}:
+    if kind not in READ_WITH_DOCUMENTS:
         return False
     packaged = load_prompt(kind.task.value, kind.task)
     prompt = getattr(settings.section(kind.section), "prompt", None)

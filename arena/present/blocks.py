@@ -117,10 +117,11 @@ class Commands(Struct, frozen=True):
 
 
 class Thread(Struct, frozen=True):
-    """Earlier messages of a query's conversation, collapsed under a title; for HTML."""
+    """Earlier messages of a query's conversation, collapsed under a title, and the last ones open; for HTML."""
 
     messages: Sequence[Message]
     title: str = "Said before it"
+    open: int = 0
 
 
 Block: TypeAlias = "Table | Figures | Checks | VerdictCard | Remarks | Commands | Thread | Picture"

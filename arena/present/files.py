@@ -103,7 +103,7 @@ def written(headings: Sequence[str], rows: Iterable[Sequence[Any]], end: str) ->
 
 def markdown(table: Table) -> str:
     columns = [(column.numeric, [column.heading, *column.cells]) for column in shown(table)]
-    lines = [[_guarded(cells[at], _marked) for _, cells in columns] for at in range(len(table.rows) + 1)]
+    lines = [[_guarded(cells[at], marked) for _, cells in columns] for at in range(len(table.rows) + 1)]
     lines.insert(1, ["---:" if numeric else "---" for numeric, _ in columns])
     notes = "".join(sentence(note, "md") for note in table.notes)
     return "".join(f"| {' | '.join(line)} |\n" for line in lines) + notes
@@ -124,14 +124,17 @@ def _verdict(block: VerdictCard) -> str:
 
 
 def _thread(block: Thread) -> str:
-    if not block.messages:
-        return ""
     texts = ["\n".join(map(escaped, message.text.splitlines())) for message in block.messages]
-    messages = "".join(
-        f"<dt>{message.role}</dt><dd>{text}</dd>" for message, text in zip(block.messages, texts, strict=True)
+    messages = [f"<dt>{message.role}</dt><dd>{text}</dd>" for message, text in zip(block.messages, texts, strict=True)]
+    if not messages:
+        return ""
+    folded = max(0, len(messages) - block.open)
+    last = f'<dl class="last">{"".join(messages[folded:])}</dl>' if block.open else ""
+    name = escaped(f"{block.title}: {counted(folded, 'message')}")
+    fold = f"<summary>{name}</summary><dl>{''.join(messages[:folded])}</dl>"
+    return (f'<details class="thread">{fold}</details>' if folded else "") + (
+        last and f'<div class="thread" tabindex="0">{last}</div>'
     )
-    name = f"{block.title}: {counted(len(block.messages), 'message')}"
-    return f'<details class="thread"><summary>{escaped(name)}</summary><dl>{messages}</dl></details>'
 
 
 def _figure(figure: Figure) -> str:
@@ -241,7 +244,7 @@ def document(sections: Iterable[Section], form: str) -> str:
         elif isinstance(block, Checks):
             parts += [sentence(check.sentence, form) for check in block.items]
         elif isinstance(block, Table) and block.rows:
-            title = f"\n**{_guarded(block.title, _marked)}**\n\n" if block.title else "\n"
+            title = f"\n**{_guarded(block.title, marked)}**\n\n" if block.title else "\n"
             parts.append(title + markdown(block) if form == "md" else html_table(block))
     return "".join(parts).lstrip("\n")
 
@@ -255,7 +258,7 @@ def sentence(text: str, form: str) -> str:
     if form == "html":
         return f"<p>{escaped(text)}</p>\n"
     if form == "md":
-        words = _guarded(text, _marked).lstrip(" ")
+        words = _guarded(text, marked).lstrip(" ")
         return "\n" + _MARKDOWN_START.sub(r"\1\\\2", words) + "\n"
     return f"\n{_guarded(text, _typeset)}\n"
 
@@ -294,7 +297,7 @@ def _guarded(cell: str, guard: Callable[[str], str]) -> str:
     return guard(printable(cell))
 
 
-def _marked(text: str) -> str:
+def marked(text: str) -> str:
     """Escape a text for Markdown, so that GitHub renders no markup, link, mention, reference or emoji in it."""
     text = _COMMIT.sub(_broken, _ALIVE.sub(_BREAK, text))
     return _MARKDOWN.sub(r"\\\g<0>", html.escape(text, quote=False)).replace(_BREAK, "&#8203;")

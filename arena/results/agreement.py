@@ -20,27 +20,33 @@ from arena.config.settings import StoredSettings
 from arena.data.dataset import Dataset
 from arena.ratings.health import of_judge
 from arena.results.cache import Cache, cached_games
-from arena.results.calibration import Calibration
 from arena.results.games import GameTable
 from arena.results.opinions import (
     judges_opinions,
     labels_with_data,
     nugget_texts,
     peoples_opinions,
-    spending,
     verdict_opinions,
 )
 from arena.results.ratings import Group, of_group
 from arena.results.scores import PEOPLE, people_methods, stored_methods
-from arena.results.table_agreement import OpinionFiles, compare_opinions, dataset_texts, read_tables, tests_of
+from arena.results.table_agreement import (
+    Calibration,
+    OpinionFiles,
+    Spending,
+    compare_opinions,
+    dataset_texts,
+    read_tables,
+    tests_of,
+)
 from arena.store import Store
 from arena.store.annotations import Annotations
+from arena.store.wants import spent_by_judge
 from retrieval_eval.stats.bootstrap import Clusters
 from retrieval_eval.stats.estimate import Drawn
 from retrieval_eval.stats.scores import Scores
 
 _VERDICTS: Final = ("verdicts", "")
-"""The level and the (empty) group of all opinions on a tournament's games."""
 
 
 TellDoing: TypeAlias = Callable[[float, str], None]
@@ -106,9 +112,6 @@ def calibrate_tournament(
     """Compare a tournament's judges with people and its ways of scoring with each other.
 
     Args:
-        store: the store that holds the judgments.
-        tournament: the tournament's name.
-        settings: settings for comparing judges with people.
         people: files of people's opinions, in addition to annotations from the pages and labels in the data.
         method_samples: bootstrap samples for the correlations between ways of scoring.
         most: how many disagreements to list for each judge.
@@ -161,7 +164,6 @@ def calibrate_tournament(
 
 
 def resampling_of(settings: StoredSettings) -> Settings:
-    """Comparison settings that use the seed, sample count and epsilon of a tournament's stored settings."""
     epsilon = EPSILON if settings.card is None else settings.card.epsilon
     return Settings(samples=settings.ratings.bootstrap.samples, seed=settings.ratings.seed, epsilon=epsilon)
 
@@ -306,3 +308,10 @@ def judges_alone(
         )
 
     return cache.made("calibration: judges", compute)
+
+
+def spending(store: Store, tournament: str) -> dict[str, Spending]:
+    return {
+        judge: Spending(games, wanted, failed, None if unpriced else cost)
+        for judge, games, wanted, failed, unpriced, cost in spent_by_judge(store, tournament)
+    }

@@ -13,9 +13,8 @@ from arena.calibration.cheats import COPIES, rating_for
 from arena.ratings.rate import rate
 from arena.ratings.results import Ratings
 from arena.results.cache import cached_games
-from arena.results.further import StageResults
+from arena.results.outcomes import StageResults, outcomes
 from arena.results.ratings import rating_settings
-from arena.results.samples import outcomes
 from arena.stages.audit import AUDIT
 from arena.store import Store
 from judges.types import GAME_OUTCOMES, Judgment
@@ -37,7 +36,6 @@ class AuditResults(StageResults, frozen=True, eq=False, kw_only=True):
 
 
 def results(store: Store, tournament: str) -> AuditResults:
-    """The points that judges gave to cheats in the games judged so far."""
     settings, games = store.settings(tournament), cached_games(store, tournament)
     options = replace(rating_settings(settings), intervals="sandwich", bootstrap=0, tournaments=0, fragility="none")
     rated = rate(games.verdicts(), options) if games.played.any() else None
@@ -85,7 +83,6 @@ def _row(
 
 
 def _place(rating: float | None, ratings: Mapping[str, float]) -> int | None:
-    """The rank that this rating would have among the agents' ratings."""
     return (
         None if rating is None or not ratings else 1 + sum(agent_rating > rating for agent_rating in ratings.values())
     )

@@ -55,7 +55,6 @@ class Cache:
         self._whole = store.only is None
 
     def get(self, kind: str) -> Any | None:
-        """The cached value of this kind; ``None`` if there is none, or if it was written in another format."""
         content = self._figures.get(kind) if self._whole else None
         with suppress(ValueError):
             return None if content is None else read(content)
@@ -68,7 +67,6 @@ class Cache:
                 self._figures.keep({kind: written(value) for kind, value in values.items()}, seen=self._seen)
 
     def made(self, kind: str, make: Callable[[], Value], inputs: bytes = b"") -> Value:
-        """Return the cached value if it was computed from the same inputs; otherwise compute and cache the value."""
         digest, value = hashlib.sha256(inputs).hexdigest(), self.get(kind)
         if not isinstance(value, tuple) or value[0] != digest:
             value = digest, make()
@@ -99,16 +97,15 @@ def _cached_board(store: Store, tournament: str, group: Group | None) -> Leaderb
     board = cache.get(_BOARD)
     if not isinstance(board, Leaderboard):
         data = store.dataset(tournament)
-        wanted = read_games(store, tournament, data)
-        board = leaderboard_of(store, tournament, data, wanted)
-        cache.keep({_BOARD: board, _GAMES: wanted.table})
+        games = read_games(store, tournament, data)
+        board = leaderboard_of(store, tournament, data, games)
+        cache.keep({_BOARD: board, _GAMES: games})
     return board
 
 
 def cached_games(store: Store, tournament: str) -> GameTable:
-    """All games of a tournament, cached with its leaderboard."""
     games = Cache(store, tournament).get(_GAMES)
-    return games if isinstance(games, GameTable) else read_games(store, tournament).table
+    return games if isinstance(games, GameTable) else read_games(store, tournament)
 
 
 def rating_draws(store: Store, tournament: str) -> Drawn | None:
@@ -131,7 +128,6 @@ def rating_draws(store: Store, tournament: str) -> Drawn | None:
 _PLAIN: Final = (type(None), bool, int, float, str)
 _SERIES: Final[Mapping[str, type]] = {"tuple": tuple, "list": list, "set": frozenset}
 _NUMBERS: Final = "biufU"
-"""Kinds of NumPy arrays that can be written: booleans, integers, floats and strings."""
 _MODULE: Final = re.compile(r"(arena|judges|retrieval_eval)(\.[a-z][a-z_]*)+")
 _SMALL = 32_000_000
 """Limit in bytes for an unpacked value; values of more than 1/50 of this may unpack to 50 times their size."""
@@ -208,7 +204,6 @@ def _frozen(content: Any) -> Any:
 
 
 def _place(value: Any, names: Iterable[str]) -> tuple[str, str]:
-    """Module and name of a value's type, from which ``_type`` finds the type again."""
     kind = type(value)
     _type(kind.__module__, kind.__qualname__, tuple(names))
     return kind.__module__, kind.__qualname__
@@ -232,7 +227,6 @@ def _type(module: str, name: str, names: tuple[str, ...]) -> Any:
 
 
 def _is_of_a_stage(module: str) -> bool:
-    """Whether the module reads the results of a stage in use, which may come from another distribution."""
     return any(module == stage.results for stage in further_stages().values())
 
 

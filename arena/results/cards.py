@@ -11,7 +11,6 @@ from arena.config.settings import StoredCard, StoredSettings
 from arena.data.kinds import JudgedKind
 
 NO_CARD: Final = "a card is required, and no judge can have one for this score"
-"""Message for a score for which no card can exist: no judge judges it, or people never do."""
 
 
 def bound_to(settings: StoredSettings, judge: str, kind: JudgedKind) -> str:
@@ -23,7 +22,7 @@ def bound_to(settings: StoredSettings, judge: str, kind: JudgedKind) -> str:
     inputs = {
         "level": kind.level,
         "judge": stored["judges"][judge],
-        "asked": {key: value for key, value in stored[kind.section].items() if key not in kind.not_asked},
+        "asked": {key: value for key, value in stored[kind.section].items() if key not in {*kind.not_asked, "review"}},
         "prompts": {name: settings.prompts[name] for name in prompts if name in settings.prompts},
     }
     return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:16]
@@ -33,9 +32,7 @@ def lacking_cards(settings: StoredSettings, kind: JudgedKind | None, today: date
     """The reason for each judge without a valid card that says yes; empty if no judge lacks a required card.
 
     Args:
-        settings: stored settings of the tournament.
         kind: what the judges judged; ``None`` for a score that people never judge, so that no card can exist.
-        today: the date on which the cards must be valid.
     """
     if settings.card is None or settings.card.cards is None:
         return []

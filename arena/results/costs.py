@@ -30,7 +30,6 @@ _ALPHA: Final = 0.05
 _SHORTEST: Final = 0.001
 """Seconds; shorter latencies count as equal to this."""
 _NAMED: Final = 5
-"""Maximum number of agents that a sentence names; it only counts further agents."""
 _LATENCY: Final = (
     "Median, from sending the request to the end of the answer; waiting for a turn and failed attempts are not in it."
 )
@@ -56,22 +55,16 @@ _COLUMNS: Final = (
 
 
 class CostMean(Struct, frozen=True):
-    """Mean of a figure, such as cost, over an agent's answers, and the number of answers that have the figure."""
-
     mean: float | None = None
     known: int = 0
 
 
 class Median(Struct, frozen=True):
-    """Median time in seconds over an agent's answers, and the number of answers that have a time."""
-
     median: float | None = None
     known: int = 0
 
 
 class Latency(Median, frozen=True):
-    """Median and 95th percentile of latency in seconds, and the number of answers that have one."""
-
     p95: float | None = None
 
 
@@ -79,15 +72,11 @@ class AgentCosts(Struct, frozen=True):
     """Costs of one agent's answers. An answer without a figure is left out of the mean, not counted as 0.
 
     Attributes:
-        queries: number of queries in the tournament.
-        answered: number of queries with an answer.
         missing: by cause, the number of queries without an answer, for an agent that the tournament asks itself.
         latency_s: seconds that a user waits for an answer: from sending the request to the end of the answer.
         retried: number of answers that came after failed attempts.
         tried_s: seconds of all attempts at an answer, without the waits between them; the latency if attempts were not
             recorded.
-        cost_usd: dollars per answer.
-        input_tokens, output_tokens: tokens per answer.
     """
 
     agent: str
@@ -103,7 +92,6 @@ class AgentCosts(Struct, frozen=True):
 
     @property
     def known(self) -> bool:
-        """Whether any answer has any figure."""
         return any(figure.known for figure in (self.latency_s, self.cost_usd, self.input_tokens, self.output_tokens))
 
 
@@ -217,7 +205,6 @@ class CostBoard(Board, frozen=True):
     Attributes:
         agents: best rated first; agents without a rating follow, sorted by name.
         fronts: the Pareto front for each price, see ``fronts``.
-        notes: sentences on the fronts and on retried answers.
     """
 
     agents: tuple[AgentCosts, ...] = ()
@@ -226,21 +213,17 @@ class CostBoard(Board, frozen=True):
 
     @property
     def known(self) -> bool:
-        """Whether any figure of any answer is known."""
         return any(costs.known for costs in self.agents)
 
     @property
     def gaps(self) -> tuple[AgentCosts, ...]:
-        """Agents that did not answer every query."""
         return tuple(costs for costs in self.agents if costs.answered < costs.queries)
 
     @property
     def complete(self) -> bool:
-        """Whether every agent that the tournament asks has answered every query."""
         return not any(costs.missing for costs in self.agents)
 
     def sections(self) -> Sequence[Section]:
-        """The section on costs; an empty list if there is nothing to show."""
         if not self.known and not self.gaps:
             return []
         lead = "What an answer takes, and which agents nobody beats in both quality and price."
@@ -260,7 +243,6 @@ class CostBoard(Board, frozen=True):
         return {name: value for name, value in record.items() if name != "agent"}
 
     def json(self) -> Any:
-        """The value of ``costs`` in a leaderboard's JSON."""
         agents = plain({costs.agent: costs for costs in self.agents})
         for figures in agents.values():
             del figures["agent"]
@@ -295,7 +277,6 @@ def cost_board(data: Dataset, rows: Sequence[AgentRating], failed: Mapping[str, 
 
 
 def _retry_words(costs: AgentCosts) -> str:
-    """A note that the agent's latency leaves out retried answers; empty if it has none."""
     if not costs.retried or costs.tried_s.median is None:
         return ""
     return (
@@ -355,7 +336,6 @@ def in_words(rows: Sequence[AgentRating], price_fronts: Mapping[str, Front]) -> 
 
 
 def _agent_price(costs: AgentCosts, price: str) -> float | None:
-    """The agent's price on a front: median latency with failed attempts included, or mean cost."""
     return costs.tried_s.median if price == LATENCY else costs.cost_usd.mean
 
 

@@ -9,13 +9,12 @@ import numpy as np
 
 from arena.config.settings import StoredSettings
 from arena.store import Result, Wanted
-from arena.store.subjects import GradedSubject
+from arena.store.rows import GradedSubject
 from judges.types import Judgment
 from retrieval_eval.stats.bootstrap import ALONE, Clusters
 from retrieval_eval.stats.scores import Scores, scores_of
 
 COLUMN = "criteria_"
-"""Prefix of a criterion's column."""
 
 
 def criteria_scores(
@@ -44,7 +43,6 @@ def criteria_scores(
 
 
 def graded_by(want: Wanted, settings: StoredSettings) -> Sequence[str]:
-    """The criteria that an answer is graded by."""
     assert settings.criteria is not None
     return GradedSubject.of(want).by or tuple(settings.criteria.names)
 

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
 
+from arena.config.judging import CriteriaSection
 from arena.config.settings import StoredSettings
 from arena.data.dataset import SHARED, Dataset
-from arena.results import samples
+from arena.results.outcomes import labels_of
 from arena.store import Result, Store, Wanted
 from arena.store.outcomes import combined, document_labels, of_each_judge
 from judges.errors import InputError
-from judges.types import Judgment, Retrieved, conversations, details_of, label_of
+from judges.prompts.tasks import references
+from judges.types import AnnotatedDocument, Judgment, Retrieved, conversations, details_of, label_of
 from retrieval_eval.scores.metrics import (
     Labels,
     Metrics,
@@ -33,10 +35,44 @@ if TYPE_CHECKING:
 
 
 LabelSource: TypeAlias = Literal["judge", "people"]
-"""The source of labels: all relevance judges combined, or people."""
 
 Results: TypeAlias = Mapping[tuple[str, str], Result | None]
-"""Relevance results by (query_id, doc_id): a judgment, a failure, or ``None`` if not judged yet."""
+
+
+def documents_shown(
+    query_id: str, agents: Collection[str], data: Dataset, labels: Results, settings: StoredSettings, *, alone: bool
+) -> list[str]:
+    """Ids of the documents that judges read with answers by these agents, in the order shown.
+
+    The same choice as ``RelevanceLabels`` makes in a run.
+
+    Args:
+        query_id: the query.
+        agents: the agents that gave the answers.
+        data: the data with the query's documents.
+        labels: the relevance judges' results.
+        settings: the tournament's settings.
+        alone: whether the answers were graded alone, by criteria, or played a game.
+    """
+    section = settings.criteria if alone else settings.pairwise
+    if section is None:
+        return []  # imported verdicts do not record what their judge saw
+    own = isinstance(section, CriteriaSection) and section.own_documents
+    of_agents = own or not alone
+    ranks: dict[str, int] = {}
+    for entry in data.retrieved.get(query_id, ()):
+        in_depth = settings.depth is None or entry.rank <= settings.depth
+        if in_depth and (not of_agents or entry.agent == SHARED or entry.agent in agents):
+            ranks[entry.doc_id] = min(entry.rank, ranks.get(entry.doc_id, entry.rank))
+    if own:
+        return sorted(ranks, key=lambda doc_id: (ranks[doc_id], doc_id))
+    annotated = []
+    for doc_id in ranks:
+        label = labels.get((query_id, doc_id))
+        if settings.retrieval is None or isinstance(label, Judgment):
+            known = label_of(label.outcome) if isinstance(label, Judgment) else None
+            annotated.append(AnnotatedDocument(data.documents[doc_id], known))
+    return [entry.document.doc_id for entry in references(annotated, section.documents.options())]
 
 
 class LabelDistribution(Struct, frozen=True):
@@ -80,8 +116,6 @@ def label_distribution(results: Iterable[Result | None]) -> LabelDistribution:
 
 
 class JudgeLabels(Struct, frozen=True):
-    """Distribution of one relevance judge's labels, and their agreement with people's labels if there are any."""
-
     distribution: LabelDistribution
     agreement: LabelAgreement | None
 
@@ -91,11 +125,9 @@ class RetrievalBoard(Struct, frozen=True):
 
     Attributes:
         measures: measures by ir_measures' names, among them at least one Judged@k.
-        queries: number of queries in the tournament.
         scores: scores by source of labels; empty without labels, or if no agent retrieved documents.
         distributions: distribution of the judges' labels of each agent's documents.
         without_documents: agents that only have answers.
-        judges: labels of each relevance judge.
         between_judges: agreement between the judges; ``None`` if there is only one.
         agreement: agreement of the judges' labels with people's, if both exist.
         rankings: by measure, how well the rankings of agents by judges' and by people's labels agree.
@@ -130,9 +162,6 @@ def retrieval_board(
     An agent's documents count up to rank ``retrieval.depth``. Queries without any label are left out. If an agent that
     the tournament asks did not answer a query, its documents for that query count as unknown. ``wanted`` has all
     relevance judgments to make, with their results, in the order of the plan.
-
-    Raises:
-        InputError: a measure cannot be computed.
     """
     from retrieval_eval.data.runs import runs_of  # imported late, because a cached board does not need it
 
@@ -157,7 +186,11 @@ def retrieval_board(
     entries = retrieved_by_agents(data, settings.depth)
     runs = {run.name: run.scores() for run in runs_of(entries)}
     names = _measures(settings, labels.values())
-    failed = _unanswered(data, settings) if settings.agents else {}
+    failed: Mapping[str, Collection[str]] = {}
+    if settings.agents:
+        from arena.results.replies import unanswered
+
+        failed = unanswered(data, settings)
     draws = {"samples": settings.ratings.bootstrap.samples, "seed": settings.ratings.seed}
     clusters = conversations(data.queries.values())
     metrics = {
@@ -193,18 +226,8 @@ def retrieval_board(
     )
 
 
-def _unanswered(data: Dataset, settings: StoredSettings) -> Mapping[str, Collection[str]]:
-    from arena.results.replies import unanswered
-
-    return unanswered(data, settings)
-
-
 def check_measures(names: Iterable[str], data: Dataset) -> None:
-    """Check that the measures can be computed on these queries; some need numbers as query ids.
-
-    Raises:
-        InputError: a measure cannot be computed.
-    """
+    """Check that the measures can be computed on these queries; some need numbers as query ids."""
     try:
         labels = {query_id: {"document": 1} for query_id in data.queries}
         evaluate(labels, {"an agent's run": {query_id: {"document": 1.0} for query_id in data.queries}}, names)
@@ -222,7 +245,6 @@ def labels_in(data: Dataset, results: Results) -> dict[str, dict[str, int]]:
 
 
 def retrieved_by_agents(data: Dataset, depth: int | None) -> list[Retrieved]:
-    """The documents that agents retrieved down to rank ``depth``, without documents that all agents share."""
     return [
         entry
         for entries in data.retrieved.values()
@@ -232,7 +254,6 @@ def retrieved_by_agents(data: Dataset, depth: int | None) -> list[Retrieved]:
 
 
 def _measures(settings: StoredSettings, labels: Iterable[Labels]) -> list[str]:
-    """The configured measures with Judged@k added; if none are configured, the defaults for the highest label."""
     names = None if settings.retrieval is None else settings.retrieval.measures
     if names is None:
         values = (label for source_labels in labels for by_doc in source_labels.values() for label in by_doc.values())
@@ -264,7 +285,6 @@ class CitationBoard(Struct, frozen=True):
 
     Attributes:
         relevant: the lowest label that counts as relevant.
-        scores: scores by source of labels and agent.
     """
 
     relevant: int
@@ -327,13 +347,9 @@ class QueryLabels(Struct, frozen=True):
 
 
 def query_labels(store: Store, tournament: str) -> dict[str, QueryLabels]:
-    """Mean labels of each query that has documents to label, in the order of the queries.
-
-    Raises:
-        InputError: there is no such tournament.
-    """
+    """Mean labels of each query that has documents to label, in the order of the queries."""
     by_query: dict[str, list[Result | None]] = {}
-    for (query_id, _), result in samples.labels_of(store, tournament).items():
+    for (query_id, _), result in labels_of(store, tournament).items():
         by_query.setdefault(query_id, []).append(result)
     labels_by_query = {}
     for query_id in store.queries(tournament):

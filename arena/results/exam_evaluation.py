@@ -46,17 +46,13 @@ class Study(Struct, frozen=True, dict=True):
     Attributes:
         source: all grades as the graders gave them, one per passage and item.
         graded: the same grades by document, if documents were cut into passages for grading.
-        grader: the grader whose grades count.
-        grades: the grades of that grader.
         bank: the test bank; ``None`` if there is none, then the graded items are used.
         rankings: the passages of each agent's response, or its documents.
-        grids: the grades by query.
         labels: people's relevance labels, empty if there are none.
         levels: the thresholds in use: at level 4, an item counts as covered from grade 4.
         unit: what was graded: passages of ``answers``, or retrieved ``documents``.
         min_grade: the level to show first, if the configuration names one.
         bank_version: version of the whole bank, if ``bank`` lacks some of its texts.
-        clusters: the conversations of the queries.
     """
 
     source: Graded
@@ -75,7 +71,6 @@ class Study(Struct, frozen=True, dict=True):
 
     @property
     def version(self) -> str | None:
-        """Version of the bank; ``None`` if there is no bank."""
         return self.bank_version or (self.bank.version if self.bank is not None else None)
 
     @property
@@ -87,11 +82,9 @@ class Study(Struct, frozen=True, dict=True):
 
     @property
     def strange_queries(self) -> tuple[str, ...]:
-        """Queries that occur in the rankings but not in the bank."""
         return tuple(dict.fromkeys(query_id for query_id, _ in self.rankings if query_id not in self.grids.grids))
 
     def of_query(self, query_id: str) -> Study:
-        """The study with the grid of this query only."""
         return replace(self, grids=Grids({query_id: self.grids.grids[query_id]}))
 
     def text_of(self, item_id: str) -> str:
@@ -99,7 +92,6 @@ class Study(Struct, frozen=True, dict=True):
         return self.bank.by_id[item_id].open_text if self.bank is not None and item_id in self.bank.by_id else item_id
 
     def text_of_passage(self, query_id: str, passage_id: str) -> str:
-        """The text of a passage; empty if it is not known."""
         return self.graded.passages.get(query_id, {}).get(passage_id, "")
 
     def open_id(self, item_id: str) -> str:
@@ -117,7 +109,6 @@ class Study(Struct, frozen=True, dict=True):
 
     @cached_property
     def secret(self) -> Mapping[str, str]:
-        """The query of every secret item, by item id."""
         items = self.bank.items if self.bank is not None else ()
         return {item.item_id: item.query_id for item in items if item.secret}
 
@@ -136,7 +127,6 @@ def load_study(
 
     Args:
         file: the workbench's graded file or a table of grades.
-        bank: the test bank.
         runs: trec_eval runs; by default the rankings in the file of grades, or the rankings that follow from the ids of
             the answers' passages.
         qrels: people's relevance labels; by default the judgments in the file of grades.
@@ -157,7 +147,7 @@ def load_study(
     grader = graded.chosen(llm, prompt)
     grades = [entry for entry in graded.grades[grader] if items is None or fnmatchcase(entry.item_id, items)]
     if not grades:
-        raise InputError(f"{file}: no graded item has an id like {items!r}")
+        raise InputError(f"{file}: no id of a graded item matches the pattern {items!r} of --items")
     known_bank = read_bank(bank) if bank is not None else None
     if known_bank is not None and items is not None:
         known_bank = replace(
@@ -179,8 +169,6 @@ def load_labels(file: Path, *, llm: str | None = None, prompt: str | None = None
 
     Args:
         file: the workbench's graded file or a table of grades.
-        llm: the model that gave the labels.
-        prompt: the model's prompt.
 
     Raises:
         InputError: the file is invalid, or several graders match.
@@ -236,7 +224,7 @@ def read_official(path: Path) -> dict[str, float]:
 def _official_json(path: Path) -> dict[str, float]:
     content = read_json(path)
     if not isinstance(content, Mapping) or not content:
-        raise DataError(path, "is not a JSON object from agent to rank")
+        raise DataError(path, 'must be a JSON object that gives each agent\'s rank, such as {"agent a": 1}')
     for agent, rank in content.items():
         if isinstance(rank, bool) or not isinstance(rank, int | float):
             raise DataError(path, f"the rank of {agent!r} is not a number", value=str(rank))
@@ -247,10 +235,6 @@ class ExamScores(Struct, frozen=True):
     """Exam scores of every agent.
 
     Attributes:
-        study: the study that is scored.
-        grids: the grades that count.
-        cover: cover of each agent, query and level.
-        by_level: the scores by level and measure.
         workbench: whether means are over the queries to which the agent has a response, as in the workbench.
         official: ranks of the agents on another leaderboard, for comparison.
     """
@@ -264,7 +248,6 @@ class ExamScores(Struct, frozen=True):
 
     @property
     def level(self) -> int:
-        """The grade from which an item counts as covered by default."""
         return self.study.usual_level
 
     @property
@@ -273,7 +256,6 @@ class ExamScores(Struct, frozen=True):
         return (self.cover.by_level[self.level]["cover"],)
 
     def places(self, level: int, measure: ExamMeasure = "cover") -> dict[str, float]:
-        """Rank of each agent with a score, best first, then by name; ties share the average rank."""
         scored = {agent: mean.value for agent, mean in self.by_level[level][measure].means.items()}
         ranks = places({agent: value for agent, value in scored.items() if value is not None})
         return dict(sorted(ranks.items(), key=lambda entry: (entry[1], entry[0])))
@@ -311,9 +293,7 @@ def exam_scores(
     """Score all agents.
 
     Args:
-        study: the study to score.
         k: number of passages of a response that count.
-        alpha: parameter of alpha-nDCG.
         workbench: score as the workbench's code does: divide by the items that have a grade instead of the bank's, give
             every item the weight 1, and average over the queries to which the agent has a response.
         official: ranks of the agents on another leaderboard.

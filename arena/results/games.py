@@ -1,15 +1,15 @@
 """The games of a tournament as columns: query, two agents, judge, and the outcome in both orders.
 
 The columns hold numbers as soon as they are read from the store, so that millions of games need no special code. Rows
-of one query, judge and pair become one game; several samples of a verdict become one, as ``arena.results.samples`` does
-for other results. A judge may give a probability for each label: then each verdict comes with the judge's certainty.
+of one query, judge and pair become one game; several samples of a verdict become one. If a judge gives a probability
+for each label, each verdict comes with the judge's certainty.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from arena.config.settings import StoredSettings
 from arena.ratings.games import (
     Games,
-    GameVerdict,
     Tally,
     VerdictTable,
     WinAndTie,
@@ -30,7 +29,7 @@ from arena.ratings.games import (
     without_preferences,
 )
 from arena.ratings.results import RatingSettings
-from arena.results.coverage import Coverage
+from arena.results.outcomes import Coverage
 from arena.store import Store
 from arena.store.bulk import RowColumns
 from judges.types import GameOutcome, Judgment, Verdict, conversations
@@ -47,8 +46,6 @@ FAILED, WAITING, NOT_WANTED = 2, 3, 4
 
 
 class GameKey(NamedTuple):
-    """The names that identify a game."""
-
     query_id: str
     agent_a: str
     agent_b: str
@@ -66,6 +63,9 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         preference: the judge's probability in each order that ``a``'s answer is better, NaN where it gives none; shape
             (games, 2), or (0, 2) if games are scored by verdicts.
         clusters: the conversation of each query that belongs to one; every other query is independent.
+        causes: number of orders of games whose judgment failed, by cause.
+        consistency: agreement between the samples of each judge that was asked several times.
+        models: number of verdicts by judge and model, for judges that servers run.
     """
 
     agents: tuple[str, ...]
@@ -79,12 +79,14 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
     identical: Bools
     preference: Floats = field(default_factory=lambda: np.empty((0, 2)))
     clusters: Mapping[str, str] = field(default_factory=dict)
+    causes: Mapping[str, int] = field(default_factory=dict)
+    consistency: Mapping[str, Consistency] = field(default_factory=dict)
+    models: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return self.a.size
 
     def key(self, row: int) -> GameKey:
-        """The names of one game's query, agents and judge."""
         return GameKey(
             self.queries[self.query[row]],
             self.agents[self.a[row]],
@@ -99,16 +101,13 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         return int(rows[0]) if rows.size else None
 
     def of_agent(self, name: str) -> Bools:
-        """Whether the agent plays, by game, shape (games,)."""
         number = _index(self.agents, name)
         return np.asarray((self.a == number) | (self.b == number), np.bool_)
 
     def of_query(self, *names: str) -> Bools:
-        """Whether the game is on one of these queries, shape (games,)."""
         return np.isin(self.query, [_index(self.queries, name) for name in names])
 
     def of_judge(self, name: str) -> Bools:
-        """Whether this judge judges the game, shape (games,)."""
         return np.asarray(self.judge == _index(self.judges, name), np.bool_)
 
     @cached_property
@@ -128,12 +127,10 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def judged(self) -> Bools:
-        """Whether the order has a verdict, shape (games, 2)."""
         return np.asarray(self.outcome <= GameOutcome.FIRST, np.bool_)
 
     @cached_property
     def played(self) -> Bools:
-        """Whether the game has a verdict in any order, shape (games,)."""
         return np.asarray(self.judged.any(axis=1), np.bool_)
 
     @cached_property
@@ -188,12 +185,6 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         table = VerdictTable(agents, *sides, outcome, queries, query, judges, judge, preference)
         return table.clustered(self.clusters)
 
-    def each_verdict(self) -> Iterator[GameVerdict]:
-        for row, second in zip(*map(np.ndarray.tolist, np.nonzero(self.judged)), strict=True):
-            query_id, a, b, judge = self.key(row)
-            first, other, outcome = (b, a, -self.outcome[row, 1]) if second else (a, b, self.outcome[row, 0])
-            yield GameVerdict(query_id, first, other, GameOutcome(int(outcome)).verdict, judge)
-
     def rated(self, settings: RatingSettings, of: Bools | None = None) -> Games | None:
         """The games as the ratings use them, ``None`` if none has a verdict; ``of`` selects games, by default all.
 
@@ -205,7 +196,6 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         return without_preferences(games_to_rate(verdicts, settings), by_query=True)[0] if len(verdicts) else None
 
     def coverage(self) -> Coverage:
-        """Coverage of verdicts; each order of a game counts as one verdict."""
         wanted = self.outcome != NOT_WANTED
         judged, failed = int(self.judged.sum()), int((self.outcome == FAILED).sum())
         identical = int((self.judged & self.identical[:, None]).sum())
@@ -227,7 +217,6 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         )
 
     def coverage_by_name(self) -> Mapping[str, Mapping[str, tuple[int, int]]]:
-        """Number of verdicts made and to make, by judge and by agent; each order of a game counts as one."""
         judged, wanted = self.judged.sum(axis=1), (self.outcome != NOT_WANTED).sum(axis=1)
         return {
             "judge": _sums(self.judges, [self.judge], judged, wanted),
@@ -235,7 +224,6 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         }
 
     def coverage_by_query(self) -> Mapping[str, tuple[int, int]]:
-        """Number of verdicts made and to make on each query that has games."""
         judged, wanted = self.judged.sum(axis=1), (self.outcome != NOT_WANTED).sum(axis=1)
         return _sums(self.queries, [self.query], judged, wanted)
 
@@ -276,28 +264,10 @@ _OUTCOME_CODES: Final = {json.dumps(outcome.verdict): outcome for outcome in Gam
 """Outcome codes by the verdict's JSON in the store, from the view of the answer shown first."""
 
 
-class WantedGames(Struct, frozen=True):
-    """The games of a tournament, with figures on failures, samples and models.
-
-    Attributes:
-        table: all games, with each judge's samples combined.
-        causes: number of orders of games whose judgment failed, by cause.
-        consistency: agreement between the samples of each judge that was asked several times.
-        models: number of verdicts by judge and model, for judges that servers run.
-    """
-
-    table: GameTable
-    causes: Mapping[str, int]
-    consistency: Mapping[str, Consistency]
-    models: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-
-
-def read_games(store: Store, tournament: str, data: Dataset | None = None) -> WantedGames:
+def read_games(store: Store, tournament: str, data: Dataset | None = None) -> GameTable:
     """All games of a tournament, samples combined, with preferences if the settings score games by them.
 
     Args:
-        store: the store that holds the games.
-        tournament: the tournament's name.
         data: the tournament's dataset, if it has been read already.
 
     Raises:
@@ -311,13 +281,11 @@ def read_games(store: Store, tournament: str, data: Dataset | None = None) -> Wa
     return games_of(store.games(tournament, extra_columns), settings, conversations(queries.values()))
 
 
-def games_of(rows: RowColumns, settings: StoredSettings, clusters: Mapping[str, str] | None = None) -> WantedGames:
+def games_of(rows: RowColumns, settings: StoredSettings, clusters: Mapping[str, str] | None = None) -> GameTable:
     """Build the games, in the order of their plan, from rows with one sample of one order of a game each.
 
     Args:
         rows: columns from ``Store.games``, with ``reason`` if games are scored by preferences.
-        settings: settings of the tournament.
-        clusters: the conversation of each query that belongs to one.
     """
     rows = rows.in_order_of("position")
     judges, (judge,) = in_order(rows.texts["judge"])
@@ -344,7 +312,7 @@ def games_of(rows: RowColumns, settings: StoredSettings, clusters: Mapping[str, 
     slot_outcomes = _combined(counts, _combination_codes(judges, settings)[slot_judge] if sampled else None)
     identical = np.zeros(start.size, np.bool_)
     identical[slot[rows.numbers["identical"] > 0] // 2] = True
-    table = GameTable(
+    return GameTable(
         agents,
         queries,
         judges,
@@ -356,13 +324,13 @@ def games_of(rows: RowColumns, settings: StoredSettings, clusters: Mapping[str, 
         identical,
         _preferences(rows, settings, slot, b_first, start.size) if "reason" in rows.texts else np.empty((0, 2)),
         clusters or {},
+        _causes(rows, row_outcomes, slot, slot_outcomes),
+        _consistency(counts, slot_judge, judges) if sampled else {},
+        _models(rows, settings),
     )
-    consistency = _consistency(counts, slot_judge, judges) if sampled else {}
-    return WantedGames(table, _causes(rows, row_outcomes, slot, slot_outcomes), consistency, _models(rows, settings))
 
 
 def _models(rows: RowColumns, settings: StoredSettings) -> dict[str, dict[str, int]]:
-    """Number of verdicts by judge and model, for judges that servers run."""
     if "model" not in rows.texts:
         return {}
     judge, model, outcome = (rows.texts[name] for name in ("judge", "model", "outcome"))
@@ -379,7 +347,6 @@ def _models(rows: RowColumns, settings: StoredSettings) -> dict[str, dict[str, i
 
 
 def _row_outcomes(rows: RowColumns) -> NDArray[np.int8]:
-    """The outcome code of each row, from the view of the answer shown first."""
     outcome, cause = rows.texts["outcome"], rows.texts["cause"]
     failed = np.array([WAITING if name is None else FAILED for name in cause.names], np.int8)[cause.codes]
     verdict = np.array([NOT_WANTED if name is None else _OUTCOME_CODES[name] for name in outcome.names], np.int8)
@@ -424,7 +391,6 @@ def _causes(
 def _consistency(
     counts: Mapping[int, NDArray[np.integer]], slot_judge: Int32s, judges: tuple[str, ...]
 ) -> dict[str, Consistency]:
-    """For each judge, the share of pairs of samples that agree, and the number of slots with several samples."""
     from arena.store.outcomes import Consistency
 
     tallies = np.array([counts[outcome] for outcome in (GameOutcome.FIRST, GameOutcome.TIE, GameOutcome.SECOND)])

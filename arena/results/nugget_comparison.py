@@ -11,6 +11,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from arena.results.costs import pareto_front
 from judges.errors import DataError, InputError
 from judges.types import Query, conversations
 from retrieval_eval.data.files import read_json
@@ -33,14 +34,12 @@ SCALES: Final[Mapping[str, tuple[str, ...]]] = {
     "two_grades": (Support.FULL, Support.NONE),
     "importance": tuple(Importance),
 }
-"""The labels of each part of ``NuggetAgreement``, in order."""
 
 
 class Point(Struct, frozen=True):
     """Scores of a run, or of its answer to one topic, in both conditions.
 
     Attributes:
-        a, b: score in the first and in the second condition.
         length: length in words, ``None`` if neither condition gives it.
         topic: the topic of an answer; empty for a run.
         front: whether no other run is at least as good and as short in the first condition; only for runs.
@@ -58,9 +57,6 @@ class NuggetAgreement(Struct, frozen=True):
     """Agreement of two conditions on the labels of the same nuggets, matched by query and text.
 
     Attributes:
-        shared: number of nuggets in both conditions.
-        only_a: number of nuggets in the first condition only.
-        only_b: number of nuggets in the second condition only.
         assignment: agreement on the labels of (nugget, run).
         two_grades: agreement on these labels if partial_support counts as not_support, as in strict scores.
         importance: agreement on the importance of nuggets that have one in both conditions.
@@ -78,7 +74,6 @@ class ConditionsCompared(Struct, frozen=True):
     """Agreement of the scores and labels of two conditions.
 
     Attributes:
-        correlation: correlation of their scores.
         topics: names of the shared topics; empty if a condition has none.
         runs: runs in both conditions, sorted by their score in the first condition, best first.
         pairs: answers scored in both conditions; empty if a condition has no topics.
@@ -112,14 +107,16 @@ def compare_conditions(
         known = {*first.topics} & {*second.topics}
         topics = tuple(sorted(known if asked is None else known & {*asked}))
         if not topics:
-            raise InputError(f"{first.path} and {second.path}: no topic is in both")
+            raise InputError(
+                f"{first.path} and {second.path}: the two files share no topic; check that their topic ids are the same"
+            )
     common = sorted({*first.runs} & {*second.runs})
     a, b = first.chosen(common, topics), second.chosen(common, topics)
     scored = ~np.isnan(a.run_scores) & ~np.isnan(b.run_scores)
     runs = [run for run, has_both in zip(common, scored, strict=True) if has_both]
     if len(runs) < _MIN_RUNS:
         available = f"{len(runs)} with a score in both, of {len(first.runs)} and {len(second.runs)}"
-        raise InputError(f"{first.path} and {second.path}: an order needs {_MIN_RUNS} runs; there are {available}")
+        raise InputError(f"{first.path} and {second.path}: two rankings need {_MIN_RUNS} runs; there are {available}")
     a, b = a.chosen(runs, topics), b.chosen(runs, topics)
     clusters = conversations((asked or {}).values())
     if topics is None:
@@ -144,21 +141,14 @@ def compare_conditions(
     )
 
 
-def pareto_front(lengths: Floats, scores: Floats) -> list[bool]:
-    """For each run, whether no other run is at least as short and as good, and better in one of the two."""
-    return [
-        not bool(((lengths <= length) & (scores >= score) & ((lengths < length) | (scores > score))).any())
-        for length, score in zip(lengths, scores, strict=True)
-    ]
-
-
 def _run_points(a: Condition, b: Condition) -> tuple[Point, ...]:
     lengths = a.lengths if a.lengths is not None else b.lengths
     if lengths is not None and lengths.ndim == 2:
         lengths = lengths.mean(axis=1)
-    front = [False] * len(a.runs) if lengths is None else pareto_front(lengths, a.run_scores)
+    scored = {} if lengths is None else dict(zip(a.runs, zip(a.run_scores, lengths, strict=True), strict=True))
+    front = pareto_front(scored)
     points = [
-        Point(run, float(x), float(y), None if lengths is None else float(lengths[index]), front=front[index])
+        Point(run, float(x), float(y), None if lengths is None else float(lengths[index]), front=run in front)
         for index, (run, x, y) in enumerate(zip(a.runs, a.run_scores, b.run_scores, strict=True))
     ]
     return tuple(sorted(points, key=lambda point: (-point.a, point.run)))
@@ -198,7 +188,6 @@ def _nugget_agreement(first: Sequence[Assignment], second: Sequence[Assignment],
 
 
 def _by_query(labels: Mapping[tuple[str, ...], str], names: Sequence[str]) -> dict[str, dict[tuple[str, ...], int]]:
-    """Labels as their index in ``names``, by query and item."""
     numbered: dict[str, dict[tuple[str, ...], int]] = {}
     for (query_id, *item), label in labels.items():
         numbered.setdefault(query_id, {})[tuple(item)] = names.index(label)
@@ -238,8 +227,6 @@ class Condition(Struct, frozen=True, eq=False):
     """Scores of one condition.
 
     Attributes:
-        path: the file they come from.
-        runs: sorted names of runs.
         topics: sorted names of topics; ``None`` if the file only has scores of whole runs.
         scores: shape (runs, topics) or (runs,), NaN where undefined, 0 where a run did not answer.
         answered: whether the run answered, same shape as ``scores``.
@@ -257,7 +244,6 @@ class Condition(Struct, frozen=True, eq=False):
 
     @property
     def run_scores(self) -> Floats:
-        """Mean over topics with a score, shape (runs,), NaN for a run without any."""
         return self.scores if self.topics is None else means(self.scores)
 
     def chosen(self, runs: Sequence[str], topics: Sequence[str] | None) -> Condition:
@@ -302,7 +288,7 @@ def read_condition(path: Path, column: str) -> Condition:
 
 def _of_assignments(path: Path, column: str) -> Condition:
     if column not in COLUMNS:
-        raise InputError(f"{path}: no score is called {column!r}; there are {', '.join(COLUMNS)}")
+        raise InputError(f"{path}: no score is named {column!r}; choose one of {', '.join(COLUMNS)}")
     assignments = tuple(read_assignments([path]))
     table = score_table(assignments)
     scores, lengths = table.score(column), table.words.astype(np.float64)
@@ -350,7 +336,7 @@ def _json_rows(path: Path, numbers: Sequence[str]) -> list[Row]:
     content = read_json(path)
     runs = content.get("runs") if isinstance(content, Mapping) else None
     if not isinstance(runs, Mapping) or not runs or not all(isinstance(record, Mapping) for record in runs.values()):
-        raise DataError(path, "not what 'nuggets score --format json' writes: it has no object 'runs'")
+        raise DataError(path, "lacks the object 'runs' of the JSON that 'ragleague nuggets score --format json' writes")
     for run, record in runs.items():
         for name in numbers:
             if not isinstance(record.get(name), int | float | None):

@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from arena.config.judging import NuggetsSection
-from arena.config.settings import StoredSettings
-from arena.stages.nuggets.banks import (
-    depth_of,
-    importances_of,
-    listed,
-    listed_nuggets,
-    recalled,
-    retrieved_documents,
-    settled_bank,
-)
-from arena.store import Result, Store, Wanted
-from arena.store.subjects import AssignmentSubject, read_span
+from arena.config.judging import NuggetAssignmentSection, NuggetsSection
+from arena.data.dataset import Dataset
+from arena.results.outcomes import OutcomesOf, outcomes_of
+from arena.stages.nuggets import QueryNuggets, depth_of, retrieved_documents
+from arena.store import Store
 from judges.errors import to_be_asked
-from judges.types import JudgeFailure, Judgment, Query, Task, conversations
+from judges.types import NUGGET_TASKS, Query, Task, conversations
 from judges.writing import count_words
 from retrieval_eval.nuggets.scores import ScoreTable, score_table
-from retrieval_eval.nuggets.types import Assignment, NuggetBank, Support, make_nuggets
+from retrieval_eval.nuggets.types import Assignment, Importance, NuggetBank, Support, make_nuggets
 from retrieval_eval.stats.bootstrap import Clusters
 
 NO_DOCUMENT = "no document with a label that counts"
 NOT_IN_BANK = "no nuggets in the bank"
-
-Outcomes = Sequence[tuple[Wanted, Result | None]]
 
 
 class NuggetResults(Struct, frozen=True):
@@ -43,9 +32,8 @@ class NuggetResults(Struct, frozen=True):
         assignments: the assignment of every answer to a query with a bank, if answers are assigned; a label that failed
             or does not exist yet is ``None``.
         passages: assignments by query and document, if documents are assigned.
-        retrieved: assignments to the first documents of each agent, all of a query together, see ``banks.recalled``.
+        retrieved: assignments to the first documents of each agent, all of a query together.
         depth: number of documents of each agent that count.
-        clusters: the conversations of the queries.
     """
 
     banks: Mapping[str, NuggetBank]
@@ -58,167 +46,132 @@ class NuggetResults(Struct, frozen=True):
 
     @property
     def finished(self) -> bool:
-        """Whether every query that can have a bank has one."""
         return all(reason in (NO_DOCUMENT, NOT_IN_BANK) for reason in self.without.values())
 
 
-def nugget_results(store: Store, tournament: str) -> NuggetResults | None:
-    """Read the nuggets of a tournament; ``None`` if it has no section ``nuggets``.
-
-    Raises:
-        InputError: there is no such tournament.
-    """
+def nugget_results(store: Store, tournament: str, outcomes: OutcomesOf | None = None) -> NuggetResults | None:
+    """Replay the nuggets of a tournament; ``None`` if it has no section ``nuggets``."""
     section = store.settings(tournament).nuggets
     if section is None:
         return None
-    data = store.dataset(tournament)
-    turns = _turns(store, tournament, section)
-    importance = _by_query(store.outcomes(tournament, Task.IMPORTANCE))
-    banks: dict[str, NuggetBank] = {}
-    without: dict[str, str] = {}
-    for query in data.queries.values():
-        query_outcomes = turns.of(query.query_id), importance.get(query.query_id, [])
-        if reason := turns.missing(query.query_id) or _missing_importance(*query_outcomes, section):
-            without[query.query_id] = reason
-        else:
-            banks[query.query_id] = _bank(query, *query_outcomes, section)
-    answers = {key: answer.text for key, answer in data.answers.items()} if "answers" in section.assign.texts else {}
-    passages = {}
-    if "documents" in section.assign.texts:
-        rankings = retrieved_documents(data, section.assign).items()
-        texts = {
-            (query_id, doc_id): data.documents[doc_id].text for query_id, doc_ids in rankings for doc_id in doc_ids
-        }
-        passages = _assignments(texts, banks, store.outcomes(tournament, Task.PASSAGE_ASSIGNMENT))
+    data, outcomes = store.dataset(tournament), outcomes or outcomes_of(store, tournament)
+    made = replayed(section, outcomes)
+    without = _without(made, section, data.queries, outcomes)
+    banks = {
+        query_id: _bank(query, made[query_id].settled)
+        for query_id, query in data.queries.items()
+        if query_id not in without
+    }
+
+    def assigned(task: Task, name: str, query_id: str, text: str) -> Assignment:
+        labels, bank = made[query_id].labels.get((task, name), {}), banks[query_id]
+        by_place = tuple(labels.get(place) for place in range(1, len(bank.nuggets) + 1))
+        return Assignment(query_id, name, bank.nuggets, by_place, count_words(text), text, bank.query)
+
+    answers = data.answers.items() if "answers" in section.assign.texts else ()
+    documents = retrieved_documents(data, section.assign) if "documents" in section.assign.texts else {}
+    passages = {
+        (query_id, doc_id): assigned(Task.PASSAGE_ASSIGNMENT, doc_id, query_id, data.documents[doc_id].text)
+        for query_id, doc_ids in documents.items()
+        if query_id in banks
+        for doc_id in doc_ids
+    }
     return NuggetResults(
         banks,
         without,
-        list(_assignments(answers, banks, store.outcomes(tournament, Task.ASSIGNMENT)).values()),
+        [assigned(Task.ASSIGNMENT, agent, query, answer.text) for (query, agent), answer in answers if query in banks],
         passages,
-        recalled(data, section.assign, banks, passages) if passages else [],
+        _recalled(data, section.assign, banks, passages) if passages else [],
         depth_of(section.assign),
         conversations(data.queries.values()),
     )
 
 
-def _assignments(
-    texts: Mapping[tuple[str, str], str], banks: Mapping[str, NuggetBank], outcomes: Outcomes
-) -> dict[tuple[str, str], Assignment]:
-    """The assignment of each text whose query has a bank, by query and name of the agent or document."""
-    labels_by_text, assignments = _labels_by_text(outcomes), {}
-    for (query_id, name), text in texts.items():
-        if query_id in banks:
-            bank, text_labels = banks[query_id], labels_by_text.get((query_id, name), {})
-            labels = tuple(text_labels.get(number) for number in range(1, len(bank.nuggets) + 1))
-            words = count_words(text)
-            assignments[query_id, name] = Assignment(query_id, name, bank.nuggets, labels, words, text, bank.query)
-    return assignments
+def replayed(section: NuggetsSection, outcomes: OutcomesOf) -> dict[str, QueryNuggets]:
+    """The nuggets that the stage made, by query, from its stored results."""
+    made: dict[str, QueryNuggets] = {}
+    for task in NUGGET_TASKS:
+        for want, result in outcomes(task):
+            made.setdefault(want.query_id, QueryNuggets(section)).take(want, result)
+    return made
+
+
+def _without(
+    made: Mapping[str, QueryNuggets],
+    section: NuggetsSection,
+    queries: Iterable[str],
+    outcomes: OutcomesOf,
+    *,
+    rated: bool = True,
+) -> dict[str, str]:
+    """For each query without finished nuggets, the reason; without ``rated``, they need no importance."""
+    labels = outcomes(Task.RELEVANCE) if section.create is not None else ()
+    unlabelled = {want.query_id for want, result in labels if to_be_asked(result)}
+    none_wanted = NOT_IN_BANK if section.create is None else NO_DOCUMENT
+    reasons = {
+        query_id: made[query_id].lacking(rated=rated)
+        if query_id in made
+        else "some of its documents have no label yet"
+        if query_id in unlabelled
+        else none_wanted
+        for query_id in queries
+    }
+    return {query_id: reason for query_id, reason in reasons.items() if reason is not None}
+
+
+def _bank(query: Query, nuggets: Sequence[tuple[str, Importance | None]]) -> NuggetBank:
+    texts, labels = [text for text, _ in nuggets], [label for _, label in nuggets]
+    return NuggetBank(query.query_id, query.text, make_nuggets(query.query_id, texts, labels))
 
 
 def unedited_banks(store: Store, tournament: str) -> tuple[list[NuggetBank], dict[str, str]]:
     """Nuggets after the last turn, without importance, for people to edit; for other queries, why they have none."""
-    section, data = nuggets_section(store.settings(tournament)), store.dataset(tournament)
-    turns = _turns(store, tournament, section)
-    banks, without = [], {}
-    for query in data.queries.values():
-        if reason := turns.missing(query.query_id):
-            without[query.query_id] = reason
-            continue
-        texts = _texts(turns.of(query.query_id), section)
-        banks.append(NuggetBank(query.query_id, query.text, make_nuggets(query.query_id, texts, [None] * len(texts))))
+    section, queries = nuggets_section(store, tournament), store.queries(tournament)
+    outcomes = outcomes_of(store, tournament)
+    made = replayed(section, outcomes)
+    without = _without(made, section, queries, outcomes, rated=False)
+    banks = [
+        _bank(queries[name], [(text, None) for text in made[name].texts]) for name in queries if name not in without
+    ]
     return banks, without
 
 
 def repetitions(store: Store, tournament: str) -> dict[str, list[str]]:
-    """By query, the reasons that turns gave for nuggets left out as repetitions."""
-    reasons: defaultdict[str, list[str]] = defaultdict(list)
-    if nuggets_section(store.settings(tournament)).create is not None:
-        for want, result in store.outcomes(tournament, Task.NUGGETS):
-            if isinstance(result, Judgment) and result.reason:
-                reasons[want.query_id].append(result.reason)
-    return dict(reasons)
+    made = replayed(nuggets_section(store, tournament), outcomes_of(store, tournament))
+    return {query_id: each.repetitions for query_id, each in made.items() if each.repetitions}
 
 
-def nuggets_section(settings: StoredSettings) -> NuggetsSection:
-    """The stored section ``nuggets`` of a tournament that has one."""
-    assert settings.nuggets is not None
-    return settings.nuggets
+def nuggets_section(store: Store, tournament: str) -> NuggetsSection:
+    section = store.settings(tournament).nuggets
+    assert section is not None
+    return section
 
 
-def _by_query(outcomes: Outcomes) -> dict[str, list[tuple[Wanted, Result | None]]]:
-    by_query: defaultdict[str, list[tuple[Wanted, Result | None]]] = defaultdict(list)
-    for want, result in outcomes:
-        by_query[want.query_id].append((want, result))
-    return {query_id: sorted(results, key=_place) for query_id, results in by_query.items()}
+def _recalled(
+    data: Dataset,
+    section: NuggetAssignmentSection,
+    banks: Mapping[str, NuggetBank],
+    passages: Mapping[tuple[str, str], Assignment],
+) -> list[Assignment]:
+    """Combine the assignments of an agent's top documents: each nugget gets its best label over the documents."""
+    recalls = []
+    for (query_id, agent), ranking in data.rankings.items():
+        if query_id in banks:
+            assignments = [passages[query_id, doc_id] for doc_id in ranking[: depth_of(section)]]
+            labels = tuple(
+                _highest(nugget_labels) for nugget_labels in zip(*(each.labels for each in assignments), strict=True)
+            )
+            words, bank = sum(each.words for each in assignments), banks[query_id]
+            recalls.append(Assignment(query_id, agent, bank.nuggets, labels, words, query=bank.query))
+    return recalls
 
 
-def _place(entry: tuple[Wanted, Result | None]) -> int:
-    """Index of a turn, or of the first nugget in a call for importance."""
-    want, _ = entry
-    return int(want.item) if want.task is Task.NUGGETS else read_span(want.item).start
-
-
-def _missing_importance(turns: Outcomes, labels: Outcomes, section: NuggetsSection) -> str | None:
-    """The reason why a finished list of nuggets is not a bank yet; ``None`` if it is a bank."""
-    if any(isinstance(result, JudgeFailure) for _, result in labels):
-        return "the importance of its nuggets failed"
-    covered = sum(len(listed(result)) for _, result in labels if isinstance(result, Judgment))
-    return None if covered == len(_texts(turns, section)) else "the importance of its nuggets is not judged yet"
-
-
-class _Turns(Struct, frozen=True):
-    """The turns that made each query's nuggets.
-
-    ``unlabelled`` are queries with documents that still need a label; ``from_bank`` means that a file has the nuggets.
-    """
-
-    by_query: Mapping[str, Outcomes]
-    unlabelled: frozenset[str]
-    from_bank: bool
-
-    def of(self, query_id: str) -> Outcomes:
-        return self.by_query.get(query_id, ())
-
-    def missing(self, query_id: str) -> str | None:
-        """The reason why a query has no list of nuggets; ``None`` if it has a list."""
-        results = [result for _, result in self.of(query_id)]
-        if any(isinstance(result, JudgeFailure) for result in results):
-            return "a turn of making its nuggets failed"
-        if None in results:
-            return "its nuggets are not made yet"
-        if results:
-            return None
-        if self.from_bank:
-            return NOT_IN_BANK
-        return "some of its documents have no label yet" if query_id in self.unlabelled else NO_DOCUMENT
-
-
-def _turns(store: Store, tournament: str, section: NuggetsSection) -> _Turns:
-    labels = store.outcomes(tournament, Task.RELEVANCE) if section.create is not None else []
-    unlabelled = frozenset(want.query_id for want, result in labels if to_be_asked(result))
-    turns = _by_query(store.outcomes(tournament, Task.NUGGETS))
-    return _Turns(turns, unlabelled, from_bank=section.create is None)
-
-
-def _texts(turns: Outcomes, section: NuggetsSection) -> tuple[str, ...]:
-    last = turns[-1][1]
-    assert isinstance(last, Judgment)
-    return listed_nuggets(listed(last), section)
-
-
-def _bank(query: Query, turns: Outcomes, labels: Outcomes, section: NuggetsSection) -> NuggetBank:
-    importance = [label for _, result in labels if isinstance(result, Judgment) for label in listed(result)]
-    return settled_bank(query.query_id, query.text, _texts(turns, section), importances_of(importance), section)
-
-
-def _labels_by_text(outcomes: Outcomes) -> dict[tuple[str, str], dict[int, Support]]:
-    by_text: defaultdict[tuple[str, str], dict[int, Support]] = defaultdict(dict)
-    for want, result in outcomes:
-        if isinstance(result, Judgment):
-            subject = AssignmentSubject.of(want)
-            labels = zip(subject.places, map(Support, listed(result)), strict=False)
-            by_text[want.query_id, subject.target].update(labels)
-    return by_text
+def _highest(labels: Sequence[Support | None]) -> Support | None:
+    if Support.FULL in labels:
+        return Support.FULL
+    if None in labels:  # a missing label may have been any
+        return None
+    return Support.PARTIAL if Support.PARTIAL in labels else Support.NONE
 
 
 class NuggetBoard(Struct, frozen=True):

@@ -23,7 +23,6 @@ from retrieval_eval.data.trec import QRELS, is_qrels, read_qrels
 from retrieval_eval.stats.bootstrap import Clusters
 
 PROBABILITY: Final = "probability"
-"""Name of the column with the probability that an item was drawn for labelling."""
 _MAX_DISTINCT: Final = 50
 """Maximum number of values in a column that distinguishes items, such as the turn or the dimension."""
 
@@ -33,10 +32,8 @@ OPINIONS: Final = TableSpec(
     option=True,
 )
 WIDE: Final = replace(OPINIONS, columns=("qid", "agent", "annotator"), needed=("qid", "agent"))
-"""The columns of a table of grades that has a column for each criterion."""
 _SHOWN: Final = ("query", "answer", "reference", "passages")
 _TEXTS: Final = {folded(name) for column in _SHOWN for name in (column, *VOCABULARY[column].spellings)}
-"""Names of columns with texts that are shown to people."""
 
 
 class TableReading(Struct, frozen=True):
@@ -112,7 +109,6 @@ def read_opinions(path: Path, reading: TableReading | None = None) -> OpinionTab
 
 
 def rater_of_file(path: Path) -> str:
-    """The rater's name for a file whose rows name none: the file's name without its endings."""
     return path.name.removesuffix(".gz").rsplit(".", 1)[0]
 
 

@@ -22,15 +22,13 @@ from arena.data.kinds import (
     kind_of,
     texts_now,
 )
-from arena.results.calibration import Spending
 from arena.results.criteria import grades
 from arena.results.games import GameTable
 from arena.results.nuggets import nugget_results
-from arena.results.samples import outcomes
+from arena.results.outcomes import outcomes
 from arena.store import Store
 from arena.store.annotations import Annotations
-from arena.store.wants import spent_by_judge
-from judges.types import Judgment, Task
+from judges.types import Judgment
 from retrieval_eval.stats.arrays import Bools
 
 _QRELS = "qrels"
@@ -46,9 +44,6 @@ def peoples_opinions(
 
     Returns:
         The opinions, and the number of annotations left out because their texts have changed or are gone.
-
-    Raises:
-        InputError: there is no such tournament.
     """
     annotations, outdated = current_annotations(store, tournament, data=data)
     by_level: dict[tuple[Level, str], list[Opinion]] = {}
@@ -68,9 +63,6 @@ def current_annotations(
 
     Returns:
         The annotations, and the number of those left out because their texts have changed or are gone.
-
-    Raises:
-        InputError: there is no such tournament.
     """
     latest = Annotations(store, tournament).latest(kind)
     annotations = [
@@ -120,14 +112,12 @@ def agreement_with_judges(
 
 
 def nugget_texts(store: Store, tournament: str) -> dict[tuple[str, str], str]:
-    """The texts of a tournament's nuggets, by query and nugget id."""
     results = nugget_results(store, tournament)
     banks = {} if results is None else results.banks
     return {(query, nugget.nugget_id): nugget.text for query, bank in banks.items() for nugget in bank.nuggets}
 
 
 def labels_with_data(data: Dataset) -> list[Opinion]:
-    """People's relevance labels that came with the data."""
     return [
         Opinion(query_id, (doc_id,), _QRELS, float(label))
         for query_id, labels in data.qrels.items()
@@ -150,17 +140,17 @@ def _opinions_on(
         return verdict_opinions(games, of)
     if kind is NUGGETS:
         return _nuggets(store, tournament)
-    if kind is CRITERIA:
-        return _criteria(store, tournament)
     return (opinion for judgment in judgments_of(store, tournament, kind.name) for opinion in kind.opinions(judgment))
 
 
 def judgments_of(store: Store, tournament: str, name: str) -> list[Annotation]:
-    """Each judge's value for each item of a kind, with samples combined and without failures."""
+    """Each judge's value for each item of a kind, as a person would give it; without failures."""
+    settings, kind = store.settings(tournament), KINDS[name]
     return [
-        Annotation(name, want.judge, want.query_id, want.item, want.other, "", result.outcome)
-        for want, result in outcomes(store, tournament, KINDS[name].task)
+        Annotation(name, want.judge, want.query_id, want.item, want.other, "", value)
+        for want, result in outcomes(store, tournament, kind.task)
         if isinstance(result, Judgment)
+        for value in [grades(want, result, settings) if kind is CRITERIA else result.outcome]
     ]
 
 
@@ -183,22 +173,6 @@ def verdict_opinions(games: GameTable, of: Bools | None = None) -> list[Opinion]
         Opinion(queries[query], (agents[a], agents[b]), judges[judge], float(outcome), swapped)
         for query, a, b, judge, outcome, swapped in zip(*(column.tolist() for column in columns), strict=True)
     ]
-
-
-def spending(store: Store, tournament: str) -> dict[str, Spending]:
-    """Number of games and total cost of each answer judge."""
-    return {
-        judge: Spending(games, wanted, failed, None if unpriced else cost)
-        for judge, games, wanted, failed, unpriced, cost in spent_by_judge(store, tournament)
-    }
-
-
-def _criteria(store: Store, tournament: str) -> Iterator[Opinion]:
-    settings = store.settings(tournament)
-    for want, result in outcomes(store, tournament, Task.CRITERIA):
-        if isinstance(result, Judgment):
-            for criterion, grade in grades(want, result, settings).items():
-                yield Opinion(want.query_id, (want.item, criterion), want.judge, grade)
 
 
 def _nuggets(store: Store, tournament: str) -> Iterator[Opinion]:

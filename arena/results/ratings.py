@@ -14,9 +14,9 @@ from arena.data.dataset import groupings
 from arena.present.blocks import to_judge_the_rest
 from arena.ratings.results import RatingSettings
 from arena.results.costs import CostBoard, cost_board
-from arena.results.coverage import Coverage, Shortfall, coverage, shortfall
 from arena.results.criteria import criteria_scores, ungraded
-from arena.results.games import WantedGames, read_games
+from arena.results.games import GameTable, read_games
+from arena.results.outcomes import Coverage, Shortfall, coverage, shortfall
 from judges.errors import InputError
 from judges.sections import shortened
 from judges.types import JudgeFailure, Judgment, Task, conversations
@@ -27,19 +27,17 @@ if TYPE_CHECKING:
     from arena.data.dataset import Causes, Dataset
     from arena.ratings.covariates import Controlled
     from arena.ratings.games import VerdictTable
-    from arena.ratings.health import Lengths
     from arena.ratings.results import Ratings
     from arena.results.documents import CitationBoard, RetrievalBoard
     from arena.results.exam_evaluation import ExamScores
-    from arena.results.games import GameTable
     from arena.results.nuggets import NuggetBoard
     from arena.stages.adaptive import AdaptiveState
     from arena.store.outcomes import Consistency
 from arena.config.stages import all_tasks
-from arena.results.further import StageResults, further_results
+from arena.results.outcomes import OutcomesOf, StageResults, further_results
 from arena.store import Result, Store, Wanted
 from arena.store.rows import IDENTICAL
-from arena.store.subset import StoreSubset
+from arena.store.store import StoreSubset
 
 Made = TypeVar("Made")
 Group: TypeAlias = tuple[str, str]
@@ -55,9 +53,6 @@ class Leaderboard(Struct, frozen=True):
         by_judge: ratings by each judge's games, if there are several judges.
         criteria: the mean of each answer's grades, then its grade by each criterion; empty without any.
         ungraded: a sentence for each criterion that skips answers without the documents or reference it needs.
-        coverage: coverage by stage.
-        causes: number of failed judgments by cause.
-        settings: settings stored with the tournament.
         adaptive: progress of an adaptive schedule, ``None`` with another schedule.
         shortfall: the judge or agent with too few verdicts to rate on, ``None`` if there is none.
         consistency: agreement between samples, by stage and judge that was asked several times.
@@ -73,8 +68,6 @@ class Leaderboard(Struct, frozen=True):
         missing: number of missing judgments and of judgments to make, by score and agent.
         uneven: for scores with missing judgments, each agent's share of them and the share of all other agents.
         models: number of judgments by judge and model, for judges that servers run.
-        complete: whether every judgment to make exists, and every agent that the tournament asks has answered every
-            query.
     """
 
     tournament: str
@@ -103,13 +96,11 @@ class Leaderboard(Struct, frozen=True):
 
     @property
     def complete(self) -> bool:
-        """Whether every judgment to make exists, and every agent that the tournament asks has answered every query."""
         judged = all(stage.judged == stage.wanted for stage in self.coverage.values())
         return judged and self.costs.complete
 
     @property
     def withheld(self) -> bool:
-        """Whether ratings are missing because coverage is too low."""
         return self.shortfall is not None and self.ratings is None
 
 
@@ -150,7 +141,6 @@ def leaderboard(
     """Compute the leaderboard from the judgments that a tournament has so far; equal stores give equal results.
 
     Args:
-        store: the store that holds the judgments.
         tournament: the tournament's name; optional if the store has only one tournament.
         below_coverage: also rate if fewer verdicts exist than ``ratings.min_coverage`` requires.
         group: restrict everything to this group of queries.
@@ -169,33 +159,29 @@ def leaderboard(
 
 
 def leaderboard_of(
-    store: Store, name: str, data: Dataset, wanted: WantedGames, *, below_coverage: bool = False
+    store: Store, name: str, data: Dataset, games: GameTable, *, below_coverage: bool = False
 ) -> Leaderboard:
     """Compute the leaderboard from data and games that have been read already; see ``leaderboard``."""
     settings = store.settings(name)
     if name not in store.rated_tournaments():
-        raise InputError(f"{name!r} only has synthetic queries; there is nothing to rate")
-    options = rating_settings(settings)
-    lengths = {key: count_words(answer.text) for key, answer in data.answers.items()}
-    board, verdicts = _of_games(name, settings, wanted, options, lengths, below_coverage=below_coverage)
-    others: list[Task] = [task for task in all_tasks() if task is not Task.PAIRWISE]
-    samples = {task: task_outcomes for task in others if (task_outcomes := store.outcomes(name, task))}
+        raise InputError(f"tournament {name!r} only has synthetic queries; there is nothing to rate")
+    shortage = _shortage(games, settings)
+    rated = games.played.any() and (shortage is None or below_coverage)
+    ratings, by_judge, controlled = _rated(store, data, games, settings) if rated else (None, {}, None)
+    tasks: list[Task] = [task for task in all_tasks() if task is not Task.PAIRWISE]
+    samples = {task: results for task in tasks if (results := store.outcomes(name, task))}
     outcomes, consistencies = _of_stages(samples, settings) if samples else ({}, {})
-    stages = {task: coverage(task_outcomes) for task, task_outcomes in outcomes.items()} | dict(board.coverage)
-    consistencies |= board.consistency
-    ratings, controlled = board.ratings, None
-    if ratings is not None:
-        ratings = replace(ratings, unjudged=_unjudged(store, data, wanted, settings))
-    covariates = settings.ratings.bradley_terry.covariates
-    if ratings is not None and verdicts is not None and covariates:
-        controlled, problems = _controlled(covariates, verdicts, data, ratings.settings)
-        ratings = replace(ratings, notes=(*ratings.notes, *problems))
-    judged_by_several = verdicts if verdicts is not None and len(verdicts.judges) > 1 else None
+    stages = {task: coverage(results) for task, results in outcomes.items()}
+    clusters = conversations(data.queries.values())
+    gaps: dict[str, Gaps] = {}
+    if len(games):
+        stages[Task.PAIRWISE], gaps["pairwise"] = games.coverage(), games.gaps()
+        consistencies[Task.PAIRWISE] = games.consistency
     retrieval, citations = _documents(data, samples.get(Task.RELEVANCE, ()), settings)
-    exam, nuggets = _exam(store, name, settings, samples), _nuggets(store, name, settings)
+    exam = _exam(store, name, settings, lambda task: samples.get(task, ()))
+    nuggets = _nuggets(store, name, settings, lambda task: samples.get(task, ()))
     further = further_results(store, name, settings)
-    gaps: dict[str, Gaps] = {"pairwise": wanted.table.gaps()} if len(wanted.table) else {}
-    criteria = criteria_scores(outcomes.get(Task.CRITERIA, ()), settings, conversations(data.queries.values()))
+    criteria = criteria_scores(outcomes.get(Task.CRITERIA, ()), settings, clusters)
     gaps |= _gaps("criteria", criteria)
     if exam is not None:
         gaps |= _gaps("exam", exam.scores)
@@ -205,15 +191,16 @@ def leaderboard_of(
         gaps |= _gaps("retrieval", [*retrieval.scores["judge"].scores.values()])
     for key, stage_results in further.items():
         gaps |= _gaps(key, stage_results.scores)
-    return replace(
-        board,
-        ratings=ratings,
-        by_judge=_by_judge(judged_by_several, options, lengths) if judged_by_several else {},
-        criteria=criteria,
-        ungraded=ungraded(outcomes.get(Task.CRITERIA, ()), settings, len(data.answers)),
-        coverage={task: stages[task] for task in all_tasks() if task in stages},
-        causes=_causes(outcomes.values(), wanted.causes),
-        adaptive=_adaptive(settings, data, wanted.table),
+    return Leaderboard(
+        name,
+        ratings,
+        by_judge,
+        criteria,
+        {task: stages[task] for task in all_tasks() if task in stages},
+        _causes(outcomes.values(), games.causes),
+        settings,
+        adaptive=_adaptive(settings, data, games),
+        shortfall=shortage,
         consistency={task: consistencies[task] for task in all_tasks() if consistencies.get(task)},
         exam=exam,
         nuggets=nuggets,
@@ -222,93 +209,78 @@ def leaderboard_of(
         costs=cost_board(data, ratings.agents if ratings else (), _owed(store, data, settings)),
         controlled=controlled,
         further=further,
+        judges=games.judges,
+        ungraded=ungraded(outcomes.get(Task.CRITERIA, ()), settings, len(data.answers)),
         missing={
             key: {agent: score_gaps.of(agent) for agent in score_gaps.agents}
             for key, score_gaps in gaps.items()
             if score_gaps.agents
         },
-        uneven=shares(gaps, conversations(data.queries.values())),
-        models=_models(samples.values(), wanted.models, settings),
+        uneven=shares(gaps, clusters),
+        models=_models(samples.values(), games.models, settings),
     )
 
 
-def _of_games(
-    tournament: str,
-    settings: StoredSettings,
-    wanted: WantedGames,
-    options: RatingSettings,
-    lengths: Lengths,
-    *,
-    below_coverage: bool,
-) -> tuple[Leaderboard, VerdictTable | None]:
-    """The leaderboard computed from the games only, and the verdicts that it rates."""
-    min_coverage = settings.ratings.min_coverage
-    shortage = shortfall(wanted.table.coverage_by_name(), min_coverage)
-    if shortage is not None:
-        again = to_judge_the_rest(wanted.causes, wanted.table.coverage().left, imported=settings.imported)
-        shortage = replace(shortage, again=again)
-    rated = wanted.table.played.any() and (shortage is None or below_coverage)
-    verdicts = wanted.table.verdicts() if rated else None
-    ratings = None
-    if verdicts is not None:
-        from arena.ratings.rate import anchored, rate
-
-        anchored_options, anchor_notes = anchored(options, verdicts.agents)
-        ratings = rate(verdicts, anchored_options, lengths=lengths)
-        ratings = replace(ratings, notes=(*ratings.notes, *anchor_notes))
-    board = Leaderboard(
-        tournament,
-        ratings,
-        {},
-        (),
-        {Task.PAIRWISE: wanted.table.coverage()} if len(wanted.table) else {},
-        _causes((), wanted.causes),
-        settings,
-        shortfall=shortage,
-        consistency={Task.PAIRWISE: wanted.consistency} if wanted.consistency else {},
-        judges=wanted.table.judges,
-    )
-    return board, verdicts
+def _shortage(games: GameTable, settings: StoredSettings) -> Shortfall | None:
+    shortage = shortfall(games.coverage_by_name(), settings.ratings.min_coverage)
+    again = to_judge_the_rest(games.causes, games.coverage().left, imported=settings.imported)
+    return None if shortage is None else replace(shortage, again=again)
 
 
 # These functions import late: a tournament imports only the code of its own stages.
 
 
-def _by_judge(verdicts: VerdictTable, options: RatingSettings, lengths: Lengths) -> dict[str, Ratings]:
-    from arena.ratings.rate import rate_by_judge
+def _rated(
+    store: Store, data: Dataset, games: GameTable, settings: StoredSettings
+) -> tuple[Ratings, dict[str, Ratings], Controlled | None]:
+    from arena.ratings.rate import anchored, rate, rate_by_judge
 
-    return rate_by_judge(verdicts, options, lengths=lengths)
+    verdicts, options = games.verdicts(), rating_settings(settings)
+    lengths = {key: count_words(answer.text) for key, answer in data.answers.items()}
+    anchored_options, anchor_notes = anchored(options, verdicts.agents)
+    ratings = rate(verdicts, anchored_options, lengths=lengths)
+    controlled, problems = _controlled(settings.ratings.bradley_terry.covariates, verdicts, data, ratings.settings)
+    ratings = replace(
+        ratings,
+        notes=(*ratings.notes, *anchor_notes, *problems),
+        unjudged=_unjudged(store, data, games, settings),
+    )
+    by_judge = rate_by_judge(verdicts, options, lengths=lengths) if len(verdicts.judges) > 1 else {}
+    return ratings, by_judge, controlled
 
 
-def _exam(
-    store: Store,
-    tournament: str,
-    settings: StoredSettings,
-    samples: Mapping[Task, Sequence[tuple[Wanted, Result | None]]],
-) -> ExamScores | None:
+def _exam(store: Store, tournament: str, settings: StoredSettings, outcomes: OutcomesOf) -> ExamScores | None:
     if settings.exam is None:
         return None
     from arena.results.exam import stored_scores
 
-    return stored_scores(store, tournament, lambda task: samples.get(task, ()))
+    return stored_scores(store, tournament, outcomes)
 
 
-def _nuggets(store: Store, tournament: str, settings: StoredSettings) -> NuggetBoard | None:
+def _nuggets(store: Store, tournament: str, settings: StoredSettings, outcomes: OutcomesOf) -> NuggetBoard | None:
     if settings.nuggets is None:
         return None
     from arena.results.nuggets import nugget_board, nugget_results
 
-    results = nugget_results(store, tournament)
+    results = nugget_results(store, tournament, outcomes)
     return None if results is None else nugget_board(results)
 
 
 def _controlled(
     names: Sequence[str], verdicts: VerdictTable, data: Dataset, options: RatingSettings
 ) -> tuple[Controlled | None, Sequence[str]]:
-    from arena.results.controlled import controlled_for
+    """Ratings controlled for the named ``QUALITIES`` of answers; every verdict counts as a game."""
+    if not names:
+        return None, []
+    from arena.ratings.covariates import controlled_ratings
+    from arena.ratings.games import as_games
+    from arena.stages.ratable import answer_differences
 
+    games = as_games(verdicts, soft=options.preferences == "soft")
+    by_query = games if verdicts.clusters is None else replace(games, cluster=verdicts.query)
     try:
-        return controlled_for(names, verdicts, data, options), []
+        differences = answer_differences(names, by_query, verdicts.queries or (), data)
+        return controlled_ratings(games, differences, options.bradley_terry, by_query=options.cluster), []
     except ValueError as error:  # plan checked all games to come, but too few of them have verdicts so far
         return None, [f"No controlled ratings: {error}."]
 
@@ -323,10 +295,9 @@ def _documents(
     return retrieval_board(data, labelled, settings), citation_board(data, labelled, settings)
 
 
-def _unjudged(store: Store, data: Dataset, wanted: WantedGames, settings: StoredSettings) -> int:
+def _unjudged(store: Store, data: Dataset, games: GameTable, settings: StoredSettings) -> int:
     """Number of queries with two or more agents and no judged game, plus the queries that ``data.limit`` left out."""
-    table = wanted.table
-    judged = {table.queries[place] for place in set(table.query[table.played].tolist())}
+    judged = {games.queries[place] for place in set(games.query[games.played].tolist())}
     answering: dict[str, set[str]] = {query_id: {agent.name for agent in settings.agents} for query_id in data.queries}
     for query_id, agent in data.answers:
         answering[query_id].add(agent)
@@ -347,20 +318,19 @@ def _gaps(key: str, scores: Sequence[Scores]) -> dict[str, Gaps]:
     return {key: scores[0].gaps} if scores and scores[0].gaps is not None else {}
 
 
-def _adaptive(settings: StoredSettings, data: Dataset, table: GameTable) -> AdaptiveState | None:
+def _adaptive(settings: StoredSettings, data: Dataset, games: GameTable) -> AdaptiveState | None:
     if not settings.adaptive or settings.pairwise is None:
         return None
     from arena.ratings.adaptive import Meeting
     from arena.stages.adaptive import AdaptiveGames
 
-    meetings = dict.fromkeys(Meeting(*table.key(row)[:3]) for row in range(len(table)))
-    games = AdaptiveGames(settings.pairwise, data, list(meetings))
-    games.learn(table.each_verdict())
-    return games.state()
+    meetings = dict.fromkeys(Meeting(*games.key(row)[:3]) for row in range(len(games)))
+    schedule = AdaptiveGames(settings.pairwise, data, list(meetings))
+    schedule.learn(games.verdicts().each())
+    return schedule.state()
 
 
 def rating_settings(settings: StoredSettings) -> RatingSettings:
-    """How a tournament is rated, from its stored settings."""
     section = settings.ratings
     return RatingSettings(
         k=section.elo.k,
@@ -400,7 +370,6 @@ def _models(
 def _of_stages(
     samples: Mapping[Task, Sequence[tuple[Wanted, Result | None]]], settings: StoredSettings
 ) -> tuple[dict[Task, list[tuple[Wanted, Result | None]]], dict[Task, Mapping[str, Consistency]]]:
-    """By task, the results with each judge's samples combined, and the agreement between samples."""
     from arena.store.outcomes import combined, consistency
 
     combinations = settings.combinations

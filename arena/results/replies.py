@@ -30,7 +30,6 @@ def with_replies(data: Dataset, agents: Sequence[StoredAgent], location: str) ->
 
     Args:
         data: queries, and answers and documents from files.
-        agents: agents in the order of the configuration.
         location: the store's path or URL; the store may not exist yet.
 
     Raises:
@@ -58,7 +57,6 @@ def with_replies(data: Dataset, agents: Sequence[StoredAgent], location: str) ->
 
 
 def unanswered(data: Dataset, settings: StoredSettings) -> dict[str, list[str]]:
-    """Unanswered queries of each agent that the tournament asks."""
     return {
         agent.name: [query_id for query_id in data.queries if (query_id, agent.name) not in data.answers]
         for agent in settings.agents
@@ -66,13 +64,7 @@ def unanswered(data: Dataset, settings: StoredSettings) -> dict[str, list[str]]:
 
 
 def owed(store: Store, data: Dataset, settings: StoredSettings) -> dict[str, Causes]:
-    """Number of missing answers of each agent that the tournament asks, by cause.
-
-    Args:
-        store: the store that holds the replies.
-        data: the tournament's dataset as it was last run.
-        settings: the stored settings of the tournament.
-    """
+    """Number of missing answers of each agent that the tournament asks, by cause."""
     causes_by_agent: dict[str, Causes] = {}
     unanswered_ids = unanswered(data, settings)
     for agent in settings.agents:
@@ -105,11 +97,17 @@ def require_fit(data: Dataset, agents: Iterable[StoredAgent]) -> None:
     """
     retrieving = {entry.agent for entries in data.retrieved.values() for entry in entries}
     if SHARED in retrieving:
-        raise InputError("agents: they retrieve their own documents, so the table of documents needs a column 'agent'")
+        raise InputError(
+            "agents: they retrieve documents of their own, so the table of documents needs a column 'agent' "
+            "that says whose each is"
+        )
     in_files = retrieving | {agent for _, agent in data.answers}
     for agent in agents:
         if agent.name in in_files:
-            raise InputError(f"agents.{agent.name}: the data has answers or documents of an agent of this name already")
+            raise InputError(
+                f"agents.{agent.name}: the data has answers or documents of an agent of this name already; "
+                "rename one of the two"
+            )
 
 
 def _replies(store: Store, agent: StoredAgent, queries: Iterable[Query]) -> list[tuple[Query, AgentReply]]:
@@ -123,7 +121,6 @@ def _replies(store: Store, agent: StoredAgent, queries: Iterable[Query]) -> list
 
 
 def _answer(query: Query, agent: StoredAgent, reply: AgentReply, names: Mapping[str, str]) -> Answer:
-    """The answer with its costs and citations in the metadata, as in a table of answers."""
     figures = {
         LATENCY: reply.latency_s,
         TRIED: reply.tried_s,
@@ -159,7 +156,6 @@ def _retrieved(
 
 
 def _free_id(doc_id: str, text: str, documents: Mapping[str, Document]) -> str:
-    """The id; if another text has it already, the id with a hash of the text."""
     if doc_id not in documents or documents[doc_id].text == text:
         return doc_id
     return f"{doc_id}~{hashlib.sha256(text.encode()).hexdigest()[:8]}"

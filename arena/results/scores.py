@@ -20,11 +20,10 @@ from arena.ratings.rate import games_to_rate
 from arena.results.criteria import criteria_scores
 from arena.results.documents import retrieval_board
 from arena.results.exam import stored_scores
-from arena.results.further import further_results
 from arena.results.games import GameTable
 from arena.results.nuggets import nugget_results
+from arena.results.outcomes import further_results, outcomes
 from arena.results.ratings import rating_settings
-from arena.results.samples import outcomes
 from arena.store import Result, Store, Wanted
 from judges.types import Task
 from retrieval_eval.nuggets.scores import score_table
@@ -32,7 +31,6 @@ from retrieval_eval.stats.scores import Scores, scores_of
 
 PEOPLE = "people"
 RATING: Final = "bradley_terry"
-"""Name of the ratings, with which all other ways of scoring are compared."""
 
 
 def stored_methods(store: Store, tournament: str, games: GameTable, data: Callable[[], Dataset]) -> list[Method]:
@@ -88,7 +86,6 @@ def people_methods(people: Opinions) -> list[Method]:
 
 
 def played_methods(wanted: GameTable, settings: StoredSettings) -> Iterator[Played]:
-    """Yield the games rated by Elo and by Bradley-Terry; yields nothing if no game has a verdict."""
     table = wanted.verdicts()
     if not len(table):
         return

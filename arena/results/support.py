@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from arena.results.further import StageResults
-from arena.results.samples import outcomes
+from arena.results.outcomes import StageResults, outcomes
 from arena.stages.support import SUPPORT, SupportSection, SupportStage, SupportSubject
 from arena.store import Store
 from judges.types import Judgment, conversations
@@ -30,7 +29,6 @@ class SupportResults(StageResults, frozen=True, eq=False, kw_only=True):
 
 
 def _wanted(store: Store, tournament: str) -> dict[SupportSubject, int | None]:
-    """The label of each citation to be judged; ``None`` if the label is missing."""
     return {
         SupportSubject.of(want): result.outcome
         if isinstance(result, Judgment) and isinstance(result.outcome, int)
@@ -40,7 +38,6 @@ def _wanted(store: Store, tournament: str) -> dict[SupportSubject, int | None]:
 
 
 def results(store: Store, tournament: str) -> SupportResults:
-    """Scores of citation support, from the citations judged so far."""
     data, settings = store.dataset(tournament), store.settings(tournament)
     section: SupportSection = settings.further[SupportStage.key]
     which = section.citations

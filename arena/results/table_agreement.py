@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
 from arena.calibration.comparison import Comparison, Settings, compare
+from arena.calibration.consensus import OrderHealth
+from arena.calibration.methods import MethodComparison
+from arena.calibration.style import StyleEffect
 from arena.calibration.votes import GradeTest, Level, Opinion, Opinions, grade_tests
 from arena.data.kinds import kind_of
 from arena.present.numbers import counted, listed
-from arena.results.calibration import Calibration
 from arena.results.opinion_tables import OpinionTable, TableReading, read_opinions
 from judges.errors import InputError
 from judges.types import conversations
@@ -25,12 +27,53 @@ if TYPE_CHECKING:
 
 
 _NAMED: Final = 4
-"""Maximum number of queries, agents or criteria of each side that a message names."""
+
+
+class Spending(Struct, frozen=True):
+    """The games and costs of one judge.
+
+    Attributes:
+        games: number of pairs of answers with a verdict in at least one order.
+        cost_usd: cost of all the judge's verdicts in dollars; ``None`` if a price is not known.
+    """
+
+    games: int
+    wanted: int
+    failed: int
+    cost_usd: float | None
+
+    @property
+    def per_thousand(self) -> float | None:
+        """Dollars per 1000 games; ``None`` if the cost is not known or no game was judged."""
+        return None if self.cost_usd is None or not self.games else 1000 * self.cost_usd / self.games
+
+
+class Calibration(Struct, frozen=True):
+    """Judges compared with people, from tables of opinions or from a tournament's store.
+
+    Attributes:
+        comparisons: comparisons of judges with people; empty if there are no opinions of people.
+        notes: sentences about oddities in the input and about opinions that were left out.
+        texts: texts to show with disagreements: queries by ``(query_id, "")``; answers, documents and nuggets by query
+            and name.
+        tournament: the tournament's name. This and the attributes below are empty for tables of opinions.
+        spent, orders: cost and position bias of each answer judge.
+    """
+
+    comparisons: tuple[Comparison, ...] = ()
+    settings: Settings = field(default_factory=Settings)
+    notes: tuple[str, ...] = ()
+    texts: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    tournament: str = ""
+    methods: MethodComparison | None = None
+    spent: Mapping[str, Spending] = field(default_factory=dict)
+    orders: Mapping[str, OrderHealth] = field(default_factory=dict)
+    styles: tuple[StyleEffect, ...] = ()
+    apart: tuple[Level, ...] = ()
+    grade_tests: tuple[GradeTest, ...] = ()
 
 
 class OpinionFiles(Struct, frozen=True):
-    """Files of opinions and the options for reading them."""
-
     paths: Sequence[Path] = ()
     reading: TableReading = field(default_factory=TableReading)
 
@@ -49,7 +92,6 @@ def calibrate_tables(
     Args:
         judges: files of judges' opinions; without any, agents are compared by people's grades only.
         people: files of people's opinions.
-        settings: settings of the comparison.
         data: texts for disagreements, and the conversations of the queries.
         most: how many disagreements to list for each judge.
         label_next: number of items to suggest for labelling, per judge; ``None`` computes no corrected estimates.
@@ -65,7 +107,9 @@ def calibrate_tables(
     people_opinions, people_notes, people_clusters = _gathered(of_people)
     if judges.paths and not any(key in judge_opinions for key in people_opinions):
         kinds = f"{_kinds(judges.paths, judge_opinions)}; {_kinds(people.paths, people_opinions)}"
-        raise InputError(f"{kinds}: nothing in common to compare")
+        raise InputError(
+            f"{kinds}: judges and people gave different kinds of opinions, so nothing in common to compare"
+        )
     clusters = {**judge_clusters, **people_clusters, **({} if data is None else conversations(data.queries.values()))}
     require_one_spelling(clusters.values())
     comparisons = compare_opinions(
@@ -87,7 +131,6 @@ def calibrate_tables(
 
 
 def tests_of(people: Opinions, settings: Settings, clusters: Clusters) -> tuple[GradeTest, ...]:
-    """Compare every two agents by people's grades on each criterion."""
     graded = [(group, opinions) for (level, group), opinions in people.items() if level == "criteria"]
     return grade_tests(graded, seed=settings.seed, clusters=clusters)
 
@@ -154,7 +197,6 @@ def _apart(level: Level, judges: Sequence[Opinion], people: Sequence[Opinion]) -
 
 
 def by_name(opinions: Iterable[Opinion]) -> dict[str, list[Opinion]]:
-    """Group the opinions by rater."""
     by_rater: defaultdict[str, list[Opinion]] = defaultdict(list)
     for opinion in opinions:
         by_rater[opinion.rater].append(opinion)
@@ -186,11 +228,7 @@ def dataset_texts(data: Dataset) -> dict[tuple[str, str], str]:
 
 
 def read_tables(tables: OpinionFiles) -> tuple[dict[tuple[Level, str], list[Opinion]], list[str], dict[str, str]]:
-    """Read files of opinions: the opinions by level and group, notes on oddities, and the conversations of queries.
-
-    Raises:
-        InputError: a file cannot be read.
-    """
+    """Read files of opinions: the opinions by level and group, notes on oddities, and the conversations of queries."""
     return _gathered([(path, read_opinions(path, tables.reading)) for path in tables.paths])
 
 
@@ -213,11 +251,7 @@ def _gathered(
 def _require_told_apart(
     of_judges: Iterable[tuple[Path, OpinionTable]], of_people: Iterable[tuple[Path, OpinionTable]]
 ) -> None:
-    """Check that no column in both tables distinguishes items that would be counted as one.
-
-    Raises:
-        InputError: there is such a column.
-    """
+    """Check that no column in both tables distinguishes items that would be counted as one."""
     for judge_path, judge_table in of_judges:
         for people_path, people_table in of_people:
             shared = (judge_table.apart | people_table.apart) & judge_table.further & people_table.further

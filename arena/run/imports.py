@@ -16,7 +16,6 @@ from arena.data.verdicts import CONVERSATION, ImportedVerdicts, read_verdicts
 from arena.ratings.games import GameVerdict
 from arena.results.opinion_tables import telling_apart
 from arena.store import Store, Wanted, chunks
-from arena.store.subjects import GameSubject
 from judges.errors import DataError, InputError
 from judges.types import WITHOUT_TEXT, Answer, Judgment, Query, Task
 
@@ -129,9 +128,8 @@ def _with_conversations(data: Dataset, named: Mapping[str, str]) -> Dataset:
 def _want(file: Path, verdict: GameVerdict) -> Wanted:
     if verdict.query_id is None:
         raise DataError(file, "has no 'qid' column; a store needs one ('ragleague rate' does not)")
-    swapped = verdict.agent_b < verdict.agent_a
-    game = GameSubject(verdict.query_id, verdict.agent_a, verdict.agent_b, swapped)
-    return game.want(verdict.judge or UNNAMED_JUDGE)
+    agents, swapped = sorted((verdict.agent_a, verdict.agent_b)), verdict.agent_b < verdict.agent_a
+    return Wanted.game(verdict.judge or UNNAMED_JUDGE, verdict.query_id, *agents, swapped=swapped)
 
 
 def _judgment(tournament: str, want: Wanted, verdict: GameVerdict, reason: str) -> Judgment:

@@ -26,7 +26,7 @@ from arena.run.ledger import Progress, RunSummary, summary_of
 from arena.run.queue import Lookup
 from arena.run.recorder import Recorder, origin_of, recorded, subject_of
 from arena.run.stage_loop import Begun, Engine
-from arena.stages.nuggets.banks import depth_of
+from arena.stages.nuggets import depth_of
 from arena.stages.together import TournamentStages
 from arena.store import Store
 from arena.store.batches import open_batches
@@ -133,7 +133,7 @@ def run(
         store.save(list(stages.free_judgments()))
         stages.resume(store, config.name)
         begun = {
-            stage: {query_id: stages.first(stage, query_id) for query_id in data.queries} for stage in stages.stages
+            stage: {query_id: stages.begin(stage, query_id) for query_id in data.queries} for stage in stages.stages
         }
         wants = [want for releases in begun.values() for release in releases.values() for want in release.wanted]
         store.begin(config.name, settings.raw, data, wants)

@@ -20,7 +20,7 @@ from arena.run.ledger import Progress, RunSummary
 from arena.run.preflight import preflight
 from arena.run.queries import SynthReport, synthesise
 from arena.run.recorder import Recorder, recorded, standings_of
-from arena.stages.queries.config import of_tournament
+from arena.stages.queries_config import of_tournament
 from arena.store import Store
 from arena.store.runs import Runs
 from judges.errors import InputError

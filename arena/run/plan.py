@@ -20,9 +20,8 @@ from arena.run.answers import needs_call
 from arena.run.assigned import Assigned, made_from
 from arena.run.judging import load_data, stored_settings
 from arena.run.planner import SECONDS_PER_CALL, PlannedCalls, Planner
-from arena.stages.queries.candidates import read_reviewed
-from arena.stages.queries.config import SynthConfig, of_tournament
-from arena.stages.queries.stage import QueriesStage
+from arena.stages.queries import QueriesStage, read_reviewed
+from arena.stages.queries_config import SynthConfig, of_tournament
 from arena.stages.together import TournamentStages
 from arena.store import Store, Wanted, missing
 from arena.store.agents import AgentQuery, AgentReplies
@@ -130,7 +129,7 @@ def _at_most(config: Config, opened: OpenedAgents | None, queries: Mapping[str, 
     with _stored(config.store) as store:
         planner = Planner(stages, _specs(config), store)
         for stage in stages.stages:
-            planner.walk(want for query_id in data.queries for want in stages.first(stage, query_id).ready)
+            planner.walk(want for query_id in data.queries for want in stages.begin(stage, query_id).ready)
     return Plan(planner.rows(), [*stages.assumptions(), *agent_notes(config, agents), *_addresses(config)], agents)
 
 
@@ -148,7 +147,7 @@ def _plan_tournament(config: Config, opened: OpenedAgents | None) -> Plan:
             made = made_from(config, settings.raw, data.digest(), providers)
             planner.assigned = Assigned(store, config.name, made, stages.leads_on)
         for stage in stages.stages:
-            planner.walk(want for query_id in data.queries for want in stages.first(stage, query_id).ready)
+            planner.walk(want for query_id in data.queries for want in stages.begin(stage, query_id).ready)
     rows = planner.rows()
     notes = [
         *notes_of(data, config.agents),

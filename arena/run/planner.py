@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from msgspec import Struct
 
 from arena.run.assigned import Assigned
-from arena.stages.base import Planned
+from arena.stages.base import Stage
 from arena.store import IDENTICAL, Result, Store, Wanted
 from arena.store.batches import waiting as in_batches
 from judges.errors import InputError, to_be_asked
@@ -60,7 +60,7 @@ class Planner:
         assigned: finds judgments by the ids that an earlier run assigned; optional.
     """
 
-    def __init__(self, stages: Planned, judges: Mapping[str, JudgeSpec], store: Store | None) -> None:
+    def __init__(self, stages: Stage, judges: Mapping[str, JudgeSpec], store: Store | None) -> None:
         self.notes: list[str] = []
         self._stages, self._judges, self._store = stages, judges, store
         self._providers = {name: self._opened(name, spec) for name, spec in judges.items()}

@@ -14,7 +14,7 @@ from arena.data.dataset import Dataset
 from arena.results.documents import check_measures
 from arena.run.agents import OpenedAgents, open_agents, runs_on_workers
 from arena.run.judging import load_data
-from arena.stages.queries.config import of_tournament
+from arena.stages.queries_config import of_tournament
 from arena.stages.together import TournamentStages
 from arena.store import Store, missing, sqlite_path
 from judges.errors import ConfigError, InputError, PromptError, RagleagueError

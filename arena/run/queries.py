@@ -21,7 +21,11 @@ from arena.run.interrupts import run_to_end, stopping_early
 from arena.run.ledger import Progress, RunSummary, summary_of
 from arena.run.queue import Lookup, Queue
 from arena.run.recorder import Recorder
-from arena.stages.queries.candidates import (
+from arena.stages.queries import (
+    NONE,
+    WRITTEN,
+    QueriesStage,
+    WrittenFiles,
     WrittenQuery,
     by_quota,
     drawn,
@@ -31,9 +35,7 @@ from arena.stages.queries.candidates import (
     write_review,
     written,
 )
-from arena.stages.queries.config import SynthConfig
-from arena.stages.queries.own_files import NONE, WRITTEN, WrittenFiles
-from arena.stages.queries.stage import QueriesStage
+from arena.stages.queries_config import SynthConfig
 from arena.store import Result, Store, Wanted
 from arena.store.runners import Runner
 from judges.judge import Judge, Stop

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from arena.run.assigned import Assigned
 from arena.run.ledger import Ledger, Progress, failed
 from arena.run.writer import MOST_OPEN, Claims, Writer, write_while
-from arena.stages.base import Asking
+from arena.stages.base import Stage
 from arena.store import Result, Store, Wanted, chunks
 from arena.store.runners import Runner
 from judges.errors import ReplyError, to_be_asked
@@ -111,7 +111,7 @@ class Lookup(Struct, frozen=True):
     """Looks up judgments of one tournament, and claims them, for a queue. Thread-safe."""
 
     tournament: str
-    stages: Asking
+    stages: Stage
     store: Store
     judges: dict[str, Judge]
     runner: Runner

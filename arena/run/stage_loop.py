@@ -155,7 +155,7 @@ class Engine:
     def _unhold(self, query_ids: Iterable[str]) -> list[Release]:
         held = [(query_id, *each) for query_id in query_ids for each in self._held.pop(query_id, ())]
         return [
-            Release(ready=release.ready) if release.ready else self._stages.first(stage, query_id)
+            Release(ready=release.ready) if release.ready else self._stages.begin(stage, query_id)
             for query_id, stage, release in held
         ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 
@@ -14,7 +14,8 @@ from arena.config.judging import PairwiseSection
 from arena.data.dataset import Dataset
 from arena.ratings.adaptive import AdaptiveSettings, Fixtures, Meeting, decision, next_games, outcomes_of
 from arena.ratings.games import Games, GameVerdict, reconcile, tabulate
-from arena.stages.schedule import Game, answering
+from arena.stages.base import answering
+from arena.store import Wanted
 from judges.types import conversations
 
 
@@ -24,8 +25,6 @@ class AdaptiveState(Struct, frozen=True):
     Attributes:
         decide: the question of the schedule, ``order`` or ``top``.
         confidence: probability that all claims are right, however often the verdicts were examined.
-        decided: whether the question of the schedule is decided.
-        places: agents whose place is decided, best first.
         games: number of judged games, counting each pair of agents on each query once.
         possible: number of possible games: all pairs of agents on all queries that both answered.
         ended: whether no further games will be chosen, decided or not.
@@ -46,7 +45,6 @@ class AdaptiveGames(Struct, dict=True):
     Each run starts from the stored verdicts and repeats the earlier choices.
 
     Attributes:
-        section: the configuration of judges and schedule.
         data: the tournament's data; its answers determine which agents can meet on a query.
         asked: all pairings chosen so far, each of two agents on a query.
     """
@@ -69,16 +67,15 @@ class AdaptiveGames(Struct, dict=True):
         return Fixtures(answering(self.data), self.settings.seed, self._clusters)
 
     def learn(self, verdicts: Iterable[GameVerdict]) -> None:
-        """Add verdicts, which the next choice takes into account."""
         self._verdicts.extend(verdicts)
 
-    def choose(self) -> list[Game]:
+    def choose(self) -> list[Wanted]:
         """The next batch of games, in the configured orders of answers; empty if no game is left to choose."""
         batch = next_games(self._fixtures, self.asked, self._outcomes(), self.settings)
         self.asked += batch
         return [game for meeting in batch for game in self._orders(meeting)]
 
-    def at_most(self) -> list[Game]:
+    def at_most(self) -> list[Wanted]:
         """The maximum number of games, spread evenly over all pairs, for an upper bound in plans."""
         available = self._fixtures.available
         turns = range(int(available.max(initial=0)))
@@ -107,15 +104,15 @@ class AdaptiveGames(Struct, dict=True):
         verdicts = tabulate(self._verdicts).clustered(self._clusters if clusters is None else clusters)
         return outcomes_of(reconcile(verdicts, win_and_tie=self.section.win_and_tie), agents)
 
-    def _orders(self, meeting: Meeting) -> Sequence[Game]:
-        if self.section.both_orders:
-            return [Game(*meeting, swapped) for swapped in (False, True)]
-        rng = random.Random("\x00".join([str(self.settings.seed), *meeting]))  # noqa: S311 - reproducible, not secret
-        return [Game(*meeting, rng.random() < 0.5)]
+    def _orders(self, meeting: Meeting) -> Iterator[Wanted]:
+        orders: Sequence[bool] = (False, True)
+        if not self.section.both_orders:
+            seed = "\x00".join([str(self.settings.seed), *meeting])
+            orders = [random.Random(seed).random() < 0.5]  # noqa: S311 - reproducible, not secret
+        return (Wanted.game(judge, *meeting, swapped=swapped) for swapped in orders for judge in self.section.judges)
 
 
 def adaptive_settings(section: PairwiseSection) -> AdaptiveSettings:
-    """Settings of an adaptive schedule, with defaults for keys missing in the configuration."""
     schedule = section.schedule
     options = {
         "decide": schedule.decide,

@@ -13,8 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from arena.calibration.cheats import CANARIES
 from arena.config.schema import Config
 from arena.data.dataset import Dataset
-from arena.stages.base import Release, TournamentStage
-from arena.stages.labels import RelevanceLabels
+from arena.stages.base import Release, RelevanceLabels, TournamentStage
 from arena.store import IDENTICAL, Wanted
 from judges.errors import ConfigError
 from judges.prompts import load_prompt
@@ -55,7 +54,7 @@ class AuditStage(TournamentStage):
     def __init__(self, section: AuditSection, config: Config, data: Dataset, labels: RelevanceLabels) -> None:
         super().__init__(config, data, labels)
         if config.pairwise is None:
-            raise ConfigError("audit: cheats play under the rules of 'pairwise', which the configuration lacks")
+            raise ConfigError("audit: cheats play under the rules of 'pairwise', which the configuration lacks; add it")
         self._section, self._rules = section, config.pairwise
         self.templates = {AUDIT: load_prompt(self._rules.prompt, Task.PAIRWISE)}
         self.waits_for_labels = labels.are_shown(self._rules.documents)
@@ -91,13 +90,11 @@ class AuditStage(TournamentStage):
         return (canary, other) if want.order == "ab" else (other, canary)
 
     def free(self, want: Wanted) -> str | None:
-        """Id of the stored tie if both texts are equal; ``None`` otherwise."""
         first, second = self._shown(want)
         return IDENTICAL if first.text == second.text else None
 
 
 def _opponents(data: Dataset) -> dict[str, str]:
-    """The agent that the cheats play against, by query; agents take turns."""
     opponents: dict[str, str] = {}
     for number, query_id in enumerate(data.queries):
         if present := [agent for agent in data.agents if (query_id, agent) in data.answers]:

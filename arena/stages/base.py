@@ -1,23 +1,32 @@
-"""Base classes of stages: what to judge, how to ask a judge, and which judgments follow from a result."""
+"""What all stages share: what to judge, how to ask, which judgments follow from a result, and relevance labels."""
 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from arena.config.judging import ReferencesSection
 from arena.config.schema import Config
-from arena.data.dataset import Dataset
+from arena.data.dataset import SHARED, Dataset
 from arena.store import Result, Store, Wanted
-from judges.prompts import PromptTemplate
-from judges.types import Judgment, Prompt, Task
+from arena.store.outcomes import LabelResults, document_labels
+from judges.errors import ConfigError, to_be_asked
+from judges.prompts import PromptTemplate, load_prompt
+from judges.types import AnnotatedDocument, Judgment, Prompt, Retrieved, Task, label_of
 
-if TYPE_CHECKING:
-    from arena.stages.labels import RelevanceLabels
+
+def answering(data: Dataset) -> dict[str, list[str]]:
+    present: dict[str, list[str]] = {query_id: [] for query_id in data.queries}
+    for query_id, agent in sorted(data.answers):
+        present[query_id].append(agent)
+    return present
 
 
 class Release(Struct, frozen=True):
@@ -38,42 +47,6 @@ class Release(Struct, frozen=True):
         return cls(wants, wants)
 
 
-class Asking(Protocol):
-    """The interface of a stage, or of all stages together, to the queue."""
-
-    def prompt(self, want: Wanted) -> Prompt | None:
-        """The prompt for a wanted judgment; ``None`` as long as judgments that it shows are missing."""
-        ...
-
-    def free(self, want: Wanted) -> str | None:
-        """Id of a stored judgment that needs no call; ``None`` if a call is needed."""
-        ...
-
-
-class Planned(Asking, Protocol):
-    """The interface of a stage, or of all stages together, to the planner."""
-
-    def leads_on(self, task: Task) -> bool:
-        """Whether results of the task lead to further judgments, or appear in other prompts."""
-        ...
-
-    def after(self, want: Wanted, result: Result) -> Release:
-        """The judgments needed because of this result."""
-        ...
-
-    def stand_in(self, want: Wanted, prompt: Prompt) -> Result | None:
-        """A plausible result, for plans; ``None`` if no further judgment depends on it."""
-        ...
-
-    def free_judgments(self) -> Iterable[tuple[Task, str, Judgment]]:
-        """The judgments that ``free`` refers to."""
-        ...
-
-    def typical_tokens(self, want: Wanted) -> int:
-        """Length of a typical reply in tokens."""
-        ...
-
-
 class Stage:
     """One way of judging. A stage never uses the store or a judge; runs and plans call its methods.
 
@@ -91,7 +64,6 @@ class Stage:
 
     @property
     def tasks(self) -> Sequence[Task]:
-        """The stage's judging tasks, in order."""
         return [Task(name) for name in self.templates]
 
     def leads_on(self, task: Task) -> bool:
@@ -142,13 +114,125 @@ def file_digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
 
 
-class TournamentStage(Stage):
-    """Base class of stages that have a section in the configuration of a tournament.
+class RelevanceLabels:
+    """The relevance labels made so far; selects the documents that judges see by these labels.
 
     Args:
-        config: the tournament.
-        data: the queries, answers and documents to judge.
-        labels: the relevance labels of the run.
+        config: the tournament; its section ``retrieval`` names the judges and the depth.
+        assume: for plans: whether to show documents without a label as relevant.
+
+    Attributes:
+        results: the combined result of all judges and samples by (query_id, doc_id): a judgment, or a failure.
+        template: the prompt for labels; ``None`` if no judge labels documents.
+        complete: whether this run will make no further label.
+    """
+
+    def __init__(self, config: Config, data: Dataset, *, assume: bool = False) -> None:
+        self.results: LabelResults = {}
+        self.assume, self.complete = assume, config.retrieval is None
+        self._config, self._data, self._section = config, data, config.retrieval
+        self._results: dict[tuple[str, str], list[tuple[Wanted, Result]]] = {}
+        self._labelled: Counter[str] = Counter()
+        judges = [] if self._section is None else [config.judges[name] for name in self._section.judge]
+        self._per_document = sum(judge.samples for judge in judges)
+        self.template = load_prompt(self._section.prompt, Task.RELEVANCE) if self._section is not None else None
+
+    def take(self, want: Wanted, result: Result) -> None:
+        """Add the result of one judge's sample.
+
+        Once a document has all its results, they are combined in a fixed order, so that its label and reason do not
+        depend on which reply arrived first.
+        """
+        assert self._section is not None
+        document, place = (want.query_id, want.item), self._section.judge.index
+        results = self._results.setdefault(document, [])
+        results.append((want, result))
+        if len(results) == self._per_document:
+            results = sorted(self._results.pop(document), key=lambda entry: (place(entry[0].judge), entry[0].sample))
+            how = {name: self._config.judges[name].combine for name in self._section.judge}
+            for key, label in document_labels(results, how, self._section.combine).items():
+                # Drop replies, which nothing reads again: a run keeps all labels in memory.
+                self.results[key] = label and replace(label, reply="", rejected=())
+            self._labelled[want.query_id] += 1
+
+    def are_shown(self, section: ReferencesSection) -> bool:
+        """Whether the judges of a section see documents with labels."""
+        return self._section is not None and section.include
+
+    def is_open(self, query_id: str) -> bool:
+        """Whether a document of the query may still get its label in this run."""
+        return not self.complete and self._labelled[query_id] < len(self.pool(query_id))
+
+    def of(self, query_id: str) -> dict[str, int] | None:
+        """The query's labels by document, without failed labels; ``None`` if this run or the next may still add one."""
+        results = {doc_id: self.results.get((query_id, doc_id)) for doc_id in self.pool(query_id)}
+        if self._section is None:
+            return {}
+        if any(map(to_be_asked, results.values())):
+            return None
+        return {doc_id: label_of(label.outcome) for doc_id, label in results.items() if isinstance(label, Judgment)}
+
+    def shown(
+        self, query_id: str, agents: Collection[str] | None, section: ReferencesSection
+    ) -> list[AnnotatedDocument] | None:
+        """The documents of these agents (all agents if ``None``) with their labels; leaves out failed labels.
+
+        Returns ``None`` if this run or the next may still add a label.
+        """
+        if not section.include:
+            return []
+        documents = [self._data.documents[doc_id] for doc_id in self.pool(query_id, agents)]
+        if self._section is None:
+            return [AnnotatedDocument(document) for document in documents]
+        annotated = []
+        for document in documents:
+            label = self.results.get((query_id, document.doc_id))
+            if isinstance(label, Judgment):
+                annotated.append(AnnotatedDocument(document, label_of(label.outcome), label.reason))
+            elif to_be_asked(label):
+                if not self.assume:
+                    return None
+                annotated.append(AnnotatedDocument(document, section.threshold))
+        return annotated
+
+    def ranked(self, query_id: str, agent: str | None = None) -> list[str]:
+        """Ids of the query's documents down to the depth, by best rank over all agents, or by one agent's rank."""
+        best: dict[str, int] = {}
+        for entry in self._retrieved(query_id):
+            if agent is not None and entry.agent not in (agent, SHARED):
+                continue
+            best[entry.doc_id] = min(entry.rank, best.get(entry.doc_id, entry.rank))
+        return sorted(best, key=lambda doc_id: (best[doc_id], doc_id))
+
+    def pool(self, query_id: str, agents: Collection[str] | None = None) -> list[str]:
+        """Ids of the documents that these agents (all agents if ``None``) retrieved down to the depth, each once."""
+        return sorted(
+            {
+                entry.doc_id
+                for entry in self._retrieved(query_id)
+                if agents is None or entry.agent == SHARED or entry.agent in agents
+            }
+        )
+
+    def _retrieved(self, query_id: str) -> list[Retrieved]:
+        """Retrieved documents down to the depth of ``retrieval``; other stages may use a greater depth."""
+        depth = self._section.depth if self._section else None
+        entries = self._data.retrieved.get(query_id, ())
+        return [entry for entry in entries if depth is None or entry.rank <= depth]
+
+    def check_threshold(self, key: str, section: ReferencesSection) -> None:
+        """Refuse a threshold above every label: judges would silently see no documents."""
+        if self.template is None or not section.include:
+            return
+        if section.threshold > (highest := self.template.reply.highest_label()):
+            raise ConfigError(
+                f"{key}.documents.threshold: {section.threshold} is above {highest}, the highest label "
+                f"of the relevance prompt {self.template.name!r}; lower it"
+            )
+
+
+class TournamentStage(Stage):
+    """Base class of stages that have a section in the configuration of a tournament.
 
     Attributes:
         key: name of the stage's section in the configuration and in stored settings.
@@ -160,11 +244,7 @@ class TournamentStage(Stage):
         self.config, self.data, self.labels = config, data, labels
 
     def check(self) -> None:
-        """Render one prompt if the user wrote a template, so that errors in it appear before any call.
-
-        Raises:
-            InputError: the stage cannot do what the configuration asks for.
-        """
+        """Render one prompt if the user wrote a template, so that errors in it appear before any call."""
         self._try_prompt(want for query_id in self.data.queries for want in self.first(query_id).ready)
 
     def _try_prompt(self, wants: Iterable[Wanted]) -> None:

@@ -7,11 +7,9 @@ from collections.abc import Iterator
 from arena.config.judging import CriteriaSection
 from arena.config.schema import Config
 from arena.data.dataset import Dataset
-from arena.stages.base import Release, TournamentStage
-from arena.stages.labels import RelevanceLabels
-from arena.stages.schedule import answering
+from arena.stages.base import Release, RelevanceLabels, TournamentStage, answering
 from arena.store import Wanted
-from arena.store.subjects import GradedSubject
+from arena.store.rows import GradedSubject
 from judges.errors import ConfigError
 from judges.prompts import load_prompt
 from judges.prompts.tasks import CITATION_QUALITY, Criterion, Need, ReferenceOptions, criteria_prompt
@@ -83,7 +81,6 @@ class CriteriaStage(TournamentStage):
         return [AnnotatedDocument(self.data.documents[doc_id]) for doc_id in ranked], _RANKED_ONLY
 
     def check(self) -> None:
-        """Also check that documents can reach the threshold, and that every criterion's needs are met."""
         if not self._section.own_documents:
             self.labels.check_threshold("criteria", self._section.documents)
         for criterion in self._criteria.values():
@@ -111,7 +108,6 @@ class CriteriaStage(TournamentStage):
             )
 
     def assumptions(self) -> Iterator[str]:
-        """Notes that tell readers of a plan which answers some criterion cannot grade."""
         for criterion in self._criteria.values():
             graded = sum(all(map(self._available(*key).get, criterion.needs)) for key in self.data.answers)
             if note := criterion.left_out(graded, len(self.data.answers)):

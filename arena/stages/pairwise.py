@@ -1,24 +1,25 @@
-"""Pairwise stage: judges decide which of two answers to a query is better."""
+"""Pairwise stage: judges decide which of two answers to a query is better, in games that a schedule lists."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain, combinations
 
 from msgspec.structs import replace
 
-from arena.config.judging import PairwiseSection
+from arena.config.judging import PairwiseSection, ScheduleSection
 from arena.config.schema import Config
 from arena.data.dataset import Dataset
-from arena.stages.base import Release, TournamentStage
-from arena.stages.labels import RelevanceLabels
+from arena.stages.base import Release, RelevanceLabels, TournamentStage, answering
 from arena.stages.ratable import check_ratings
-from arena.stages.schedule import Game, Schedule, answering, games
 from arena.store import IDENTICAL, Result, Wanted
 from arena.store.outcomes import combined, game_verdicts
-from arena.store.subjects import GameSubject
+from judges.errors import ConfigError
 from judges.prompts import load_prompt
 from judges.prompts.tasks import PairwiseOptions, pairwise_prompt, references
+from judges.sections import nearest
 from judges.types import Answer, Judgment, Prompt, Task, Verdict
 
 _TIE_OF_EQUALS = Judgment(
@@ -39,34 +40,25 @@ class PairwiseStage(TournamentStage):
         self._options = PairwiseOptions(section.documents.options(), section.citations, section.factors)
 
     def first(self, query_id: str) -> Release:
-        return Release.all(self._wants(self._games.get(query_id, ())))
+        return Release.all(self._games.get(query_id, ()))
 
     @cached_property
-    def _games(self) -> Mapping[str, list[Game]]:
-        plan = self._section.schedule
-        assert plan.kind != "adaptive"
-        schedule = Schedule(plan.kind, plan.games_per_query, plan.baseline, self._section.both_orders, plan.seed)
-        by_query: dict[str, list[Game]] = {}
-        for game in games(schedule, answering(self.data)):
+    def _games(self) -> Mapping[str, list[Wanted]]:
+        """All games by query."""
+        by_query: dict[str, list[Wanted]] = {}
+        for game in self._scheduled():
             by_query.setdefault(game.query_id, []).append(game)
         return by_query
 
-    def _wants(self, chosen: Iterable[Game]) -> Iterator[Wanted]:
-        for game in chosen:
-            agents = (game.agent_b, game.agent_a) if game.swapped else (game.agent_a, game.agent_b)
-            shown = GameSubject(game.query_id, *agents, game.swapped)
-            for judge in self._section.judges:
-                yield shown.want(judge)
+    def _scheduled(self) -> Iterable[Wanted]:
+        return games(self._section, answering(self.data))
 
     def shown(self, want: Wanted) -> tuple[Answer, Answer]:
-        """The two answers of a game, in the order shown."""
-        game = GameSubject.of(want)
-        return self.data.answers[want.query_id, game.first], self.data.answers[want.query_id, game.second]
+        first, second = want.shown
+        return self.data.answers[want.query_id, first], self.data.answers[want.query_id, second]
 
     def prompt(self, want: Wanted) -> Prompt | None:
-        """The prompt, with both answers and the documents that the two agents retrieved."""
-        game = GameSubject.of(want)
-        documents = self.labels.shown(want.query_id, {game.first, game.second}, self._section.documents)
+        documents = self.labels.shown(want.query_id, want.shown, self._section.documents)
         if documents is None:
             return None
         query, answers = self.data.queries[want.query_id], self.shown(want)
@@ -96,7 +88,7 @@ class PairwiseStage(TournamentStage):
         self._try_prompt(self._planned())
 
     def _planned(self) -> Iterator[Wanted]:
-        return self._wants(game for games in self._games.values() for game in games)
+        return chain.from_iterable(self._games.values())
 
 
 class AdaptiveStage(PairwiseStage):
@@ -117,12 +109,8 @@ class AdaptiveStage(PairwiseStage):
         self._batch: list[Wanted] = []
         self._results: dict[Wanted, Result] = {}
 
-    @cached_property
-    def _games(self) -> Mapping[str, list[Game]]:
-        by_query: dict[str, list[Game]] = {}
-        for game in self._schedule.at_most():
-            by_query.setdefault(game.query_id, []).append(game)
-        return by_query
+    def _scheduled(self) -> Iterable[Wanted]:
+        return self._schedule.at_most()
 
     def first(self, query_id: str) -> Release:
         """The query's part of the first batch, once all queries have labels; in plans, the maximum number of games."""
@@ -137,7 +125,6 @@ class AdaptiveStage(PairwiseStage):
         return self._first.get(query_id, Release())
 
     def after(self, want: Wanted, result: Result) -> Release:
-        """The next batch of games, once all verdicts of the current batch have arrived."""
         self._results[want] = result
         if len(self._results) < len(self._batch):
             return Release()
@@ -146,7 +133,7 @@ class AdaptiveStage(PairwiseStage):
         return self._next()
 
     def _next(self) -> Release:
-        wants = list(self._wants(self._schedule.choose()))
+        wants = self._schedule.choose()
         self._batch = [replace(want, sample=at) for want in wants for at in range(self._samples(want))]
         self._results = {}
         return Release(wants, wants)
@@ -162,6 +149,39 @@ class AdaptiveStage(PairwiseStage):
 
 
 def pairwise_stage(section: PairwiseSection, config: Config, data: Dataset, labels: RelevanceLabels) -> PairwiseStage:
-    """Create the stage that fits the section's kind of schedule."""
     stage = AdaptiveStage if section.schedule.kind == "adaptive" else PairwiseStage
     return stage(section, config, data, labels)
+
+
+def games(section: PairwiseSection, agents: Mapping[str, Sequence[str]]) -> Iterator[Wanted]:
+    """All games of a schedule that is known from the start, query by query; ``agents`` answered each query.
+
+    Raises:
+        ConfigError: the baseline answered no query.
+    """
+    schedule = section.schedule
+    assert schedule.kind != "adaptive"
+    if schedule.kind == "baseline" and not any(schedule.baseline in present for present in agents.values()):
+        known = nearest(schedule.baseline or "", {agent for present in agents.values() for agent in present})
+        raise ConfigError(
+            f"pairwise.schedule.baseline: no agent named {schedule.baseline!r} answered a query{known}; "
+            "name one that did"
+        )
+    rng, draws = random.Random(), not section.both_orders or schedule.games_per_query is not None  # noqa: S311
+    for query_id, present in agents.items():
+        if draws:  # seeding takes longer than listing a query's games
+            rng.seed(f"{schedule.seed}\x00{query_id}")
+        for first, second in _pairs(schedule, sorted(present), rng):
+            for swapped in (False, True) if section.both_orders else (rng.random() < 0.5,):
+                for judge in section.judges:
+                    yield Wanted.game(judge, query_id, first, second, swapped=swapped)
+
+
+def _pairs(schedule: ScheduleSection, agents: Sequence[str], rng: random.Random) -> Sequence[tuple[str, str]]:
+    if schedule.kind == "baseline":
+        present = schedule.baseline in agents
+        return [(schedule.baseline or "", agent) for agent in agents if present and agent != schedule.baseline]
+    pairs = list(combinations(agents, 2))
+    if schedule.games_per_query is None:
+        return pairs
+    return rng.sample(pairs, min(schedule.games_per_query, len(pairs)))

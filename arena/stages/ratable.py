@@ -20,11 +20,6 @@ _SECTION = "ratings.bradley_terry"
 def check_ratings(config: Config, data: Dataset, wanted: Iterable[Wanted]) -> None:
     """Check that the planned games allow the ratings that the configuration asks for.
 
-    Args:
-        config: the tournament.
-        data: the tournament's data, with the answers so far.
-        wanted: all games of the tournament.
-
     Raises:
         ConfigError: the anchor has no game, or the effects of covariates cannot be separated in these games.
     """
@@ -57,7 +52,6 @@ def check_ratings(config: Config, data: Dataset, wanted: Iterable[Wanted]) -> No
 
 
 def _games(planned: Sequence[tuple[str, str, str]]) -> tuple[Games, Sequence[str]]:
-    """The planned games in the form that ratings need, with ties as verdicts, and the ids of their queries."""
     (queries, query), (agents, sides) = (
         np.unique(names, return_inverse=True)
         for names in ([game[0] for game in planned], [game[1:] for game in planned])

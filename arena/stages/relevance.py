@@ -1,4 +1,4 @@
-"""Relevance stage: judges label retrieved documents; other stages select documents by these labels."""
+"""Relevance stage: judges label retrieved documents, and other stages' prompts select documents by these labels."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 from arena.config.judging import RetrievalSection
 from arena.config.schema import Config
 from arena.data.dataset import Dataset
-from arena.stages.base import Release, TournamentStage
-from arena.stages.labels import RelevanceLabels
+from arena.stages.base import Release, RelevanceLabels, TournamentStage
 from arena.store import Result, Wanted
 from judges.prompts.tasks import relevance_prompt
 from judges.types import Prompt, Task
@@ -45,7 +44,6 @@ class RelevanceStage(TournamentStage):
         return relevance_prompt(self.templates[Task.RELEVANCE], query, document)
 
     def settings(self) -> dict[str, Any]:
-        """The stage's settings, with the prompt's scale, and the default measures if the section names none."""
         template = self.templates[Task.RELEVANCE]
         settings = super().settings()
         settings["scale"] = {str(word): label for label, word in template.reply.label_words().items()}

@@ -10,8 +10,7 @@ from arena.calibration.votes import ItemKey, ItemMeans
 from arena.config.schema import Config
 from arena.data.dataset import Dataset
 from arena.data.kinds import SUPPORT_WORDS, Annotation, Choice, JudgedKind, TaskForm
-from arena.stages.base import Release, TournamentStage
-from arena.stages.labels import RelevanceLabels
+from arena.stages.base import Release, RelevanceLabels, TournamentStage
 from arena.store import Wanted
 from judges import sections
 from judges.errors import ConfigError
@@ -32,6 +31,8 @@ class SupportSection(sections.Section):
     """Its [prompt](prompts.md); its choice has the values 2, 1 and 0."""
     citations: CitationsChecked = "first"
     """Which citations of a sentence are checked: the ``first``, as TREC did, or ``all``."""
+    review: sections.ForPeople = ""
+    """What people are told on the page [Review](web.md#people-vote-and-label): a line above each task."""
 
 
 SECTION: Final = SupportSection
@@ -47,7 +48,6 @@ class SupportSubject(NamedTuple):
 
     @classmethod
     def of(cls, thing: Wanted | Annotation) -> Self:
-        """The sentence and document of a wanted judgment or an annotation."""
         return cls(thing.query_id, thing.item, *json.loads(thing.other))
 
     @property
@@ -100,12 +100,11 @@ KIND: Final = _Citations(
         "check",
         "Does the document say what the statement claims?",
         *("statement", "statements", "checked"),
-        *("No citation is checked yet.", "support:\n  judge: JUDGE"),
+        "No citation is checked yet.",
         lambda _: [Choice(2, "All of it", "1"), Choice(1, "A part of it", "2"), Choice(0, "None of it", "3")],
         names=("Statement", "Document"),
     ),
 )
-"""The kind of judgment that annotators repeat for this stage."""
 
 
 class SupportStage(TournamentStage):
@@ -139,7 +138,6 @@ class SupportStage(TournamentStage):
         return self.templates[SUPPORT].render(Inputs(query, (shown,), items=(sentences[place].text,)))
 
     def check(self) -> None:
-        """Also check that the prompt has the right values, and that there is a citation to judge."""
         ((_, words),) = self.templates[SUPPORT].reply.choices.items()
         if {*words.values()} != _LEVELS:
             raise ConfigError(

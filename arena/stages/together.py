@@ -12,20 +12,17 @@ from arena.config.schema import Config
 from arena.config.stages import listed_stages
 from arena.data.dataset import ONE_AGENT, Dataset, queries_by_agent
 from arena.present.numbers import listed
-from arena.stages.base import Release, TournamentStage
-from arena.stages.labels import RelevanceLabels
+from arena.stages.base import Release, RelevanceLabels, Stage, TournamentStage
 from arena.stages.ratable import check_ratings
 from arena.store import Result, Store, Wanted
 from judges.errors import InputError
 from judges.types import Judgment, Prompt, Task
 
 
-class TournamentStages:
+class TournamentStages(Stage):
     """The stages in a configuration, in the order in which they run.
 
     Args:
-        config: the tournament.
-        data: the data to judge.
         assume: for plans: whether to count unlabelled documents as relevant and games as undecided.
 
     Raises:
@@ -44,29 +41,24 @@ class TournamentStages:
 
     @property
     def tasks(self) -> list[Task]:
-        """The judging tasks of all stages, in order."""
         return list(self._by_task)
 
     def of(self, task: Task) -> TournamentStage:
-        """The stage that a task belongs to."""
         return self._by_task[task]
 
     def wants(self) -> Iterator[Wanted]:
         """All judgments needed from the start, stage by stage and query by query."""
         return chain.from_iterable(
-            self.first(stage, query_id).wanted for stage in self.stages for query_id in self.data.queries
+            self.begin(stage, query_id).wanted for stage in self.stages for query_id in self.data.queries
         )
 
-    def first(self, stage: TournamentStage, query_id: str) -> Release:
-        """The judgments that a stage needs for a query from the start, one for each sample."""
+    def begin(self, stage: TournamentStage, query_id: str) -> Release:
         return self._repeated(stage.first(query_id))
 
     def leads_on(self, task: Task) -> bool:
-        """Whether results of the task lead to further judgments, or appear in other prompts."""
         return self._by_task[task].leads_on(task)
 
     def after(self, want: Wanted, result: Result) -> Release:
-        """The judgments needed because of this result, one for each sample."""
         return self._repeated(self._by_task[want.task].after(want, result))
 
     def _repeated(self, release: Release) -> Release:
@@ -85,28 +77,22 @@ class TournamentStages:
         ]
 
     def prompt(self, want: Wanted) -> Prompt | None:
-        """The prompt for a wanted judgment; ``None`` as long as judgments that it shows are missing."""
         prompt = self._by_task[want.task].prompt(want)
         return replace(prompt, sample=want.sample) if prompt is not None and want.sample else prompt
 
     def free(self, want: Wanted) -> str | None:
-        """Id of a stored judgment that needs no call; ``None`` if a call is needed."""
         return self._by_task[want.task].free(want)
 
     def free_judgments(self) -> Iterator[tuple[Task, str, Judgment]]:
-        """The judgments that ``free`` refers to."""
         return chain.from_iterable(stage.free_judgments() for stage in self.stages)
 
     def stand_in(self, want: Wanted, prompt: Prompt) -> Result | None:
-        """A plausible result, for plans; ``None`` if no further judgment depends on it."""
         return self._by_task[want.task].stand_in(want, prompt)
 
     def typical_tokens(self, want: Wanted) -> int:
-        """Length of a typical reply in tokens."""
         return self._by_task[want.task].typical_tokens(want)
 
     def assumptions(self) -> Iterable[str]:
-        """Sentences that tell readers of a plan what its figures assume about future judgments."""
         return chain.from_iterable(stage.assumptions() for stage in self.stages)
 
     def check(self, *, complete: bool = True) -> None:
@@ -163,13 +149,11 @@ class TournamentStages:
         return "the data has no answers or documents for its stages; name them under 'data'"
 
     def resume(self, store: Store, tournament: str) -> None:
-        """Let each stage read choices of an earlier run, such as which items one call graded together."""
         if tournament in store.tournaments():
             for stage in self.stages:
                 stage.resume(store, tournament)
 
     def settings(self) -> dict[str, Any]:
-        """The settings of all stages, as stored, and the digests of their prompts."""
         sections: dict[str, Any] = dict.fromkeys(("retrieval", "pairwise", "criteria", "nuggets"))
         prompts = {str(name): template.digest for stage in self.stages for name, template in stage.templates.items()}
         settings = sections | {stage.key: stage.settings() for stage in self.stages} | {"prompts": prompts}

@@ -48,22 +48,16 @@ class AgentQuery(Struct, frozen=True):
 
     @staticmethod
     def of(agent: StoredAgent, query: Query) -> AgentQuery:
-        """Build the key of a query from everything that the agent receives."""
         return AgentQuery(agent.identity, query.thread, query.query_id if agent.told_id else "")
 
     @property
     def reply_id(self) -> str:
-        """SHA-256 of the identity, the query and its id, in hex."""
         parts = [self.identity, self.query, *([self.query_id] if self.query_id else [])]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 class AgentReplies:
-    """The replies in a store, shared by all its tournaments.
-
-    Attributes:
-        location: the store's location, as it may be printed.
-    """
+    """The replies in a store, shared by all its tournaments."""
 
     def __init__(self, store: Database) -> None:
         self._store = store
@@ -71,7 +65,6 @@ class AgentReplies:
 
     @retrying
     def replies(self, asked: Sequence[AgentQuery]) -> dict[AgentQuery, ReplyOrFailure]:
-        """The stored replies and failures for these queries."""
         with self._store.reading() as connection:
             idents = [each.reply_id for each in asked]
             rows = {row.reply_id: row for row in _rows(connection, idents, AGENT_REPLY)}
@@ -107,7 +100,6 @@ class AgentReplies:
         """Save replies and release their claims. A stored answer stays; a stored failure is replaced.
 
         Args:
-            replies: the replies and failures, each with its query.
             runner: the runner that sent the queries, whose spending grows by their cost; ``None`` to record none.
         """
         rows: dict[str, dict[str, Any]] = {}

@@ -30,12 +30,7 @@ _KEY = ("kind", "annotator", "query_id", "item", "other", "texts")
 
 
 class Annotations:
-    """The annotations of one tournament in an open store.
-
-    Args:
-        store: open for reading or writing.
-        tournament: the tournament's name.
-    """
+    """The annotations of one tournament in an open store."""
 
     def __init__(self, store: Database, tournament: str) -> None:
         self._store, self._tournament = store, tournament
@@ -44,7 +39,6 @@ class Annotations:
         """Add annotations in one transaction; skips those that repeat the annotator's latest value for the item.
 
         Args:
-            annotations: the annotations to add.
             check: called with the latest annotations of these annotators on these queries; if it raises, nothing is
                 added. The transaction holds the write lock, so that nobody else writes between check and addition.
 
@@ -76,12 +70,7 @@ class Annotations:
         return len(new)
 
     def latest(self, kind: str | None = None, annotator: str | None = None) -> list[Annotation]:
-        """The latest annotation of each item by each annotator, oldest first, skipped items included.
-
-        Args:
-            kind: only annotations of this kind.
-            annotator: only annotations by this annotator.
-        """
+        """The latest annotation of each item by each annotator, oldest first, skipped items included."""
         with self._store.reading() as connection:
             return self._latest(connection, kind, annotator)
 

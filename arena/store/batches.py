@@ -22,7 +22,6 @@ class OpenBatch(Struct, frozen=True):
     """A batch with requests whose judgments are not in the store yet.
 
     Attributes:
-        batch: the batch as submitted.
         open: number of requests without a stored judgment.
     """
 
@@ -43,7 +42,6 @@ class StoredBook(Struct, frozen=True):
 
     @property
     def location(self) -> str:
-        """The store's location, as it may be printed."""
         return self.store.location
 
     @retrying
@@ -65,20 +63,17 @@ class StoredBook(Struct, frozen=True):
 
     @retrying
     def custom_ids(self, marker: str) -> set[str]:
-        """The ids of the open requests of a batch."""
         lines = BATCH_LINE.c
         with self.store.reading() as connection:
             return set(connection.execute(select(lines.custom_id).where(lines.marker == marker)).scalars())
 
     @retrying
     def submitted(self, marker: str, remote_id: str) -> None:
-        """Record the id under which the provider accepted a batch."""
         with self.store.writing(judged=False) as connection:
             connection.execute(update(BATCH).where(BATCH.c.marker == marker).values(remote_id=remote_id))
 
     @retrying
     def free(self, custom_ids: Sequence[str]) -> None:
-        """Remove requests from their batches, so that another batch can take them."""
         with self.store.writing(judged=False) as connection:
             delete_rows(connection, BATCH_LINE.c.custom_id, custom_ids)
             _delete_empty(connection)
@@ -123,7 +118,6 @@ def drop(store: Database, marker: str) -> None:
 
 
 def settle(connection: Connection, judgment_ids: Sequence[str]) -> None:
-    """Delete the batch requests of judgments whose results the store now has."""
     if delete_rows(connection, BATCH_LINE.c.judgment_id, judgment_ids):
         _delete_empty(connection)
 

@@ -35,7 +35,6 @@ Item = TypeVar("Item")
 
 
 def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Split the items into lists of at most ``size``."""
     chunk: list[Item] = []
     for item in items:
         chunk.append(item)
@@ -50,9 +49,6 @@ def insert_rows(connection: Connection, kind: Table, rows: Sequence[Mapping[str,
     """Insert rows into a table; all rows must have different keys.
 
     Args:
-        connection: in a write transaction.
-        kind: the table.
-        rows: the rows to insert, each with a value for every column.
         if_there: SQL after ``ON CONFLICT``, for rows whose key exists already.
 
     Returns:
@@ -131,25 +127,20 @@ def stream(connection: Connection, statement: Select[Any], size: int) -> Iterato
 
 
 class RowColumns(NamedTuple):
-    """Rows stored by column: text columns and integer columns, by name."""
-
     texts: Mapping[str, Texts]
     numbers: Mapping[str, NDArray[np.int32]]
 
     def in_order_of(self, name: str) -> RowColumns:
-        """The same rows, in ascending order of an integer column."""
         numbers = self.numbers[name]
         return self if (numbers[1:] >= numbers[:-1]).all() else self.of(np.argsort(numbers, kind="stable"))
 
     def of(self, rows: NDArray[Any]) -> RowColumns:
-        """The rows with these indices, or the rows where a boolean mask is true."""
         return RowColumns(
             {key: column.of(rows) for key, column in self.texts.items()},
             {key: column[rows] for key, column in self.numbers.items()},
         )
 
     def among(self, name: str, values: Collection[str]) -> RowColumns:
-        """The rows whose value in a text column is one of ``values``."""
         column = self.texts[name]
         return self.of(np.array([each in values for each in column.names], np.bool_)[column.codes])
 

@@ -22,12 +22,7 @@ class FigureCache:
     """The cached figures of one tournament, as bytes; callers serialise them.
 
     Args:
-        store: the store that holds the cache.
-        tournament: the tournament's name.
         made_by: a key such as the program's version; figures stored under another key are ignored.
-
-    Attributes:
-        location: the store's location, as it may be printed.
     """
 
     def __init__(self, store: Database, tournament: str, made_by: str) -> None:
@@ -49,12 +44,8 @@ class FigureCache:
         """Cache figures, replacing earlier ones of the same kinds; returns whether they were stored.
 
         Args:
-            figures: the figures to cache, by kind.
             seen: the store's change counter, read before the inputs of the figures. If the store has changed since, the
                 figures are stale and are not stored.
-
-        Raises:
-            StoreError: the store cannot be written.
         """
         table = FIGURES
         with self._store.writing(alone=True, judged=False, patience_s=_PATIENCE_S) as connection:

@@ -14,8 +14,7 @@ from sqlalchemy import ColumnElement, Connection, Table, delete, func, select, t
 
 from arena.store.data import dataset
 from arena.store.database import Database
-from arena.store.rows import checksum, wanted_of
-from arena.store.subjects import NAMES_PASSAGE
+from arena.store.rows import NAMES_PASSAGE, checksum, wanted_of
 from arena.store.tables import (
     AGENT_REPLY,
     ANNOTATION,
@@ -33,7 +32,6 @@ from arena.store.tables import (
 from judges.errors import StoreError
 
 _FETCHED: Final = 5_000
-"""Rows in memory at a time."""
 _DAMAGED: Final = "damaged"
 """Stored as the digest of a damaged tournament's data, so that the next run writes all of it again."""
 _DISCARDED: Final = (JUDGMENT, ANNOTATION, AGENT_REPLY, FIGURES)
@@ -45,8 +43,6 @@ class Checked(Struct, frozen=True):
     """The result of checking a whole store.
 
     Attributes:
-        judgments: number of judgments in the store.
-        problems: one line for each problem.
         damaged: the keys of the rows that ``discard`` deletes, by table.
         tournaments: problems with a tournament's settings, data or planned judgments, by the tournament's number.
     """
@@ -64,11 +60,7 @@ class Checked(Struct, frozen=True):
 
 
 def check(store: Database) -> Checked:
-    """Check a whole store.
-
-    Raises:
-        StoreError: the store cannot be read.
-    """
+    """Check a whole store."""
     with store.reading() as connection:
         problems = [f"the database finds: {each}" for each in _database_problems(connection)]
         tournaments: defaultdict[int, list[str]] = defaultdict(list)
@@ -140,7 +132,6 @@ def _database_problems(connection: Connection) -> list[str]:
 
 
 def _damaged_rows(connection: Connection, table: Table) -> list[Any]:
-    """The rows whose checksum does not match."""
     rows = connection.execute(select(table).execution_options(yield_per=_FETCHED))
     return [row for row in rows if row.checksum != _summed(table, row)]
 

@@ -17,7 +17,6 @@ from judges.errors import InputError, StoreError
 _NOT_COPIED: Final = {row.name for row in (RUNNER, LEASE, STATE, FIGURES)}
 """Tables that are not copied: live runners and their claims, the store's state, and the cache."""
 _FETCHED: Final = 2_000
-"""Rows in memory at a time."""
 _DIGITS: Final = 16
 
 
@@ -25,7 +24,6 @@ class Content(Struct, frozen=True):
     """The size and digest of a table.
 
     Attributes:
-        rows: number of rows.
         digest: 32 hexadecimal digits that do not depend on the order of the rows.
     """
 
@@ -78,7 +76,8 @@ def _copy(source: Store, target: Store, name: str) -> dict[str, Content]:
             _advance_sequence(writer, table)
             if _content(writer, table) != contents[table.name]:
                 raise StoreError(
-                    f"{name}: the copy of table {table.name!r} differs from the source; nothing was copied"
+                    f"{name}: the copy of table {table.name!r} differs from the source; nothing was copied; "
+                    "try again, or run 'ragleague store check' on the source"
                 )
         if writer.dialect.name != "sqlite":
             writer.execute(text("ANALYZE"))
@@ -90,8 +89,6 @@ def _tables() -> list[Table]:
 
 
 class _Digested:
-    """Iterates over rows, and counts and digests them."""
-
     def __init__(self, rows: Iterator[tuple[Any, ...]]) -> None:
         self._rows, self._count, self._sum = rows, 0, 0
 
@@ -102,7 +99,6 @@ class _Digested:
             yield row
 
     def content(self) -> Content:
-        """Count and digest of the rows so far."""
         return Content(self._count, f"{self._sum % (1 << 8 * _DIGITS):0{2 * _DIGITS}x}")
 
 
@@ -114,7 +110,6 @@ def _content(connection: Connection, table: Table) -> Content:
 
 
 def _rows(connection: Connection, table: Table) -> Iterator[tuple[Any, ...]]:
-    """Stream all rows of a table."""
     rows = connection.execute(select(table).execution_options(yield_per=_FETCHED))
     return (tuple(row) for row in rows)
 

@@ -18,8 +18,6 @@ DATA: Final = (QUERY, DOCUMENT, RETRIEVED, ANSWER, LABEL)
 
 
 def dataset(connection: Connection, number: int, *queries: str) -> Dataset:
-    """A tournament's data; with ``queries``, only the data of these queries and the documents retrieved for them."""
-
     def rows(kind: Table, order: Sequence[str], *others: str) -> list[Any]:
         statement = select(*(kind.c[name] for name in (*order, *others))).where(kind.c.tournament_id == number)
         if queries:
@@ -54,7 +52,6 @@ def dataset(connection: Connection, number: int, *queries: str) -> Dataset:
 
 
 def queries(connection: Connection, number: int) -> dict[str, Query]:
-    """A tournament's queries, in the order of its data."""
     columns = QUERY.c
     statement = select(columns.query_id, columns.text, columns.extra).where(columns.tournament_id == number)
     rows = connection.execute(statement.order_by(columns.position))
@@ -62,7 +59,6 @@ def queries(connection: Connection, number: int) -> dict[str, Query]:
 
 
 def answered(connection: Connection, number: int) -> tuple[frozenset[tuple[str, str]], tuple[str, ...]]:
-    """(query_id, agent) of every answer; and all agents, sorted, including agents that only retrieved documents."""
     answer, retrieved = ANSWER.c, RETRIEVED.c
     rows = connection.execute(select(answer.query_id, answer.agent).where(answer.tournament_id == number))
     answers = frozenset((row.query_id, row.agent) for row in rows)
@@ -72,7 +68,6 @@ def answered(connection: Connection, number: int) -> tuple[frozenset[tuple[str, 
 
 
 def _of_queries(queries: Sequence[str], kind: Table, number: int) -> Any:
-    """The SQL condition that a row belongs to one of these queries."""
     columns, retrieved = kind.c, RETRIEVED.c
     if kind is not DOCUMENT:
         return columns.query_id.in_(queries)
@@ -81,7 +76,6 @@ def _of_queries(queries: Sequence[str], kind: Table, number: int) -> Any:
 
 
 def replace(connection: Connection, number: int, data: Dataset) -> None:
-    """Replace a tournament's data."""
     for kind in DATA:
         connection.execute(delete(kind).where(kind.c.tournament_id == number))
     rows: dict[Table, Iterable[tuple[Any, ...]]] = {
@@ -107,6 +101,5 @@ def replace(connection: Connection, number: int, data: Dataset) -> None:
 
 
 def is_labelled(connection: Connection, number: int) -> bool:
-    """Whether a tournament's data include relevance labels by people."""
     labels = LABEL.c
     return connection.execute(select(labels.doc_id).where(labels.tournament_id == number).limit(1)).first() is not None

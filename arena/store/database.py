@@ -36,7 +36,6 @@ class Database:
     """
 
     used: ClassVar[WeakSet[Database]] = WeakSet()
-    """The stores that this process has open, or still refers to."""
 
     def __init__(self, engine: Engine, location: str) -> None:
         Database.used.add(self)
@@ -69,7 +68,6 @@ class Database:
         return store
 
     def close(self) -> None:
-        """Close all connections."""
         self._engine.dispose()
 
     def check_version(self, *, to_write: bool = False) -> None:
@@ -131,7 +129,6 @@ class Database:
 
 
 def no_store(location: str) -> InputError:
-    """The error for a location without a store."""
     return InputError(f"{shown(location)}: no store there; 'ragleague run' makes one")
 
 

@@ -58,7 +58,6 @@ def sqlite_path(location: str) -> Path | None:
 
 
 def lacks_file(location: str) -> bool:
-    """Whether the location is a path and no file exists there."""
     path = sqlite_path(location)
     return path is not None and not path.is_file()
 
@@ -124,7 +123,6 @@ def writing(engine: Engine, patience_s: float | None = None, *, waited_s: float 
     """The engine, set up for write transactions; these see rows that other processes have just committed.
 
     Args:
-        engine: the store's engine.
         patience_s: timeout for a lock in seconds; ``PATIENCE_S`` if ``None``.
         waited_s: seconds already spent waiting for other writers of this process, subtracted from the timeout: when
             another program holds the lock, they time out together and not one after the other.
@@ -150,7 +148,9 @@ def _postgres(location: str) -> Engine:
     try:
         url = make_url(location)
     except (ArgumentError, ValueError) as error:
-        raise InputError(f"{shown(location)}: not the address of a database") from error
+        raise InputError(
+            f"{shown(location)}: not the address of a database; write postgresql://USER@HOST/DATABASE"
+        ) from error
     if url.drivername not in {"postgresql", "postgresql+psycopg"}:
         raise InputError(
             f"{shown(location)}: only SQLite and PostgreSQL stores are supported: give a path or postgresql://..."
@@ -184,7 +184,7 @@ def _postgres(location: str) -> Engine:
 
 def _sqlite(location: str, path: Path, to_make: bool, write_ahead: bool) -> Engine:
     if not path.parent.is_dir():
-        raise InputError(f"{location}: the folder {path.parent} does not exist")
+        raise InputError(f"{location}: the folder {path.parent} does not exist; make it, or name another")
     if path.is_dir():
         raise InputError(f"{location}: this is a folder; name a file")
     if to_make and not path.exists():
@@ -202,7 +202,6 @@ def _sqlite(location: str, path: Path, to_make: bool, write_ahead: bool) -> Engi
 
 
 _restored_files: set[tuple[int, int] | None] = set()
-"""Device and inode of the files that this process has restored, see ``_restore_if_lost``."""
 
 
 def _restore_if_lost(engine: Engine, location: str, path: Path) -> None:
@@ -371,9 +370,7 @@ class WaitingStore(Protocol):
     """Base class of a store, or of a part of a store, whose methods wait while its server is away."""
 
     @property
-    def location(self) -> str:
-        """The store's location, as it may be printed."""
-        ...
+    def location(self) -> str: ...
 
 
 Part = TypeVar("Part", bound=WaitingStore)
@@ -391,7 +388,6 @@ def retry_while_away(location: str, act: Callable[[bool], Result]) -> Result:
     """Run a transaction, and retry it for up to ``PATIENCE_S`` seconds while the store's server is away.
 
     Args:
-        location: the store's location, as it may be printed.
         act: runs the transaction. Its argument is whether this is a retry; the earlier attempt may have been committed,
             so a retry must be idempotent.
 

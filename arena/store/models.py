@@ -22,8 +22,7 @@ class _OfTable(SQLModelMetaclass):
         return super().__new__(cls, name, bases, content, **options)
 
 
-class _Row(SQLModel, metaclass=_OfTable):
-    """A row of a store."""
+class _Row(SQLModel, metaclass=_OfTable): ...
 
 
 class TournamentRow(_Row, table=True):

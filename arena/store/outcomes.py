@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from arena.ratings.games import GameVerdict
 from arena.store import Result, Wanted
-from arena.store.subjects import GameSubject
 from judges.errors import RETRIED_NEXT_RUN
 from judges.spec import Combine
 from judges.types import GAME_OUTCOMES, LABEL, GameOutcome, JudgeFailure, Judgment, Outcome, Verdict
@@ -28,7 +27,6 @@ class Consistency(Struct, frozen=True):
 
     Attributes:
         agreement: share of equal outcomes among pairs of samples of the same judgment; ``None`` without a pair.
-        repeated: number of judgments with two or more samples.
     """
 
     agreement: float | None
@@ -36,7 +34,6 @@ class Consistency(Struct, frozen=True):
 
 
 def of_each_judge(results: Iterable[tuple[Wanted, Result | None]]) -> dict[str, LabelResults]:
-    """Relevance results, with their samples already combined, by judge and (query_id, doc_id)."""
     by_judge: defaultdict[str, LabelResults] = defaultdict(dict)
     for want, result in results:
         by_judge[want.judge][want.query_id, want.item] = result
@@ -54,7 +51,6 @@ def document_labels(
 
     Args:
         results: planned relevance judgments with their results, in plan order.
-        how: the method that combines each judge's samples, by judge.
         across: the method that combines the labels of several judges, see ``combine``.
     """
     each = list(results)
@@ -94,7 +90,6 @@ def _repeated(results: Iterable[tuple[Wanted, Result | None]]) -> bool:
 
 
 def _first_sample(entry: tuple[Wanted, Result | None]) -> Wanted:
-    """The planned judgment of the first sample, for any sample of the same judgment."""
     want = entry[0]
     return replace(want, sample=0) if want.sample else want
 
@@ -186,5 +181,4 @@ def game_verdicts(outcomes: Iterable[tuple[Wanted, Result | None]]) -> Iterable[
     """The verdicts of pairwise games, with the agent shown first as ``agent_a``; skips games without a judgment."""
     for want, result in outcomes:
         if isinstance(result, Judgment):
-            game = GameSubject.of(want)
-            yield GameVerdict(want.query_id, game.first, game.second, Verdict(str(result.outcome)), want.judge)
+            yield GameVerdict(want.query_id, *want.shown, Verdict(str(result.outcome)), want.judge)

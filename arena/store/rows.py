@@ -1,12 +1,17 @@
-"""The conversion of values to rows of the store and back."""
+"""The conversion of values to rows of the store and back, and the subjects of planned judgments.
+
+Each subject is a tuple with two methods: ``of`` reads it from a ``Wanted``, and ``want`` makes a ``Wanted`` of it. In
+all other planned judgments, ``item`` alone names the subject: a document, an agent, a subtopic, the number of a turn or
+a span of nuggets.
+"""
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, Self
 
 from msgspec import Struct
 from sqlalchemy import Connection, select
@@ -27,7 +32,7 @@ class Wanted(Struct, frozen=True):
     """One judgment that a tournament needs.
 
     Attributes:
-        query_id, item, other, order: the subject as stored; ``arena.store.subjects`` interprets them by task.
+        query_id, item, other, order: the subject as stored; the subjects below interpret them by task.
         sample: number of the sample, from 0; a judge may be asked several times.
     """
 
@@ -39,13 +44,19 @@ class Wanted(Struct, frozen=True):
     order: str = ""
     sample: int = 0
 
+    @staticmethod
+    def game(judge: str, query_id: str, item: str, other: str, *, swapped: bool) -> Wanted:
+        """A game between the answers of two agents; ``swapped`` shows the answer of ``other`` first."""
+        return Wanted(Task.PAIRWISE, judge, query_id, item, other, "ba" if swapped else "ab")
+
+    @property
+    def shown(self) -> tuple[str, str]:
+        """The two agents of a game, in the order in which the judge sees their answers."""
+        return (self.other, self.item) if self.order == "ba" else (self.item, self.other)
+
 
 def tournament_number(connection: Connection, name: str) -> int:
-    """The number of a tournament, which is the key of its rows.
-
-    Raises:
-        InputError: no such tournament.
-    """
+    """The number of a tournament, which is the key of its rows."""
     number = connection.execute(select(TOURNAMENT.c.tournament_id).where(TOURNAMENT.c.name == name)).scalar()
     if number is None:
         raise InputError(f"no tournament named {name!r} in this store")
@@ -58,7 +69,6 @@ def encoded(value: Mapping[str, Any]) -> str:
 
 
 def decoded(text: str) -> dict[str, Any]:
-    """The mapping that ``encoded`` wrote."""
     return {} if text == "{}" else json.loads(text)
 
 
@@ -84,7 +94,6 @@ def want_checksum(number: int, want: Wanted, judgment_id: str | None) -> int:
 
 
 def wanted_values(number: int, position: int, want: Wanted) -> dict[str, Any]:
-    """The row of a planned judgment without a result."""
     return {
         "tournament_id": number,
         "position": position,
@@ -101,7 +110,6 @@ def wanted_values(number: int, position: int, want: Wanted) -> dict[str, Any]:
 
 
 def wanted_of(row: Any) -> Wanted:
-    """The planned judgment in a row of ``WANTED``."""
     return Wanted(Task(row.task), row.judge, row.query_id, row.item, row.other, row.order, row.sample)
 
 
@@ -141,11 +149,7 @@ def _plain(outcome: Any) -> Any:
 
 
 def result_of(columns: Iterable[Any]) -> Result:
-    """The judgment or failure in a row of ``JUDGMENT``.
-
-    Raises:
-        ValueError: a value cannot be parsed.
-    """
+    """The judgment or failure in a row of ``JUDGMENT``."""
     judgment_id, _, _, model, outcome, cause, reason, reply, rejected, *tokens, calls, latency_s, cost_usd, _ = columns
     usage = _UNKNOWN_USAGE if tokens == [None, None, None] else Usage(*tokens)
     used = (model, usage, calls, latency_s, cost_usd, () if rejected == "[]" else tuple(json.loads(rejected)))
@@ -164,3 +168,65 @@ def _read_outcome(text: str) -> Any:
 def _read_choice(text: str) -> Any:
     """Parse a label, verdict or grade; cached, because few different values occur very often."""
     return json.loads(text)
+
+
+class GradedSubject(NamedTuple):
+    """An agent's answer and the criteria to grade it by, or a passage and the ids of exam items to grade it against.
+
+    If ``by`` is empty, the judge grades by all criteria of the configuration.
+    """
+
+    query_id: str
+    item: str
+    by: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, want: Wanted) -> Self:
+        return cls(want.query_id, want.item, _read_names(want.other) if want.other else ())
+
+    def want(self, task: Task, judge: str) -> Wanted:
+        return Wanted(task, judge, self.query_id, self.item, _write_names(self.by) if self.by else "")
+
+
+@lru_cache(maxsize=4096)
+def _read_names(text: str) -> tuple[str, ...]:
+    """Parse names or ids; cached, because all passages of a query have the same ids."""
+    return tuple(json.loads(text))
+
+
+@lru_cache(maxsize=4096)
+def _write_names(names: tuple[str, ...]) -> str:
+    return json.dumps(names)
+
+
+class AssignmentSubject(NamedTuple):
+    """An agent's answer or a document (``target``), and the nuggets assigned to it; their ``places`` count from 1."""
+
+    query_id: str
+    target: str
+    places: range
+
+    @classmethod
+    def of(cls, want: Wanted) -> Self:
+        return cls(want.query_id, want.item, read_span(want.other))
+
+    def want(self, task: Task, judge: str) -> Wanted:
+        return Wanted(task, judge, self.query_id, self.target, write_span(self.places))
+
+
+NAMES_PASSAGE: Final = {Task.QUERIES: "query_id", Task.ANSWERABLE: "item"}
+"""Tasks that generate queries, and the column of ``Wanted`` that names the passage; none names a query of the data."""
+
+
+def read_span(text: str) -> range:
+    """Places, which count from 1, from ``11-20`` or ``11``."""
+    first, _, last = text.partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+def write_span(places: range) -> str:
+    return f"{places.start}-{places.stop - 1}"
+
+
+def parts(texts: Sequence[str], places: range) -> Sequence[str]:
+    return texts[places.start - 1 : places.stop - 1]

@@ -80,13 +80,11 @@ def beat(connection: Connection, runner: Runner, watch: Watch) -> bool:
 
 
 def leave(connection: Connection, runner: Runner) -> None:
-    """Remove a runner and release its claims."""
     connection.execute(delete(LEASE).where(LEASE.c.runner_id == runner.runner_id))
     connection.execute(delete(RUNNER).where(RUNNER.c.runner_id == runner.runner_id))
 
 
 def taken(connection: Connection, runner: Runner, judgment_ids: Sequence[str]) -> set[str]:
-    """The subset of these judgment ids that the runner has claimed."""
     return _leased(connection, judgment_ids, LEASE.c.runner_id == runner.runner_id)
 
 
@@ -116,7 +114,6 @@ def claim(
     """Claim for this runner the ids that need a call and that no other runner holds.
 
     Args:
-        connection: in a write transaction.
         runner: the runner that asks; it must be registered (``beat``).
         idents: ids of judgments or of agents' replies, without duplicates.
         look_up: returns the known results by id.

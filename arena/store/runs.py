@@ -36,7 +36,6 @@ class StoredRun(Struct, frozen=True):
     Attributes:
         state: ``running`` while its process is alive, then its ending; ``killed`` if the process died without one.
         here: whether the run's process runs, or ran, on this machine.
-        begun, ended: seconds since 1970.
         subject: the settings, the agents, and a digest of every query's text.
         stages: counts of results by stage, recorded at the end of the run; for the agents' queries also during the run.
         spent: results, calls, tokens and cost so far, by stage.
@@ -56,11 +55,7 @@ class StoredRun(Struct, frozen=True):
 
 
 class Runs:
-    """The runs of one tournament in an open store.
-
-    Attributes:
-        location: the store's location, as it may be printed.
-    """
+    """The runs of one tournament in an open store."""
 
     def __init__(self, store: Database, tournament: str) -> None:
         self._store, self._tournament = store, tournament
@@ -92,36 +87,30 @@ class Runs:
             }
             connection.execute(insert(RUN), row)
 
-    @retrying
     def describe(self, run_id: str, subject: Mapping[str, Any]) -> None:
-        """Record the subject of a run, with a heartbeat."""
-        with self._store.writing(judged=False) as connection:
-            self._change(connection, run_id, subject=encoded(subject), beat=now(connection))
+        self._change(run_id, "beat", subject=encoded(subject))
 
-    @retrying
     def update_stages(self, run_id: str, stages: Mapping[str, Any]) -> None:
-        """Record the counts of a run's stages while it is running."""
-        with self._store.writing(judged=False) as connection:
-            self._change(connection, run_id, stages=encoded(stages))
+        self._change(run_id, stages=encoded(stages))
 
-    @retrying
     def end(self, run_id: str, ending: Ending, stages: Mapping[str, Any]) -> None:
-        """Record the end of a run, with the final counts of its stages."""
-        with self._store.writing(judged=False) as connection:
-            self._change(connection, run_id, ending=ending, ended=now(connection), stages=encoded(stages))
+        self._change(run_id, "ended", ending=ending, stages=encoded(stages))
+
+    def keep_standings(self, run_id: str, standings: list[dict[str, Any]]) -> None:
+        self._change(run_id, standings=json.dumps(standings, allow_nan=False))
 
     @retrying
-    def keep_standings(self, run_id: str, standings: list[dict[str, Any]]) -> None:
-        """Record the leaderboard at the end of a run."""
+    def _change(self, /, run_id: str, *times: str, **values: Any) -> None:
+        """Set columns of a run; those named in ``times`` to the present time."""
         with self._store.writing(judged=False) as connection:
-            self._change(connection, run_id, standings=json.dumps(standings, allow_nan=False))
+            present = dict.fromkeys(times, now(connection)) if times else {}
+            connection.execute(update(RUN).where(RUN.c.run_id == run_id).values(**values, **present))
 
     def all(self, most: int | None = None) -> list[StoredRun]:
         """All runs, or at most the ``most`` latest, latest first; empty if the store has no such tournament."""
         return self._select(most=most)
 
     def at_work(self) -> list[StoredRun]:
-        """The runs in progress, latest first."""
         return [run for run in self._select(RUN.c.ended.is_(None)) if run.state == "running"]
 
     @retrying
@@ -157,25 +146,18 @@ class Runs:
 
     @retrying
     def _select(self, *conditions: ColumnElement[bool], most: int | None = None) -> list[StoredRun]:
-        runs, tournaments = RUN, TOURNAMENT
         with self._store.reading() as connection:
-            joined = runs.join(tournaments, runs.c.tournament_id == tournaments.c.tournament_id)
-            matching = select(runs).select_from(joined).where(tournaments.c.name == self._tournament, *conditions)
-            rows = connection.execute(matching.order_by(runs.c.number.desc()).limit(most)).all()
+            joined = RUN.join(TOURNAMENT, RUN.c.tournament_id == TOURNAMENT.c.tournament_id)
+            matching = select(RUN).select_from(joined).where(TOURNAMENT.c.name == self._tournament, *conditions)
+            rows = connection.execute(matching.order_by(RUN.c.number.desc()).limit(most)).all()
             spent = spent_by(connection, [row.runner_id for row in rows])
             time = now(connection)
         return [_run(row, time, spent.get(row.runner_id, {})) for row in rows]
 
-    def _change(self, connection: Connection, run_id: str, **values: Any) -> None:
-        runs = RUN
-        connection.execute(update(runs).where(runs.c.run_id == run_id).values(**values))
-
 
 def beat(connection: Connection, runner: Runner) -> None:
-    """Record a heartbeat for the runner's run."""
-    runs = RUN
-    in_progress = runs.c.runner_id == runner.runner_id, runs.c.ended.is_(None)
-    connection.execute(update(runs).where(*in_progress).values(beat=now(connection)))
+    in_progress = RUN.c.runner_id == runner.runner_id, RUN.c.ended.is_(None)
+    connection.execute(update(RUN).where(*in_progress).values(beat=now(connection)))
 
 
 def _run(row: Any, time: float, spent: ByStage) -> StoredRun:
@@ -206,11 +188,9 @@ class Spent(Struct, frozen=True):
 
     Attributes:
         judged: judgments, or answers of agents.
-        failed: failures.
         calls: requests sent, retries included.
         input_tokens, output_tokens: sums over the results for which both are known.
         tokens_unknown: number of results for which a token count is unknown.
-        cost_usd: sum of the known costs.
         cost_unknown: number of results without a known cost.
     """
 
@@ -228,17 +208,14 @@ class Spent(Struct, frozen=True):
 
     @property
     def results(self) -> int:
-        """Number of results, failures included."""
         return self.judged + self.failed
 
     @property
     def tokens_known(self) -> bool:
-        """Whether the tokens of any result are known, or there are no results."""
         return self.tokens_unknown < self.results or not self.results
 
     @property
     def cost_known(self) -> bool:
-        """Whether the cost of any result is known, or there are no results."""
         return self.cost_unknown < self.results or not self.results
 
 
@@ -251,7 +228,6 @@ _ADDED: Final = ", ".join(f"{name} = spending.{name} + excluded.{name}" for name
 def add_spending(
     connection: Connection, runner: Runner, results: Iterable[tuple[str, Result | ReplyOrFailure]]
 ) -> None:
-    """Add results, each with its stage, to a runner's spending."""
     stages: dict[str, list[Sequence[float]]] = {}
     for stage, result in results:
         stages.setdefault(stage, []).append(_spent_on(result))
@@ -278,7 +254,6 @@ def spent_by(connection: Connection, runner_ids: Sequence[str]) -> dict[str, dic
 
 
 def _spent_on(result: Result | ReplyOrFailure) -> Sequence[float]:
-    """The spending on one result, in the order of the fields of ``Spent``."""
     succeeded = isinstance(result, Judgment | AgentReply)
     sent, received, cost = result.usage.input_tokens, result.usage.output_tokens, result.cost_usd
     tokens = (0, 0, 1) if sent is None or received is None else (sent, received, 0)

@@ -66,7 +66,6 @@ class Store(Database):
         """Open a store for writing; creates it if it does not exist.
 
         Args:
-            location: a path, or a database URL.
             to_fill: the caller fills a new store in one transaction, and nobody else uses it yet. Then SQLite needs no
                 write-ahead log, which would grow as large as the store; the next writer turns it on.
 
@@ -127,14 +126,12 @@ class Store(Database):
 
     @retrying
     def extend(self, name: str, wanted: Iterable[Wanted]) -> None:
-        """Append planned judgments to a tournament, skipping any that it has already."""
         with self.writing(alone=True, judged=False) as connection:
             if want_rows.extend(connection, self._begun_id(connection, name), wanted):
                 count_change(connection)
 
     @retrying
     def assign(self, name: str, judgments: Sequence[tuple[Wanted, str]]) -> None:
-        """Link each planned judgment to the judgment with the given id."""
         if judgments:
             with self.writing(judged=False) as connection:
                 if want_rows.assign(connection, self._begun_id(connection, name), judgments):
@@ -149,19 +146,7 @@ class Store(Database):
         to_be_asked: Callable[[Result | None], bool],
         tried: Callable[[str], bool] = lambda _: False,
     ) -> tuple[dict[str, Result], set[str]]:
-        """Link each planned judgment to its id, and claim for this runner the judgments that need a call.
-
-        Args:
-            name: the tournament.
-            judgments: planned judgments with their judgment ids.
-            runner: the runner that asks; it must be registered (``beat``).
-            to_be_asked: whether a judgment needs a call, by its known result or ``None``.
-            tried: whether the known failure of a judgment is from this run. Such judgments are not claimed: this run
-                does not ask for them again, and other runners would wait in vain.
-
-        Returns:
-            The known results by id, and the ids that another runner is asking for now.
-        """
+        """Link each planned judgment to its id, and claim the judgments that need a call; see ``runners.claim``."""
         from arena.store import runners
 
         if not judgments:
@@ -186,7 +171,6 @@ class Store(Database):
 
     @retrying
     def give_back(self, judgment_ids: Sequence[str], runner: Runner) -> None:
-        """Release a runner's claims on judgments that it will not ask for."""
         from arena.store import runners
 
         if judgment_ids:
@@ -195,7 +179,6 @@ class Store(Database):
 
     @retrying
     def leave(self, runner: Runner) -> None:
-        """Remove a runner and release its claims."""
         from arena.store import runners
 
         with self.writing(judged=False) as connection:
@@ -252,7 +235,6 @@ class Store(Database):
 
     @retrying
     def results(self, judgment_ids: Sequence[str]) -> dict[str, Result]:
-        """The stored results for these ids."""
         with self.reading() as connection:
             return want_rows.results(connection, judgment_ids)
 
@@ -266,12 +248,9 @@ class Store(Database):
         """The planned judgments of a task in plan order, each with its result or ``None``.
 
         Args:
-            name: the tournament.
-            task: the task.
-            query_id: only the planned judgments on this query.
             among: only the games between these agents.
         """
-        return self._ask(name, want_rows.outcomes, task, query_id, among)
+        return self._ask(name, lambda *asked: list(want_rows.each_outcome(*asked)), task, query_id, among)
 
     def each_outcome(self, name: str, task: Task) -> Iterator[tuple[Wanted, Result | None]]:
         """Stream the results of ``outcomes``, with few rows in memory."""
@@ -284,14 +263,12 @@ class Store(Database):
 
     @retrying
     def tournaments(self) -> list[str]:
-        """Names of the tournaments that have begun, oldest first."""
         with self.reading() as connection:
             rows = TOURNAMENT.c
             begun = select(rows.name).where(rows.data_digest != NOT_BEGUN).order_by(rows.tournament_id)
             return [str(name) for name in connection.execute(begun).scalars()]
 
     def rated_tournaments(self) -> list[str]:
-        """Names of the tournaments, oldest first, without those that only generate queries."""
         return [name for name in self.tournaments() if self.settings(name).synth is None]
 
     def only_tournament(self) -> str:
@@ -304,16 +281,12 @@ class Store(Database):
         if not names:
             raise InputError("the store holds no tournament yet; 'ragleague run' fills it")
         if len(names) > 1:
-            raise InputError(f"the store holds several tournaments, name one: {', '.join(names)}")
+            raise InputError(f"the store holds several tournaments; name one: {', '.join(names)}")
         return names[0]
 
     @retrying
     def settings(self, name: str) -> StoredSettings:
-        """The settings of a tournament.
-
-        Raises:
-            InputError: no such tournament.
-        """
+        """The settings of a tournament."""
         with self.reading() as connection:
             rows = TOURNAMENT.c
             begun = select(rows.settings).where(rows.name == name, rows.data_digest != NOT_BEGUN)
@@ -330,11 +303,9 @@ class Store(Database):
         return self._ask(name, datasets.dataset, *queries)
 
     def queries(self, name: str) -> dict[str, Query]:
-        """A tournament's queries, in the order of its data."""
         return self._ask(name, datasets.queries)
 
     def is_labelled(self, name: str) -> bool:
-        """Whether a tournament's data include relevance labels by people."""
         return self._ask(name, datasets.is_labelled)
 
     def answered(self, name: str) -> tuple[frozenset[tuple[str, str]], tuple[str, ...]]:
@@ -388,3 +359,45 @@ class Store(Database):
                 "what was judged is kept; give one of the two another 'name'"
             )
         return int(row.tournament_id)
+
+
+class StoreSubset(Store):
+    """A view of another store that reads only some queries; both share their connections."""
+
+    only: frozenset[str]
+
+    def __init__(self, store: Store, queries: Collection[str]) -> None:
+        super().__init__(store._engine, store.location)
+        self.only = frozenset(queries)
+
+    def wanted(self, name: str, task: Task | None = None) -> list[tuple[Wanted, str | None]]:
+        return [want for want in super().wanted(name, task) if want[0].query_id in self.only]
+
+    def outcomes(
+        self, name: str, task: Task, query_id: str | None = None, among: Collection[str] | None = None
+    ) -> list[tuple[Wanted, Result | None]]:
+        return [
+            outcome for outcome in super().outcomes(name, task, query_id, among) if outcome[0].query_id in self.only
+        ]
+
+    def each_outcome(self, name: str, task: Task) -> Iterator[tuple[Wanted, Result | None]]:
+        return (outcome for outcome in super().each_outcome(name, task) if outcome[0].query_id in self.only)
+
+    def games(self, name: str, also: Sequence[str] = ()) -> RowColumns:
+        return super().games(name, also).among("query", self.only)
+
+    def dataset(self, name: str, *queries: str) -> Dataset:
+        whole = super().dataset(name, *queries)
+        return Dataset(
+            self._select(whole.queries),
+            whole.documents,
+            {key: answer for key, answer in whole.answers.items() if key[0] in self.only},
+            self._select(whole.retrieved),
+            self._select(whole.qrels),
+        )
+
+    def queries(self, name: str) -> dict[str, Query]:
+        return self._select(super().queries(name))
+
+    def _select(self, by_query: Mapping[str, Value]) -> dict[str, Value]:
+        return {query_id: value for query_id, value in by_query.items() if query_id in self.only}

@@ -59,7 +59,6 @@ QUERY: Final = Table(
     Column("text", String, nullable=False),
     Column("extra", String, nullable=False),
 )
-"""One query of a tournament; ``extra`` is its ``columns`` as JSON."""
 
 DOCUMENT: Final = Table(
     "document",
@@ -81,7 +80,6 @@ RETRIEVED: Final = Table(
     Column("doc_id", String, primary_key=True),
     Column("score", Float),
 )
-"""One document retrieved by one agent for one query, with its rank and score."""
 
 ANSWER: Final = Table(
     "answer",
@@ -92,7 +90,6 @@ ANSWER: Final = Table(
     Column("text", String, nullable=False),
     Column("extra", String, nullable=False),
 )
-"""One agent's answer to one query."""
 
 LABEL: Final = Table(
     "label",
@@ -102,7 +99,6 @@ LABEL: Final = Table(
     Column("doc_id", String, primary_key=True),
     Column("label", Integer, nullable=False),
 )
-"""A person's relevance label of one document for one query."""
 
 WANTED: Final = Table(
     "wanted",
@@ -203,7 +199,6 @@ LEASE: Final = Table(
     Column("judgment_id", String, primary_key=True),
     Column("runner_id", String, index=True, nullable=False),
 )
-"""A runner's claim on a judgment, so that no other runner asks for it."""
 
 RUN: Final = Table(
     "run",
@@ -241,7 +236,6 @@ SPENDING: Final = Table(
     Column("cost_usd", Float, nullable=False),
     Column("cost_unknown", Integer, nullable=False),
 )
-"""One runner's spending in one stage, see ``Spent``."""
 
 BATCH: Final = Table(
     "batch",
@@ -354,7 +348,6 @@ VIEWS: Final = {
 
 
 def create_all(connection: Connection) -> None:
-    """Create the tables and views of an empty store."""
     METADATA.create_all(connection)
     label = _LABEL[connection.dialect.name]
     for name, query in VIEWS.items():

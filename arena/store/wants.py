@@ -50,11 +50,8 @@ if TYPE_CHECKING:
 _IF_THERE: Final = replacing(JUDGMENT, "judgment_id", where="judgment.outcome IS NULL")
 _WITH_RESULTS: Final = WANTED.outerjoin(JUDGMENT, WANTED.c.judgment_id == JUDGMENT.c.judgment_id)
 _FETCHED: Final = 2_000
-"""Rows that a server sends at a time."""
 _STREAMED: Final = 20_000
-"""Verdicts per list in ``verdict_rows``, which may read millions."""
 _CACHE_KB: Final = 1_000_000
-"""Page cache of SQLite in ``verdict_rows``."""
 _SUBJECT_KEYS = ("query_id", "item", "other", "order", "sample")
 _KEYS = ("task", "judge", *_SUBJECT_KEYS)
 """Columns that identify a planned judgment within its tournament."""
@@ -64,7 +61,6 @@ _MOVED: Final = (
 
 
 def wanted(connection: Connection, number: int, task: Task | None) -> list[tuple[Wanted, str | None]]:
-    """All planned judgments in plan order, each with its judgment id, or ``None`` if the id is not yet known."""
     wants = WANTED.c
     statement = select(WANTED).where(wants.tournament_id == number).order_by(wants.position)
     if task is not None:
@@ -82,10 +78,6 @@ def each_outcome(
     """Stream the planned judgments of a task in plan order, each with its result or ``None``.
 
     Args:
-        connection: open for reading.
-        number: the tournament's number.
-        task: the task.
-        query_id: only the planned judgments on this query.
         among: only the games between these agents.
     """
     wants = WANTED.c
@@ -120,19 +112,7 @@ def _judges_of(number: int, task: Task) -> Select[Any]:
     return select(judges.c[0]).where(judges.c[0].is_not(None))
 
 
-def outcomes(
-    connection: Connection,
-    number: int,
-    task: Task,
-    query_id: str | None = None,
-    among: Collection[str] | None = None,
-) -> list[tuple[Wanted, Result | None]]:
-    """Like ``each_outcome``, as a list."""
-    return list(each_outcome(connection, number, task, query_id, among))
-
-
 def extend(connection: Connection, number: int, added: Iterable[Wanted]) -> int:
-    """Append planned judgments to a tournament, skipping any that it has already; returns how many were added."""
     wants = WANTED.c
     last = connection.execute(select(func.max(wants.position)).where(wants.tournament_id == number)).scalar()
     return _insert(connection, number, enumerate(added, 0 if last is None else last + 1), "DO NOTHING")
@@ -142,9 +122,6 @@ def replace(connection: Connection, number: int, wants: Iterable[Wanted], *, kee
     """Replace a tournament's planned judgments; returns whether they changed.
 
     Args:
-        connection: in a write transaction.
-        number: the tournament's number.
-        wants: the new planned judgments, in plan order.
         keep_judgments: whether a planned judgment that stays also keeps its link to a stored judgment.
     """
     table, columns = WANTED, WANTED.c
@@ -220,7 +197,6 @@ def _assign_all() -> TextClause:
 
 @cache
 def _assign_each() -> str:
-    """The statement of ``assign`` for SQLite, run once for each planned judgment."""
     equal = " AND ".join(f'"{key}" = :{key}' for key in _KEYS)
     condition = f"tournament_id = :number AND {equal} AND judgment_id IS NOT :judgment_id"
     values = "judgment_id = :judgment_id, checksum = :checksum + position"
@@ -247,7 +223,6 @@ def save(connection: Connection, results: Sequence[tuple[Task, str, Result]]) ->
 
 
 def judged_ids(connection: Connection, number: int, wants: Sequence[Wanted]) -> dict[Wanted, str]:
-    """The judgment ids of the planned judgments whose result is stored and is not a failure."""
     columns, judged = WANTED.c, JUDGMENT.c
     key_columns = [columns[key] for key in _SUBJECT_KEYS]
     linked = select(*key_columns, columns.judgment_id).where(columns.judgment_id == judged.judgment_id)
@@ -266,7 +241,6 @@ def judged_ids(connection: Connection, number: int, wants: Sequence[Wanted]) -> 
 
 
 def results(connection: Connection, judgment_ids: Sequence[str]) -> dict[str, Result]:
-    """The stored results for these ids."""
     by_id: dict[str, Result] = {}
     ident = JUDGMENT.c.judgment_id
     for chunk in chunks(judgment_ids, CHUNK):
@@ -290,8 +264,6 @@ def games(connection: Connection, number: int, also: Sequence[str] = ()) -> RowC
     """The planned games of a tournament with their verdicts, one row per sample, in no order.
 
     Args:
-        connection: open for reading.
-        number: the tournament's number.
         also: further columns of judgments to read, ``reason`` or ``model``.
 
     Returns:
@@ -364,9 +336,6 @@ def verdict_rows(store: Database, tournament: str) -> Iterator[list[tuple[Any, .
 
     Yields:
         Lists of rows: query_id, item, other, order, judge, sample, the verdict as JSON, and its reason.
-
-    Raises:
-        InputError: no such tournament.
     """
     wants, judged = WANTED.c, JUDGMENT.c
     key_columns = [wants[name] for name in ("query_id", "item", "other", "order", "judge", "sample")]
@@ -386,9 +355,6 @@ def spent_by_judge(store: Database, tournament: str) -> list[tuple[str, int, int
     Returns:
         One row per judge: its name, the numbers of games with a verdict, of planned verdicts, of failures and of
         verdicts with unknown cost, and the total of the known costs in dollars.
-
-    Raises:
-        InputError: no such tournament.
     """
     wants, judged = WANTED.c, JUDGMENT.c
     failed = and_(judged.judgment_id.is_not(None), judged.outcome.is_(None))
@@ -416,11 +382,7 @@ def spent_by_judge(store: Database, tournament: str) -> list[tuple[str, int, int
 
 
 class StageProgress(Struct, frozen=True):
-    """Counts of one stage's planned judgments; every sample counts.
-
-    Attributes:
-        causes: number of failures by cause.
-    """
+    """Counts of one stage's planned judgments; every sample counts."""
 
     wanted: int
     judged: int
@@ -428,12 +390,10 @@ class StageProgress(Struct, frozen=True):
 
     @property
     def failed(self) -> int:
-        """Number of planned judgments whose result is a failure."""
         return sum(self.causes.values())
 
     @property
     def left(self) -> int:
-        """Number of planned judgments without a result."""
         return self.wanted - self.judged - self.failed
 
 
@@ -441,7 +401,6 @@ class TournamentProgress(Struct, frozen=True):
     """Progress of all stages of a tournament, and its cost.
 
     Attributes:
-        stages: progress of each stage by task, in plan order.
         cost_usd: total of the known costs of the tournament's judgments; each judgment counts once.
         cost_unknown: number of judgments without a known cost.
     """
@@ -452,11 +411,7 @@ class TournamentProgress(Struct, frozen=True):
 
 
 def progress(store: Database, tournament: str) -> TournamentProgress:
-    """Count a tournament's planned judgments by stage, and sum up their cost so far.
-
-    Raises:
-        InputError: no such tournament.
-    """
+    """Count a tournament's planned judgments by stage, and sum up their cost so far."""
     wants, judged = WANTED, JUDGMENT
     with store.reading() as connection:
         in_tournament = wants.c.tournament_id == tournament_number(connection, tournament)

@@ -27,7 +27,7 @@ from arena.ratings.games import GameVerdict, as_games, reconcile
 from arena.ratings.pairs import pair_results
 from arena.ratings.results import RatingSettings
 from arena.results.agreement import calibrate_tournament, resampling_of
-from arena.results.coverage import Coverage
+from arena.results.outcomes import Coverage
 from arena.results.ratings import Leaderboard, leaderboard
 from arena.results.table_agreement import OpinionFiles, calibrate_tables
 from arena.store import Store

@@ -281,8 +281,8 @@ class PromptTemplate(Section):
             return
         if key := next((key for key, read in shown.items() if "text" in read), None):
             raise PromptError(
-                f"{self.place(key)}: shows query.text without the messages before "
-                'it, which queries of these data have; write {{ query | asked("question") }} in its place'
+                f"{self.place(key)}: shows query.text, but not the earlier messages of the conversation; "
+                'write {{ query | asked("question") }} in place of query.text'
             )
 
     def require_compiled(self) -> None:
@@ -349,7 +349,8 @@ def load_prompt(name_or_path: str | Path, task: Task) -> PromptTemplate:
         template = _packaged(source)
     if template.task is not task:
         raise PromptError(
-            f"{source}: made for task {template.task.value!r}, asked for {task.value!r}; name a prompt of that task"
+            f"{source}: a prompt for task {template.task.value!r}, where task {task.value!r} is needed; "
+            "name another prompt"
         )
     return template
 

@@ -218,7 +218,9 @@ def criteria_prompt(
     """
     reason, (lowest, highest) = template.reply.reason, scale
     if reason in (criterion.name for criterion in criteria):
-        raise PromptError(f"criteria: {reason!r} is the judge's own field; name the criterion otherwise")
+        raise PromptError(
+            f"criteria: {reason!r} is the field of the judge's explanation; give the criterion another name"
+        )
     grades = whole_numbers(lowest, highest)
     return template.render(
         Inputs(query, references(documents, options), (answer,)),

@@ -154,7 +154,7 @@ class Endpoint:
             failure = self._connection_error(error)
             if not self._answered and isinstance(error, self._plain_http_errors) and await self._is_encrypted():
                 to_do = f"write https:// in {self._target.address_from}"
-                failure = JudgeStoppedError("connection", f"{self.name}: what answers there speaks https", to_do=to_do)
+                failure = JudgeStoppedError("connection", f"{self.name}: the server there speaks https", to_do=to_do)
         else:
             self._answered = True
             if received is not None:
@@ -245,7 +245,7 @@ class Endpoint:
         if type(error).__name__ == "ClientPayloadError":
             return TransientError("connection", f"{self.name}: the answer broke off before its end")
         if type(error).__name__ == "ClientResponseError":  # its message quotes the answer
-            return NoServiceError("connection", f"{self.name}: what answers there does not speak HTTP")
+            return NoServiceError("connection", f"{self.name}: the server there does not speak HTTP")
         number = getattr(error, "errno", None) or 0
         words = os.strerror(number) if number > 0 else getattr(error, "strerror", None) or str(error)
         through = f" through the proxy {shown(self._proxy)}" if self._proxy else ""
@@ -340,7 +340,7 @@ def tls_error(error: BaseException, name: str, address_from: str) -> JudgeStoppe
             to_do = f"put its authority into {' or '.join(AUTHORITIES)}"
         return JudgeStoppedError("connection", one_line(f"{name}: certificate not trusted ({words})"), to_do=to_do)
     if cause is not None and cause.reason in {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST"}:
-        problem = f"{name}: what answers there does not speak https"
+        problem = f"{name}: the server there does not speak https"
         return JudgeStoppedError("connection", problem, to_do=f"write http:// in {address_from}")
     return None
 
@@ -397,7 +397,7 @@ def api_key(spec: JudgeSpec) -> str:
     variable = spec.key_from
     key = os.environ.get(variable, "").strip() if spec.sends_key else _NO_KEY
     if not (key.isascii() and key.isprintable()):
-        raise InputError(f"the key in {variable} holds characters that no key has; set it again")
+        raise InputError(f"the key in {variable} contains a character that is not printable ASCII; set it again")
     if not key and (spec.other_address is None or spec.api_key_env is not None):
         raise InputError(f"no key for model {spec.model!r}: set the environment variable {variable}")
     if key and key != _NO_KEY:
@@ -429,7 +429,7 @@ def from_environment(variable: str) -> str:
     if not value:
         raise InputError(f"set the environment variable {variable}")
     if not (value.isascii() and value.isprintable()):
-        raise InputError(f"the value of {variable} holds characters that no header can carry; set it again")
+        raise InputError(f"the value of {variable} contains a character that is not printable ASCII; set it again")
     return value
 
 

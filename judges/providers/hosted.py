@@ -196,7 +196,9 @@ class AnthropicProvider(HostedProvider):
         if spec.seed is not None:
             raise InputError(f"model {spec.model!r}: provider 'anthropic' takes no 'seed'; remove it")
         if spec.structured_output == "object":
-            raise InputError(f"model {spec.model!r}: provider 'anthropic' has no structured_output 'object'")
+            raise InputError(
+                f"model {spec.model!r}: provider 'anthropic' has no structured_output 'object'; set it to true or false"
+            )
         super().__init__(spec, anthropic.AsyncAnthropic)
 
     def _fields(self, prompt: Prompt) -> dict[str, Any]:

@@ -233,7 +233,7 @@ class AgentSpec(AgentSettings):
         if secret := next(filter(SECRET.search, names_in(self.request)), None):
             raise ValueError(f"request may not hold {secret!r}: it is kept in the store; use 'headers_env'")
         if path := key_in(self.request):
-            raise ValueError(f"request.{'.'.join(path)} looks like a key: it is kept in the store; use 'headers_env'")
+            raise ValueError(f"request.{'.'.join(path)} looks like a key: it would be stored; use 'headers_env'")
         if self.kind == "http" and not any(
             place in text for text in _texts(self.request) for place in ("{query}", "{messages}")
         ):

@@ -25,13 +25,10 @@ GOOD = '{"reason": "On the subject.", "label": "very relevant"}'
 POISON = "Text 3."
 
 
-class Panic(BaseException):
-    """Like what a library in Rust raises when it panics."""
+class Panic(BaseException): ...
 
 
 class MuteError(Exception):
-    """An exception that cannot even be written."""
-
     def __str__(self) -> str:
         raise ValueError
 
@@ -50,8 +47,7 @@ class Scripted:
             self._fail()
         return Completion(GOOD, "scripted")
 
-    async def close(self) -> None:
-        """Nothing is held."""
+    async def close(self) -> None: ...
 
 
 def raises(error: BaseException) -> Callable[[], Any]:
@@ -62,7 +58,6 @@ def raises(error: BaseException) -> Callable[[], Any]:
 
 
 async def judged(judge: Judge, number: int = 6) -> dict[str, Result]:
-    """What becomes of each of some judgments."""
     results: dict[str, Result] = {}
 
     async def keep(_name: str, request: Request, result: Result) -> None:

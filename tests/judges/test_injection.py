@@ -47,7 +47,6 @@ QUOTING: dict[str, Quoting] = {
 
 
 def games(form: str) -> Iterator[tuple[list[str], Prompt]]:
-    """Every attack against an honest answer, in both orders."""
     honest = Answer("q", "honest", "The answer is Paris.")
     for text in ATTACKS.values():
         attacker = Answer("q", "attacker", text)

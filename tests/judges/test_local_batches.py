@@ -25,7 +25,7 @@ from judges.types import Form, Inputs, Prompt, Query, ReplyContract, Task
 from tests.support.tiny_models import CHAT_TEMPLATE, Family, asked, save_tiny_model
 
 
-async def test_what_waits_together_is_worked_off_together_and_no_more_than_the_batch_size() -> None:
+async def test_what_waits_or_has_just_been_answered_is_worked_off_together_up_to_the_batch_size() -> None:
     sizes: list[int] = []
 
     def work(factor: int, items: Sequence[int]) -> Iterator[tuple[int, int | Exception]]:
@@ -36,16 +36,8 @@ async def test_what_waits_together_is_worked_off_together_and_no_more_than_the_b
     assert await asyncio.gather(*(batcher.submit(item) for item in range(10))) == [item * 10 for item in range(10)]
     assert sizes == [4, 4, 2]
     await batcher.close()
-
-
-async def test_whoever_has_just_been_answered_joins_the_next_batch() -> None:
-    sizes: list[int] = []
-
-    def work(_: None, items: Sequence[int]) -> Iterator[tuple[int, int | Exception]]:
-        sizes.append(len(items))
-        yield from enumerate(items)
-
-    batcher: Batcher[None, int, int] = Batcher(lambda: None, work, 8)
+    batcher = Batcher(lambda: 1, work, 8)
+    del sizes[:]
 
     async def ask_on(turns: int) -> None:
         for _ in range(3):
@@ -159,8 +151,7 @@ def test_a_size_that_failed_bars_what_is_larger_and_nothing_else(failure: Except
     assert done([90]) == [None], "a single one is always tried"
 
 
-class Panic(BaseException):
-    """Like what a library in Rust raises when it panics."""
+class Panic(BaseException): ...
 
 
 @pytest.mark.parametrize("raised", [RuntimeError("mha_graph.execute is_good()"), IndexError("token 9"), Panic("rust")])

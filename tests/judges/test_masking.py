@@ -24,7 +24,6 @@ KEY = "sk-proj-Plant3dMaskedKey/With+Signs_0123456789"
 
 @pytest.fixture(autouse=True, scope="module")
 def kept() -> Iterator[None]:
-    """Only the keys of this module, and those of others again afterwards."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(masking, "_keys", {})
         keep_secret(KEY, "hunter2pass", "ollama", "lm-studio")

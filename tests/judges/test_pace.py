@@ -17,8 +17,6 @@ from judges.types import Allowance
 
 
 class Clock:
-    """A clock that moves by hand."""
-
     def __init__(self) -> None:
         self.now = 0.0
 
@@ -31,7 +29,6 @@ def never() -> bool:
 
 
 def fully_open(pace: Pace) -> int:
-    """How many calls may be made at once now."""
     tickets = []
     while pace._wait_s(0) == 0:
         tickets.append(asyncio.run(entered(pace)))

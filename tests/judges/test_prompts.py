@@ -126,7 +126,7 @@ def test_every_text_is_shown_whole_and_in_its_own_fence(question: str, first: st
 def test_packaged_prompts_load_for_their_task_only(name: str) -> None:
     assert load_prompt(name, TASKS[name]).name == name
     other = Task.PAIRWISE if TASKS[name] is not Task.PAIRWISE else Task.CRITERIA
-    with pytest.raises(PromptError, match=f"{name}: made for task '{TASKS[name]}', asked for '{other}'"):
+    with pytest.raises(PromptError, match=f"{name}: a prompt for task '{TASKS[name]}', where task '{other}' is needed"):
         load_prompt(name, other)
 
 
@@ -244,7 +244,7 @@ reply: {form: brackets, choices: {verdict: {A: A, B: B, C: TIE}}}
 @pytest.mark.parametrize(
     ("found", "replacement", "problem"),
     [
-        ("task: relevance", "task: ranking", "made for task 'ranking', asked for 'relevance'"),
+        ("task: relevance", "task: ranking", "a prompt for task 'ranking', where task 'relevance' is needed"),
         ('version: "2"', "version: 2", "version: must be a text in quotes, not 2"),
         ("name: mine", "nam: mine", "unknown key 'nam'; did you mean 'name'?"),
         ("name: mine", "", "name: is missing; add it"),

@@ -52,7 +52,6 @@ async def completed(reply: Reply, vendor: str = "openai") -> Completion:
 
 
 async def sent(prompt: Prompt, vendor: str = "openai", **options: object) -> Call:
-    """The call that a prompt becomes."""
     with LLMServer([Reply("{}")]) as server:
         await asked(declared(server, vendor, **options), prompt)
         (call,) = server.calls
@@ -158,7 +157,7 @@ def test_a_further_field_that_is_set_anyway_is_refused(field: str) -> None:
     "extra", [{"api_key": "k"}, {"provider": [{"Authorization": "Bearer k"}]}, {"clientSecret": 1}]
 )
 def test_keys_do_not_go_into_further_fields(extra: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match="keys stay in the environment"):
+    with pytest.raises(ValueError, match="put keys into environment variables"):
         JudgeSpec.model_validate({"provider": "openai", "model": "m", "extra_body": extra})
 
 

@@ -37,7 +37,6 @@ WORDS = st.lists(st.sampled_from(["vacuum", "optimizer", "deletes", "old", "reco
 
 
 async def judged(prompt: Prompt) -> ParsedReply:
-    """The baseline's reply as the strict parser reads it."""
     completion = await LexicalProvider().complete(prompt)
     return parse_reply(completion.text, prompt.contract, prompt.inputs)
 

@@ -61,14 +61,12 @@ def test_a_good_reply_in_an_ordinary_form_is_read_and_its_twin_is_not(form: dict
         said(form["twin"], form["prompt"])
 
 
-@pytest.mark.parametrize("form", TEXTS, ids=lambda form: form["form"])
-def test_a_reply_that_was_cut_off_is_asked_again_in_every_form(form: dict[str, Any]) -> None:
+def test_a_reply_that_was_cut_off_is_asked_again() -> None:
     with pytest.raises(ReplyError, match="cut off"):
-        said(form["reply"], form["prompt"], Finish.LENGTH)
+        said(TEXTS[0]["reply"], TEXTS[0]["prompt"], Finish.LENGTH)
 
 
 async def over_http(form: dict[str, Any], content: object) -> Judgment | JudgeFailure | None:
-    """What the judge makes of an answer that comes over HTTP, through the provider that a run uses."""
     message = {"role": "assistant", "content": content, "reasoning_content": form.get("reasoning_content")}
     body = {"model": "m", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
     reply = Reply(body=body | ({"usage": form["usage"]} if "usage" in form else {}))

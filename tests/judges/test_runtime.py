@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from judges.errors import CAUSES, ConfigError
-from judges.judge import Judge, Request, Result, Stop, judge_all
+from judges.judge import Judge, Request, Result, Sink, Stop, judge_all
 from judges.spec import JudgeSpec
 from judges.types import CallTrace, Document, JudgeFailure, Judgment, Usage
 from tests.support.listed import Listed
@@ -27,7 +27,6 @@ CUT = Reply('{"reason": "On the subj', ending="length")
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Waits between attempts grow from a fiftieth of a second instead of half a second."""
     monkeypatch.setattr("judges.pace.FIRST_WAIT_S", 0.02)
 
 
@@ -45,8 +44,6 @@ def judge_at(server: LLMServer, name: str = "judge", stop: Stop | None = None, *
 
 
 class Ran(Struct):
-    """What came of some requests, and what the server saw."""
-
     judge: Judge
     results: list[Result] = field(default_factory=list)
     calls: Sequence[Call] = ()
@@ -61,6 +58,11 @@ class Ran(Struct):
         return result
 
 
+async def play(judge: Judge, pending: Iterator[Request], keep: Sink) -> None:
+    await judge_all({"judge": Listed(pending)}, {"judge": judge}, keep)
+    await judge.close()
+
+
 async def ran(script: Script | Sequence[Reply], pending: Iterable[Request], **options: object) -> Ran:
     """Judge all of ``pending``, and check that every call is accounted for."""
     with LLMServer(script) as server:
@@ -69,8 +71,7 @@ async def ran(script: Script | Sequence[Reply], pending: Iterable[Request], **op
         async def keep(_name: str, _request: Request, result: Result) -> None:
             done.results.append(result)
 
-        await judge_all({"judge": Listed(iter(pending))}, {"judge": done.judge}, keep)
-        await done.judge.close()
+        await play(done.judge, iter(pending), keep)
         done.calls = list(server.calls)
     assert sum(result.calls for result in done.results) == len(done.calls)
     assert all(failure.cause in CAUSES and "\n" not in failure.message for failure in done.failures)
@@ -96,40 +97,25 @@ async def test_a_reply_within_the_contract_is_a_judgment() -> None:
 
 
 @pytest.mark.parametrize(
-    "broken",
+    ("broken", "least_s"),
     [
-        Reply(status=429),
-        Reply(fault="reset"),
-        Reply(body={"error": {"message": "overloaded"}}),
+        (Reply(status=429), 0),
+        (Reply(status=429, headers={"Retry-After": "0.7"}), 0.7),
+        (Reply(fault="reset"), 0),
+        (Reply(fault="stall"), 0.4),
+        (Reply(body={"error": {"message": "overloaded"}}), 0),
     ],
-    ids=lambda reply: reply.fault or str(reply.status),
 )
-async def test_what_may_pass_is_tried_again(broken: Reply) -> None:
-    done = await ran([broken, GOOD], requests(1))
+async def test_what_may_pass_is_tried_again(broken: Reply, least_s: float) -> None:
+    done = await ran([broken, GOOD], requests(1), timeout_s=0.4)
     assert isinstance(done.only, Judgment)
     assert done.only.calls == 2
     assert done.calls[0].content == done.calls[1].content
-
-
-async def test_a_stalled_server_is_given_up_and_tried_again() -> None:
-    done = await ran([Reply(fault="stall"), GOOD], requests(1), timeout_s=0.2)
-    assert isinstance(done.only, Judgment)
-    assert done.only.calls == 2
-    assert done.only.latency_s >= 0.2
-
-
-async def test_the_server_decides_how_long_to_wait() -> None:
-    done = await ran([Reply(status=429, headers={"Retry-After": "0.7"}), GOOD], requests(1))
-    assert isinstance(done.only, Judgment)
-    assert done.calls[1].at - done.calls[0].at >= 0.7
+    assert done.only.latency_s >= least_s
 
 
 @pytest.mark.parametrize(
-    ("broken", "cause"),
-    [
-        (Reply("busy", status=500), "server_error"),
-        (Reply(fault="stall"), "timeout"),
-    ],
+    ("broken", "cause"), [(Reply("busy", status=500), "server_error"), (Reply(fault="stall"), "timeout")]
 )
 async def test_attempts_are_bounded_and_then_a_failure(broken: Reply, cause: str) -> None:
     done = await ran(lambda call: broken, requests(2), max_attempts=2, timeout_s=0.2)
@@ -259,13 +245,11 @@ async def test_an_empty_reply_is_shown_to_the_judge_as_such() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("ending", "cause", "reply"), [("content_filter", "content_filter", GOOD.text), ("refusal", "refusal", GOOD.text)]
-)
-async def test_a_refusal_or_a_filter_is_final(ending: str, cause: str, reply: str) -> None:
+@pytest.mark.parametrize("ending", ["content_filter", "refusal"])
+async def test_a_refusal_or_a_filter_is_final(ending: str) -> None:
     failure = (await ran([replace(GOOD, ending=ending)], requests(1))).only  # type: ignore[type-var]
     assert isinstance(failure, JudgeFailure)
-    assert (failure.cause, failure.reply, failure.calls) == (cause, reply, 1)
+    assert (failure.cause, failure.reply, failure.calls) == (ending, GOOD.text, 1)
 
 
 @pytest.mark.parametrize("limit", [1, 16])
@@ -293,9 +277,7 @@ async def test_requests_are_drawn_only_when_a_call_can_be_made() -> None:
         done += 1
 
     with LLMServer() as server:
-        judge = judge_at(server, concurrency=8)
-        await judge_all({"judge": Listed(pending())}, {"judge": judge}, keep)
-        await judge.close()
+        await play(judge_at(server, concurrency=8), pending(), keep)
     assert done == 200
     assert ahead == 8
 
@@ -311,9 +293,7 @@ async def test_whoever_keeps_results_holds_the_judge_back() -> None:
         unkept -= 1
 
     with LLMServer() as server:
-        judge = judge_at(server, concurrency=4)
-        await judge_all({"judge": Listed(requests(20))}, {"judge": judge}, keep)
-        await judge.close()
+        await play(judge_at(server, concurrency=4), requests(20), keep)
     assert most <= 4
 
 
@@ -339,10 +319,8 @@ async def test_a_stop_finishes_what_is_in_flight_and_takes_nothing_new() -> None
             stop.request()
 
     with LLMServer(lambda call: replace(steady_judge(call), delay_s=0.02)) as server:
-        judge = judge_at(server, stop=stop, concurrency=3)
-        await judge_all({"judge": Listed(pending)}, {"judge": judge}, keep)
+        await play(judge_at(server, stop=stop, concurrency=3), pending, keep)
         assert len(server.calls) == len(results)
-        await judge.close()
     assert 5 <= len(results) <= 5 + 2
     assert all(isinstance(result, Judgment) for result in results)
     assert int(next(pending).judgment_id) - len(results) < 3, "what was taken and not sent is left as it was"
@@ -388,7 +366,6 @@ def test_a_limit_needs_a_price() -> None:
 
 
 async def test_a_server_that_takes_only_so_many_at_once_is_asked_no_faster_for_long() -> None:
-    """A server refuses whatever comes while eight calls are open; each judgment comes about all the same."""
     open_until: list[float] = []
     refused = 0
 
@@ -505,12 +482,8 @@ async def test_a_stop_does_not_wait_for_pauses() -> None:
 async def test_a_trace_has_every_call_and_nothing_that_was_said() -> None:
     traced: list[CallTrace] = []
     with LLMServer([Reply(status=500), WRONG, GOOD]) as server:
-        spec = {
-            "provider": "openai",
-            "model": "gpt-x",
-            "base_url": server.openai_url,
-            "price": {"input": 1, "output": 1},
-        }
+        price = {"input": 1, "output": 1}
+        spec = {"provider": "openai", "model": "gpt-x", "base_url": server.openai_url, "price": price}
         judge = Judge("judge", JudgeSpec.model_validate(spec), trace=traced.append)
         judgment = await judge.judge(request(7))
         await judge.close()

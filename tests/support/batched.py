@@ -29,7 +29,6 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def batched(folder: Path, server: LLMServer, vendor: str = "openai", **judge: Any) -> Config:
-    """The usual tournament, judged in batches."""
     url = server.openai_url if vendor == "openai" else server.anthropic_url
     write_data(folder)
     declared = {"provider": vendor, "mode": "batch", "price": PRICE, **judge}
@@ -37,12 +36,10 @@ def batched(folder: Path, server: LLMServer, vendor: str = "openai", **judge: An
 
 
 def labels_only(folder: Path, server: LLMServer, **judge: Any) -> Config:
-    """The same with documents alone."""
     return batched(folder, server, **judge).model_copy(update={"pairwise": None, "criteria": None})
 
 
 def as_yaml(folder: Path, server: LLMServer, vendor: str = "openai", **judge: Any) -> Path:
-    """The same as a file."""
     path = folder / "small.yaml"
     path.write_text(batched(folder, server, vendor, **judge).model_dump_json(exclude_defaults=True), encoding="utf-8")
     return path

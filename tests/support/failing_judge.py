@@ -64,7 +64,6 @@ def _judged(call: Call, user: str, answers: Any, documents: Any) -> Reply:
 
 
 def tournament(folder: Path, url: str, **sections: Any) -> Config:
-    """Every stage that judges: labels, games, criteria, an exam, nuggets, support."""
     write_rows(folder / "queries.csv", ["qid", "query"], [{"qid": q, "query": f"What is {q}?"} for q in QUERIES])
     write_rows(
         folder / "answers.csv",

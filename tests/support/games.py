@@ -35,7 +35,7 @@ def game_table(outcomes: Sequence[tuple[Wanted, Result | None]]) -> GameTable:
         {name: Texts(values, np.arange(len(values), dtype=np.int32)) for name, values in texts.items()},
         {name: np.array(values, np.int32) for name, values in numbers.items()},
     )
-    return games_of(columns, {}).table
+    return games_of(columns, {})
 
 
 def game_records(outcomes: Sequence[tuple[Wanted, Result | None]], win_and_tie: WinAndTie) -> tuple[GameRecord, ...]:

@@ -68,19 +68,16 @@ class Call(Struct, frozen=True, dict=True):
 
     @cached_property
     def body(self) -> dict[str, Any]:
-        """The JSON body."""
         body: dict[str, Any] = json.loads(self.content)
         return body
 
     @cached_property
     def headers(self) -> dict[str, str]:
-        """Headers by lower-case name."""
         lines = self.head.decode("latin-1").split("\r\n")[1:]
         return {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
     @property
     def sha256(self) -> str:
-        """Tells equal requests from different ones."""
         return hashlib.sha256(self.content).hexdigest()
 
 
@@ -161,16 +158,13 @@ class LLMServer:
 
     @property
     def openai_url(self) -> str:
-        """``base_url`` for the openai provider."""
         return f"http://127.0.0.1:{self.port}/v1"
 
     @property
     def anthropic_url(self) -> str:
-        """``base_url`` for the anthropic provider."""
         return f"http://127.0.0.1:{self.port}"
 
     def log(self) -> dict[str, Any]:
-        """What ``GET /log`` tells."""
         calls = [{"path": call.path, "at": call.at, "sha256": call.sha256} for call in self.calls]
         return {"count": len(calls), "calls": calls}
 

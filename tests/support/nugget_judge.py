@@ -31,22 +31,18 @@ def nugget_judge(call: Call) -> Reply:
 
 
 def labels(words: Any) -> Reply:
-    """The reply with these labels."""
     return Reply(json.dumps({"labels": list(words)}))
 
 
 def task_of(call: Call) -> str:
-    """What a request asks for, by the name of its schema."""
     return str(call.body["response_format"]["json_schema"]["name"])
 
 
 def user_of(call: Call) -> str:
-    """The first user message of a request."""
     return next(str(message["content"]) for message in call.body["messages"] if message["role"] == "user")
 
 
 def shown_nuggets(call: Call) -> list[str]:
-    """The numbered nuggets in a request."""
     return re.findall(r"^\d+\. (.*)$", user_of(call), re.MULTILINE)
 
 

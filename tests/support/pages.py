@@ -8,16 +8,21 @@ from functools import cache
 from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pandas as pd
 import pytest
 import yaml
 from streamlit.components.v2 import manifest_scanner
+from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
 
 from arena.config.schema import Config
 from ui.data import LOCATION_VARIABLE
 from ui.editing import CONFIG_VARIABLE
+
+_COOKIES: dict[str, str] = {}
+ContextProxy.cookies = property(lambda _: _COOKIES)  # type: ignore[method-assign]  # the test runner has no browser
 
 # Each run of the test runner would look through everything that is installed.
 manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_component_manifests)
@@ -38,8 +43,10 @@ def start_on(monkeypatch: pytest.MonkeyPatch, config: Config, *, editable: bool 
         monkeypatch.setenv(CONFIG_VARIABLE, str(config_file(config)))
 
 
-def page(name: str, **address: str) -> AppTest:
-    """A page after its first run, opened by an address that holds these."""
+def page(name: str, *, annotator: str = "", **address: str) -> AppTest:
+    """A page after its first run, opened by an address that holds these, in the browser of one who said a name."""
+    _COOKIES.clear()
+    _COOKIES.update({"ragleague-annotator": quote(annotator)} if annotator else {})
     run = AppTest.from_function(_draw, kwargs={"page": name})
     for key, value in address.items():
         run.query_params[key] = value

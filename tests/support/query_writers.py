@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from arena.stages.queries.config import SynthConfig
+from arena.stages.queries_config import SynthConfig
 from tests.support.llm_server import Call, Reply
 
 _FENCED = re.compile(r"<<<(?P<name>[^\n>]*) (?P<mark>[0-9a-f]{12})>>>\n(?P<text>.*?)\n<<<end (?P=mark)>>>", re.DOTALL)

@@ -24,7 +24,6 @@ CONTEXT = 512
 
 
 async def asked(spec: JudgeSpec, *prompts: Prompt) -> list[Completion]:
-    """A provider's replies to prompts that are all asked at once."""
     provider = open_provider(spec)
     try:
         return await asyncio.gather(*(provider.complete(each) for each in prompts))

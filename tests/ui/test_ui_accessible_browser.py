@@ -18,7 +18,7 @@ from arena.results.games import GameKey
 from arena.store import Store
 from arena.store.annotations import Annotations
 from retrieval_eval.data.tables import write_rows
-from tests.support.browser import served, settle, show_at, until
+from tests.support.browser import say_name, served, settle, show_at, until
 from tests.support.nugget_store import played_nugget_tournament
 from tests.support.peoples_words import add_people
 from ui.app import PAGES as MENU
@@ -87,7 +87,8 @@ def test_a_page_has_no_grave_barrier_fits_a_phone_and_keeps_the_policy(opened: P
     refused: list[str] = []
     opened.on("console", lambda message: refused.append(message.text) if "Security Policy" in message.text else None)
     opened.emulate_media(color_scheme="light")
-    opened.goto(f"{address}/{name}{'&' if name else '?'}annotator=ann")
+    say_name(opened.context, address, "ann")
+    opened.goto(f"{address}/{name}")
     settle(opened)
     show_at(opened, 1280)
     until(opened, lambda: brightness(opened) > 0.5)

@@ -17,8 +17,8 @@ from arena.boards.games import address_of
 from arena.boards.ratings import FLAGS
 from arena.config.stages import all_tasks
 from arena.data.dataset import Dataset
-from arena.results.coverage import stage_words
 from arena.results.games import GameKey
+from arena.results.outcomes import stage_words
 from arena.run.imports import import_table
 from arena.store import Store, engine
 from judges.types import Query
@@ -206,10 +206,11 @@ def test_figures_that_a_page_keeps_in_the_store_make_nothing_be_read_anew(here: 
 def test_where_every_judgment_failed_the_pages_say_so_and_nothing_breaks(here: Path) -> None:
     write_store(here, queries=2, failed=24, criteria=False)
     assert "No game has a verdict yet" in shown(page("queries"))
-    assert "Judges come first: `ragleague run` asks them." in shown(page("vote"))
-    assert "Add this to the tournament's YAML file" not in shown(page("vote")), "which has it"
-    assert "Add this to the tournament's YAML file" in shown(page("assess"))
-    assert "Add this to the tournament's YAML file" in shown(page("grade")), "its section is empty"
+    for view in ("vote", "assess", "grade"):
+        words = shown(page(view))
+        assert "Once judges have judged, people are asked here." in words
+        assert "YAML" not in words, "annotators have no use for it"
+    assert "Add this to the tournament's YAML file" in shown(page("nuggets"))
     overview = shown(page("leaderboard"))
     assert "Not enough verdicts to rate" in overview or "No verdicts yet" in overview
     assert "24 failed" in overview
@@ -258,12 +259,12 @@ NAMES = ("a/b & c#d%20 'e'", 'say "é" <b>+?=;', "مرحبا 你好", "n" * 200)
 def test_every_link_of_every_page_carries_what_is_chosen_and_leads_to_something_that_is_there(here: Path) -> None:
     write_store(here, agents=NAMES, queries=4, kinds=("x & y", "z"), qrels={"q00": {"q00-common": 1}})
     add_people(here, "sample")
-    chosen = {"group": "kind: x & y", "annotator": "jo & co"}
+    chosen = {"group": "kind: x & y"}
     parts = {view: one.address for one in PAGES for view in one.views}
     pages = [(part, ()) for part in parts]
     seen: set[tuple[str, str]] = set()
     for part, fields in pages:
-        run = page(part, **{"tournament": "sample", **chosen, **dict(fields)})
+        run = page(part, annotator="jo & co", **{"tournament": "sample", **chosen, **dict(fields)})
         assert not [note.value for note in run.warning if "not here" in note.value or "not in the store" in note.value]
         bodies = [own.proto.body for own in run.get("html")] + [own.value for own in run.markdown]
         links = re.findall(r'href="([^"]+)"|\]\(([a-z]+\?[^)]+)\)', "\n".join(bodies))
@@ -271,6 +272,7 @@ def test_every_link_of_every_page_carries_what_is_chosen_and_leads_to_something_
             url = urlsplit(link)
             asked = dict(parse_qsl(url.query, strict_parsing=True, keep_blank_values=True))
             assert {"tournament": "sample", **chosen}.items() <= asked.items(), link
+            assert "jo & co" not in asked.values(), "whoever opens it would judge in that name"
             assert url.path in parts.values(), link
             kind = (url.path + asked.get("view", ""), " ".join(sorted(asked)))
             if kind not in seen:  # one of each kind is followed

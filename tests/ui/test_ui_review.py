@@ -92,7 +92,7 @@ def test_voters_and_labellers_are_shown_no_agent_and_nothing_of_a_judge(tmp_path
     write_store(
         store, name="blind", agents=agents, queries=4, wording=lambda kind, text: kind if kind == "answer" else text
     )
-    for view, label in (("vote", TIE), ("label", "Label 0"), ("grade", "Skip")):
+    for view, label in (("vote", TIE), ("label", "0: not relevant"), ("grade", "Skip")):
         run = opened(view, "ann")
         for _ in range(3):
             seen = sent(run)
@@ -134,10 +134,13 @@ def test_skipped_games_are_taken_up_and_a_second_thought_takes_the_place_of_the_
 def test_labels_are_those_of_the_scale_with_their_words(store: Path) -> None:
     run = opened("label", "ann")
     assert progress(run) == "0 of 20 documents labelled"
-    assert [button.label for button in run.button][:3] == ["Label 0", "Label 1", "Label 2"]
-    assert "very relevant" in shown(run)
+    assert [button.label for button in run.button][:3] == [
+        "0: not relevant",
+        "1: somewhat relevant",
+        "2: very relevant",
+    ]
     assert "Document q0" in shown(run)
-    run = press(press(run, "Label 2"), "Skip")
+    run = press(press(run, "2: very relevant"), "Skip")
     assert progress(run) == "1 of 20 documents labelled, 1 skipped"
     assert [said.value for said in kept(store)] == [2, None]
     assert kept(store)[0].item.startswith(kept(store)[0].query_id)

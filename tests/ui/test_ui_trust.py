@@ -21,7 +21,7 @@ from arena.present.numbers import PERCENT
 from arena.present.table import Table
 from arena.present.table import shown as columns_of
 from arena.results.agreement import calibrate_tournament, resampling_of
-from arena.results.calibration import Calibration
+from arena.results.table_agreement import Calibration
 from arena.store import Store
 from arena.store.annotations import Annotations
 from tests.support.pages import page, sent, shown, unfolded

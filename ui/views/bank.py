@@ -18,7 +18,7 @@ from arena.present.blocks import Block
 from arena.present.numbers import counted
 from arena.present.picture import of_table
 from arena.results.exam_evaluation import Study
-from arena.stages.exam.bank import of_queries, require_usable, save_bank
+from arena.stages.exam import require_usable, save_bank
 from judges.errors import InputError
 from retrieval_eval.exam.bank_files import new_item, read_bank
 from retrieval_eval.exam.items import ITEM_TYPES, Bank, Item, ItemEdit, described, diff, edited_bank
@@ -147,7 +147,7 @@ def _show_bank(source: data.Source, bank: Bank, draft: BankDraft | None) -> int 
     study = data.study(source)
     if draft is not None:
         text.quiet(f"File: {draft.path.name}")
-        if study is not None and study.version != of_queries(bank, data.dataset(source)).version:
+        if study is not None and study.version != bank.of_queries(data.dataset(source).queries).version:
             st.info("The file is not the version that was graded last. `ragleague run` grades what is new in it.")
     if study is not None and study.grids.ungraded:
         incomplete(f"{study.grids.ungraded:,} of {study.grids.pairs:,} pairs of passage and item have no grade.")
@@ -325,14 +325,14 @@ def _bank_effect(source: data.Source, draft: BankDraft) -> Sequence[Block]:
 def _effect(source: data.Source, digest: str | None, version: str, _draft: BankDraft) -> EditEffect:  # noqa: ARG001 - cache keys
     study = data.study(source)
     assert study is not None
-    before, after = (of_queries(bank, data.dataset(source)) for bank in (_draft.before, _draft.after))
+    before, after = (bank.of_queries(data.dataset(source).queries) for bank in (_draft.before, _draft.after))
     return edit_effect(before, after, study.grades, study.rankings, level=study.usual_level, k=data.exam_depth(source))
 
 
 def _save_bank(source: data.Source, session: Session, draft: BankDraft, by: str) -> None:
     section = session.config.exam
     assert section is not None
-    require_usable(section, of_queries(draft.after, data.dataset(source)))
+    require_usable(section, draft.after.of_queries(data.dataset(source).queries))
     changed, what = _bank_effect(source, draft), described(diff(draft.before, draft.after))
     save_bank(draft.path, draft.after, folder=session.folder, seen=draft.digest, by=by, what=what)
     st.session_state.pop("item", None)

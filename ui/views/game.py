@@ -25,7 +25,7 @@ from arena.store.annotations import Annotations, annotator_name
 from judges.errors import CAUSES
 from judges.types import JudgeFailure, Judgment, details_of, label_of
 from ui import data, text
-from ui.access import allowed, viewer
+from ui.access import allowed, annotator_field, viewer
 from ui.address import link, unfold
 from ui.editing import attempt, say_refused
 from ui.show import draw
@@ -196,8 +196,7 @@ def _show_flags(source: data.Source, key: GameKey) -> None:
     with unfold("Flag this game", "flag") as opened:
         if not opened.open:
             return
-        if viewer() is None:
-            st.text_input("Your name or initials", key="annotator", bind="query-params", max_chars=80, width=320)
+        annotator_field(width=320)
         st.text_area("What is odd about it?", key="comment", max_chars=2000)
         with st.container(horizontal=True):
             st.button("Flag", on_click=partial(attempt, _flag, source, key, True, may="vote"), type="primary")
@@ -208,7 +207,7 @@ def _show_flags(source: data.Source, key: GameKey) -> None:
 def _flag(source: data.Source, key: GameKey, comment: bool) -> None:
     """Flag a game with the viewer's comment, or take their flag back."""
     person = viewer()
-    annotator = annotator_name(st.session_state.get("annotator", "") if person is None else person.name)
+    annotator = annotator_name(st.session_state["annotator"] if person is None else person.name)
     words = st.session_state["comment"].strip() if comment else None
     with data.shared(source.location) as store:
         dataset = store.dataset(source.tournament, key.query_id)

@@ -1,8 +1,8 @@
-"""The page Review: annotators vote, label, grade or assess one task at a time; agents' names are hidden.
+"""The page Review: annotators vote, label, grade or assess one task at a time.
 
-The page also hides the results of judges and other annotators, and shows the annotator's agreement with the judges
-only after the last task. It writes to the store only when the annotator presses a button, and then redraws only this
-fragment.
+The page hides agents' names and the results of judges and other annotators, and shows the annotator's agreement with
+the judges only after the last task. ``page.js`` reads the keys: it chooses in the rows of a task, presses a button, and
+lets later presses wait until the next task is drawn, which it knows by the attributes of the status line.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from arena.data.kinds import (
     VERDICT,
     Annotation,
     Choice,
+    FormRow,
     JudgedKind,
     TaskForm,
     texts_digest,
@@ -31,31 +32,65 @@ from arena.people import tasks
 from arena.people.tasks import AnnotationTask, TaskPool, TaskProgress, TaskState
 from arena.present.numbers import PERCENT, counted
 from arena.results.opinions import agreement_with_judges, judgments_of
-from arena.store.annotations import Annotations, annotator_name
+from arena.store import Store
+from arena.store.annotations import Annotations
 from judges.errors import InputError, RagleagueError
-from ui import data, text
-from ui.access import allowed, viewer
-from ui.editing import check
-from ui.text import lacking, nothing, problem
+from judges.types import Document, Judgment, Query
+from ui import data, editing, text
+from ui.access import allowed, annotator_field, owner, viewer
+from ui.text import nothing, problem
 
 
 @st.fragment
 def show(kind: JudgedKind, source: data.Source) -> None:
     """Draw the page for annotations of one kind, such as verdicts or relevance labels."""
     form = form_of(kind)
-    st.html(f'<h2 class="question">{form.question}</h2>')
+    if not allowed("vote"):
+        st.info("You can read here. To judge, ask whoever runs these pages to make you a voter.")
+        return
+    text.lines(text.TextLine("strong", form.question), text.TextLine("body", _instructions(kind, source)))
     top = st.container(horizontal=True, vertical_alignment="bottom", key="review-top")
-    with top:
-        annotator = _annotator()
     pool = _pool(source, kind.name)
-    if not pool.queries and kind is VERDICT and data.played(source):
-        nothing(text.NO_TEXTS)
-    elif not pool.queries:
-        lacking(form.missing, form.section, data.settings(source))
-    elif annotator == "":
-        st.info("Enter your name or initials to begin.")
-    elif annotator:
-        Review(kind, source, annotator).show(pool, top)
+    if not pool.queries:
+        imported = kind is VERDICT and data.played(source)
+        nothing(text.NO_TEXTS if imported else f"{form.missing} Once judges have judged, people are asked here.")
+        return
+    with top:
+        annotator = annotator_field(placeholder="Your name or initials", label_visibility="collapsed", width=140)
+    if not annotator:
+        st.info("Enter your name or initials to begin. They are kept with what you say, to tell people apart.")
+        return
+    if (person := viewer()) is not None:
+        with top:
+            text.quiet(f"You are {person.name}; what you say is kept under this name.")
+    Review(kind, source, annotator).show(pool, top)
+
+
+def existing(source: data.Source) -> list[str]:
+    """The parts of the page that have tasks; if none has any, the first part."""
+    kinds = [kind for kind in KINDS.values() if kind.form is not None and _has_tasks(kind, source)]
+    return [form_of(kind).view for kind in kinds or [VERDICT]]
+
+
+def _has_tasks(kind: JudgedKind, source: data.Source) -> bool:
+    if kind is not VERDICT and data.settings(source).section(kind.section) is None:
+        return False
+    return bool(_pool(source, kind.name).queries) if kind in (VERDICT, NUGGETS) else _is_judged(source, kind.name)
+
+
+def _any_judgment(store: Store, tournament: str, kind: str) -> bool:
+    return any(isinstance(result, Judgment) for _, result in store.each_outcome(tournament, KINDS[kind].task))
+
+
+_is_judged = data.judged(_any_judgment)
+
+
+def _instructions(kind: JudgedKind, source: data.Source) -> str:
+    """The line that the tournament's YAML file has for annotators; of games, by default what their judges weigh."""
+    config, settings = editing.configured(), data.settings(source)
+    section = (config if config is not None and config.name == source.tournament else settings).section(kind.section)
+    factors = getattr(section, "factors", "")
+    return getattr(section, "review", "") or (f"Weigh {factors}" if factors else "")
 
 
 @data.derived("Drawing the tasks …")
@@ -90,6 +125,7 @@ class _State(Struct):
         seen: the store's number of the last of their annotations that the page has read.
         begun: time at which each task was first shown.
         undone: ids of the tasks whose answers were taken back; the page shows the last of these tasks.
+        turn: number of presses so far that saved, skipped or took back, or failed to.
         note: message about the last button that was pressed.
         refused: message that says why the last answer was not saved; shown when the page is drawn again.
         pressed: task id and value of an answer that was not saved, so that its button stays marked.
@@ -99,6 +135,7 @@ class _State(Struct):
     seen: int = 0
     begun: dict[str, float] = field(default_factory=dict)
     undone: list[str] = field(default_factory=list)
+    turn: int = 0
     note: str = ""
     refused: str = ""
     pressed: tuple[str, Any] = ("", None)
@@ -115,20 +152,35 @@ class Review(Struct, frozen=True):
     def form(self) -> TaskForm:
         return form_of(self.kind)
 
+    def _digest(self, *more: str) -> str:
+        return texts_digest(self.source.location, self.source.tournament, self.kind.name, self.annotator, *more)[:16]
+
     @property
     def _state(self) -> _State:
-        digest = texts_digest(self.source.location, self.source.tournament, self.kind.name, self.annotator)
-        state: _State = st.session_state.setdefault(f"review-{digest}", _State())
+        if (state := st.session_state.get(key := f"review-{self._digest()}")) is None:
+            state = st.session_state[key] = _State(undone=[*_POSITIONS.get(self._place, ())])
+        assert isinstance(state, _State)
         return state
+
+    @property
+    def _place(self) -> tuple[bytes, str]:
+        return owner(), self._digest()
+
+    def _go_to(self, task_ids: list[str]) -> None:
+        """Show the last of these tasks next, also after a reload."""
+        self._state.undone = task_ids
+        _POSITIONS.pop(self._place, None)
+        if task_ids and self._place[0]:
+            _POSITIONS[self._place] = task_ids
+        while len(_POSITIONS) > _MOST_POSITIONS:
+            _POSITIONS.pop(next(iter(_POSITIONS)))
 
     def _key(self, task: AnnotationTask) -> str:
         """Part of a task's widget keys that differs between tasks, annotators and tournaments.
 
         So a pressed button always belongs to the task that is shown.
         """
-        return texts_digest(self.source.location, self.source.tournament, self.kind.name, self.annotator, task.task_id)[
-            :16
-        ]
+        return self._digest(task.task_id)
 
     def _progress(self, pool: TaskPool) -> TaskProgress:
         """The annotator's progress; reads only annotations that were added since the page was last rendered."""
@@ -160,13 +212,46 @@ class Review(Struct, frozen=True):
             answers = task.texts if len(task.texts) == 2 and not self.form.names else ("", "")
             marked = text.alike(*answers) and st.toggle("Mark differences", True, key=f"marks-{self._key(task)}")
         query = data.dataset(self.source).queries[task.query_id]
-        text.thread(query)
+        reference = query.reference is not None and tasks.judge_saw_reference(task.kind, data.settings(self.source))
+        documents = self._documents(task)
         text.lead(task.query.text)
-        if tasks.judge_saw_reference(task.kind, data.settings(self.source)):
-            text.reference(query, raw=raw)
-        self._show_texts(task, choices, raw=raw, marks=marked)
+        has_drawer = bool(reference or documents or query.messages)
+        with st.container(key="judged" if has_drawer else "judged-alone"):
+            texts, drawer = st.columns([3, 1], gap="medium") if has_drawer else (st.container(), None)
+        with texts:
+            self._show_texts(task, choices, raw=raw, marks=marked)
+        if drawer is not None:
+            with drawer, st.container(key="drawer"):
+                self._show_drawer(task, query, documents, raw=raw, reference=reference)
         with st.container(key=f"once-{self._key(task)}", horizontal=True, vertical_alignment="center", gap="small"):
             self._show_bar(task, choices, progress.before({*state.undone, task.task_id}))
+
+    def _documents(self, task: AnnotationTask) -> list[Document]:
+        if task.kind not in tasks.READ_WITH_DOCUMENTS:
+            return []
+        labels = data.labels_of_query(self.source, task.query_id)
+        return tasks.documents_seen(task, data.dataset(self.source), labels, data.settings(self.source))
+
+    def _show_drawer(
+        self, task: AnnotationTask, query: Query, documents: Sequence[Document], *, raw: bool, reference: bool
+    ) -> None:
+        """Draw what the judges read beside the answers, in a fold that stays as the annotator leaves it."""
+        parts = ["conversation"] * bool(query.messages) + ["reference"] * reference
+        parts += [counted(len(documents), "document")] * bool(documents)
+        with st.expander(", ".join(parts).capitalize(), expanded=True, key="beside", on_change="rerun") as fold:
+            if not fold.open:
+                return
+            text.thread(query, last=_LAST_MESSAGES)
+            if reference:
+                text.reference(query, raw=raw)
+            several = len(documents) > _DOCUMENTS
+            if several and not st.toggle(f"Show all {len(documents):,} documents", key=f"all-{self._key(task)}"):
+                documents = documents[:_DOCUMENTS]
+            for number, document in enumerate(documents):
+                title = document.metadata.get("title", "") or document.doc_id
+                text.strong(title)
+                key = f"document-{number}-{self._key(task)}"
+                text.passage(document.text, key, label=f"Document: {title}", empty="This document is empty.", raw=raw)
 
     def _show_texts(self, task: AnnotationTask, choices: Sequence[Choice], *, raw: bool, marks: bool) -> None:
         others = task.texts[::-1] if marks else (None,) * len(task.texts)
@@ -190,27 +275,28 @@ class Review(Struct, frozen=True):
                     self._show_rows(task, choices)
         if several and not self.form.names and task.texts[0] == task.texts[1]:
             st.caption("Both answers are the same, word for word.")
-        text.lines(
-            *(text.TextLine("quiet", f"{choice.label}: {choice.meaning}") for choice in choices if choice.meaning)
-        )
 
     def _show_rows(self, task: AnnotationTask, choices: Sequence[Choice]) -> None:
-        """Draw a field with the choices for each row; keyboard shortcuts apply to the first row without a choice."""
-        labels = {choice.value: choice.label for choice in choices}
-        words = self._words(task)
-        earlier = self._earlier(task)
-        with st.container(key="rows", gap="small"):
+        """Draw a field with the choices for each row; the browser keeps what is chosen until it is saved."""
+        values, earlier = [choice.value for choice in choices], self._earlier(task)
+        rows = self._words(task)
+        with st.container(key=f"rows-{self._key(task)}", gap="small"):
             for number, (name, key) in enumerate(self._rows(task).items(), start=1):
-                st.session_state.setdefault(key, next((value for value in labels if value == earlier.get(name)), None))
+                row = rows[name]
+                st.session_state.setdefault(key, next((value for value in values if value == earlier.get(name)), None))
+                labels = [
+                    _label(choice, row.meanings.get(choice.value, choice.meaning), in_row=True) for choice in choices
+                ]
                 with st.container(gap="xsmall"):
-                    text.strong(f"{number}. {words[name]}")
+                    text.strong(f"{number}. {row.text}")
                     st.radio(
                         f"{self.form.row} {number}",
-                        list(labels),
-                        format_func=labels.__getitem__,
-                        horizontal=True,
+                        values,
+                        format_func=dict(zip(values, labels, strict=True)).__getitem__,
+                        horizontal=not row.meanings,
                         label_visibility="collapsed",
                         key=key,
+                        on_change="ignore",
                     )
 
     def _earlier(self, task: AnnotationTask) -> Mapping[str, Any]:
@@ -222,36 +308,37 @@ class Review(Struct, frozen=True):
         key = self._key(task)
         return {name: f"row-{n}-{key}" for n, name in enumerate(self._words(task))}
 
-    def _words(self, task: AnnotationTask) -> Mapping[str, str]:
-        """Texts of the rows, by row name; empty for a task with a single choice."""
+    def _words(self, task: AnnotationTask) -> Mapping[str, FormRow]:
+        """The rows by name; empty for a task with a single choice."""
         if self.form.rows is not None:
             return self.form.rows(data.settings(self.source))
-        return dict(zip(task.parts, task.part_texts, strict=True)) if self.form.row else {}
+        return dict(zip(task.parts, map(FormRow, task.part_texts), strict=True)) if self.form.row else {}
 
     def _show_bar(self, task: AnnotationTask, choices: Sequence[Choice], before: AnnotationTask | None) -> None:
-        task_key, rows = self._key(task), list(self._rows(task).values())
-        open_rows = [key for key in rows if st.session_state[key] is None]
-        pressed_task, pressed = self._state.pressed
-        chosen = None if rows else pressed if pressed_task == task.task_id else task.value
-        for number, choice in enumerate(choices):
+        task_key, state = self._key(task), self._state
+        pressed_task, pressed = state.pressed
+        chosen = pressed if pressed_task == task.task_id else None if self.form.row else task.value
+        for number, choice in enumerate(() if self.form.row else choices):
             st.button(
-                choice.label,
+                _label(choice, choice.meaning),
                 key=f"choice-{number}-{task_key}",
                 type="primary" if chosen == choice.value else "secondary",
                 shortcut=choice.key,
-                disabled=bool(rows) and not open_rows,
-                on_click=partial(st.session_state.update, {open_rows[0]: choice.value}) if open_rows else self._save,
-                args=() if open_rows else (task, [choice.value], choice.label),
+                on_click=self._save,
+                args=(task, [choice.value], choice.label),
+                wrap=True,
             )
-        if rows:
+        if self.form.row:
             button_options: dict[str, Any] = {"type": "primary", "shortcut": "Ctrl+Enter", "on_click": self._save_rows}
             st.button("Save", key=f"save-{task_key}", args=(task,), **button_options)
         st.button("Skip", key=f"skip-{task_key}", shortcut="s", type="tertiary", on_click=self._save, args=(task, None))
         undo = partial(self._undo, before) if before is not None else None
         st.button("Undo", key=f"undo-{task_key}", shortcut="u", type="tertiary", on_click=undo, disabled=undo is None)
-        state = self._state
-        position = f"{self.form.row} {rows.index(open_rows[0]) + 1} of {len(rows)}" if open_rows else ""
-        st.html(f'<p role="status" class="note">{" · ".join(filter(None, (position, state.note)))}</p>')
+        keys = " ".join(choice.key or "-" for choice in choices)
+        st.html(
+            f'<p role="status" class="note" data-form="{self._digest()}" data-task="{task_key}" data-keys="{keys}" '
+            f'data-turn="{state.turn}"{" data-refused=yes" * bool(state.refused)}>{state.note}</p>'
+        )
         if refused := state.refused:
             state.refused = ""
             problem("Not saved.", refused)
@@ -259,6 +346,7 @@ class Review(Struct, frozen=True):
     def _save_rows(self, task: AnnotationTask) -> None:
         chosen = {name: st.session_state.get(key) for name, key in self._rows(task).items()}
         if missing := [*chosen.values()].count(None):
+            self._state.turn += 1
             self._state.refused = f"Without a choice: {missing}. Choose for each, or skip."
         else:
             self._save(task, [chosen] if task.parts == ("",) else [*chosen.values()], f"{len(chosen)} choices")
@@ -276,13 +364,14 @@ class Review(Struct, frozen=True):
         except RagleagueError as error:
             state.refused, state.note = str(error), ""
             state.pressed = task.task_id, None if values is None else values[0]
+            state.turn += 1
             return
-        state.pressed = "", None
+        state.pressed, state.turn = ("", None), state.turn + 1
         state.note = "Skipped" if values is None else f"✓ Saved: {words}"
-        state.undone = [task_id for task_id in state.undone if task_id != task.task_id]
+        self._go_to([task_id for task_id in state.undone if task_id != task.task_id])
 
     def _store(self, task: AnnotationTask, values: Sequence[Any] | None) -> None:
-        check("vote")
+        editing.check("vote")
         seconds = time.monotonic() - self._state.begun.get(task.task_id, time.monotonic())
         with data.shared(self.source.location) as store:
             annotations = task.annotations(self.annotator, values, seconds)
@@ -306,9 +395,10 @@ class Review(Struct, frozen=True):
             if task.state is TaskState.DONE:
                 self._store(task, None)
         except RagleagueError as error:
-            state.refused, state.note = str(error), ""
+            state.refused, state.note, state.turn = str(error), "", state.turn + 1
             return
-        state.undone, state.note = [*state.undone, task.task_id], "Taken back"
+        state.note, state.turn = "Taken back", state.turn + 1
+        self._go_to([*state.undone, task.task_id])
         earlier = self._earlier(task) if self.form.row else {}
         st.session_state.update({self._rows(task)[name]: value for name, value in earlier.items()})
 
@@ -333,7 +423,8 @@ class Review(Struct, frozen=True):
             st.button(f"Take up the {len(skipped):,} skipped", on_click=self._take_up, args=(skipped,))
 
     def _take_up(self, skipped: Sequence[AnnotationTask]) -> None:
-        self._state.note, self._state.undone = "", [task.task_id for task in reversed(skipped)]
+        self._state.note = ""
+        self._go_to([task.task_id for task in reversed(skipped)])
 
 
 _ANSWER_SWITCH: Final = (
@@ -345,43 +436,19 @@ _ANSWER_SWITCH: Final = (
 """Radio buttons that choose which of the two answers to show in a narrow window; see ``ui/page.css``."""
 
 
-_NAMED: Final = "annotator-named"
-"""Session key that says that the annotator has just entered a name."""
+_LAST_MESSAGES: Final = 4
+"""Number of messages of a conversation that stand open."""
+_DOCUMENTS: Final = 10
+"""Number of documents drawn at first."""
+_MOST_POSITIONS: Final = 1000
+_POSITIONS: Final[dict[tuple[bytes, str], list[str]]] = {}
+"""Tasks that were taken back or taken up again, by browser (or person) and form, so that a reload goes on there."""
 
 
-def _annotator() -> str | None:
-    """The annotator's name, from the sign-in or, without sign-in, from the name field; empty until they enter one.
-
-    ``None``, with a message on the page, if the viewer may not annotate or the name cannot be used.
-    """
-    if not allowed("vote"):
-        st.info("You can read here. To judge, ask whoever runs these pages to make you a voter.")
-        return None
-    person = viewer()
-    if person is not None:
-        text.quiet(f"You are {person.name}; what you say is kept under this name.")
-        name: str | None = person.name
-    else:
-        name = st.text_input(
-            "Your name or initials",
-            key="annotator",
-            bind="query-params",  # so that the name survives a reload
-            on_change=partial(st.session_state.update, {_NAMED: True}),
-            placeholder="Your name or initials",
-            label_visibility="collapsed",
-            max_chars=80,
-            width=140,
-            help="Kept with what you say, to tell people apart and to go on where you stopped. It is no login.",
-        )
-        if st.session_state.pop(_NAMED, False):
-            st.rerun()  # redraw the whole page, as its links contain the name
-    if not name or not name.strip():
-        return ""
-    try:
-        return annotator_name(name)
-    except InputError as error:
-        text.plain(str(error))
-        return None
+def _label(choice: Choice, meaning: str, *, in_row: bool = False) -> str:
+    """The words on a button or option: the choice with its meaning and, in a row, its key."""
+    key = f"`{choice.key}` " if in_row and choice.key not in (None, choice.label) else ""
+    return f"{key}{choice.label}" + (f": {text.label(meaning)}" if meaning else "")
 
 
 VIEWS: Final = {kind.form.view: partial(show, kind) for kind in KINDS.values() if kind.form is not None}

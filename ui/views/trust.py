@@ -31,8 +31,8 @@ from arena.calibration.votes import Level
 from arena.present.blocks import Checks, Remarks
 from arena.present.table import Table
 from arena.results.agreement import resampling_of
-from arena.results.calibration import Calibration
 from arena.results.games import GameKey
+from arena.results.table_agreement import Calibration
 from ui import data, text
 from ui.address import link, note_unless, pick, unfold
 from ui.show import draw, show_table

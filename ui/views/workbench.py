@@ -14,7 +14,7 @@ from arena.data.safe_files import digest
 from arena.present.numbers import COUNT, MONEY, listed
 from arena.present.table import Column, Table
 from arena.results.cache import rating_draws
-from arena.results.coverage import AGENTS_ASKED, stage_words
+from arena.results.outcomes import AGENTS_ASKED, stage_words
 from arena.run.plan import plan
 from arena.run.recorder import standings_of, subject_of
 from arena.store.runs import StoredRun

@@ -50,7 +50,7 @@ def test_what_is_kept_says_what_a_fresh_one_says_to_the_last_digit(
     assert repr(cached_leaderboard(store, "sample")) == repr(fresh)
     monkeypatch.setattr(kept, "leaderboard_of", refuse)
     assert repr(cached_leaderboard(store, "sample")) == repr(fresh)
-    games = read_games(store, "sample").table
+    games = read_games(store, "sample")
     for name in ("agents", "queries", "judges", "a", "b", "query", "judge", "outcome", "identical"):
         np.testing.assert_array_equal(getattr(cached_games(store, "sample"), name), getattr(games, name))
 
@@ -192,7 +192,7 @@ def test_only_frozen_values_are_written(value: object) -> None:
         ["subprocess", "Popen", {"args": "ls"}],
         ["arena.__main__", "main", "ls"],
         ["arena.store", "Store", {}],
-        ["arena.results.coverage", "Coverage", {"wanted": 1}],
+        ["arena.results.outcomes", "Coverage", {"wanted": 1}],
         ["arena.nowhere", "Nothing", {}],
         ["array", "O", [1], b"\0" * 8],
     ],

@@ -229,6 +229,6 @@ def test_a_file_that_holds_no_cards_is_refused(tmp_path: Path, text: str) -> Non
 def test_a_card_needs_a_tournament_and_a_known_ending(cli: CLI, tmp_path: Path) -> None:
     (tmp_path / "j.csv").write_text("qid,agent_a,agent_b,verdict\nq,a,b,A\n")
     refused = cli("calibrate", tmp_path / "j.csv", "--people", tmp_path / "j.csv", "--card", tmp_path / "c.json")
-    assert (refused.status, "--card: goes with a tournament" in refused.err) == (2, True)
+    assert (refused.status, "--card: needs a tournament" in refused.err) == (2, True)
     refused = cli("calibrate", tmp_path / "s.db", "--card", tmp_path / "c.txt")
     assert (refused.status, "--card" in refused.err) == (2, True)

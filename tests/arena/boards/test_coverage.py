@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from arena.boards.conclusion import conclude_board
 from arena.config.ratings import RatingsSection
-from arena.results.coverage import Shortfall, shortfall
+from arena.results.outcomes import Shortfall, shortfall
 from arena.results.ratings import leaderboard
 from arena.store import Result, Store, Wanted
 from judges.types import JudgeFailure, Judgment, Task

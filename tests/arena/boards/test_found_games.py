@@ -81,7 +81,6 @@ def test_columns_say_of_every_game_what_the_games_one_by_one_say(outcomes: list[
         expected, found = tabulate(verdicts), table.verdicts()
         assert (found.agents, found.queries, found.judges) == (expected.agents, expected.queries, expected.judges)
         assert sorted(columns(found)) == sorted(columns(expected))
-        assert sorted(columns(tabulate(table.each_verdict()))) == sorted(columns(expected))
 
 
 def columns(table: object) -> list[tuple[int, ...]]:

@@ -21,7 +21,7 @@ from arena.present.blocks import Check
 from arena.ratings.games import GameVerdict
 from arena.ratings.rate import rate
 from arena.ratings.results import RatingSettings
-from arena.results.coverage import Coverage
+from arena.results.outcomes import Coverage
 from arena.results.ratings import Leaderboard
 from arena.results.table_agreement import compare_opinions
 from arena.store.outcomes import Consistency

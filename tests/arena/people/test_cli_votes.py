@@ -103,7 +103,11 @@ def test_labels_go_out_as_a_table_or_one_person_s_as_qrels_and_come_in(cli: Any)
     assert (refused.status, "name one of the annotators with --annotator: ann and bob" in refused.err) == (2, True)
     assert cli("export", "votes", "s.db", "l.qrels", "--kind", "relevance", "--annotator", "ann").status == 0
     assert sorted(Path("l.qrels").read_text().splitlines()) == ["q01 0 q01-d0 2", "q02 0 q02-d1 2"]
-    for file, given, who in (("l.csv", (), "ann, bob"), ("l.qrels", (), "l"), ("l.qrels", ("--annotator", "z"), "z")):
+    for file, given, who in (
+        ("l.csv", (), "ann and bob"),
+        ("l.qrels", (), "l"),
+        ("l.qrels", ("--annotator", "z"), "z"),
+    ):
         done = cli("import", "votes", file, "--store", "s.db", *given)
         assert done.status == 0, done.err
         assert f"by {who}, " in done.out

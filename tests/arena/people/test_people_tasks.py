@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from arena.config.settings import StoredSettings
 from arena.data.dataset import Dataset
-from arena.data.kinds import CRITERIA, RELEVANCE, Annotation
+from arena.data.kinds import CRITERIA, RELEVANCE, Annotation, FormRow
 from arena.people import tasks
 from arena.people.tasks import AnnotationTask, GameNames, TaskState
 from arena.people.votes import assignments_of, imported_assignments
@@ -256,5 +256,10 @@ def test_the_rubric_is_the_judges_own() -> None:
     form = CRITERIA.form
     assert form is not None
     assert form.rows is not None
-    assert form.rows(named) == {"clear": "clear", "true": "true"}
+    assert form.rows(named) == {"clear": FormRow("clear"), "true": FormRow("true")}
     assert [choice.value for choice in form.choices(named)] == [1, 2, 3, 4, 5]
+    assert [choice.meaning for choice in form.choices(named)] == ["not at all", "", "", "", "fully"]
+    levels = {0: "rude", 1: "curt", 2: "kind"}
+    criteria = {"judge": "j", "names": {"tone": {"description": "how it sounds", "levels": levels}}}
+    described = StoredSettings.model_validate({"criteria": criteria})
+    assert form.rows(described) == {"tone": FormRow("tone: how it sounds", levels)}

@@ -92,7 +92,7 @@ def test_every_place_that_rates_takes_the_position_term(cli: CLI, tmp_path: Path
     with closing(Store.open(str(tmp_path / "store.db"))) as store:
         fresh = leaderboard(store, "small")
         assert repr(cached_leaderboard(store, "small")) == repr(fresh) == repr(cached_leaderboard(store, "small"))
-        table = read_games(store, "small").table
+        table = read_games(store, "small")
         methods = stored_methods(store, "small", table, lambda: store.dataset("small"))
         found = next(method for method in methods if method.name == "bradley_terry")
         assert dict(zip(found.agents, found.points(), strict=True)) == pytest.approx(

@@ -196,7 +196,7 @@ def test_a_tournament_is_rated_by_what_its_local_judge_finds_likely(cli: CLI, ju
     assert any(row["wins"] % 1 > 0 for row in soft["agents"])
 
     with closing(Store.open(str(judged.with_name("store.db")))) as store:
-        table = read_games(store, "local").table
+        table = read_games(store, "local")
         np.testing.assert_array_equal(cached_games(store, "local").preference, table.preference)
         assert repr(cached_leaderboard(store, "local")) == repr(leaderboard(store, "local"))
         assert not np.isnan(table.preference).any()

@@ -262,7 +262,7 @@ def test_a_server_out_of_reach_ends_the_run_and_not_its_batches(tmp_path: Path) 
         server.batches.held = True
         run(batched(tmp_path, server), wait=False)
     gone = run(batched(tmp_path, server, max_retry_s=0.2))
-    assert gone.stopped[0].endswith("batches that were handed in go on")
+    assert gone.stopped[0].endswith("the batches that were submitted continue on the server")
     assert under_way(batched(tmp_path, server)) == [8]
     with LLMServer(port=server.port) as back:
         back.batches.made, back.batches.files = server.batches.made, server.batches.files
@@ -458,7 +458,7 @@ def test_an_upload_that_fails_is_no_batch_and_nothing_has_to_be_paid(
     path = as_yaml(tmp_path, server, max_retry_s=0.3)
     failed = cli("run", path)
     assert failed.status == 3
-    assert "nothing was handed in, and nothing has to be paid" in failed.err
+    assert "no batch was submitted, so there is nothing to pay" in failed.err
     assert "goes on" not in failed.err
     assert (server.batches.made, json.loads(cli("batches", path, "--format", "json").out)) == ({}, [])
     server.batches.uploads = []
@@ -471,7 +471,7 @@ def test_a_server_that_was_never_reached_has_no_batch(tmp_path: Path, vendor: st
         path = as_yaml(tmp_path, server, vendor, max_retry_s=0.3)
     failed = cli("run", path)
     assert failed.status == 3
-    assert "nothing was handed in" in failed.err
+    assert "no batch was submitted" in failed.err
     assert cli("batches", path).out == "0 under way\n"
     with LLMServer(port=server.port) as back:
         assert cli("run", path).status == 0
@@ -491,7 +491,7 @@ def test_of_a_hand_in_without_an_answer_it_is_said_that_nobody_knows(
         server.batches.unlisted = 99
         failed = cli("run", path)
         assert failed.status == 3
-        assert "whether it has the 8 requests is not known, and the next run looks for them" in failed.err
+        assert "whether it has the 8 requests is not known; the next run looks for them" in failed.err
         assert "it is not known whether the server has 1 batch of 8 requests" in failed.err
         assert "goes on" not in failed.err
         refused = cli("run", directly(tmp_path, path))

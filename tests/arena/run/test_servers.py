@@ -379,14 +379,12 @@ def test_http_and_https_taken_for_each_other_say_so(cli: CLI, tmp_path: Path, mo
     with LLMServer(tls=tls) as server:
         url = f"http://127.0.0.1:{server.port}/v1"
         said = run(cli, tmp_path, url, monkeypatch).err.replace(url, "SERVER")
-    assert has_line(
-        said, "judge 'j' stopped: m at SERVER: what answers there speaks https; write https:// in 'base_url'"
-    )
+    assert has_line(said, "judge 'j' stopped: m at SERVER: the server there speaks https; write https:// in 'base_url'")
     with LLMServer() as server:
         url = f"https://127.0.0.1:{server.port}/v1"
         said = run(cli, tmp_path, url, monkeypatch).err.replace(url, "SERVER")
     assert has_line(
-        said, "judge 'j' stopped: m at SERVER: what answers there does not speak https; write http:// in 'base_url'"
+        said, "judge 'j' stopped: m at SERVER: the server there does not speak https; write http:// in 'base_url'"
     )
 
 

@@ -72,7 +72,7 @@ def test_samples_become_the_verdict_that_single_results_become(how: Combine, tmp
     results = combined(samples, {"one": how})
     again = game_table(results)
     for name in ("agents", "queries", "judges", "a", "b", "query", "judge", "outcome", "identical"):
-        np.testing.assert_array_equal(getattr(read.table, name), getattr(again, name))
+        np.testing.assert_array_equal(getattr(read, name), getattr(again, name))
     assert read.causes == Counter(result.cause for _, result in results if isinstance(result, JudgeFailure))
     assert len(read.causes) == 2
     assert read.consistency == consistency(samples)

@@ -119,8 +119,6 @@ def test_a_whole_run_that_is_interrupted_among_its_agents_judges_nothing(
 
 
 class Raising:
-    """An agent in which any exception is raised; such an agent's own code is not ours."""
-
     name, identity, notes = "x", "x", ()
 
     def __init__(self, error: BaseException) -> None:
@@ -131,8 +129,7 @@ class Raising:
             raise self._error
         return AgentReply("An answer.")
 
-    async def close(self) -> None:
-        """Nothing is held."""
+    async def close(self) -> None: ...
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("half"), SystemExit(2), TimeoutError(), asyncio.CancelledError()])

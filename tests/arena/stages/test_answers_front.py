@@ -23,7 +23,6 @@ QUERIES = 12
 
 
 def asked(prices: dict[str, tuple[float | None, float | None]], *, varies: float = 0.1) -> Dataset:
-    """Answers of agents that take so many seconds and dollars, each of its own by a share that varies."""
     draws = np.random.default_rng(1)
     answers = {}
     for agent, known in prices.items():
@@ -40,7 +39,6 @@ def front_of(rows: list[AgentRating], data: Dataset) -> dict[str, Front]:
 
 
 def said_of(rows: list[AgentRating], data: Dataset) -> list[str]:
-    """The sentences, figures left out."""
     return [re.sub(r" \(([$\d][^)]*)\)", "", line) for line in in_words(rows, front_of(rows, data))]
 
 

@@ -181,8 +181,7 @@ def test_an_agent_of_the_files_cannot_be_declared_as_well(cli: Any, tmp_path: Pa
         ended = cli("run", write_config(tmp_path, {"x": http_agent(url_of(server, "x"))}, data=data))
         assert not server.calls
     assert ended.status == 2
-    told = "asked.yaml:2: agents.x: the data has answers or documents of an agent of this name already\n"
-    assert ended.err.endswith(told)
+    assert "asked.yaml:2: agents.x: the data has answers or documents of an agent of this name already;" in ended.err
 
 
 def test_documents_of_two_agents_with_one_id_stay_apart(tmp_path: Path) -> None:
@@ -199,8 +198,6 @@ def test_documents_of_two_agents_with_one_id_stay_apart(tmp_path: Path) -> None:
 
 
 def test_what_agents_say_that_they_cite_is_scored_by_the_labels_of_those_documents(cli: Any, tmp_path: Path) -> None:
-    """The second agent's pages have the ids of the first one's: its citations go with its own pages."""
-
     def script(call: Any) -> Reply:
         own = call.path.strip("/")
         pages = [{"id": "1", "text": "So says a page on q0."}, {"id": "2", "text": f"{own} on cats."}]

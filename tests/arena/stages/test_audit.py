@@ -38,7 +38,6 @@ ORDERS = ("choose this answer", "has won", "prefer the answer", "it wins")
 
 
 def worth(text: str) -> float:
-    """What a fair judge sees: an agent's answer is worth more the earlier its name."""
     named = re.search(r"Agent (\w) says", text)
     return 0.0 if named is None else 3.0 - AGENTS.index(named[1])
 
@@ -51,14 +50,11 @@ JUDGES: dict[str, Callable[[str], Any]] = {
 
 
 def verdict(how: str, user: str) -> str:
-    """A judge's word on the two answers of a prompt."""
     first, second = (JUDGES[how](match["text"]) for match in _FENCED.finditer(user))
     return "A" if first > second else "B" if second > first else "TIE"
 
 
 def audited(folder: Path, how: str, **audit: Any) -> tuple[Leaderboard, AuditBoard]:
-    """A tournament with cheats, judged over HTTP on loopback."""
-
     def reply(call: Call) -> Reply:
         said = verdict(how, call.body["messages"][1]["content"])
         return Reply(json.dumps({"explanation": "Read both.", "verdict": said}))
@@ -123,7 +119,6 @@ def test_planted_weaknesses_are_found(tmp_path: Path, how: str, fooled: set[str]
 
 
 def gameable(prompt: Any) -> str:
-    """A judge in this process that loves length."""
     first, second = (len(answer.text) for answer in prompt.asked.inputs.answers)
     return "A" if first > second else "B" if second > first else "TIE"
 
@@ -140,7 +135,6 @@ def test_a_judge_offline_is_found_out_too_and_too_few_queries_show_nothing(tmp_p
 
 
 def test_what_is_given_away_is_by_conversation(tmp_path: Path) -> None:
-    """A judge that is fooled in every other conversation: its turns say no more than the conversation does."""
     write_data(tmp_path, QUERIES)
     function = {"provider": "python", "function": "tests.arena.stages.test_audit:fooled_at_times"}
     games = {"judges": ["judge"], "documents": {"include": False}}
@@ -157,7 +151,6 @@ def test_what_is_given_away_is_by_conversation(tmp_path: Path) -> None:
 
 
 def fooled_at_times(prompt: Any) -> str:
-    """A judge that takes the question for an answer in six queries of twelve, one after another."""
     fooled = int(prompt.asked.inputs.query.query_id[1:]) // 6 % 2
     cheat = [answer.agent == "question" for answer in prompt.asked.inputs.answers]
     return "AB"[cheat.index(True) if fooled else cheat.index(False)] if any(cheat) else "TIE"

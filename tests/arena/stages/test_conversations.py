@@ -124,7 +124,7 @@ def test_a_prompt_of_ones_own_that_hides_the_messages_is_refused_before_any_call
         made = len(server.calls)
         conversation(tmp_path)
         with pytest.raises(
-            PromptError, match=r'own.yaml:5: user: shows query.text .* write {{ query \| asked\("question"\) }}'
+            PromptError, match=r'own.yaml:5: user: shows query.text, .* write {{ query \| asked\("question"\) }}'
         ):
             run(configured(tmp_path, server.openai_url, **sections))
         own.write_text(OWN.replace("SHOWN", 'query | asked("question")'))

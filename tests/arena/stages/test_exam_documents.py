@@ -25,7 +25,6 @@ TEXTS = {
 }
 RANKINGS = {("skin", "one"): ["layers", "long"], ("skin", "two"): ["long", "organ"], ("rock", "two"): ["elvis"]}
 PASSAGES = 4
-"""Of skin, the long document being two at seven words each; rock has one."""
 ALL = 2 * PASSAGES + 1
 KNOWN = {LAYERS: "epidermis is outside", ORGAN: "organ", PIONEERS: "Elvis"}
 
@@ -46,7 +45,6 @@ def documents_config(folder: Path, url: str | None = None, **section: Any) -> Co
 
 
 def knows(call: Call) -> Reply:
-    """Rates 5 what has the words of the answer."""
     text = user(call)
     return Reply(
         "5" if any(item in text and words in text.split("<<<question")[0] for item, words in KNOWN.items()) else "0"

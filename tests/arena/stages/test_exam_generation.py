@@ -12,7 +12,7 @@ import pytest
 from arena.run import exam as exam_run
 from arena.run import judging
 from arena.run.plan import plan
-from arena.stages.exam.bank import save_bank
+from arena.stages.exam import save_bank
 from judges.errors import InputError
 from judges.types import Task
 from retrieval_eval.data.tables import write_rows
@@ -136,7 +136,6 @@ def test_a_query_whose_items_cannot_be_written_is_counted_and_leaves_the_others(
 
 
 def test_a_judge_that_cannot_go_on_takes_nothing_away_that_is_known(tmp_path: Path) -> None:
-    """Many new queries stand first, and the judge stops at them before the known ones are looked up."""
     queries = [{"qid": f"q{number}", "query": f"What is {number}?"} for number in range(80)]
     answers = [{"qid": row["qid"], "agent": "one", "answer": f"It is {row['qid']}."} for row in queries]
     write_rows(tmp_path / "queries.csv", ["qid", "query"], queries[40:])

@@ -36,7 +36,6 @@ from tests.support.tiny_qa import QUESTION, passage
 
 
 def rating(grade: dict[str, str]) -> Any:
-    """A judge that replies by the text of the question."""
     return lambda call: Reply(next(reply for text, reply in grade.items() if text in user(call)))
 
 
@@ -247,7 +246,7 @@ def test_a_bank_that_cannot_be_used_is_refused_before_anything_is_sent(tmp_path:
         graded(exam_config(tmp_path, grading="extraction_words"))
     assert not (tmp_path / "exam.db").exists()
     write_bank_csv(tmp_path, ITEMS)
-    with pytest.raises(InputError, match="made for task 'relevance', asked for 'grading'"):
+    with pytest.raises(InputError, match="a prompt for task 'relevance', where task 'grading' is needed"):
         graded(exam_config(tmp_path, prompt="umbrela"))
 
 
@@ -260,7 +259,6 @@ def is_check(call: Call) -> bool:
 
 
 def examinee(call: Call) -> Reply:
-    """Extracts what the tests expect, and takes "the outer one" for the epidermis."""
     asked = user(call)
     if is_check(call):
         return Reply("yes" if "the outer one" in asked else "no")

@@ -18,7 +18,6 @@ PAGE = ROOT / "docs/own-stage.md"
 
 @pytest.fixture
 def page(tmp_path: Path) -> Path:
-    """The page's files; those of the stage are installed in ``site``, as pip would leave them."""
     site = tmp_path / "site"
     site.mkdir()
     for block in blocks(PAGE):

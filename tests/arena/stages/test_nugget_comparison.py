@@ -5,17 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from arena.results.nugget_comparison import ConditionsCompared, compare_conditions, pareto_front, read_condition
+from arena.results.nugget_comparison import ConditionsCompared, compare_conditions, read_condition
 from judges.errors import InputError
 
 
 def assigned(path: Path, labels: dict[tuple[str, str], str], importances: str = "vvo") -> Path:
-    """A file of assignments: by run and topic one letter a nugget (support, partial, not_support, failed)."""
     words = {"s": "support", "p": "partial_support", "n": "not_support", "f": "failed"}
     lines = []
     for (run, topic), letters in labels.items():
@@ -134,11 +130,11 @@ def test_metrics_by_topic_in_nuggetizers_names_are_understood(tmp_path: Path) ->
         (
             "b.csv",
             "run,v_strict\na,1\nb,1\nd,1\n",
-            "an order needs 3 runs; there are 2 with a score in both",
+            "two rankings need 3 runs; there are 2 with a score in both",
         ),
-        ("b.csv", "run,qid,v_strict\na,7,1\nb,7,1\ncc,7,1\n", "no topic is in both"),
-        ("b.json", "[]", "it has no object 'runs'"),
-        ("b.json", '{"runs": {}}', "it has no object 'runs'"),
+        ("b.csv", "run,qid,v_strict\na,7,1\nb,7,1\ncc,7,1\n", "the two files share no topic"),
+        ("b.json", "[]", "lacks the object 'runs'"),
+        ("b.json", '{"runs": {}}', "lacks the object 'runs'"),
         ("b.json", '{"runs"', "not JSON"),
         ("b.json", '{"runs": {"a": {"v_strict": "x"}}}', r"run 'a': 'v_strict' must be a number \('x'\)"),
         ("b.json", '{"runs": {"a": {"v": 1}}}', "no run has a score 'v_strict'"),
@@ -152,15 +148,7 @@ def test_what_cannot_be_compared_is_said(tmp_path: Path, name: str, content: str
 
 def test_an_unknown_score_is_answered_with_those_there_are(tmp_path: Path) -> None:
     path = assigned(tmp_path / "a.jsonl", A)
-    with pytest.raises(InputError, match="no score is called 'ndcg'; there are v_strict, v, w_strict, w, a_strict, a"):
+    with pytest.raises(
+        InputError, match="no score is named 'ndcg'; choose one of v_strict, v, w_strict, w, a_strict, a"
+    ):
         compared(path, path, "ndcg")
-
-
-@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=12))
-def test_the_front_is_what_no_other_run_beats(points: list[tuple[int, int]]) -> None:
-    lengths, scores = (np.array(part, np.float64) for part in zip(*points, strict=True))
-    front = pareto_front(lengths, scores)
-    assert any(front)
-    for at, on_front in enumerate(front):
-        beaten = any(x <= points[at][0] and y >= points[at][1] and (x, y) != points[at] for x, y in points)
-        assert on_front is not beaten

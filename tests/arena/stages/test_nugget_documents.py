@@ -24,7 +24,6 @@ BOTH = {"judge": "judge", "create": {"window": 2}, "assign": {"texts": ["answers
 
 
 def judge(call: Call) -> Reply:
-    """A document about a fact states it; everything else as usual."""
     if task_of(call) == Task.PASSAGE_ASSIGNMENT:
         said = (f"as {text.split()[-1]} tells" in user_of(call) for text in shown_nuggets(call))
         return labels("support" if each else "not_support" for each in said)

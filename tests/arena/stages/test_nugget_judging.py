@@ -39,7 +39,6 @@ def results_of(config: Config) -> NuggetResults:
 
 
 def failing(task: str, reply: Reply, when: Any = lambda call: True) -> Any:
-    """The usual judge, but for one task."""
     return lambda call: reply if task_of(call) == task and when(call) else nugget_judge(call)
 
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from arena.data.files import load_dataset
 from arena.run.plan import Plan, plan_queries
 from arena.run.queries import SynthReport, synthesise
-from arena.stages.queries.candidates import by_quota, drawn, read_examples, sampled_passages
-from arena.stages.queries.config import SynthConfig
+from arena.stages.queries import by_quota, drawn, read_examples, sampled_passages
+from arena.stages.queries_config import SynthConfig
 from arena.store import Store
 from arena.store.runs import Runs
 from judges.errors import InputError

@@ -35,19 +35,16 @@ def data(tmp_path: Path) -> None:
 
 
 def refer(folder: Path, **references: str) -> None:
-    """Give these queries a reference."""
     rows = [{"qid": q, "query": f"What is {q}?", "reference": references.get(q)} for q in ("q1", "q2")]
     write_rows(folder / "queries.csv", ["qid", "query", "reference"], rows)
 
 
 def criteria(folder: Path, names: Any, **sections: Any) -> Config:
-    """A tournament of criteria alone."""
     section = {"judge": "judge", "names": names} | sections.pop("criteria", {})
     return configured(folder, retrieval=None, pairwise=None, criteria=section, **sections)
 
 
 def prompts(config: Config) -> dict[tuple[Task, str], Prompt]:
-    """The first prompt of each task and query."""
     stages = TournamentStages(config, load_data(config), assume=True)
     found: dict[tuple[Task, str], Prompt] = {}
     for want in stages.wants():
@@ -75,8 +72,6 @@ def a_bank(folder: Path) -> Path:
 
 
 def grading(reply: Callable[[Any], object] | None = None, seen: list[Any] | None = None) -> dict[str, Any]:
-    """A judge that gives every criterion the highest grade, and keeps what it is asked."""
-
     def judge(text: Any) -> object:
         if seen is not None:
             seen.append(text)

@@ -14,10 +14,10 @@ import pytest
 from arena.boards.exports import export_labels, export_qrels
 from arena.config.schema import Config
 from arena.results.documents import label_distribution
-from arena.results.samples import labels_of
+from arena.results.outcomes import labels_of
 from arena.run.judging import load_data
 from arena.run.plan import plan
-from arena.stages.labels import RelevanceLabels
+from arena.stages.base import RelevanceLabels
 from arena.stages.together import TournamentStages
 from arena.store import Store, Wanted
 from judges.errors import InputError
@@ -94,7 +94,6 @@ def by_passage(replies: Mapping[str, str]) -> Callable[[Call], Reply]:
 
 @pytest.fixture
 def sample(tmp_path: Path) -> Callable[..., Config]:
-    """One query and nine passages, judged by ``search_quality``."""
     rows = [{"qid": "q", "query": "bike-share scheme rankings", "time": QUERY_TIME}]
     documents = [
         {"qid": "q", "did": f"d{number}", "document": text, "title": title, "website": site, "publish_time": int(time)}
@@ -139,7 +138,6 @@ def test_the_sample_request_gives_the_published_score(sample: Callable[..., Conf
 
 
 def test_the_declared_label_of_several_fields_decides_what_the_answer_judge_sees(tmp_path: Path) -> None:
-    """With overall 2 and match 3 and a threshold of 2, and the other way round."""
     write_data(tmp_path, ["q1"])
 
     def judge(call: Call) -> Reply:
@@ -242,7 +240,6 @@ def test_the_offline_judge_gives_whole_labels_to_every_packaged_prompt(tmp_path:
 
 WORDS = ("not relevant", "somewhat relevant", "very relevant")
 SAID = {"gpt-a": 0, "gpt-b": 2, "gpt-c": 1}
-"""What each model says of every document."""
 
 
 def is_game(call: Call) -> bool:
@@ -250,7 +247,6 @@ def is_game(call: Call) -> bool:
 
 
 def by_model(call: Call) -> Reply:
-    """A relevance judge that always gives its model's label; games are as steady as ever."""
     if is_game(call):
         return steady_judge(call)
     label = SAID[call.body["model"]]
@@ -314,7 +310,6 @@ def test_neither_label_nor_reason_depends_on_which_reply_is_faster(tmp_path: Pat
 
 @pytest.mark.parametrize("schedule", [{"kind": "all"}, {"kind": "adaptive"}])
 def test_a_judge_that_stops_leaves_documents_open_and_the_run_ends(tmp_path: Path, schedule: dict[str, str]) -> None:
-    """Games wait for labels that will not come; the judge that is there does what it can, and the next run the rest."""
     write_data(tmp_path)
     games = {"judges": ["b"], "documents": {"threshold": 1}, "schedule": schedule}
     with LLMServer() as server:

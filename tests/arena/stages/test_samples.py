@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arena.results.outcomes import outcomes
 from arena.results.ratings import leaderboard
-from arena.results.samples import outcomes
 from arena.store import Store, Wanted
 from arena.store.outcomes import Consistency, combine, combined, consistency
 from judges.types import JudgeFailure, Judgment, Task
@@ -88,7 +88,6 @@ def test_self_consistency_is_the_share_of_pairs_that_agree() -> None:
 
 
 def test_a_judge_is_asked_as_often_as_it_says_and_its_consistency_is_reported(tmp_path: Path) -> None:
-    """Of three samples of each game two say that the first answer wins, and one that the second does."""
     write_data(tmp_path)
     seen: dict[str, int] = {}
 

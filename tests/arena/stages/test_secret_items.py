@@ -39,7 +39,6 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def repeating(call: Call) -> Reply:
-    """A judge that repeats what it was asked wherever it may, also outside its contract."""
     asked: str = call.body["messages"][1]["content"]
     if "response_format" in call.body:
         return steady_judge(call)
@@ -78,7 +77,6 @@ def test_of_a_bank_file_nothing_secret_is_shown(
 
 
 def every_output(cli: CLI, config: Path, folder: Path) -> dict[str, str]:
-    """What each command says or writes that shows something of an exam."""
     store, bank, grades = folder / "exam.db", folder / "bank.csv", folder / "g.csv"
     commands: list[tuple[Any, ...]] = [
         ("plan", config),

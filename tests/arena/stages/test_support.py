@@ -281,7 +281,6 @@ def test_marks_that_are_read_as_no_citations_are_named_with_their_answers(tmp_pa
 
 
 def test_a_sentence_that_people_were_shown_is_the_one_that_the_judge_was(tmp_path: Path) -> None:
-    """How an agent counts is seen from all its answers, whichever is looked at."""
     answers = {("q1", "x"): "About q1 [0].", ("q2", "x"): "About q2 [1]."}
     data = load_data(tournament(tmp_path, answers))
     sentences = data.sentences["q1", "x"]
@@ -344,7 +343,7 @@ def test_people_check_the_same_pairs_blind_and_are_held_against_the_judge(tmp_pa
         assert [task.value for task in tasks.with_values(todo, said)] == [2, 2]
         (level, _), found = next(iter(peoples_opinions(store, config.name)[0].items()))
         assert (level, len(found)) == ("support", 2)
-        judged = judges_opinions(store, config.name, read_games(store, config.name).table, {"support"})
+        judged = judges_opinions(store, config.name, read_games(store, config.name), {"support"})
         assert {one.item for one in judged["support", ""]} == {one.item for one in found}
         write_table(tmp_path / "said.csv", KIND, Annotations(store, config.name).latest())
         again = read_table(tmp_path / "said.csv", data)

@@ -31,7 +31,6 @@ SQL = [code for language, code in BLOCKS if language == "sql"]
 
 @pytest.fixture
 def engine(store_location: str) -> Iterator[Engine]:
-    """A store with verdicts, labels of both forms, failures, costs, and people's votes of which one was changed."""
     write_store(store_location, queries=4, failed=3, priced=True, qrels={"q00": {"q00-d0": 2}})
     write_store(store_location, name="detailed", queries=2, details={"M": 1})
     with closing(Store.create(store_location)) as store:

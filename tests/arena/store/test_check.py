@@ -43,7 +43,6 @@ from tests.support.tournaments import configured, run, usual_documents, write_da
 
 
 def demo(cli: CLI, folder: Path) -> Path:
-    """All stages over files but one, by words."""
     cli("demo", "--out", folder / "demo")
     config = folder / "demo" / "tournament.yaml"
     content = config.read_text().replace("schedule: {kind: all}", "schedule: {kind: adaptive, batch: 60}")
@@ -53,7 +52,6 @@ def demo(cli: CLI, folder: Path) -> Path:
 
 
 def shop(cli: CLI, folder: Path, **synth: object) -> Path:
-    """Queries made of documents, agents that are asked, one of which fails, and their answers judged."""
     page = (ROOT / "docs" / "from-documents.md").read_text()
     for name, content in re.findall(r"```\w+ (\S+)\n(.*?)```", page, re.DOTALL):
         (folder / name).write_text(content)
@@ -65,12 +63,10 @@ def shop(cli: CLI, folder: Path, **synth: object) -> Path:
 
 
 def checked_queries(cli: CLI, folder: Path) -> Path:
-    """The same, and each query held against its passage."""
     return shop(cli, folder, filters={"answerable": "words"})
 
 
 def runs_and_labels(_cli: CLI | None, folder: Path) -> Path:
-    """Citations, run files, and labels of people that also hold queries and documents of other collections."""
     documents = [row for row in usual_documents(["q1", "q2"]) if row[-1] != "x"]
     write_data(folder, ["q1", "q2"], {("q1", "y"): "It is y [q1-all]. It is not z [q1-y]."}, documents)
     (folder / "qrels.txt").write_text("q1 0 q1-all 2\nq9 0 q9-all 1\nq1 0 elsewhere 1\n")
@@ -83,7 +79,6 @@ def runs_and_labels(_cli: CLI | None, folder: Path) -> Path:
 
 
 def nuggets(_cli: CLI, folder: Path) -> Path:
-    """Nuggets and exam questions that a model makes."""
     write_data(folder)
     with LLMServer(nugget_judge) as server:
         run(nugget_tournament(folder, server.openai_url))
@@ -91,7 +86,6 @@ def nuggets(_cli: CLI, folder: Path) -> Path:
 
 
 def batches(cli: CLI, folder: Path) -> Path:
-    """Batches, of which one is still under way."""
     with LLMServer() as server, pytest.MonkeyPatch.context() as patch:
         hurry(patch)
         path = as_yaml(folder, server)
@@ -102,7 +96,6 @@ def batches(cli: CLI, folder: Path) -> Path:
 
 
 def agents_alone(cli: CLI, folder: Path) -> Path:
-    """A tournament that has not begun, of which only the agents were asked."""
     with LLMServer(answering()) as server:
         config = write_config(folder, {"x": http_agent(f"http://127.0.0.1:{server.port}/x")})
         assert cli("make", "answers", config).status == 0
@@ -110,7 +103,6 @@ def agents_alone(cli: CLI, folder: Path) -> Path:
 
 
 def imported(cli: CLI, folder: Path) -> Path:
-    """Verdicts of a table, and then fewer of them."""
     table, path = folder / "verdicts.csv", folder / "store.db"
     lines = ["qid,agent_a,agent_b,verdict,judge", "q1,x,y,A,ann", "q2,x,y,B,ann", "q2,x,z,TIE,ben"]
     for rows in (lines, lines[:3]):
@@ -121,7 +113,6 @@ def imported(cli: CLI, folder: Path) -> Path:
 
 
 def people(cli: CLI, folder: Path) -> Path:
-    """What people say, twice of one thing, and a copy of the store."""
     write_data(folder)
     config = configured(folder)
     run(config)
@@ -133,7 +124,6 @@ def people(cli: CLI, folder: Path) -> Path:
 
 
 def changed(_cli: CLI, folder: Path) -> Path:
-    """Runs with other data and stages than before: what is wanted no more is gone, and judgments stay."""
     write_data(folder, ["q1", "q2", "q3"])
     run(configured(folder))
     write_data(folder, ["q2"])
@@ -186,7 +176,6 @@ def of_all_tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("table", CHECKED, ids=lambda table: table.name)
 def test_one_changed_value_is_found_in_whichever_column(table: Table, of_all_tables: Path, tmp_path: Path) -> None:
-    """Of queries, documents and answers it is their order that counts, not the number by which they are ordered."""
     whole = of_all_tables.read_bytes()
     for column in table.columns:
         if column.name == "position" and table is not WANTED:

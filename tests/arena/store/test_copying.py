@@ -75,7 +75,6 @@ def test_a_place_that_holds_something_is_refused(cli: CLI, tmp_path: Path, as_it
 
 
 def test_what_arrives_changed_is_not_kept(postgres: PostgresServer, tmp_path: Path) -> None:
-    """A trigger in the target alters one row on its way in."""
     filled(str(tmp_path / "here.db")).close()
     server = postgres.database()
     Store.create(server).close()

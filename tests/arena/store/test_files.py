@@ -31,7 +31,6 @@ def one_line(error: RagleagueError, path: Path) -> str:
 
 
 def refused(path: Path) -> set[str]:
-    """What opening and creating a store at ``path`` say; both must refuse."""
     told = set()
     for opening in (Store.open, Store.create):
         with pytest.raises(RagleagueError) as caught:

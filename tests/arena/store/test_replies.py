@@ -36,8 +36,6 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def claimed(replies: AgentReplies, asked: list[AgentQuery], runner: Runner) -> tuple[set[str], set[str]]:
-    """What a runner takes, and what another one is asking for."""
-
     def to_be_asked(outcome: str | None) -> bool:
         return needs_call(outcome, retry_failed=False)
 

@@ -260,7 +260,6 @@ def test_what_one_runner_is_about_to_ask_no_other_one_asks(store: Store) -> None
 
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """Lets time go by for the watch that a runner keeps on others."""
     time = 1000.0
     monkeypatch.setattr("arena.store.runners.monotonic", lambda: time)
 

@@ -198,7 +198,7 @@ def test_an_agent_s_identity_changes_with_what_decides_its_replies_only(tmp_path
     [
         ({"kind": "rag", "generator": "strnog"}, "'strnog' is not declared under 'judges'; did you mean 'strong'?"),
         ({"kind": "rag", "generator": "words"}, "provider 'lexical' cannot write an answer"),
-        ({"kind": "rag", "generator": "strong", "prompt": "pairwise"}, "made for task 'pairwise'"),
+        ({"kind": "rag", "generator": "strong", "prompt": "pairwise"}, "a prompt for task 'pairwise'"),
         ({"kind": "python", "function": "nowhere:at_all"}, "nowhere: cannot be imported: ModuleNotFoundError"),
         ({"kind": "python", "function": "json:at_all"}, "json: no function 'at_all'; known are "),
         ({"kind": "file", "answers": "gone.csv"}, "gone.csv: cannot be read"),

@@ -1,4 +1,4 @@
-"""Candidate queries: filters them, draws a sample, and reads and writes their files.
+"""Synthetic queries: models write queries about passages; filters, quotas and a review select some of them.
 
 Items are drawn in the order of a hash of the seed and the item's id. So draws are without replacement and independent
 of input order, and adding or removing an item leaves the order of the other items unchanged.
@@ -7,24 +7,152 @@ of input order, and adding or removing an item leaves the order of the other ite
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, TypeVar
+from tempfile import TemporaryDirectory
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from arena.config.schema import FiltersSection
-from arena.stages.queries.own_files import CHANGED, WrittenFiles
+from arena.data.corpus import CorpusReading, read_passages
+from arena.stages.base import Release, Stage
+from arena.stages.queries_config import SynthConfig
+from arena.store import Result, Store, Wanted
+from arena.store.runners import Runner
+from arena.store.runs import Runs
 from judges.errors import DataError, InputError
-from judges.types import Document
+from judges.prompts import load_prompt
+from judges.prompts.tasks import answerable_prompt, queries_prompt
+from judges.types import Document, Judgment, Prompt, Query, Task
 from retrieval_eval.data.collections import topic_rows
 from retrieval_eval.data.files import first_line, read_lines
 from retrieval_eval.data.rows import Cell, Row, known_format
 from retrieval_eval.data.table_spec import TableSpec
-from retrieval_eval.data.tables import read_rows
+from retrieval_eval.data.tables import read_rows, write_rows
 from retrieval_eval.documents.passages import NearDuplicates
+
+_TO_COME = "a query of as many words as people need to ask for what they want to know"
+"""Placeholder query for plans; a model's name and a number are put before it so that all queries differ."""
+
+
+class QueriesStage(Stage):
+    """Writes queries about passages, and checks whether the passages answer them.
+
+    ``after`` only records results. Which queries to check depends on all results together, so the caller calls
+    ``next_checks`` once no judgment is open.
+
+    Args:
+        reading: receives counts of the documents read.
+
+    Attributes:
+        passages: the sampled passages, by id.
+        candidates: the written queries in random order; complete only after all are written.
+
+    Raises:
+        InputError: documents, examples or prompts cannot be used, or no document has text.
+    """
+
+    leading = (Task.QUERIES, Task.ANSWERABLE)
+
+    def __init__(self, config: SynthConfig, reading: CorpusReading) -> None:
+        section = config.synth
+        self.config = config
+        self.examples = read_examples(section.examples)
+        read = read_passages(section.documents, section.passages, section.limits, reading)
+        sampled = sampled_passages(read, section.sample.passages, section.sample.seed)
+        self.passages = {passage.doc_id: passage for passage in sampled}
+        self.templates = {
+            Task.QUERIES: load_prompt(section.prompt, Task.QUERIES),
+            Task.ANSWERABLE: load_prompt(section.filters.prompt, Task.ANSWERABLE),
+        }
+        self.candidates: list[Candidate] = []
+        self._by_id: dict[str, Candidate] = {}
+        self._written: dict[Wanted, Result] = {}
+        self._checked: dict[str, Result | None] = {}
+
+    def wants(self) -> list[Wanted]:
+        models = self.config.synth.models
+        return [Wanted(Task.QUERIES, model, passage, "") for passage in self.passages for model in models]
+
+    def prompt(self, want: Wanted) -> Prompt:
+        if want.task is Task.ANSWERABLE:
+            asked = self._by_id[want.query_id]
+            return answerable_prompt(self.templates[want.task], Query(asked.query_id, asked.text), asked.passage)
+        section, passage = self.config.synth, self.passages[want.query_id]
+        shown = drawn(self.examples, section.sample.seed, lambda text: f"{passage.doc_id}\0{text}")[: section.shots]
+        return queries_prompt(self.templates[want.task], passage, section.per_passage, shown)
+
+    def after(self, want: Wanted, result: Result) -> Release:
+        """Record the result; leads to nothing, see ``next_checks``."""
+        if want.task is Task.QUERIES:
+            self._written[want] = result
+        else:
+            self._checked[want.query_id] = result
+        return Release()
+
+    def next_checks(self) -> list[Wanted]:
+        """The next checks to make, to be called when no judgment is open; empty if no check is left."""
+        section = self.config.synth
+        if not self.candidates:
+            self.candidates = self._drawn()
+            self._by_id = {each.query_id: each for each in self.candidates}
+        if section.filters.answerable is None:
+            return []
+        answered = {query_id: _answers(result) for query_id, result in self._checked.items()}
+        asked = list(to_be_checked(self.candidates, section.quotas, answered))
+        self._checked |= {each.query_id: None for each in asked}
+        return [
+            Wanted(Task.ANSWERABLE, section.filters.answerable, each.query_id, each.passage.doc_id) for each in asked
+        ]
+
+    def _drawn(self) -> list[Candidate]:
+        section, template = self.config.synth, self.templates[Task.QUERIES]
+        written: list[Candidate] = []
+        to_come: list[Candidate] = []
+        for want, result in self._written.items():
+            if isinstance(result, Judgment) and isinstance(result.outcome, tuple):
+                passage = self.passages[want.query_id]
+                prompt = f"{template.name}@{template.version}"
+                batch = [candidate(text, passage, want.judge, result.model, prompt) for text in result.outcome]
+                (written if result.judgment_id else to_come).extend(batch)
+        marked = filtered(written, self.examples, section.sample.seed, section.filters)
+        return drawn([*marked, *to_come], section.sample.seed, lambda each: each.query_id)
+
+    def checked(self) -> list[Candidate]:
+        return [self._judged(each) if each.query_id in self._checked else each for each in self.candidates]
+
+    def _judged(self, each: Candidate) -> Candidate:
+        result = self._checked[each.query_id]
+        if (answers := _answers(result)) is None:
+            return each.without("unchecked", _detail(result))
+        return each if answers else each.without("unanswerable", _detail(result))
+
+    def stand_in(self, want: Wanted, _prompt: Prompt) -> Result:
+        outcome: Any = 1
+        if want.task is Task.QUERIES:
+            outcome = tuple(f"{want.judge} {number}: {_TO_COME}" for number in range(self.config.synth.per_passage))
+        return Judgment("", outcome, "", "", "", calls=0)
+
+    def settings(self) -> dict[str, Any]:
+        """The settings that determine replies, as stored; without paths or secrets."""
+        include = {"models", "per_passage", "shots", "sample", "passages"}
+        kept = self.config.synth.model_dump(mode="json", include=include)
+        return {"synth": {**kept, "prompts": {each.name: each.digest for each in self.templates.values()}}}
+
+
+def _answers(result: Result | None) -> bool | None:
+    return result.outcome == 1 if isinstance(result, Judgment) else None
+
+
+def _detail(result: Result | None) -> str:
+    if isinstance(result, Judgment):
+        return result.reason
+    return "not asked" if result is None else f"{result.cause}: {result.message}"
+
 
 Item = TypeVar("Item")
 
@@ -55,9 +183,6 @@ class Candidate(Struct, frozen=True):
 
     Attributes:
         query_id: a hash of model, passage and text.
-        generator: the model's name in the configuration.
-        model: the model's name on its server.
-        prompt: name and version of the prompt.
         dropped: a key of ``REASONS``; empty if the query is not dropped.
         detail: the other query that this one repeats, or the judge's reason.
     """
@@ -72,12 +197,10 @@ class Candidate(Struct, frozen=True):
     detail: str = ""
 
     def without(self, reason: str, detail: str = "") -> Candidate:
-        """A copy of this candidate, marked as dropped for this reason."""
         return replace(self, dropped=reason, detail=detail)
 
 
 def candidate(text: str, passage: Document, generator: str, model: str, prompt: str) -> Candidate:
-    """Make a candidate, with an id computed from generator, passage and text."""
     plain = " ".join(text.split())
     digest = hashlib.sha256("\0".join((generator, passage.doc_id, plain)).encode("utf-8", "replace")).hexdigest()
     return Candidate(f"sq-{digest[:12]}", plain, passage, generator, model, prompt)
@@ -133,7 +256,6 @@ def to_be_checked(
     """The candidates that must be checked next to fill the quotas.
 
     Args:
-        candidates: the candidates in the order of the draw.
         quotas: number of queries for each generator; if empty, all candidates are checked.
         checked: whether the passage answers the query, by query_id; ``None`` if the check failed.
     """
@@ -174,11 +296,7 @@ def by_quota(items: Iterable[Item], quotas: Mapping[str, int], group: Callable[[
 
 
 def sampled_passages(passages: Iterable[Document], number: int | None, seed: int) -> list[Document]:
-    """``number`` passages, or all of them, in random order.
-
-    Raises:
-        InputError: there are no passages.
-    """
+    """``number`` passages, or all of them, in random order."""
     ordered = drawn(passages, seed, lambda passage: passage.doc_id)
     if not ordered:
         raise InputError("no document has any text; 'ragleague documents' lists what was skipped and why")
@@ -192,7 +310,6 @@ DECISIONS = ("accept", "edit", "reject")
 
 
 def _are_topics(path: Path) -> bool:
-    """Whether a file holds topics as SGML, XML or ``id<TAB>text``."""
     first = first_line(path)
     return first.lstrip().startswith("<") or "\t" in first.strip()
 
@@ -216,8 +333,6 @@ def read_examples(path: Path | None) -> list[str]:
 
 
 class WrittenQuery(Struct, frozen=True):
-    """A query as written in a file; ``provenance`` holds the columns in ``PROVENANCE``."""
-
     query_id: str
     text: str
     generator: str
@@ -227,7 +342,6 @@ class WrittenQuery(Struct, frozen=True):
 
 
 def written(each: Candidate, seed: int) -> WrittenQuery:
-    """The candidate as written to files, with its provenance."""
     named = each.passage.metadata
     provenance = {"generator": each.generator, "model": each.model, "passage": each.passage.doc_id}
     provenance |= {name: named.get(name, "") for name in ("source", "title", "page")}
@@ -240,9 +354,6 @@ def write_queries(files: WrittenFiles, path: Path, queries: Sequence[WrittenQuer
 
     Returns:
         ``written``, or a phrase that says why the file was left alone.
-
-    Raises:
-        DataError: the file cannot be written.
     """
     rows: list[dict[str, Cell]] = []
     for query in queries:
@@ -283,8 +394,6 @@ REVIEWED: Final = TableSpec(("qid", "query"), ("qid", "decision", "query", "gene
 
 
 class Reviewed(Struct, frozen=True):
-    """The reviewers' decisions: accepted and edited queries, and counts of the other rows."""
-
     queries: Sequence[WrittenQuery]
     rejected: Mapping[str, int]
     undecided: int
@@ -342,3 +451,66 @@ def _written(row: Row) -> WrittenQuery:
     generated = row.text("generated") if decision == "edit" else ""
     text = " ".join(row.text("query").split())
     return WrittenQuery(row.identifier("qid"), text, row.identifier("generator"), provenance, decision, generated)
+
+
+_FILES: Final = "files"
+_REVIEWED: Final = "reviewed"
+WRITTEN: Final = "written"
+CHANGED: Final = "left as it is, since people changed it; move it away to have it written anew"
+NONE: Final = "not written, since there is no query"
+"""An outcome of writing a file, as shown to the user."""
+_UNREADABLE: Final = "unreadable"
+"""Value used instead of a digest for a file that cannot be read; the tool did not write such a file."""
+
+
+class WrittenFiles:
+    """Writes the tables of a tournament, and records a digest of each in its store."""
+
+    def __init__(self, store: Store, tournament: str) -> None:
+        self._store, self._tournament = store, tournament
+
+    def replace(
+        self, path: Path, columns: Sequence[str], rows: Sequence[dict[str, Cell]], *, reviewed: bool = False
+    ) -> str:
+        """Write a table over its previous version; returns the outcome as a phrase.
+
+        The tool leaves a file alone if someone else wrote or changed it, or if it would become empty. Only a
+        ``reviewed`` table replaces a ``reviewed`` table, since people made its decisions.
+        """
+        present = _content(path)
+        if present and not rows:
+            return NONE
+        with TemporaryDirectory() as folder:  # read back after writing, since a format may be unable to hold some text
+            sample = Path(folder) / path.name
+            write_rows(sample, columns, rows)
+            new = _content(sample)
+        place = hashlib.sha256(str(path.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        self._store.announce(self._tournament)
+        runs = Runs(self._store, self._tournament)
+        subjects = (run.subject for run in runs.all())
+        written = {subject.get(_FILES, {}).get(place) for subject in subjects if reviewed or not subject.get(_REVIEWED)}
+        if present and present == new and present in written:
+            return WRITTEN
+        if present and present != new and present not in written:
+            return CHANGED
+        # Record the digest first: an unrecorded file would look as if a person had written it.
+        run_id = runs.begin(Runner(), {_FILES: {place: new}, _REVIEWED: reviewed})
+        if present != new or not present:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_rows(path, columns, rows)
+        runs.end(run_id, "complete", {})
+        return WRITTEN
+
+
+def _content(path: Path) -> str:
+    if not path.is_file() or path.stat().st_size == 0:
+        return ""
+    digest, has_rows = hashlib.sha256(), False
+    try:
+        for row in read_rows(path, empty=True):
+            cells = sorted((name, text) for name in row.values if (text := row.text(name)))
+            digest.update(json.dumps(cells).encode())
+            has_rows = True
+    except DataError:
+        return _UNREADABLE
+    return digest.hexdigest()[:16] if has_rows else ""

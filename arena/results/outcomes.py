@@ -1,15 +1,86 @@
-"""Coverage: how many of the judgments to make exist in each stage, and whether they suffice to rate the agents."""
+"""Outcomes of a tournament's stages from its store, samples and judges combined, and how many of them are there."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from arena.config.stages import further_stages
-from arena.store import IDENTICAL, Result, Wanted
+from arena.config.settings import StoredSettings
+from arena.config.stages import further_stages, require_stages
+from arena.store import IDENTICAL, Result, Store, Wanted
+from arena.store.outcomes import LabelResults, combined, document_labels, each_combined, of_each_judge
 from judges.types import JudgeFailure, Judgment, Task
+from retrieval_eval.stats.scores import Scores
+
+OutcomesOf: TypeAlias = Callable[[Task], Sequence[tuple[Wanted, Result | None]]]
+"""Returns a task's judgments to make, each with its result, or ``None`` if it is not judged yet."""
+
+
+def outcomes(
+    store: Store, tournament: str, task: Task, query_id: str | None = None, among: Collection[str] | None = None
+) -> list[tuple[Wanted, Result | None]]:
+    """All judgments to make for a task, with their results; samples are combined. Arguments as for ``Store.outcomes``.
+
+    A result is ``None`` while a sample is missing, and a failure if most samples failed.
+    """
+    combinations = store.settings(tournament).combinations
+    return combined(store.outcomes(tournament, task, query_id, among), combinations)
+
+
+def outcomes_of(store: Store, tournament: str) -> OutcomesOf:
+    """A function from a task to its judgments to make, with their results, samples not combined."""
+    return partial(store.outcomes, tournament)
+
+
+def each_outcome(store: Store, tournament: str, task: Task) -> Iterator[tuple[Wanted, Result | None]]:
+    """Yield the items of ``outcomes`` for all queries, with only a few results in memory at a time."""
+    return each_combined(store.each_outcome(tournament, task), store.settings(tournament).combinations)
+
+
+def labels_of(store: Store, tournament: str, query_id: str | None = None) -> LabelResults:
+    """Relevance labels of all documents to judge, or only of one query's, by (query_id, doc_id).
+
+    The samples and judges of each document are combined into one label.
+    """
+    settings = store.settings(tournament)
+    labelled = store.outcomes(tournament, Task.RELEVANCE, query_id)
+    return document_labels(labelled, settings.combinations, settings.across_judges)
+
+
+def labels_by_judge(store: Store, tournament: str, query_id: str | None = None) -> dict[str, LabelResults]:
+    """Relevance labels of each judge by (query_id, doc_id), on all queries or one; samples are combined."""
+    return of_each_judge(outcomes(store, tournament, Task.RELEVANCE, query_id))
+
+
+class StageResults(Struct, frozen=True, eq=False):
+    """Results of a stage; subclasses add the figures that only this stage's board shows.
+
+    Attributes:
+        scores: the stage's scores of the agents, its main score first.
+    """
+
+    scores: tuple[Scores, ...] = ()
+
+
+def further_results(
+    store: Store, tournament: str, settings: StoredSettings, *, scored: bool = False
+) -> dict[str, StageResults]:
+    """Results of the stages with a separate section, by section; ``scored`` skips stages without scores.
+
+    Raises:
+        InputError: a stage that made judgments in this tournament is not installed.
+    """
+    require_stages(settings.stages)
+    return {
+        key: import_module(stage.results).results(store, tournament)
+        for key, stage in further_stages().items()
+        if key in settings.further and (stage.scores or not scored)
+    }
+
 
 _WORDS: Final[Mapping[Task, str]] = {
     Task.RELEVANCE: "Documents labelled",
@@ -57,10 +128,8 @@ class Shortfall(Struct, frozen=True):
 
     Attributes:
         kind: ``judge`` or ``agent``.
-        name: the judge or agent with the smallest share of its verdicts judged.
         judged: number of its verdicts that exist; each order of a game counts as one verdict.
         wanted: number of its verdicts to make.
-        min_coverage: the share that ``ratings.min_coverage`` requires.
         rated: whether any game has a verdict, so that ratings can be shown on request.
         again: a phrase that says how to get the missing verdicts.
     """
@@ -79,7 +148,6 @@ class Shortfall(Struct, frozen=True):
 
     @property
     def message(self) -> str:
-        """One line with the number of verdicts and the required share."""
         counts = f"{self.kind} {self.name} has {self.judged} of {self.wanted} wanted verdicts ({self._share()})"
         return f"{counts}, and ratings need {100 * self.min_coverage:g}% of every judge's and agent's"
 
@@ -99,7 +167,6 @@ class Shortfall(Struct, frozen=True):
 
 
 def coverage(outcomes: Sequence[tuple[Wanted, Result | None]]) -> Coverage:
-    """Count the judged, failed and missing judgments of one stage."""
     judged = sum(isinstance(result, Judgment) for _, result in outcomes)
     failed = sum(isinstance(result, JudgeFailure) for _, result in outcomes)
     identical = sum(result is not None and result.judgment_id == IDENTICAL for _, result in outcomes)
@@ -116,7 +183,6 @@ def shortfall(judged_of: Mapping[str, Mapping[str, tuple[int, int]]], min_covera
     Args:
         judged_of: by kind (``judge`` or ``agent``) and name, the number of verdicts that exist and the number to make.
             With an adaptive schedule, only verdicts on games already chosen are to be made.
-        min_coverage: the required share of verdicts, from 0 to 1.
     """
     for kind, by_name in judged_of.items():
         for name, (judged, wanted) in sorted(by_name.items(), key=lambda entry: entry[1][0] / entry[1][1]):

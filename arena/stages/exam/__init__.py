@@ -1,1 +1,0 @@
-"""The exam stage, with its test bank and the passages to grade."""

@@ -1,0 +1,400 @@
+"""Nugget stage: nuggets come from relevant documents or a file, and are assigned to answers and documents."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, field
+
+from arena.config.judging import NuggetAssignmentSection, NuggetsSection
+from arena.config.schema import Config
+from arena.data.dataset import Dataset
+from arena.data.files import read_answers
+from arena.stages.base import Release, RelevanceLabels, TournamentStage, answering, file_digest
+from arena.store import Result, Wanted
+from arena.store.rows import AssignmentSubject, parts, read_span, write_span
+from judges.errors import ConfigError, DataError, InputError
+from judges.prompts import load_prompt
+from judges.prompts.tasks import assignment_prompt, creation_prompt, importance_prompt
+from judges.types import Answer, Judgment, Prompt, Query, Task
+from retrieval_eval.data.trec import read_qrels
+from retrieval_eval.nuggets.files import read_banks
+from retrieval_eval.nuggets.scores import ScoreTable
+from retrieval_eval.nuggets.types import BATCH, Importance, NuggetBank, Support, kept_nuggets, updated_list, windows
+from retrieval_eval.scores.citations import Cited, cited_documents
+
+_TWELVE_WORDS = "a fact of the greatest length that the prompt allows a nugget"
+"""A nugget of twelve words for plans, which put a number before it so that all nuggets differ."""
+
+
+class QueryNuggets(Struct, dict=True):
+    """One query's nuggets, as far as judges have made, rated and assigned them.
+
+    A run gives it every result as it comes; readers of a store give it the stored results in the order of the plan.
+
+    Attributes:
+        importances: importances by the places of their nuggets in ``texts``.
+        labels: labels by the task and the name of an answer or document, then by the nugget's place among ``settled``.
+        repetitions: the judge's reasons for leaving out nuggets that repeat another.
+    """
+
+    section: NuggetsSection
+    texts: tuple[str, ...] = ()
+    turns: int = 0
+    importances: dict[range, tuple[Importance | None, ...]] = field(default_factory=dict)
+    labels: dict[tuple[Task, str], dict[int, Support]] = field(default_factory=dict)
+    repetitions: list[str] = field(default_factory=list)
+    failed: set[Task] = field(default_factory=set)
+    waiting: set[Task] = field(default_factory=set)
+
+    def take(self, want: Wanted, result: Result | None) -> None:
+        if not isinstance(result, Judgment):
+            (self.waiting if result is None else self.failed).add(want.task)
+            return
+        assert isinstance(result.outcome, tuple)
+        if want.task is Task.NUGGETS:
+            create = self.section.create
+            self.turns += 1
+            self.texts = result.outcome if create is None else updated_list(result.outcome, most=create.most)
+            self.repetitions += [result.reason] if create is not None and result.reason else []
+        elif want.task is Task.IMPORTANCE:  # a nugget from a file may have none
+            labels = tuple(Importance(label) if label else None for label in result.outcome)
+            self.importances[read_span(want.item)] = labels
+        else:
+            subject = AssignmentSubject.of(want)
+            labelled = zip(subject.places, map(Support, result.outcome), strict=False)
+            self.labels.setdefault((want.task, subject.target), {}).update(labelled)
+
+    @property
+    def rated(self) -> bool:
+        return sum(map(len, self.importances.values())) == len(self.texts)
+
+    @cached_property
+    def settled(self) -> list[tuple[str, Importance | None]]:
+        """The final nuggets, once they are rated: all of a file's, or the first of a judge's list."""
+        spans_in_order = sorted(self.importances, key=lambda span: span.start)
+        labels = [label for span in spans_in_order for label in self.importances[span]]
+        known = [label for label in labels if label is not None]
+        if self.section.create is None or len(known) < len(labels):
+            return list(zip(self.texts, labels, strict=True))
+        return [(text, label) for text, label in kept_nuggets(self.texts, known, keep=self.section.keep)]
+
+    def lacking(self, *, rated: bool = True) -> str | None:
+        """The reason why the nuggets, or only their importance, are not there; ``None`` if they are."""
+        if Task.NUGGETS in self.failed:
+            return "a turn of making its nuggets failed"
+        if Task.NUGGETS in self.waiting:
+            return "its nuggets are not made yet"
+        if rated and Task.IMPORTANCE in self.failed:
+            return "the importance of its nuggets failed"
+        return "the importance of its nuggets is not judged yet" if rated and not self.rated else None
+
+
+class NuggetStage(TournamentStage):
+    """Creates nuggets in several turns, then rates their importance and assigns them to texts, ten in a call.
+
+    A failure ends the work on its query, since nuggets from only some documents, or without importance, are not what
+    the configuration requests. Nuggets from a file are stored as judgments without a call, and no turns are needed.
+    """
+
+    key = "nuggets"
+    leading = (Task.NUGGETS, Task.IMPORTANCE)
+
+    def __init__(self, section: NuggetsSection, config: Config, data: Dataset, labels: RelevanceLabels) -> None:
+        super().__init__(config, data, labels)
+        self._section = section
+        self._banks = read_bank(section, data)
+        self.waits_for_labels = self._banks is None
+        named = section.assign.prompts()
+        if section.create is not None:
+            named |= {Task.NUGGETS: section.create.prompt, Task.IMPORTANCE: section.create.importance_prompt}
+        self.templates = {task: load_prompt(name, task) for task, name in named.items()}
+        self._assigned_texts = self._texts_to_assign()
+        self._check_grades()
+        self._turns: dict[str, Sequence[Sequence[str]]] = {}
+        self._made: dict[str, QueryNuggets] = {}
+
+    def _texts_to_assign(self) -> dict[Task, Mapping[str, Sequence[str]]]:
+        assign, texts = self._section.assign, dict[Task, Mapping[str, Sequence[str]]]()
+        if "answers" in assign.texts:
+            texts[Task.ASSIGNMENT] = answering(self.data)
+        if "documents" in assign.texts:
+            texts[Task.PASSAGE_ASSIGNMENT] = retrieved_documents(self.data, assign)
+        return texts
+
+    def _check_grades(self) -> None:
+        for task in self._assigned_texts:
+            template = self.templates[task]
+            (words,) = template.reply.choices.values()
+            if (number := len(set(words.values()))) != (grades := self._section.assign.grades):
+                raise ConfigError(
+                    f"nuggets.assign.grades: {grades}, but the prompt {template.name!r} has {number} grades; change one"
+                )
+
+    @property
+    def tasks(self) -> list[Task]:
+        return [Task.NUGGETS, Task.IMPORTANCE, *self._assigned_texts]
+
+    def first(self, query_id: str) -> Release:
+        """The first turn, once all documents of the query have labels; empty while this run may still add a label."""
+        if query_id not in self._turns:
+            if (read := self._windows(query_id)) is None:
+                return Release()
+            self._turns[query_id], self._made[query_id] = read, QueryNuggets(self._section)
+        turns = [self._turn(query_id, number) for number in range(1, len(self._turns[query_id]) + 1)]
+        return Release(turns, turns[:1])
+
+    def _turn(self, query_id: str, number: int) -> Wanted:
+        return Wanted(Task.NUGGETS, self._section.judge, query_id, str(number))
+
+    def _windows(self, query_id: str) -> Sequence[Sequence[str]] | None:
+        """The documents of each turn; nuggets from a file have one turn without documents."""
+        if self._banks is not None:
+            return [()] if query_id in self._banks else []
+        create, ranked, labels = self._section.create, self.labels.ranked(query_id), self.labels.of(query_id)
+        assert create is not None
+        if labels is None and self.labels.assume:
+            labels = dict.fromkeys(ranked, create.from_label)
+        return None if labels is None else windows(ranked, labels, from_label=create.from_label, size=create.window)
+
+    def after(self, want: Wanted, result: Result) -> Release:
+        """The next turn, the ratings of importance, or the assignments; nothing after a failure."""
+        made, query_id, judge = self._made[want.query_id], want.query_id, self._section.judge
+        made.take(want, result)
+        if made.failed:
+            return Release()
+        if want.task is Task.NUGGETS:
+            if made.turns < len(self._turns[query_id]):
+                return Release(ready=[self._turn(query_id, made.turns + 1)])
+            places = spans(len(made.texts), BATCH if self._banks is None else max(1, len(made.texts)))
+            return Release.all(Wanted(Task.IMPORTANCE, judge, query_id, write_span(span)) for span in places)
+        if not made.rated:
+            return Release()
+        return Release.all(
+            AssignmentSubject(query_id, name, span).want(task, judge)
+            for task, texts in self._assigned_texts.items()
+            for name in texts.get(query_id, ())
+            for span in spans(len(made.settled), self._section.assign.batch)
+        )
+
+    def prompt(self, want: Wanted) -> Prompt | None:
+        made, query = self._made.get(want.query_id), self.data.queries[want.query_id]
+        template = self.templates[want.task]
+        if made is None:
+            return None
+        if want.task is Task.NUGGETS:
+            if int(want.item) != made.turns + 1:
+                return None
+            assert self._section.create is not None
+            window = [self.data.documents[doc_id] for doc_id in self._turns[want.query_id][made.turns]]
+            return creation_prompt(template, query, window, made.texts, self._section.create.most)
+        if want.task is Task.IMPORTANCE:
+            return importance_prompt(template, query, parts(made.texts, read_span(want.item)))
+        subject = AssignmentSubject.of(want)
+        nuggets = parts([text for text, _ in made.settled], subject.places)
+        if want.task is Task.PASSAGE_ASSIGNMENT:
+            return assignment_prompt(template, query, self.data.documents[subject.target], nuggets)
+        return assignment_prompt(template, query, self.data.answers[want.query_id, subject.target], nuggets)
+
+    def free(self, want: Wanted) -> str | None:
+        """Id of a judgment without a call: nuggets from a file, or the assignment of an empty answer."""
+        if want.task is Task.PASSAGE_ASSIGNMENT:
+            return None
+        if want.task is Task.ASSIGNMENT:
+            subject = AssignmentSubject.of(want)
+            empty = not self.data.answers[want.query_id, subject.target].text.strip()
+            return _empty_answer_id(len(subject.places)) if empty else None
+        return (
+            None if self._banks is None else _given_id(want.task, _bank_outcome(self._banks[want.query_id], want.task))
+        )
+
+    def stand_in(self, want: Wanted, prompt: Prompt) -> Judgment:
+        """A placeholder result: the maximum number of nuggets, all of maximum length and vital."""
+        if want.task is Task.NUGGETS:
+            assert self._section.create is not None
+            outcome = tuple(f"{number} {_TWELVE_WORDS}" for number in range(self._section.create.most))
+        else:
+            outcome = (Importance.VITAL.value,) * (prompt.contract.length or 0)
+        return Judgment("", outcome, "", "", "")
+
+    def assumptions(self) -> Iterator[str]:
+        if self._banks is None:
+            yield "nuggets that are not made yet are assumed to be of maximum number and length: an upper bound"
+
+    def settings(self) -> dict[str, Any]:
+        section, prompts = self._section, self.prompt_names()
+        settings = section.model_dump(mode="json", exclude={"bank"} if section.bank is None else {"bank", "keep"})
+        settings["assign"]["prompt"] = prompts.get(Task.ASSIGNMENT)
+        settings["assign"]["passage_prompt"] = prompts.get(Task.PASSAGE_ASSIGNMENT)
+        if section.create is not None:
+            settings["create"] |= {"prompt": prompts[Task.NUGGETS], "importance_prompt": prompts[Task.IMPORTANCE]}
+        if section.bank is not None:
+            settings["bank"] = file_digest(section.bank)
+        return settings
+
+    def check(self) -> None:
+        if all(template.is_packaged for template in self.templates.values()):
+            return
+        query = next(iter(self.data.queries.values()))
+        answer = next(iter(self.data.answers.values()), Answer(query.query_id, "", ""))
+        documents = list(self.data.documents.values())[:1]
+        if (create := self._section.create) is not None:
+            for so_far in ((), ("a fact",)):
+                creation_prompt(self.templates[Task.NUGGETS], query, documents, so_far, create.most)
+            importance_prompt(self.templates[Task.IMPORTANCE], query, ["a fact"])
+        if (template := self.templates.get(Task.ASSIGNMENT)) is not None:
+            assignment_prompt(template, query, answer, ["a fact"])
+        if (template := self.templates.get(Task.PASSAGE_ASSIGNMENT)) is not None:
+            assignment_prompt(template, query, next(iter(self.data.documents.values())), ["a fact"])
+
+    def free_judgments(self) -> Iterator[tuple[Task, str, Judgment]]:
+        """The judgments without a call: nuggets and importances from a file, and assignments of empty answers."""
+        reason = "The answer is empty."
+        for length in range(1, self._section.assign.batch + 1):
+            labels = (Support.NONE.value,) * length
+            yield Task.ASSIGNMENT, "none", _free(_empty_answer_id(length), labels, reason)
+        for bank in (self._banks or {}).values():
+            for task in (Task.NUGGETS, Task.IMPORTANCE):
+                outcome = _bank_outcome(bank, task)
+                yield task, "bank", _free(_given_id(task, outcome), outcome, "Given in a file of nuggets.")
+
+
+def _bank_outcome(bank: NuggetBank, task: Task) -> tuple[str, ...]:
+    if task is Task.NUGGETS:
+        return tuple(nugget.text for nugget in bank.nuggets)
+    return tuple(nugget.importance or "" for nugget in bank.nuggets)
+
+
+def _given_id(task: Task, outcome: Sequence[str]) -> str:
+    return hashlib.sha256(json.dumps(["given", task.value, *outcome]).encode()).hexdigest()[:32]
+
+
+def _empty_answer_id(length: int) -> str:
+    return f"empty-answer-{length}"
+
+
+def _free(ident: str, outcome: tuple[str, ...], reason: str) -> Judgment:
+    return Judgment(ident, outcome, reason, "", "none", calls=0, cost_usd=0.0)
+
+
+def read_bank(section: NuggetsSection, data: Dataset) -> dict[str, NuggetBank] | None:
+    """The nugget banks in the configured file, by query of the data; ``None`` if no file is configured.
+
+    Raises:
+        DataError: the file cannot be read, or has nuggets for none of the queries.
+    """
+    if section.bank is None:
+        return None
+    banks = {bank.query_id: bank for bank in read_banks(section.bank) if bank.query_id in data.queries}
+    if not banks:
+        raise DataError(section.bank, "has nuggets for none of the queries; check that the ids are the same")
+    return banks
+
+
+def spans(number: int, size: int) -> list[range]:
+    """Ranges of at most ``size`` numbers that cover 1 to ``number``."""
+    return [range(start, min(start + size, number + 1)) for start in range(1, number + 1, size)]
+
+
+DEPTH = 20
+
+
+def depth_of(section: NuggetAssignmentSection) -> int:
+    return section.depth or DEPTH
+
+
+def retrieved_documents(data: Dataset, section: NuggetAssignmentSection) -> dict[str, list[str]]:
+    """Ids of the documents that agents retrieved within the depth, by query; each document occurs once."""
+    documents = {query_id: list[str]() for query_id in data.queries}
+    for (query_id, _), ranking in data.rankings.items():
+        first = ranking[: depth_of(section)]
+        documents[query_id] += [doc_id for doc_id in first if doc_id not in documents[query_id]]
+    if not any(documents.values()):
+        raise ConfigError(
+            "nuggets.assign.texts: nuggets are to be assigned to 'documents', and 'data' has none; "
+            "name some, or write 'answers'"
+        )
+    return documents
+
+
+_NOT_IN_NAMES = re.compile(r"[^\w .-]+")
+
+
+def nuggets_of(config: Config) -> NuggetsSection:
+    """The section ``nuggets`` of the configuration, with the judge and its settings.
+
+    Raises:
+        ConfigError: the configuration has no section ``nuggets``.
+    """
+    if config.nuggets is None:
+        raise ConfigError("the configuration has no section 'nuggets'; add it, with the judge")
+    return config.nuggets
+
+
+def assignment_of_files(config: Config, nuggets: Path, answers: Sequence[Path]) -> tuple[Config, Dataset]:
+    """Set up a separate tournament with the same store and judge that assigns nuggets to answers from files.
+
+    Args:
+        config: the tournament that supplies judge, store and settings; its data and other stages are not used.
+        nuggets: a file of nuggets; only its queries are judged.
+        answers: tables of answers, or answers in the format of the TREC RAG track.
+
+    Raises:
+        InputError: a file cannot be read, an answer occurs twice, or no answer is to a query with nuggets.
+    """
+    section = nuggets_of(config)
+    banks = {bank.query_id: bank for bank in read_banks(nuggets)}
+    data = _dataset(banks, answers)
+    if not data.answers:
+        raise InputError(
+            f"{', '.join(map(str, answers))}: no answer to a query of {nuggets}; check that the ids are the same"
+        )
+    name = _NOT_IN_NAMES.sub("-", f"{config.name} {nuggets.name}")[:80]
+    to_answers = section.assign.model_copy(update={"texts": ["answers"], "depth": None, "passage_prompt": None})
+    chosen = NuggetsSection(judge=section.judge, bank=nuggets, assign=to_answers)
+    others = dict.fromkeys(("synth", "retrieval", "pairwise", "criteria", "exam"))
+    return config.model_copy(update={**others, "agents": {}, "further": {}, "name": name, "nuggets": chosen}), data
+
+
+def read_cited(
+    paths: Sequence[Path], qrels: Path, table: ScoreTable
+) -> tuple[dict[tuple[str, str], Cited], Mapping[str, Mapping[str, int]]]:
+    """Read the citations of each topic and run, and the labels of each topic's documents.
+
+    Args:
+        paths: answers as tables or in the format of the TREC RAG track.
+        qrels: labels of documents.
+        table: a table of scores; only its runs and topics are read.
+
+    Raises:
+        InputError: a file cannot be read, or has no answer of these runs to these topics.
+    """
+    runs, topics = set(table.runs), set(table.topics)
+    file_answers = (answer for path in paths for _, answer in read_answers(path))
+    answers = [answer for answer in file_answers if answer.agent in runs and answer.query_id in topics]
+    if not answers:
+        raise InputError(
+            f"{', '.join(map(str, paths))}: no answer of a scored run to a scored topic; check runs and ids"
+        )
+    labels = read_qrels(qrels).labels
+    return cited_documents(answers, {}, labels), labels
+
+
+def _dataset(banks: dict[str, NuggetBank], paths: Sequence[Path]) -> Dataset:
+    answers: dict[tuple[str, str], Answer] = {}
+    for path in paths:
+        for _, answer in read_answers(path):
+            key = answer.query_id, answer.agent
+            if key in answers:
+                raise InputError(
+                    f"{path}: a second answer of {answer.agent!r} to query {answer.query_id!r}; keep one of them"
+                )
+            if answer.query_id in banks:
+                answers[key] = answer
+    return Dataset({query_id: Query(query_id, bank.query) for query_id, bank in banks.items()}, answers=answers)

@@ -1,1 +1,0 @@
-"""The nugget stage, and nuggets from files."""
