@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from arena.results.samples import labels_of
-from arena.stages.labels import RelevanceLabels
 
 from arena.people import tasks
+from arena.results.outcomes import labels_of
+from arena.stages.base import RelevanceLabels
 from arena.stages.criteria import CriteriaStage
 from arena.stages.pairwise import PairwiseStage
 from arena.store import Store
