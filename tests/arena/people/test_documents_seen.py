@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from arena.results.samples import labels_of
-from arena.stages.labels import RelevanceLabels
 
 from arena.people import tasks
 from arena.results.outcomes import labels_of
