@@ -10,7 +10,7 @@ import pytest
 from arena.config.schema import Config, load_config
 from arena.config.settings import StoredSettings
 from arena.data.dataset import Dataset
-from arena.data.kinds import CRITERIA
+from arena.data.kinds import CRITERIA, FormRow
 from arena.demo import copy_demo
 from arena.run.judging import stored_settings
 from arena.stages.together import TournamentStages
@@ -94,7 +94,7 @@ def test_criteria_may_say_what_each_grade_means(tmp_path: Path) -> None:
     assert form is not None
     assert form.rows is not None
     rows = form.rows(StoredSettings.model_validate({"criteria": kept}))
-    assert rows == {"tone": "tone: 0: rude; 1: friendly", "depth": "depth: deep"}
+    assert rows == {"tone": FormRow("tone", {0: "rude", 1: "friendly"}), "depth": FormRow("depth: deep")}
     packaged = load_config(put(tmp_path, FULL.replace("scale: [1, 5], names: [tone, depth]", "names: anchored")))
     assert packaged.criteria is not None
     assert tuple(packaged.criteria.listed()) == ANCHORED_CRITERIA
