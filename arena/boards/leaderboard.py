@@ -474,18 +474,19 @@ def judged_on(store: Store, tournament: str) -> str:
 
 def keep_boards(location: str, board: Leaderboard) -> None:
     """Cache the slow pages' figures of a large tournament at the end of a run, so that its pages open at once."""
-    from contextlib import closing
-
-    from arena.boards.compare import compare_board
-    from arena.boards.queries import query_board
-    from arena.results.agreement import keep_judges_alone
     from arena.results.cache import WORTH_KEEPING
-    from arena.store import Store
     from judges.types import Task
 
     games = board.coverage.get(Task.PAIRWISE)
     if games is None or games.wanted < WORTH_KEEPING:
         return
+    from contextlib import closing
+
+    from arena.boards.compare import compare_board
+    from arena.boards.queries import query_board
+    from arena.results.agreement import keep_judges_alone
+    from arena.store import Store
+
     with closing(Store.open(location)) as store:
         keep_judges_alone(store, board.tournament)
         compare_board(store, board.tournament)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from arena.boards.conclusion import NO_MODEL, Conclusion
-from arena.boards.scores import further_boards
 from arena.present.blocks import Block, Check, Section, Status, judge_first, passed, settled, to_judge_the_rest
 from arena.present.numbers import (
     ALIGNED,
@@ -90,7 +89,12 @@ def trust_checks(board: Leaderboard, conclusion: Conclusion, of_people: Sequence
         if consistency.agreement is not None
     ]
     results += _cards(board)
-    results += [check for further_board in further_boards(board.further).values() for check in further_board.checks()]
+    if board.further:
+        from arena.boards.scores import further_boards  # late: 'rate' has no store, and needs none of this
+
+        results += [
+            check for further_board in further_boards(board.further).values() for check in further_board.checks()
+        ]
     results += _by_servers(board)
     results += of_people or [no_people()]
     results += _language_models(board)

@@ -10,13 +10,12 @@ from typing import Annotated
 
 import typer
 
-from arena.boards.games import Wins, as_declared, tournament_pairs
 from arena.boards.leaderboard import DETAILS, with_people
 from arena.cli.console import INCOMPLETE, errors, output, program, say
 from arena.cli.options import BelowCoverage, Details, Form, Source, Tournament
 from arena.cli.show import show
 from arena.cli.sources import open_tournament
-from arena.present import files, terminal
+from arena.present import terminal
 from arena.present.blocks import Section
 from arena.results.cache import cached_leaderboard
 from arena.results.ratings import Leaderboard, of_group
@@ -50,6 +49,8 @@ def leaderboard(
         board = cached_leaderboard(store, name, group_filter, below_coverage=below_coverage)
         pairs = None
         if matrix and board.ratings is not None:
+            from arena.boards.games import Wins, as_declared, tournament_pairs
+
             pairs = tournament_pairs(store if group_filter is None else of_group(store, name, group_filter), name)
         if pairs is not None:
             show(Wins(pairs, as_declared(board)), form)
@@ -57,6 +58,7 @@ def leaderboard(
             print_leaderboard(store, board, form, source=source, tournament=tournament, details=details)
         if plot is not None:
             from arena.boards.compare import compare_board  # late: it reads all scores, and costs 60 ms
+            from arena.present import files
 
             comparison = compare_board(store, name, group_filter)
             files.save_plot(plot, [comparison.figure()] if comparison.ways else [], name)
@@ -104,4 +106,6 @@ def _show_sections(sections: Sequence[Section], form: str) -> None:
     if form == "table":
         terminal.show(output, sections)
     else:
+        from arena.present import files
+
         sys.stdout.write(files.document(sections, form))

@@ -18,13 +18,13 @@ from rich.text import Text
 
 from arena.cli.console import COLUMN_NOTES, errors, say
 from arena.present.numbers import MISSING, MONEY, counted, printable
-from arena.run.answers import AgentsRun, AgentSummary
 from arena.run.ledger import Progress, RunSummary, SettledKind
 from arena.run.pipeline import RunPart
 from judges.errors import PROGRESS, DataError, reason
 from judges.types import CallTrace, Task
 
 if TYPE_CHECKING:
+    from arena.run.answers import AgentsRun, AgentSummary
     from arena.run.queries import SynthReport
 
 
@@ -132,6 +132,8 @@ def print_part(part: RunPart) -> None:
     if isinstance(part, RunSummary):
         print_summary(part)
         return
+    from arena.run.answers import AgentsRun
+
     if isinstance(part, AgentsRun):
         _print_agents(part)
     else:

@@ -10,8 +10,6 @@ import typer
 from msgspec import Struct
 
 from arena.boards.leaderboard import keep_boards
-from arena.boards.rated_tables import column_names
-from arena.boards.runs import PlanBoard
 from arena.cli.console import INCOMPLETE, errors, say
 from arena.cli.leaderboard import print_leaderboard
 from arena.cli.options import Details, Form, LogJson, RetryFailed
@@ -24,8 +22,6 @@ from arena.config.stages import STAGES
 from arena.data.files import load_dataset
 from arena.present.numbers import counted, listed
 from arena.run.pipeline import play
-from arena.run.plan import plan as make_plan
-from arena.run.plan import plan_queries
 from arena.run.preflight import preflight, require_writable
 from arena.stages.queries_config import SynthConfig, load_either
 from judges.errors import InputError
@@ -215,6 +211,8 @@ def _assumed(
 
 def _columns(entries: Sequence[str]) -> dict[str, str | None]:
     """Column names from ``NAME=COLUMN`` entries; ``NAME=`` means that the files have no such column."""
+    from arena.boards.rated_tables import column_names
+
     absent = {entry[:-1]: None for entry in entries if entry.endswith("=") and len(entry) > 1}
     return {**column_names([entry for entry in entries if not entry.endswith("=") or entry == "="]), **absent}
 
@@ -231,6 +229,11 @@ def plan(
 
     For a file that only makes queries, it counts the calls that make them.
     """
+    # Late: `run` needs none of this.
+    from arena.boards.runs import PlanBoard
+    from arena.run.plan import plan as make_plan
+    from arena.run.plan import plan_queries
+
     if judge is None and limit is None and not are_answers(sources, judge):
         loaded = load_either(Path(sources[0]))
         if isinstance(loaded, SynthConfig):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from arena.cli.console import errors, output, print_json, say
-from arena.present import files, terminal
+from arena.present import terminal
 from arena.present.blocks import Block, Board, Section
 from arena.present.numbers import listed
 from arena.present.table import Table
@@ -41,6 +41,8 @@ def show_parts(parts: Sequence[Section | Block], form: str) -> None:
     if form == "table":
         terminal.show(output, parts)
         return
+    from arena.present import files  # late: the table on the terminal needs no templates
+
     write = {"csv": files.csv_text, "md": files.markdown, "html": files.html_table, "latex": files.latex}[form]
     for table in [part for part in parts if isinstance(part, Table)][:1]:
         sys.stdout.write(write(table))

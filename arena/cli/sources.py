@@ -8,8 +8,6 @@ from pathlib import Path
 
 from arena.cli.console import errors, say
 from arena.config.schema import Config
-from arena.data.files import load_dataset
-from arena.run.recorder import compared_with_stored
 from arena.stages.queries_config import load_either, of_tournament
 from arena.store import Store
 from judges.errors import InputError
@@ -35,6 +33,8 @@ def require_stored(store: Store, config: Config) -> None:
     Raises:
         InputError: another file has run a tournament of this name, with other data, agents or judges.
     """
+    from arena.run.recorder import compared_with_stored
+
     if remark := compared_with_stored(store, config):
         say(remark, errors)
 
@@ -55,7 +55,11 @@ def parts_of(store: Store, config: Config) -> list[str]:
 
 def queries_in(queries: Path | None) -> Mapping[str, Query] | None:
     """The queries of a file by id, with their conversations; ``None`` without a file."""
-    return None if queries is None else load_dataset(queries).queries
+    if queries is None:
+        return None
+    from arena.data.files import load_dataset
+
+    return load_dataset(queries).queries
 
 
 def clusters_in(queries: Path | None) -> Clusters:

@@ -16,8 +16,7 @@ from arena.store import Store, missing
 from arena.store.agents import ANSWERED, AgentQuery, AgentReplies
 from judges.errors import InputError
 from judges.types import Answer, Document, Query, Retrieved
-from retrieval_eval.agents.types import AgentFailure, AgentReply
-from retrieval_eval.scores.citations import CITATIONS
+from retrieval_eval.agents.types import CITATIONS, AgentFailure, AgentReply
 
 NOT_ASKED = "not asked"
 """Used as a cause if the agent has not been asked yet, or if its answer came after the tournament's last run."""

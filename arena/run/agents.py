@@ -17,7 +17,6 @@ from judges.errors import PROGRESS, InputError, MissingExtraError
 from judges.judge import Judge, Stop
 from judges.spec import JudgeSpec
 from judges.types import CallTrace
-from retrieval_eval.agents.build import build_agents
 from retrieval_eval.agents.ranking import Corpus
 from retrieval_eval.agents.spec import AgentSpec, judges_of_agents, uses_corpus
 from retrieval_eval.agents.types import Agent
@@ -60,6 +59,8 @@ def open_agents(
         judges = open_judges(config, stop, trace, named)
     corpus = corpus_of(config.data) if config.data.corpus and uses_corpus(specs.values()) else None
     searched = None if corpus is None else Corpus.of(corpus.documents)
+    from retrieval_eval.agents.build import build_agents  # late: it loads HTTP clients, and most runs ask no agents
+
     agents = build_agents(specs, judges, searched, cache=_cache(config), stop=stop)
     for agent in agents if stop is not None else ():
         if lacking := getattr(agent, "lacking", ""):

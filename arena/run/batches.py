@@ -13,14 +13,13 @@ from msgspec import Struct
 from arena.present.numbers import counted
 from arena.store import Store
 from arena.store.batches import OpenBatch, StoredBook, open_batches
-from judges.batch_servers import Batch
 from judges.errors import InputError, ProviderError
 from judges.judge import Judge, Stop
 from judges.providers import open_provider
 from judges.spec import JudgeSpec
 
 if TYPE_CHECKING:
-    from judges.batch_servers import BatchServer
+    from judges.batch_servers import Batch, BatchServer
     from judges.providers.hosted import HostedProvider
 
 

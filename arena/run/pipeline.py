@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
@@ -14,11 +14,9 @@ from arena.data.dataset import Dataset
 from arena.results.cache import cached_leaderboard, rating_draws
 from arena.results.ratings import Leaderboard
 from arena.run import judging
-from arena.run.answers import AgentsRun, run_agents
 from arena.run.interrupts import interruptible
 from arena.run.ledger import Progress, RunSummary
 from arena.run.preflight import preflight
-from arena.run.queries import SynthReport, synthesise
 from arena.run.recorder import Recorder, recorded, standings_of
 from arena.stages.queries_config import of_tournament
 from arena.store import Store
@@ -27,13 +25,17 @@ from judges.errors import InputError
 from judges.sections import nearest
 from judges.types import CallTrace, Task
 
+if TYPE_CHECKING:
+    from arena.run.answers import AgentsRun
+    from arena.run.queries import SynthReport
+
 
 def stage_tasks() -> dict[str, Sequence[Task]]:
     """The stages of a tournament in order, each with its judging tasks."""
     return {"synth": (), "agents": (), **{stage.name or stage.key: stage.tasks for stage in listed_stages()}}
 
 
-RunPart: TypeAlias = SynthReport | AgentsRun | RunSummary
+RunPart: TypeAlias = "SynthReport | AgentsRun | RunSummary"
 """The outcome of one part of a run: making queries, asking agents, or judging."""
 
 
@@ -105,6 +107,8 @@ def _ask(
     """Run all parts; returns whether the parts before judging are complete, and the summary of judging, if any."""
     complete, agents_run = True, None
     if config.synth is not None and (not stages or "synth" in stages):
+        from arena.run.queries import synthesise  # late, like the agents: most runs have neither
+
         with progress() as display:
             report = synthesise(
                 of_tournament(config), display, retry_failed=retry_failed, trace=trace, part_of=recorder
@@ -114,6 +118,8 @@ def _ask(
         if config.lacks_queries:
             return False, None
     if config.agents and (not stages or "agents" in stages):
+        from arena.run.answers import run_agents
+
         with progress() as display:
             agents_run = run_agents(config, display, data, retry_failed=retry_failed, trace=trace, part_of=recorder)
         say(agents_run)

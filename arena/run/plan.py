@@ -31,7 +31,7 @@ from judges.types import Answer, Document, Query, Retrieved, Task
 from judges.writing import CHARACTERS_PER_TOKEN, estimated_tokens
 from retrieval_eval.agents.build import require_messages
 from retrieval_eval.agents.spec import EXTRACTIVE, AgentSpec, judges_of_agents
-from retrieval_eval.scores.citations import CITATIONS
+from retrieval_eval.agents.types import CITATIONS
 
 ANSWER: Final = 4_000
 """Assumed length in characters of an answer without a limit."""

@@ -18,6 +18,7 @@ import numpy as np
 from msgspec import Struct
 
 from judges.types import Answer
+from retrieval_eval.agents.types import CITATIONS
 from retrieval_eval.scores.claims import (
     INSIDE,
     MARK,
@@ -31,9 +32,6 @@ from retrieval_eval.scores.claims import (
 from retrieval_eval.stats.bootstrap import ALONE, Clusters
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.scores import Scores
-
-CITATIONS = "citations"
-"""Metadata key for an answer's citations: a JSON list of document ids, or of numbers of documents counted from 1."""
 
 _BRACKETS = re.compile(rf"\[({INSIDE})\]")
 _SEPARATOR = re.compile(r"[,;\uff0c\u3001&]|\band\b|(?<=\d)\s+(?=\d)")
