@@ -44,11 +44,11 @@ _NEXT_STEP = {
 }
 _CAUSES = {"cancelled": "cancelled", "expired": "timeout"}
 _LEAST_S, _MOST_S, _SHARE = 1.0, 60.0, 0.1
-"""Polling interval: a tenth of the time since tracking began, within these bounds."""
+"""Shortest and longest seconds between two checks of a batch, and the wait as a share of the time since the first."""
 
 
 class BatchLine(Struct, frozen=True):
-    """A request, and the future of the caller who waits for its reply."""
+    """A request in a batch, and the future of the caller who waits for the request's reply."""
 
     custom_id: str
     judgment_id: str
@@ -61,13 +61,14 @@ class BatchLine(Struct, frozen=True):
 
 
 class TrackedBatch(Struct):
-    """A batch, and its requests for which callers wait.
+    """A batch that this process checks until it ends, with the requests for which callers wait.
 
     Attributes:
-        to_submit: whether it is certain that the server does not have the batch.
-        search_until: end of the search if the server does not list the batch, in seconds since 1970.
+        to_submit: whether the batch must be submitted, since the server certainly does not have it.
+        search_until: time until which to search for a batch that the server does not list, in seconds since 1970.
         checked_at: last time that the server was asked about the batch, in seconds since 1970.
-        tracked_since, due: begin of the tracking and time of the next check, on the monotonic clock.
+        tracked_since, due: times at which this process began to check the batch and will check it next, on the
+            monotonic clock.
     """
 
     batch: Batch
@@ -81,12 +82,12 @@ class TrackedBatch(Struct):
 
     @property
     def is_unconfirmed(self) -> bool:
-        """Whether it is unknown if the server has the batch. Only a check after ``search_until`` ends the search."""
+        """Whether it is still unknown if the server has the batch. A check after ``search_until`` ends the search."""
         return self.batch.remote_id is None and self.checked_at < self.search_until
 
 
 def split_by_limits(lines: Iterable[BatchLine], server: BatchServer) -> Iterator[list[BatchLine]]:
-    """Split requests into lists, each within the server's limits on one batch."""
+    """Split requests into lists that each fit into one batch by the server's limits."""
     batch_lines: list[BatchLine] = []
     size = 0
     for line in lines:
@@ -100,7 +101,7 @@ def split_by_limits(lines: Iterable[BatchLine], server: BatchServer) -> Iterator
 
 
 def poll_wait_s(since: float) -> float:
-    """Seconds until the next check of a batch or an outage that began at ``since`` on the monotonic clock."""
+    """Seconds until the next check of a batch tracked, or a server failing, since ``since`` (monotonic clock)."""
     return min(_MOST_S, max(_LEAST_S, _SHARE * (time.monotonic() - since)))
 
 
@@ -203,7 +204,7 @@ class BatchProvider:
             line.fail(error)
 
     async def _gather(self) -> None:
-        """Wait until no new request has come for a while, or a batch is full."""
+        """Collect requests for the next batch until no new one has come for a while, or the batch is full."""
         before = -1
         while len(self._queued) != before and len(self._queued) < self._server.most_requests and not self._left:
             before = len(self._queued)
@@ -227,7 +228,7 @@ class BatchProvider:
         return max(tracked.due, self._paused_until)
 
     async def _advance(self, tracked: TrackedBatch) -> bool:
-        """Take the next step for a batch, and handle errors of that step; returns whether the batch changed."""
+        """Submit, find, check or deliver a batch, whichever is next; returns whether this changed the batch's state."""
         tracked.checked_at = time.time()
         try:
             progressed = await self._step(tracked)
@@ -266,7 +267,7 @@ class BatchProvider:
         return ending is not None
 
     async def _submit_or_find(self, tracked: TrackedBatch) -> str | None:
-        """Submit a batch, or find it after an earlier attempt; returns its id, ``None`` if the server lacks it."""
+        """Submit the batch, or search the server for it; returns the server's id, ``None`` if the batch is not there."""
         custom_ids = await asyncio.to_thread(self._book.custom_ids, tracked.batch.marker)
         if not tracked.to_submit:
             return await self._server.find(tracked.batch, custom_ids)
@@ -294,7 +295,7 @@ class BatchProvider:
             line.fail(error)
 
     async def _handle_refusal(self, tracked: TrackedBatch, error: ProviderError) -> None:
-        """Handle a refused call: fail an unsubmitted batch; for a submitted one, stop, and leave it in the book."""
+        """Handle a permanent error: fail a batch that was not submitted; for any other, stop the judge and keep it."""
         if tracked.to_submit and tracked.batch.remote_id is None:
             await self._fail_batch(tracked, refused_as_a_whole(error))
         else:
@@ -368,7 +369,7 @@ class BatchProvider:
             self._left = True
 
     def _batch_status(self) -> str:
-        """The state of the batches when the server is unreachable, for the message."""
+        """What happened to the batches while the server was unreachable, as the end of an error message."""
         if any(each.batch.remote_id is not None for each in self._tracked.values()):
             return "the batches that were submitted continue on the server"
         unknown = sum(len(each.lines) for each in self._tracked.values() if not each.to_submit)
@@ -377,7 +378,7 @@ class BatchProvider:
         return "no batch was submitted, so there is nothing to pay"
 
     async def _pause(self) -> None:
-        """Wait until the next check of a batch, a new request, or the end of the run."""
+        """Wait until the next check of a batch is due, a new request comes, or the run ends."""
         if self._left or self._queued or not self._tracked:
             return
         self._changed.clear()

@@ -95,9 +95,9 @@ def number_asked(contract: ReplyContract) -> str:
 def written_reply(
     contract: ReplyContract, chosen: Mapping[str, str | int], reason: str = "", texts: Mapping[str, str] | None = None
 ) -> str:
-    """Write a reply with the word chosen for each choice, in the format that the contract asks for.
+    """Write a reply in the format of the contract, with ``chosen`` as the word of each choice (verdict or label).
 
-    Without ``texts``, the text fields besides the reason repeat the reason.
+    ``texts`` are the other text fields besides the reason; by default each of them repeats the reason.
     """
     if contract.form in ("word", "rating"):
         return f"{next(iter(chosen.values()))} {contract.mark}".rstrip()
@@ -117,7 +117,7 @@ def unused_mark(prompt: Prompt) -> str:
 
 
 def allowed_replies(contract: ReplyContract) -> list[str]:
-    """All possible replies without explanation, one for each label; empty if replies contain several labels."""
+    """All replies that the contract allows, one per label; empty if a reply may have free text or several labels."""
     if contract.form == "rating":
         return [str(rating) for rating in range(HIGHEST_RATING + 1)]
     if contract.form not in {"json", "brackets", "word"} or len(contract.choices) != 1 or contract.texts:

@@ -126,19 +126,19 @@ class StoreGoneError(StoreError):
 
 
 class ReplyError(RagleagueError):
-    """A reply that breaks its contract. The message goes back to the judge when it is asked again."""
+    """A reply that breaks its contract. When the judge is asked again, the message tells it what was wrong."""
 
 
 class UnclearReplyError(ReplyError):
-    """A reply that may be quoted from the texts shown. The next reply must carry a mark that occurs in no text."""
+    """The reply may be quoted from the texts shown. The next reply must carry a mark that occurs in none of them."""
 
 
 class ProviderError(RagleagueError):
-    """A call returned no usable reply. ``cause`` is one of ``CAUSES``.
+    """A call to a model, server or function returned no usable reply. ``cause`` is one of ``CAUSES``.
 
     Attributes:
-        retry_after_s: how long the server asks to wait.
-        to_do: the remedy, if it differs from the usual one of the cause (``TO_DO``); it ends the message.
+        retry_after_s: how long the server asks to wait, in seconds.
+        to_do: what the user can do, if it differs from the usual remedy for the cause (``TO_DO``); it ends the message.
         of_text: whether the text of this request caused the error, so that other requests may succeed.
     """
 
@@ -151,7 +151,7 @@ class ProviderError(RagleagueError):
 
     @property
     def problem(self) -> str:
-        """The message without ``to_do``."""
+        """The error's message without the remedy (``to_do``)."""
         return str(self).removesuffix(f"; {self.to_do}") if self.to_do else str(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -210,7 +210,7 @@ CAUSES = {
     "stopped": "the judge was stopped before this call",
     "cancelled": "the batch that held this request was cancelled",
 }
-"""All causes of failures, with their meanings."""
+"""The name of each cause for which a call can fail, with its meaning."""
 
 TO_DO = {
     "connection": "start the server, or fix {address}",
@@ -229,8 +229,8 @@ TO_DO = {
     "contract": "try another 'model' or prompt (see 'ragleague failures')",
     "exception": "fix {code}",
 }
-"""The remedy for a cause that affects every call. ``{address}`` and ``{key}`` are replaced by the settings
-that hold the address and the key, ``{code}`` by the code that raised an exception."""
+"""What the user can do, for each cause that affects every call. ``{address}`` and ``{key}`` stand for the settings that
+hold the server's address and key, ``{code}`` for the user's function that raised an exception."""
 
 _TEXT_CAUSES = {"bad_request", "refusal", "content_filter", "truncated", "too_long", "empty", "contract", "cancelled"}
 RETRIED_NEXT_RUN = frozenset(CAUSES.keys() - _TEXT_CAUSES)
@@ -238,7 +238,10 @@ RETRIED_NEXT_RUN = frozenset(CAUSES.keys() - _TEXT_CAUSES)
 
 
 def to_be_asked(known: object | None) -> bool:
-    """Whether a run without ``--retry-failed`` calls the judge, given the stored result (``None`` if there is none)."""
+    """Whether a run calls the judge for a judgment, given its stored result (``None`` if there is none).
+
+    This is the rule without ``--retry-failed``.
+    """
     return known is None or getattr(known, "cause", None) in RETRIED_NEXT_RUN
 
 
@@ -259,7 +262,7 @@ _RERUN_CONDITIONS: Final = {
     "budget": "with a larger 'max_cost_usd'",
     "unknown_model": "with a 'model' that the server has",
 }
-"""Causes after which another run helps only under a condition, with that condition."""
+"""What must have changed before another run helps, by cause, as the end of a sentence that begins "run again"."""
 
 
 DISTRIBUTION = "ragleague"
@@ -291,17 +294,18 @@ PROGRESS: Final = logging.getLogger("ragleague.progress")
 
 
 ENOUGH: Final = 5
-"""Failures for one cause after which a judge is stopped."""
+"""A judge is stopped after this many failures with the same cause and no success in between."""
 _UNINFORMATIVE_CAUSES: Final = frozenset({"stopped", "budget", "cancelled", "not_recorded", "content_filter"})
-"""Causes that do not point to a wrong setting: recordings may lack a prompt, a filter withholds a single text."""
+"""Causes that do not count towards stopping a judge, since they do not show a wrong setting: a filter, for example,
+may withhold a single text."""
 
 
 class FailureCounter:
-    """Counts failures by cause since the last success, and decides when to stop.
+    """Counts a judge's failed calls by cause since its last success, and decides when to stop calling it.
 
     Args:
-        patience_s: how long failures may continue after a success. Before the first success, ``ENOUGH`` failures for
-            one cause suffice.
+        patience_s: how long failures may continue after a success, in seconds. Before the first success, ``ENOUGH``
+            failures for one cause suffice.
     """
 
     def __init__(self, patience_s: float = math.inf) -> None:
@@ -314,7 +318,7 @@ class FailureCounter:
         self._since, self.has_succeeded = None, True
 
     def add_failure(self, cause: str) -> bool:
-        """Count a failure; returns whether it is time to stop."""
+        """Count a failed call by its cause; returns whether the judge should be stopped."""
         if cause in _UNINFORMATIVE_CAUSES or (self.has_succeeded and cause not in RETRIED_NEXT_RUN):
             return False
         self._counts[cause] += 1
@@ -323,6 +327,6 @@ class FailureCounter:
         return impatient and self._counts[cause] >= ENOUGH
 
     def stop_message(self, message: str) -> str:
-        """Why calls stop: the number or duration of the failures, and the message of the last one."""
+        """Why no more calls are made: how many failures or for how long, followed by ``message``."""
         how = f"nothing but failures for {self._patience_s:g} s" if self.has_succeeded else f"{ENOUGH} failures alike"
         return f"{how}: {message}"

@@ -42,7 +42,7 @@ def request_id(judgment: str, prompt: Prompt) -> str:
 
 
 def _listed_contract(contract: ReplyContract) -> list[object]:
-    """The parts of a contract that enter the id.
+    """The parts of a reply contract that enter the judgment's id.
 
     Unused fields are left out, so that ids stay the same when contracts get new fields. Settings of the parser
     (``leeway``, ``levels``) are left out too, since they do not change the prompt.

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class Request(Struct, frozen=True):
-    """A request for one judgment; ``before`` is its failure in an earlier run, if the texts caused it."""
+    """A request for one judgment. ``before`` is its failure in an earlier run, if the judged texts caused that."""
 
     judgment_id: str
     prompt: Prompt
@@ -108,14 +108,14 @@ FINAL_FINISHES = {
     Finish.REFUSAL: ("refusal", "the model refused to answer"),
     Finish.TOO_LONG: ("too_long", "the reply is longer than any that can be used"),
 }
-"""Finishes after which another call would not help, with the cause and message of the failure."""
+"""For each way in which a reply can end so that another call would not help: the failure's cause and message."""
 
 
 _REASONING_ADVICE = "turn reasoning off by 'extra_body', or raise 'max_tokens'"
 
 
 def read(completion: Completion, prompt: Prompt) -> ParsedReply:
-    """Parse a completion; raises ``ReplyError`` if it is outside the contract, cut off, or empty."""
+    """Parse a model's completion; raises ``ReplyError`` if it is outside the contract, cut off, or empty."""
     if not completion.text.strip():
         where = f": its text stands in {completion.aside!r}" if completion.aside else ""
         raise ReplyError(f"the reply was empty{where}")
@@ -153,7 +153,10 @@ def asked_again(prompt: Prompt, reply: str, error: ReplyError) -> Prompt:
 
 
 def read_again(prompt: Prompt, replies: Sequence[str]) -> ParsedReply:
-    """Parse the last of several replies to a prompt by the contract that applied after the rejected replies before."""
+    """Parse the last of ``replies`` to a prompt, after the earlier ones were rejected.
+
+    The contract is that of the last prompt: after a reply that might be a quotation, it requires a mark.
+    """
     for reply in replies[:-1]:
         try:
             parsed(reply, prompt)
@@ -168,7 +171,8 @@ MAX_REASKS = 2
 """How often a judge is asked again after replies outside the contract; then the judgment fails."""
 
 _STARTUP_S = 60.0
-"""Seconds for which calls to a server that never replied are retried beyond ``max_attempts``: it may be starting."""
+"""Seconds for which calls are retried beyond ``max_attempts`` if the server never replied, since it may be starting
+up."""
 Result = Judgment | JudgeFailure
 
 
@@ -188,7 +192,8 @@ class Stop:
 
 
 MayAsk = Callable[[str], Awaitable[bool]]
-"""Checks, by a judgment's id, that this process still has the claim: another process may have taken it over."""
+"""Checks, by a judgment's id, whether this process may still make the judgment: another process may have taken it
+over."""
 
 
 class _NotSentError(Exception):
@@ -196,7 +201,7 @@ class _NotSentError(Exception):
 
 
 class _ClaimLostError(_NotSentError):
-    """A call was not made because another process may have claimed the judgment."""
+    """A call was not made because another process may have taken over the judgment."""
 
 
 class Judge:
@@ -208,8 +213,9 @@ class Judge:
         halted: set once no further request may be sent: an error stopped the judge, its budget is spent, or a stop was
             requested.
         latencies_s: seconds of each call that returned a reply.
-        calls: number of attempts sent.
-        may_ask: confirms the claim on a judgment before each call, if other processes may work on the same run.
+        calls: number of calls sent, including retries.
+        may_ask: checks before each call that no other process has taken over the judgment; ``None`` if there is no
+            other.
     """
 
     may_ask: MayAsk | None = None
@@ -354,7 +360,10 @@ class Judge:
             return account.judgment(completion, reply)
 
     async def _call(self, prompt: Prompt, account: Account) -> Completion:
-        """One reply, not yet parsed. Retries within ``max_attempts`` and ``retry_s``; waits for a slot do not count."""
+        """Call the provider until it returns a reply, which is not parsed here, or its retries are used up.
+
+        Calls are retried within ``max_attempts`` and ``retry_s``; waiting for a slot does not count.
+        """
         attempts, failed_at, queued_s = 0, 0.0, 0.0
         while True:
             try:
@@ -376,7 +385,7 @@ class Judge:
             await self._sleep(wait_s)
 
     def _may_be_starting(self, error: TransientError) -> bool:
-        """Whether to exceed the default number of attempts, for a server that answers but has never replied."""
+        """Whether to retry beyond the default of ``max_attempts``: the server answers, but has never replied."""
         was_up = self._connection_failures.has_succeeded or isinstance(error, NoServiceError | BrokenReplyError)
         if was_up or "max_attempts" in self.spec.model_fields_set:
             return False
@@ -464,7 +473,7 @@ class Judge:
         return int(sum(map(estimated_tokens, prompt.texts)) + int(self._usual_output))
 
     def _expected_usd(self, tokens: int) -> float:
-        """Expected cost of a call with this many tokens and an output of usual length; 0 without a budget."""
+        """Expected dollars for a call of ``tokens``, with an output of usual length; 0 if the judge has no budget."""
         if self.spec.max_cost_usd is None:
             return 0.0
         output_tokens = int(self._usual_output)
@@ -516,14 +525,14 @@ class RequestSource(Protocol):
         """Wait until another request may be ready; ``False`` if there will be no more requests."""
 
     def put_back(self, request: Any) -> None:
-        """Return a request that was taken but not sent, since the judge halted or lost the claim on it."""
+        """Return to the queue a request that was not sent, because the judge halted or another process took it over."""
 
     def end(self) -> None:
         """Close the queue: the judge halted, or everything has been judged."""
 
 
 Sink = Callable[[str, Any, Any], Awaitable[None]]
-"""Receives a judge's name, a request and its result. Judges await it, so a slow sink slows them down."""
+"""A callback with a judge's name, a request and its result. Judges await it, so a slow callback slows them down."""
 
 
 class Respondent(Protocol):
@@ -540,10 +549,10 @@ class Respondent(Protocol):
         """Set once no further request may be sent."""
 
     may_ask: MayAsk | None
-    """Confirms this process's claim on a request before each call; ``None`` if no other process can claim it."""
+    """Checks before each call that no other process has taken over the request; ``None`` if no other process can."""
 
     async def judge(self, request: Any, /) -> Any:
-        """The result; ``None`` if nothing was sent."""
+        """Answer a request and return the result; ``None`` if nothing was sent."""
 
 
 async def judge_all(sources: Mapping[str, RequestSource], judges: Mapping[str, Respondent], sink: Sink) -> None:

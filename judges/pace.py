@@ -30,7 +30,7 @@ def backoff_s(attempts: int, error: TransientError) -> float:
 
 
 class _Entry(Struct):
-    """The time at which a call used a limit, and the amount that it used."""
+    """When a call used a limit, and how many requests or tokens it used."""
 
     at: float
     amount: float
@@ -64,14 +64,14 @@ class MinuteWindow:
         return entry
 
     def correct(self, entry: _Entry, amount: float) -> None:
-        """Replace an entry's estimate by the actual amount."""
+        """Replace the estimated use in an entry by the actual one."""
         if self._spent and entry.at >= self._spent[0].at:
             self._total += amount - entry.amount
         entry.amount = amount
 
 
 class Ticket(Struct, frozen=True):
-    """Permission for one call, to hand back by ``leave`` when the call has ended."""
+    """Permission for one call; the caller hands it back by ``Pace.leave`` when the call has ended."""
 
     entered: float
     tokens: _Entry
@@ -150,7 +150,7 @@ class Pace:
         self.allowed = min(float(self._concurrency), self.allowed + 1 / self.allowed)
 
     def slow_down(self, ticket: Ticket, retry_after_s: float | None) -> None:
-        """Halve the limit on concurrent calls, only once for all calls in flight at that time; pause if asked to."""
+        """After an overload, halve the limit on concurrent calls, once for all in flight; pause if the server asks."""
         if ticket.entered > self._halved_at:
             self._halved_at = self._clock()
             self.allowed = max(1.0, min(self.allowed, self.in_flight) / 2)
@@ -164,7 +164,6 @@ class Pace:
             self._pause(allowance.tokens_reset_s)
 
     def wake(self) -> None:
-        """Make waiting calls check their conditions again."""
         self._changed.set()
 
     def _pause(self, seconds: float | None) -> None:
