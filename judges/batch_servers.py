@@ -32,12 +32,12 @@ from judges.types import Completion
 
 _CUSTOM_ID = re.compile(rb'(?<!\\)"custom_id"\s*:\s*"([\w-]+)"')
 _HEAD_BYTES = 2**16
-"""Bytes at the beginning of a line that is too long; they are searched for the request's id."""
+"""How many bytes at the beginning of an overlong line are searched for the id of the line's request."""
 _NAMED_BY = "'base_url', and that the key is of the account to which the batch was sent"
 _MARK = "ragleague"
 """The key, in the metadata of an OpenAI batch, under which this program's own id of the batch (its marker) is sent."""
 _QUEUE_LIMIT = "token_limit_exceeded"
-"""OpenAI's error code for too many tokens in waiting batches; a new attempt succeeds after others have ended."""
+"""OpenAI's error code for too many tokens in waiting batches; a new attempt succeeds after other batches have ended."""
 BatchOutcome: TypeAlias = tuple[str, Completion | ProviderError]
 """The id of a request in a batch, with the model's completion or the error that the server reported for it."""
 
@@ -91,7 +91,7 @@ class Book(Protocol):
 
 
 class NotTakenError(TransientError):
-    """The server did not receive or accept a request: there was no connection, or its answer says so."""
+    """The server certainly did not accept a request: there was no connection, or the server's answer says so."""
 
 
 class UndecidedError(TransientError):
@@ -104,7 +104,7 @@ class UndecidedError(TransientError):
 
 
 def _translate_errors(method: Call[Server, Params, Result]) -> Call[Server, Params, Result]:
-    """Decorate a method that calls the SDK: its exceptions become ``ProviderError``s, which show no key."""
+    """Decorate a method that calls the vendor's SDK: its exceptions become ``ProviderError``s, which show no key."""
 
     @wraps(method)
     async def ask(self: Server, /, *args: Params.args, **kwargs: Params.kwargs) -> Result:
@@ -159,7 +159,7 @@ class BatchServer(ABC):
 
     @abstractmethod
     def line(self, custom_id: str, body: Mapping[str, Any]) -> bytes:
-        """A request as one line of JSON."""
+        """A request of a batch as one line of JSON."""
 
     @abstractmethod
     async def submit(self, marker: str, lines: Sequence[bytes]) -> str:
@@ -193,7 +193,7 @@ class BatchServer(ABC):
 
     @abstractmethod
     def outcomes(self, remote_id: str) -> AsyncIterator[BatchOutcome]:
-        """The results of an ended batch's requests, in any order."""
+        """Yield the results of an ended batch, one per request, in any order."""
 
     async def close(self) -> None:
         await self._client.close()
@@ -252,7 +252,7 @@ class BatchServer(ABC):
             raise error
 
     def _too_long(self) -> RejectedError:
-        """The error for a reply that is too long. It is not transient, since another attempt would cost again."""
+        """The error for a reply that is too long. It is not transient, since another attempt would cost money again."""
         return RejectedError("too_long", self.message(f"the reply's line is larger than {MOST_BYTES} bytes"))
 
     def _object(self, line: bytes) -> dict[str, Any]:

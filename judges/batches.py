@@ -106,20 +106,20 @@ def poll_wait_s(since: float) -> float:
 
 
 class BatchProvider:
-    """Takes single prompts like any provider; each call returns when the prompt's batch has ended.
+    """Takes single prompts like any provider; each call returns when the batch with its prompt has ended.
 
-    A batch is recorded in the book before it is submitted. Requests in the book are never submitted again, so a new run
-    waits for the batches of earlier ones. A request without a reply leaves the book and raises an error; when it is
-    repeated, it goes into the next batch. A cancelled or expired batch delivers its replies and then stops the judge,
-    so that the user can decide whether to pay for the rest.
+    A batch is recorded in the store before it is submitted. Recorded requests are never submitted again, so a new run
+    waits for the batches of earlier ones. A request without a reply is removed from the record and raises an error;
+    when it is repeated, it goes into the next batch. A cancelled or expired batch delivers its replies and then stops
+    the judge, so that the user can decide whether to pay for the rest.
 
     Args:
-        provider: makes requests and parses replies. Its identity is used, so judgments have the same ids with and
-            without batches.
+        provider: the vendor's provider, which makes requests and parses replies. Judgments have the same ids with and
+            without batches, since its identity is used.
         server: the vendor's batch API.
         book: the record of batches, in the store.
         halt: called to stop the judge; its argument is the error that stops the judge, if any.
-        patience_s: how long the server may be unreachable before the judge stops.
+        patience_s: how long the server may be unreachable before the judge stops, in seconds.
         wait: whether to wait until the batches have ended; otherwise stop once all requests are submitted.
     """
 
@@ -166,7 +166,7 @@ class BatchProvider:
         return await line.reply
 
     def leave(self) -> None:
-        """Stop waiting for replies. A submission in progress is completed, so that the book gets the server's id."""
+        """Stop waiting for replies. A submission in progress is completed, so that the server's id can be recorded."""
         self._left = True
         self._changed.set()
 
@@ -267,7 +267,7 @@ class BatchProvider:
         return ending is not None
 
     async def _submit_or_find(self, tracked: TrackedBatch) -> str | None:
-        """Submit the batch, or search the server for it; returns the server's id, ``None`` if the batch is not there."""
+        """Submit the batch or search the server for it; returns the server's id, ``None`` if the batch is not there."""
         custom_ids = await asyncio.to_thread(self._book.custom_ids, tracked.batch.marker)
         if not tracked.to_submit:
             return await self._server.find(tracked.batch, custom_ids)
@@ -289,7 +289,7 @@ class BatchProvider:
         return True
 
     async def _fail_batch(self, tracked: TrackedBatch, error: ProviderError) -> None:
-        """Fail all requests of a batch that the server refused, and delete it from the book."""
+        """Fail all requests of a batch that the server refused, and delete the batch from the record."""
         await self._forget(tracked)
         for line in tracked.lines.values():
             line.fail(error)
@@ -312,7 +312,7 @@ class BatchProvider:
             self._finished.append(tracked.batch)
 
     async def _deliver(self, tracked: TrackedBatch, remote_id: str, ending: BatchEnding) -> None:
-        """Deliver an ended batch's results. Requests without a reply are removed from the book before they fail."""
+        """Give callers the results of an ended batch. A request without reply is removed from the record and fails."""
         failed: list[tuple[BatchLine, ProviderError]] = []
         no_reply: ProviderError = TransientError("server_error", "the batch ended without a reply to this request")
         async for custom_id, outcome in self._server.outcomes(remote_id):
@@ -337,7 +337,7 @@ class BatchProvider:
     def _stop_error(
         self, tracked: TrackedBatch, remote_id: str, ending: BatchEnding, unanswered: int
     ) -> JudgeStoppedError | None:
-        """Stop the judge after a cancelled or expired batch, and return the error; ``None`` if it was completed."""
+        """Stop the judge after a cancelled or expired batch, and return the error; ``None`` if all was answered."""
         if ending == "completed" or not unanswered:
             return None
         how = "was cancelled" if ending == "cancelled" else "has expired"
@@ -360,7 +360,7 @@ class BatchProvider:
                 PROGRESS.info("the files of batch %s could not be deleted on the server: %s", batch.remote_id, error)
 
     def _note_outage(self, error: TransientError) -> None:
-        """Pause while the server is unreachable, and stop the judge after ``patience_s``; the requests do not fail."""
+        """Pause while the server is unreachable; after ``patience_s`` stop the judge. The requests stay recorded."""
         now = time.monotonic()
         self._outage_since = self._outage_since or now
         self._paused_until = now + max(poll_wait_s(self._outage_since), error.retry_after_s or 0.0)

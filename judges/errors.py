@@ -54,11 +54,11 @@ class ConfigError(InputError):
 
 
 class PromptError(InputError):
-    """A prompt file is malformed, or its templates fail or ask for an impossible reply."""
+    """A prompt file is malformed, its templates fail, or its reply section does not fit its task."""
 
 
 class MissingExtraError(InputError):
-    """A library of an optional extra is not installed."""
+    """A feature needs a library that is only installed with one of this project's optional extras."""
 
     def __init__(self, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs the extra '{extra}', which is not installed: {how_to_install(extra)}")
@@ -76,7 +76,7 @@ class DataError(InputError):
 
 
 def reason(error: OSError) -> str:
-    """Why a file cannot be read or written, in the operating system's words, and what to do about it."""
+    """Why a file cannot be read or written, as the operating system says, and what to do about it."""
     help_ = _HELP.get(error.errno or 0)
     return f"{error.strerror or error}{f'; {help_}' if help_ else ''}"
 
@@ -155,7 +155,7 @@ class ProviderError(RagleagueError):
         return str(self).removesuffix(f"; {self.to_do}") if self.to_do else str(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle all attributes; by default an exception is unpickled from its message alone."""
+        """Pickle all attributes; by default an unpickled exception has only its message."""
         attributes = ("retry_after_s", "to_do", "of_text")
         return partial(type(self), **{name: getattr(self, name) for name in attributes}), (self.cause, self.problem)
 
@@ -172,7 +172,7 @@ class NoServiceError(TransientError):
 
 
 class BrokenReplyError(TransientError):
-    """The server reports that it failed while writing a reply. The reply may be billed, and the server is running."""
+    """The server failed while writing a reply, and says so. The reply may be billed, and the server is running."""
 
 
 class RejectedError(ProviderError):
@@ -184,7 +184,7 @@ class JudgeStoppedError(ProviderError):
 
 
 class StillWaitingError(RagleagueError):
-    """The run stopped waiting for a request in a batch. The judgment has not failed: the next run waits again."""
+    """The run stopped waiting for a batch that contains this request. The next run waits for the same batch again."""
 
 
 CAUSES = {
@@ -234,7 +234,7 @@ hold the server's address and key, ``{code}`` for the user's function that raise
 
 _TEXT_CAUSES = {"bad_request", "refusal", "content_filter", "truncated", "too_long", "empty", "contract", "cancelled"}
 RETRIED_NEXT_RUN = frozenset(CAUSES.keys() - _TEXT_CAUSES)
-"""Causes that do not depend on the texts judged: the next run calls the judge again."""
+"""Causes of failures that do not depend on the texts judged; the next run calls the judge again for such judgments."""
 
 
 def to_be_asked(known: object | None) -> bool:
@@ -246,7 +246,7 @@ def to_be_asked(known: object | None) -> bool:
 
 
 def remedy(cause: str) -> str:
-    """A phrase on what to do about judgments that failed for a cause: what to change, and how to run again."""
+    """What to do about judgments that failed for a cause, as a phrase: what to change first, and how to run again."""
     if cause in _RERUN_CONDITIONS:
         return f"run again, {_RERUN_CONDITIONS[cause]}"
     again = "run again" if cause in RETRIED_NEXT_RUN else "run again with --retry-failed"
@@ -290,14 +290,14 @@ def how_to_install(extra: str) -> str:
 
 
 PROGRESS: Final = logging.getLogger("ragleague.progress")
-"""Logs one line for each slow step, such as loading a model or searching for a batch."""
+"""The logger of slow steps, such as loading a model or searching for a batch; one line for each."""
 
 
 ENOUGH: Final = 5
 """A judge is stopped after this many failures with the same cause and no success in between."""
 _UNINFORMATIVE_CAUSES: Final = frozenset({"stopped", "budget", "cancelled", "not_recorded", "content_filter"})
-"""Causes that do not count towards stopping a judge, since they do not show a wrong setting: a filter, for example,
-may withhold a single text."""
+"""Causes that do not count towards stopping a judge, since they do not show a wrong setting: a filter, for example, may
+withhold a single text."""
 
 
 class FailureCounter:

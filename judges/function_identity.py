@@ -60,7 +60,7 @@ _UNASSIGNED: Final = types.CellType()
 _PLAIN: Final = (str, bytes, bytearray, int, float, tuple, list, dict, set, frozenset, deque)
 
 PROCESS: Final = uuid.uuid4().hex
-"""An identifier that is unique to this process."""
+"""An identifier of this process that no other process has."""
 
 
 class FunctionReading(Struct, frozen=True):
@@ -135,7 +135,7 @@ class _Reader:
     # The hashed stream
 
     def _write(self, kind: str, content: bytes | str = b"") -> None:
-        """Append an entry and its length to the current hash, so that different sequences of entries never look alike."""
+        """Append an entry and its length to the current hash: different sequences of entries never look alike."""
         content = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
         self._scopes[-1].digest.update(b"%s %d " % (kind.encode(), len(content)))
         self._scopes[-1].digest.update(content)
@@ -457,7 +457,7 @@ def _is_record(class_: type) -> bool:
 
 
 def _is_empty(value: Any) -> bool:
-    """Whether an object has no state besides its class, such as ``object()``."""
+    """Whether an object has no state of its own, as ``object()`` has none."""
     return type(value) is object or (
         bool(type(value).__flags__ & _HEAP_TYPE) and type(value).__basicsize__ <= _EMPTY_SIZE and not _attributes(value)
     )
@@ -471,7 +471,7 @@ _EMPTY_SIZE: Final = _Empty.__basicsize__
 
 
 def _has_hidden_parts(class_: type) -> bool:
-    """Whether a base class not written in Python may hold state that no attribute shows."""
+    """Whether a class has a base, not written in Python, whose objects may hold state that no attribute shows."""
     known_classes = (object, *_PLAIN, OrderedDict, defaultdict)
     hidden = (base for base in class_.__mro__ if not base.__flags__ & _HEAP_TYPE and base not in known_classes)
     return any(not hasattr(base, "__struct_fields__") and base.__module__ != "msgspec._core" for base in hidden)
@@ -493,7 +493,7 @@ _tokens: Final[dict[int, tuple[Callable[[], Any], str]]] = {}
 
 
 def token_of(value: Any) -> str:
-    """A token for an object: constant while the object lives, and unique among all objects of all processes."""
+    """A unique text that stands for an object as long as it lives; no other object in any process has the same."""
     address = id(value)
     alive, token = _tokens.get(address, (None, ""))
     if alive is None or alive() is not value:
@@ -522,7 +522,7 @@ def library_of(module: str | None, file: str | None = None) -> str:
 
 
 def library_to_import(module: str) -> str | None:
-    """Like ``library_of``, for a module that may not be imported yet; ``None`` if there is no such module."""
+    """The library to which an imported or importable module belongs, as by ``library_of``; ``None`` without module."""
     top = module.partition(".")[0]
     if top in sys.modules:
         return library_of(top)
@@ -555,7 +555,7 @@ def _version(top: str) -> str:
 
 
 def named_in_library(value: Any) -> str:
-    """Where a library defines a value, as ``LIBRARY:MODULE.NAME``; empty if no library defines the value by name."""
+    """The library, module and name of a value that a library defines, as ``LIBRARY:MODULE.NAME``; otherwise empty."""
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
     if not isinstance(name, str):
         return ""

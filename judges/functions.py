@@ -114,7 +114,7 @@ def _resolve(named: str) -> Callable[..., Any]:
 
 
 def name_of(named: str | Callable[..., Any]) -> str:
-    """The name of a function, without its module or file."""
+    """The name of a user's function, without its module or file."""
     if isinstance(named, str):
         return named.rpartition(":")[2]
     if isinstance(named, partial):
@@ -137,7 +137,7 @@ def _instance(callable_: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _from_file(path: Path) -> ModuleType:
-    """Import a file as a module, with its folder on the import path.
+    """Import a user's file as a module, with its folder on the import path.
 
     The module is cached until the file changes, so that its objects stay the same.
     """
@@ -185,7 +185,7 @@ async def called(function: Callable[[Any], Any], argument: Any) -> tuple[Any, fl
 
 
 async def contained(work: Awaitable[Result]) -> Result:
-    """Await a call to a judge, a provider or an agent; an exception fails this call, and the run continues.
+    """Await a call to a judge, a provider or an agent, so that an exception in it fails only this call, not the run.
 
     This project's own errors are raised unchanged, and so are Ctrl-C and the cancellation of this task.
 

@@ -50,13 +50,14 @@ class Request(Struct, frozen=True):
 
 
 class Account(Struct):
-    """Tokens, seconds and replies of one judgment so far, over all its calls.
+    """Counts the tokens, seconds and replies of one judgment so far, over all its calls.
 
     Attributes:
         price: the price of the judge's tokens; ``None`` if it is not known.
         model: the server's name for the model; before the first reply, the requested name.
-        started: start of the first call; the wait for a slot before it does not count as latency.
-        queued_s: seconds spent waiting for slots.
+        started: start of the first call; the wait before it, for one of the judge's concurrent calls to end, does not
+            count as latency.
+        queued_s: seconds spent waiting until the judge's limits allowed a call.
         replied_s, called_s: seconds spent in calls that returned a reply, and in all calls.
         rejected: replies outside the contract; the judge was asked again after each of them.
         error: the error of the last attempt; ``None`` if the attempt returned a reply.
@@ -187,7 +188,7 @@ class Stop:
             callback()
 
     def tell(self, callback: Callable[[], None]) -> None:
-        """Call ``callback`` when a stop is requested."""
+        """Register ``callback``, which is called when a stop is requested."""
         self._callbacks.append(callback)
 
 
@@ -271,7 +272,7 @@ class Judge:
             stop.tell(self.halt)
 
     def halt(self, error: JudgeStoppedError | None = None) -> None:
-        """Send no more requests, and wake all tasks that wait for a slot or a request."""
+        """Send no more requests, and wake all tasks that wait for their turn or for a request."""
         self.stopped = self.stopped or error
         self.halted.set()
         self._pace.wake()
@@ -289,8 +290,8 @@ class Judge:
         """Call the provider until it returns a reply within the contract, or a failure that retries would not change.
 
         Returns:
-            ``None`` if nothing was sent, because the judge had halted or another process may have claimed the judgment;
-            or if the run stopped waiting for the request's batch; a later run waits for it again.
+            ``None`` if nothing was sent, because the judge had halted or another process may have taken over the
+            judgment; or if the run stopped waiting for the request's batch; a later run waits for it again.
         """
         account = Account(request, self.price, self.spec.model)
         result = await self._judged(account)
@@ -324,7 +325,7 @@ class Judge:
             return self._unsent_result(account)
 
     def _unsent_result(self, account: Account) -> Result | None:
-        """The result of a judgment whose next call was not made: a failure if there were earlier calls, else ``None``.
+        """The result of a judgment whose next call was not made: a failure if a call was made before, else ``None``.
 
         For a judge in batch mode it is always ``None``: the next run reads the batch's replies again.
         """
@@ -519,7 +520,7 @@ class RequestSource(Protocol):
     """The queue of one judge's requests. A request is created only when the judge takes it."""
 
     def take(self) -> Any:
-        """The next request; ``None`` if none is ready."""
+        """Remove and return the next request; ``None`` if none is ready."""
 
     async def more(self) -> bool:
         """Wait until another request may be ready; ``False`` if there will be no more requests."""
@@ -528,7 +529,7 @@ class RequestSource(Protocol):
         """Return to the queue a request that was not sent, because the judge halted or another process took it over."""
 
     def end(self) -> None:
-        """Close the queue: the judge halted, or everything has been judged."""
+        """Close the queue, because the judge halted or everything has been judged."""
 
 
 Sink = Callable[[str, Any, Any], Awaitable[None]]
@@ -536,7 +537,7 @@ Sink = Callable[[str, Any, Any], Awaitable[None]]
 
 
 class Respondent(Protocol):
-    """The receiver of requests: a judge, or a system under evaluation."""
+    """Anything that answers requests: a judge, or a system under evaluation."""
 
     @property
     def name(self) -> str: ...
@@ -558,7 +559,8 @@ class Respondent(Protocol):
 async def judge_all(sources: Mapping[str, RequestSource], judges: Mapping[str, Respondent], sink: Sink) -> None:
     """Judge the requests of all sources; each judge takes requests from its source at its own concurrency.
 
-    Both mappings have the judge's name as key. When a judge halts, its remaining requests stay in the source, unjudged.
+    ``judges`` and ``sources`` have the judge's name as key. When a judge halts, its remaining requests stay in the
+    source, unjudged.
     """
     async with asyncio.TaskGroup() as group:
         for name, source in sources.items():
@@ -569,7 +571,7 @@ async def _run_judge(judge: Respondent, source: RequestSource, sink: Sink) -> No
     slots = asyncio.Semaphore(judge.at_once)
 
     async def work(request: Any) -> None:
-        """Judge a request, then further ones in the same slot while any are ready."""
+        """Judge one request, then further ones as long as any are ready, as one of the judge's concurrent calls."""
         try:
             while request is not None:
                 result = await judge.judge(request)

@@ -26,8 +26,7 @@ _SHORTEST, _SHORTEST_OF_LETTERS = 8, 16
 """Shortest text that counts as a key if it has a digit, and if it has none: ``ollama`` is not a key."""
 _PART, _PART_LETTERS, _HEX_PART, _BASE64_PART = 12, 9, 24, 15
 """For masking parts of keys: shortest part, in characters; letters and digits that a key must have for parts of it to
-be
-masked; shortest part in hexadecimal digits; shortest part in base64 characters."""
+be masked; shortest part in hexadecimal digits; shortest part in base64 characters."""
 _DISTINCT: Final = 5
 """Fewest different characters in a key or a masked part of one: rows of zeros occur in many numbers."""
 _EXACT, _FOLDED = 4, 5
@@ -43,7 +42,7 @@ _SHOWN: Final = 300
 _SIGNS: Final = bytes(set(range(256)) - set(f"{string.ascii_letters}{string.digits}".encode()))
 
 _keys: dict[str, None] = {}
-"""The keys that this process has sent to any server, in the order of first use."""
+"""The keys that this process has sent to any server, in the order of first use; a ``dict`` serves as an ordered set."""
 
 
 def keep_secret(*secrets: str) -> None:
@@ -235,6 +234,6 @@ def exception_line(error: BaseException) -> str:
 
 
 def storable(text: str) -> str:
-    """The text with keys masked, and with lone surrogates and NUL, which no database accepts, replaced."""
+    """The text as a database accepts it: keys are masked, and lone surrogates and NUL are replaced."""
     clean = masked(text).replace("\0", "\ufffd")
     return clean if clean.isascii() else clean.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
