@@ -95,7 +95,7 @@ class NotTakenError(TransientError):
 
 
 class UndecidedError(TransientError):
-    """Nobody can tell yet whether the server has a submitted batch: one still running there may be that batch."""
+    """It is not known yet whether the server has a submitted batch: one that still runs there may be it."""
 
     def __init__(self, model: str) -> None:
         super().__init__(
@@ -387,8 +387,7 @@ class AnthropicBatches(BatchServer):
         """Find the ended batch that contains these requests; returns the server's id, ``None`` if there is none.
 
         Anthropic's batches carry no id of this program, and show their requests' ids only after they end. Until then,
-        any
-        later batch of the same size may be the right one.
+        any later batch of the same size may be the right one.
 
         Raises:
             UndecidedError: no ended batch matches, but a batch that is still running may match.

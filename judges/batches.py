@@ -44,7 +44,8 @@ _NEXT_STEP = {
 }
 _CAUSES = {"cancelled": "cancelled", "expired": "timeout"}
 _LEAST_S, _MOST_S, _SHARE = 1.0, 60.0, 0.1
-"""Shortest and longest seconds between two checks of a batch, and the wait as a share of the time since the first."""
+"""Shortest and longest seconds between two checks of a batch, and the wait as a share of the time since the first
+check."""
 
 
 class BatchLine(Struct, frozen=True):
@@ -101,7 +102,11 @@ def split_by_limits(lines: Iterable[BatchLine], server: BatchServer) -> Iterator
 
 
 def poll_wait_s(since: float) -> float:
-    """Seconds until the next check of a batch tracked, or a server failing, since ``since`` (monotonic clock)."""
+    """Seconds until the server is asked again about a batch, or after a failure: a tenth of the time so far.
+
+    ``since`` is when the checks or the failures began, on the monotonic clock. The wait is limited by ``_LEAST_S`` and
+    ``_MOST_S``.
+    """
     return min(_MOST_S, max(_LEAST_S, _SHARE * (time.monotonic() - since)))
 
 

@@ -78,7 +78,7 @@ class FunctionReading(Struct, frozen=True):
 
     @property
     def lacking(self) -> str:
-        """A message that names the unreadable parts and says that replies are not cached; empty if there are none."""
+        """A message on the unreadable parts, which says that replies are not kept after this process; else empty."""
         if not self.unreadable:
             return ""
         more = len(self.unreadable) - _SHOWN_NAMES

@@ -260,8 +260,8 @@ class PythonProvider:
     """Calls ``function(prompt)`` with a ``PromptText``.
 
     The function returns a model's reply as text, a mapping, which becomes JSON, or, for a contract with one choice, the
-    label or verdict alone: ``"A"``, ``2``. A mapping or label cannot be quoted from the texts judged, so the parser
-    always accepts it as the judge's own. An exception or a value of any other type is a failure.
+    label or verdict alone: ``"A"``, ``2``. A mapping or label cannot be quoted from the texts judged, so it is marked
+    as the judge's own reply. An exception or a value of any other type is a failure.
 
     Attributes:
         lacking: a message about the parts of the function that cannot be hashed; see ``UserFunction``.

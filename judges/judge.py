@@ -55,8 +55,8 @@ class Account(Struct):
     Attributes:
         price: the price of the judge's tokens; ``None`` if it is not known.
         model: the server's name for the model; before the first reply, the requested name.
-        started: start of the first call; the wait before it, for one of the judge's concurrent calls to end, does not
-            count as latency.
+        started: start of the first call; the wait before it, until the judge's limits allow a call, does not count as
+            latency.
         queued_s: seconds spent waiting until the judge's limits allowed a call.
         replied_s, called_s: seconds spent in calls that returned a reply, and in all calls.
         rejected: replies outside the contract; the judge was asked again after each of them.
@@ -363,7 +363,8 @@ class Judge:
     async def _call(self, prompt: Prompt, account: Account) -> Completion:
         """Call the provider until it returns a reply, which is not parsed here, or its retries are used up.
 
-        Calls are retried within ``max_attempts`` and ``retry_s``; waiting for a slot does not count.
+        Calls are retried within ``max_attempts`` and ``retry_s``; waiting until the judge's limits allow a call does
+        not count.
         """
         attempts, failed_at, queued_s = 0, 0.0, 0.0
         while True:

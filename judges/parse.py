@@ -99,7 +99,7 @@ def _without_list_so_far(inputs: Inputs, reply: str) -> Inputs:
 
 
 def _breaks_off(before: str, after: str) -> bool:
-    """Whether a closing tag stands within a sentence: no sentence ends before it, and text follows on the same line."""
+    """Whether a tag that closes reasoning, such as ``</think>``, stands within a sentence, with text after it."""
     return not _ends_sentence(before) and not after.startswith(("\n", "\r"))
 
 
@@ -108,7 +108,7 @@ def _ends_sentence(text: str) -> bool:
 
 
 def _is_reply(before: str, contract: ReplyContract, read: Callable[[str], ParsedReply]) -> bool:
-    """Whether the text before a closing tag can itself be read as a reply; if so, the tag may be part of a quotation.
+    """Whether the text before a tag that closes reasoning, such as ``</think>``, is a reply; then the tag is doubtful.
 
     Always false if the reply may be any text, and for a rating without a digit.
     """

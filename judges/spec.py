@@ -223,7 +223,7 @@ class JudgeSpec(JudgeSettings):
     max_retry_s: Positive = 600.0
     """Longest time for all attempts at one reply. If a server asks for a longer wait, the judge stops."""
     max_cost_usd: Positive | None = None
-    """The judge's budget in dollars; a run that has spent it sends nothing more."""
+    """Dollars that one run may spend on the judge; then it sends nothing more."""
     price: Price | None = None
     """Dollars per million tokens; from a packaged list when left out."""
     path: RelativePath | None = None

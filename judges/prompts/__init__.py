@@ -64,7 +64,7 @@ _FORMS: Mapping[Task, tuple[Form, ...]] = {
     Task.GRADING: (*_CHOICE_FORMS, "rating"),
     Task.CRITERIA: ("json",),
 }
-"""The forms that a reply may have, by the prompt's task."""
+"""The forms that a reply may have, such as ``json`` or ``word``, by the prompt's task."""
 
 _FIELDS: Mapping[Task | Form, tuple[str, ...]] = {
     Task.CRITERIA: ("reason",),
@@ -74,7 +74,8 @@ _FIELDS: Mapping[Task | Form, tuple[str, ...]] = {
     "rating": (),
 }
 """The fields that the ``reply`` section of a prompt file may have besides ``form`` and ``typical_tokens``, by the
-prompt's task or the reply's form. A pair that is not listed may have all fields except ``listed``."""
+prompt's task or the reply's form. Where neither the task nor the form is listed, all fields except ``listed`` are
+allowed."""
 
 _SUPPORT: tuple[set[int | str], set[int | str]] = ({"support", "not_support"}, {"partial_support"})
 _VALUES: Mapping[Task, tuple[set[int | str], set[int | str]]] = {

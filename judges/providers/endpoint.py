@@ -284,7 +284,7 @@ AUTHORITIES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
 
 
 def trusted(url: str) -> ssl.SSLContext:
-    """An SSL context that trusts the same certificate authorities as the vendors' SDKs; none for an http address.
+    """An SSL context that trusts the certificate authorities of the vendors' SDKs; for an http address, none.
 
     Authorities in ``REQUESTS_CA_BUNDLE`` are trusted too, since a company's authority is often set there.
     """

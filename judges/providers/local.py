@@ -75,7 +75,9 @@ def _device_or_error(declared: str | None) -> str:
     try:
         torch.empty(0, device=declared)
     except (RuntimeError, AssertionError) as error:
-        raise InputError(f"device {declared!r} cannot be used: {one_line(str(error))}") from error
+        raise InputError(
+            f"device {declared!r} cannot be used: {one_line(str(error))}; name another 'device'"
+        ) from error
     return declared
 
 

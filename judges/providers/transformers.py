@@ -155,7 +155,7 @@ class LocalModel:
     def _read(self, tokens: list[int], prompt: list[int]) -> Completion:
         """Decode the reply in one row of a batch, up to its end token.
 
-        If the prompt ends with the opening tag of reasoning, the tag is put before the reply.
+        If the prompt's end opens reasoning that the reply closes, the opening tag is put before the reply.
         """
         end = next((index for index, token in enumerate(tokens) if token in self.end_tokens), None)
         written = tokens if end is None else tokens[:end]
@@ -276,7 +276,7 @@ class TransformersProvider(LocalProvider[LocalModel, Prompt, Completion]):
         return LocalModel(self._local, self._spec)
 
     def _work(self, model: LocalModel, items: Sequence[Prompt]) -> Iterator[tuple[int, Completion | Exception]]:
-        """Answer prompts whose allowed replies can be scored first; generating the other replies takes far longer."""
+        """First answer, by scoring, the prompts that allow only certain replies; generating takes far longer."""
         conversations = [prompt.messages(prompt.system, prompt.user) for prompt in items]
         likeliest = self._spec.labels == "likeliest"
         allowed = [allowed_replies(prompt.contract) if likeliest else [] for prompt in items]
