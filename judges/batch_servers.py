@@ -32,14 +32,14 @@ from judges.types import Completion
 
 _CUSTOM_ID = re.compile(rb'(?<!\\)"custom_id"\s*:\s*"([\w-]+)"')
 _HEAD_BYTES = 2**16
-"""Bytes at the beginning of a line that is too long; they are searched for the request's id."""
+"""How many bytes at the beginning of an overlong line are searched for the id of the line's request."""
 _NAMED_BY = "'base_url', and that the key is of the account to which the batch was sent"
 _MARK = "ragleague"
-"""The metadata key of an OpenAI batch that holds its marker."""
+"""The key, in the metadata of an OpenAI batch, under which this program's own id of the batch (its marker) is sent."""
 _QUEUE_LIMIT = "token_limit_exceeded"
-"""OpenAI's error code for too many tokens in waiting batches; a new attempt succeeds after others have ended."""
+"""OpenAI's error code for too many tokens in waiting batches; a new attempt succeeds after other batches have ended."""
 BatchOutcome: TypeAlias = tuple[str, Completion | ProviderError]
-"""A request's id, and its completion or error."""
+"""The id of a request in a batch, with the model's completion or the error that the server reported for it."""
 
 BatchEnding: TypeAlias = Literal["completed", "cancelled", "expired"]
 """How a batch ended: ``cancelled`` or ``expired`` if any of its requests was left unanswered for that reason."""
@@ -52,12 +52,12 @@ Call: TypeAlias = Callable[Concatenate[Server, Params], Coroutine[Any, Any, Resu
 
 
 class Batch(Struct, frozen=True):
-    """A batch in the record.
+    """One batch as it is stored in the record of batches (``Book``).
 
     Attributes:
         marker: the id that this program gives the batch before it submits the batch.
-        made_at: time of its creation, in seconds since 1970.
-        requests: number of its requests.
+        made_at: time of the batch's creation, in seconds since 1970.
+        requests: number of requests in the batch.
         remote_id: the server's id of the batch; ``None`` until the server's answer to the submission is known.
     """
 
@@ -68,12 +68,13 @@ class Batch(Struct, frozen=True):
 
 
 class Book(Protocol):
-    """The persistent record of batches and their requests. Its methods may be called in any thread."""
+    """The persistent record of batches and of the requests in each. Its methods may be called in any thread."""
 
     def place(self, batch: Batch, lines: Mapping[str, str]) -> dict[str, Batch]:
-        """Record a batch that is about to be submitted, with those of its requests that are in no other batch.
+        """Record a batch that is about to be submitted, and those of ``lines`` that are in no other recorded batch.
 
-        ``lines`` are judgment ids by request id. Returns the batch of each request: the new or an earlier one.
+        ``lines`` maps each request's id to its judgment's id. Returns, for each request's id, the batch that contains
+        the request: the new batch or an earlier one.
         """
 
     def custom_ids(self, marker: str) -> set[str]:
@@ -86,15 +87,15 @@ class Book(Protocol):
         """Release requests that got no reply, so that they can go into another batch."""
 
     def drop(self, marker: str) -> None:
-        """Delete a batch that the server does not have, and release its requests."""
+        """Delete from the record a batch that the server does not have; its requests can then go into another batch."""
 
 
 class NotTakenError(TransientError):
-    """The server did not receive or accept a request: there was no connection, or its answer says so."""
+    """The server certainly did not accept a request: there was no connection, or the server's answer says so."""
 
 
 class UndecidedError(TransientError):
-    """It is unknown whether the server has a batch: a batch there that may be the same has not ended yet."""
+    """It is not known yet whether the server has a submitted batch: one that still runs there may be it."""
 
     def __init__(self, model: str) -> None:
         super().__init__(
@@ -103,7 +104,7 @@ class UndecidedError(TransientError):
 
 
 def _translate_errors(method: Call[Server, Params, Result]) -> Call[Server, Params, Result]:
-    """Decorate a method that calls the SDK: its exceptions become ``ProviderError``s, which show no key."""
+    """Decorate a method that calls the vendor's SDK: its exceptions become ``ProviderError``s, which show no key."""
 
     @wraps(method)
     async def ask(self: Server, /, *args: Params.args, **kwargs: Params.kwargs) -> Result:
@@ -121,14 +122,14 @@ def _translate_errors(method: Call[Server, Params, Result]) -> Call[Server, Para
 class BatchServer(ABC):
     """One vendor's batch API. Its exceptions are ``ProviderError``s, transient if another attempt may succeed.
 
-    Requests are not retried here, since a batch whose answer was lost must be searched for first. Redirects are not
-    followed, so that no other server gets the key.
+    Requests are not retried here: after a submission whose answer was lost, the caller must first search the server for
+    the batch. Redirects are not followed, so that no other server gets the key.
 
     Attributes:
         most_requests: largest number of requests in a batch.
-        most_bytes: largest total size of its lines.
-        skew_s: allowed difference of the clocks. A batch on the server that was created earlier than the recorded
-            batch by more than this is another batch.
+        most_bytes: largest total size of the requests in a batch, in bytes.
+        skew_s: allowed difference between this machine's clock and the server's, in seconds. A batch on the server that
+            was created earlier than the recorded batch by more than this is another batch.
     """
 
     most_requests: int
@@ -158,7 +159,7 @@ class BatchServer(ABC):
 
     @abstractmethod
     def line(self, custom_id: str, body: Mapping[str, Any]) -> bytes:
-        """A request as one line of JSON."""
+        """A request of a batch as one line of JSON."""
 
     @abstractmethod
     async def submit(self, marker: str, lines: Sequence[bytes]) -> str:
@@ -175,24 +176,24 @@ class BatchServer(ABC):
         """Search for a batch whose submission got no answer; returns the server's id, ``None`` if it is not there.
 
         Raises:
-            UndecidedError: this is not known yet.
+            UndecidedError: it is not known yet whether the server has the batch.
         """
 
     @abstractmethod
     async def look(self, remote_id: str) -> BatchEnding | ProviderError | None:
-        """How a batch ended; ``None`` while it is running, an error if the server refused all of it."""
+        """Ask the server how a batch ended; ``None`` while it runs, an error if the server refused the whole batch."""
 
     @abstractmethod
     async def cancel(self, remote_id: str) -> None:
-        """Cancel a batch on the server. Its finished replies remain among the outcomes."""
+        """Cancel a batch on the server. Replies that are already finished can still be downloaded by ``outcomes``."""
 
     @abstractmethod
     async def delete_files(self, remote_id: str) -> None:
-        """Delete the uploaded and resulting files of an ended batch."""
+        """Delete the server's files of an ended batch: those that were uploaded, and those with its results."""
 
     @abstractmethod
     def outcomes(self, remote_id: str) -> AsyncIterator[BatchOutcome]:
-        """The results of an ended batch's requests, in any order."""
+        """Yield the results of an ended batch, one per request, in any order."""
 
     async def close(self) -> None:
         await self._client.close()
@@ -201,7 +202,7 @@ class BatchServer(ABC):
         return one_line(f"{self._model}: {text}")
 
     def error_of(self, problem: Exception) -> ProviderError:
-        """The ``ProviderError`` for an exception of the SDK or its connection."""
+        """Convert an exception of the vendor's SDK, or of its connection, to a ``ProviderError``."""
         import httpx2
 
         if isinstance(problem, self._sdk.APIStatusError):
@@ -228,9 +229,10 @@ class BatchServer(ABC):
             return error
 
     async def _lines(self, opened: Any) -> AsyncIterator[tuple[str, dict[str, Any] | None]]:
-        """Yield the JSON object in each line of a streamed answer, with its request's id.
+        """Yield each line of a streamed results file: the id of its request, and its JSON object.
 
-        ``opened`` is the SDK's context manager of the answer. A line larger than ``MOST_BYTES`` yields ``None``.
+        ``opened`` is the SDK's context manager of the HTTP answer. For a line larger than ``MOST_BYTES`` the object is
+        ``None``.
         """
         import httpx2
 
@@ -250,7 +252,7 @@ class BatchServer(ABC):
             raise error
 
     def _too_long(self) -> RejectedError:
-        """The error for a reply that is too long. It is not transient, since another attempt would cost again."""
+        """The error for a reply that is too long. It is not transient, since another attempt would cost money again."""
         return RejectedError("too_long", self.message(f"the reply's line is larger than {MOST_BYTES} bytes"))
 
     def _object(self, line: bytes) -> dict[str, Any]:
@@ -382,10 +384,10 @@ class AnthropicBatches(BatchServer):
 
     @_translate_errors
     async def find(self, batch: Batch, custom_ids: Collection[str]) -> str | None:
-        """Find the ended batch that contains these requests.
+        """Find the ended batch that contains these requests; returns the server's id, ``None`` if there is none.
 
-        Anthropic's batches have no marker, and show their requests' ids only after they end. Until then, any later
-        batch of the same size may be the right one.
+        Anthropic's batches carry no id of this program, and show their requests' ids only after they end. Until then,
+        any later batch of the same size may be the right one.
 
         Raises:
             UndecidedError: no ended batch matches, but a batch that is still running may match.
@@ -447,9 +449,10 @@ class AnthropicBatches(BatchServer):
 
 
 async def _split(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[bytes, bool]]:
-    """Yield each line of a stream, and whether it is complete or the beginning of one larger than ``MOST_BYTES``.
+    """Yield each line of a stream, with ``True`` if it is complete, ``False`` if it was cut because of its size.
 
-    Lines end at newlines only, since a reply may contain other line separators of Unicode.
+    A line larger than ``MOST_BYTES`` is cut. Lines end at newlines only, since a reply may contain other line
+    separators of Unicode.
     """
     rest, is_whole = bytearray(), True
     async for chunk in chunks:
@@ -470,12 +473,12 @@ async def _split(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[bytes, boo
 
 
 def as_not_taken(error: TransientError) -> NotTakenError:
-    """Convert an error that proves that the server does not have the batch."""
+    """Convert an error to a ``NotTakenError``, for errors which prove that the server does not have the batch."""
     return NotTakenError(error.cause, error.problem, retry_after_s=error.retry_after_s, to_do=error.to_do)
 
 
 def refused_as_a_whole(error: ProviderError) -> ProviderError:
-    """Convert the error of a batch that the server refused as a whole, so that the next run repeats its requests."""
+    """Convert a ``RejectedError`` about a whole batch to a ``JudgeStoppedError``: the next run then sends it again."""
     if isinstance(error, RejectedError):
         return JudgeStoppedError("server_error", f"the server refused the batch: {error}")
     return error

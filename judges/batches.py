@@ -44,11 +44,12 @@ _NEXT_STEP = {
 }
 _CAUSES = {"cancelled": "cancelled", "expired": "timeout"}
 _LEAST_S, _MOST_S, _SHARE = 1.0, 60.0, 0.1
-"""Polling interval: a tenth of the time since tracking began, within these bounds."""
+"""Shortest and longest seconds between two checks of a batch, and the wait as a share of the time since the first
+check."""
 
 
 class BatchLine(Struct, frozen=True):
-    """A request, and the future of the caller who waits for its reply."""
+    """A request in a batch, and the future of the caller who waits for the request's reply."""
 
     custom_id: str
     judgment_id: str
@@ -61,13 +62,14 @@ class BatchLine(Struct, frozen=True):
 
 
 class TrackedBatch(Struct):
-    """A batch, and its requests for which callers wait.
+    """A batch that this process checks until it ends, with the requests for which callers wait.
 
     Attributes:
-        to_submit: whether it is certain that the server does not have the batch.
-        search_until: end of the search if the server does not list the batch, in seconds since 1970.
+        to_submit: whether the batch must be submitted, since the server certainly does not have it.
+        search_until: time until which to search for a batch that the server does not list, in seconds since 1970.
         checked_at: last time that the server was asked about the batch, in seconds since 1970.
-        tracked_since, due: begin of the tracking and time of the next check, on the monotonic clock.
+        tracked_since, due: times at which this process began to check the batch and will check it next, on the
+            monotonic clock.
     """
 
     batch: Batch
@@ -81,12 +83,12 @@ class TrackedBatch(Struct):
 
     @property
     def is_unconfirmed(self) -> bool:
-        """Whether it is unknown if the server has the batch. Only a check after ``search_until`` ends the search."""
+        """Whether it is still unknown if the server has the batch. A check after ``search_until`` ends the search."""
         return self.batch.remote_id is None and self.checked_at < self.search_until
 
 
 def split_by_limits(lines: Iterable[BatchLine], server: BatchServer) -> Iterator[list[BatchLine]]:
-    """Split requests into lists, each within the server's limits on one batch."""
+    """Split requests into lists that each fit into one batch by the server's limits."""
     batch_lines: list[BatchLine] = []
     size = 0
     for line in lines:
@@ -100,25 +102,29 @@ def split_by_limits(lines: Iterable[BatchLine], server: BatchServer) -> Iterator
 
 
 def poll_wait_s(since: float) -> float:
-    """Seconds until the next check of a batch or an outage that began at ``since`` on the monotonic clock."""
+    """Seconds until the server is asked again about a batch, or after a failure: a tenth of the time so far.
+
+    ``since`` is when the checks or the failures began, on the monotonic clock. The wait is limited by ``_LEAST_S`` and
+    ``_MOST_S``.
+    """
     return min(_MOST_S, max(_LEAST_S, _SHARE * (time.monotonic() - since)))
 
 
 class BatchProvider:
-    """Takes single prompts like any provider; each call returns when the prompt's batch has ended.
+    """Takes single prompts like any provider; each call returns when the batch with its prompt has ended.
 
-    A batch is recorded in the book before it is submitted. Requests in the book are never submitted again, so a new run
-    waits for the batches of earlier ones. A request without a reply leaves the book and raises an error; when it is
-    repeated, it goes into the next batch. A cancelled or expired batch delivers its replies and then stops the judge,
-    so that the user can decide whether to pay for the rest.
+    A batch is recorded in the store before it is submitted. Recorded requests are never submitted again, so a new run
+    waits for the batches of earlier ones. A request without a reply is removed from the record and raises an error;
+    when it is repeated, it goes into the next batch. A cancelled or expired batch delivers its replies and then stops
+    the judge, so that the user can decide whether to pay for the rest.
 
     Args:
-        provider: makes requests and parses replies. Its identity is used, so judgments have the same ids with and
-            without batches.
+        provider: the vendor's provider, which makes requests and parses replies. Judgments have the same ids with and
+            without batches, since its identity is used.
         server: the vendor's batch API.
         book: the record of batches, in the store.
         halt: called to stop the judge; its argument is the error that stops the judge, if any.
-        patience_s: how long the server may be unreachable before the judge stops.
+        patience_s: how long the server may be unreachable before the judge stops, in seconds.
         wait: whether to wait until the batches have ended; otherwise stop once all requests are submitted.
     """
 
@@ -165,7 +171,7 @@ class BatchProvider:
         return await line.reply
 
     def leave(self) -> None:
-        """Stop waiting for replies. A submission in progress is completed, so that the book gets the server's id."""
+        """Stop waiting for replies. A submission in progress is completed, so that the server's id can be recorded."""
         self._left = True
         self._changed.set()
 
@@ -203,7 +209,7 @@ class BatchProvider:
             line.fail(error)
 
     async def _gather(self) -> None:
-        """Wait until no new request has come for a while, or a batch is full."""
+        """Collect requests for the next batch until no new one has come for a while, or the batch is full."""
         before = -1
         while len(self._queued) != before and len(self._queued) < self._server.most_requests and not self._left:
             before = len(self._queued)
@@ -227,7 +233,7 @@ class BatchProvider:
         return max(tracked.due, self._paused_until)
 
     async def _advance(self, tracked: TrackedBatch) -> bool:
-        """Take the next step for a batch, and handle errors of that step; returns whether the batch changed."""
+        """Submit, find, check or deliver a batch, whichever is next; returns whether this changed the batch's state."""
         tracked.checked_at = time.time()
         try:
             progressed = await self._step(tracked)
@@ -266,7 +272,7 @@ class BatchProvider:
         return ending is not None
 
     async def _submit_or_find(self, tracked: TrackedBatch) -> str | None:
-        """Submit a batch, or find it after an earlier attempt; returns its id, ``None`` if the server lacks it."""
+        """Submit the batch or search the server for it; returns the server's id, ``None`` if the batch is not there."""
         custom_ids = await asyncio.to_thread(self._book.custom_ids, tracked.batch.marker)
         if not tracked.to_submit:
             return await self._server.find(tracked.batch, custom_ids)
@@ -288,13 +294,13 @@ class BatchProvider:
         return True
 
     async def _fail_batch(self, tracked: TrackedBatch, error: ProviderError) -> None:
-        """Fail all requests of a batch that the server refused, and delete it from the book."""
+        """Fail all requests of a batch that the server refused, and delete the batch from the record."""
         await self._forget(tracked)
         for line in tracked.lines.values():
             line.fail(error)
 
     async def _handle_refusal(self, tracked: TrackedBatch, error: ProviderError) -> None:
-        """Handle a refused call: fail an unsubmitted batch; for a submitted one, stop, and leave it in the book."""
+        """Handle a permanent error: fail a batch that was not submitted; for any other, stop the judge and keep it."""
         if tracked.to_submit and tracked.batch.remote_id is None:
             await self._fail_batch(tracked, refused_as_a_whole(error))
         else:
@@ -311,7 +317,7 @@ class BatchProvider:
             self._finished.append(tracked.batch)
 
     async def _deliver(self, tracked: TrackedBatch, remote_id: str, ending: BatchEnding) -> None:
-        """Deliver an ended batch's results. Requests without a reply are removed from the book before they fail."""
+        """Give callers the results of an ended batch. A request without reply is removed from the record and fails."""
         failed: list[tuple[BatchLine, ProviderError]] = []
         no_reply: ProviderError = TransientError("server_error", "the batch ended without a reply to this request")
         async for custom_id, outcome in self._server.outcomes(remote_id):
@@ -336,7 +342,7 @@ class BatchProvider:
     def _stop_error(
         self, tracked: TrackedBatch, remote_id: str, ending: BatchEnding, unanswered: int
     ) -> JudgeStoppedError | None:
-        """Stop the judge after a cancelled or expired batch, and return the error; ``None`` if it was completed."""
+        """Stop the judge after a cancelled or expired batch, and return the error; ``None`` if all was answered."""
         if ending == "completed" or not unanswered:
             return None
         how = "was cancelled" if ending == "cancelled" else "has expired"
@@ -359,7 +365,7 @@ class BatchProvider:
                 PROGRESS.info("the files of batch %s could not be deleted on the server: %s", batch.remote_id, error)
 
     def _note_outage(self, error: TransientError) -> None:
-        """Pause while the server is unreachable, and stop the judge after ``patience_s``; the requests do not fail."""
+        """Pause while the server is unreachable; after ``patience_s`` stop the judge. The requests stay recorded."""
         now = time.monotonic()
         self._outage_since = self._outage_since or now
         self._paused_until = now + max(poll_wait_s(self._outage_since), error.retry_after_s or 0.0)
@@ -368,7 +374,7 @@ class BatchProvider:
             self._left = True
 
     def _batch_status(self) -> str:
-        """The state of the batches when the server is unreachable, for the message."""
+        """What happened to the batches while the server was unreachable, as the end of an error message."""
         if any(each.batch.remote_id is not None for each in self._tracked.values()):
             return "the batches that were submitted continue on the server"
         unknown = sum(len(each.lines) for each in self._tracked.values() if not each.to_submit)
@@ -377,7 +383,7 @@ class BatchProvider:
         return "no batch was submitted, so there is nothing to pay"
 
     async def _pause(self) -> None:
-        """Wait until the next check of a batch, a new request, or the end of the run."""
+        """Wait until the next check of a batch is due, a new request comes, or the run ends."""
         if self._left or self._queued or not self._tracked:
             return
         self._changed.clear()

@@ -1,4 +1,4 @@
-"""Writes the contract of a judge's reply as instructions, as a JSON Schema, or as the list of allowed replies."""
+"""Writes a reply contract (rules for a judge's reply) as instructions, as a JSON Schema, or as a list of replies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OBJECT = "Reply with one JSON object and nothing else."
 
 
 def reply_rule(contract: ReplyContract) -> str:
-    """Instructions on the reply's format, for prompts to models that no JSON schema binds."""
+    """Instructions on the format of a reply, for prompts to models that are not bound to a JSON schema."""
     words = next(iter(contract.choices.values()), {})
     nothing_else = f"the letters {contract.mark} behind it" if contract.mark else "nothing else"
     match contract.form:
@@ -53,13 +53,13 @@ def _list_rule(contract: ReplyContract) -> str:
 
 
 def endings(contract: ReplyContract) -> str:
-    """The allowed endings of a reply in brackets, such as ``[[A]], [[B]]``."""
+    """The endings that a reply may have if its verdict stands in double brackets, such as ``[[A]], [[B]]``."""
     (words,) = contract.choices.values()
     return ", ".join(f"[[{word}]] {contract.mark}".rstrip() for word in words)
 
 
 def json_schema(contract: ReplyContract) -> dict[str, Any]:
-    """The JSON Schema of a contract. The explanation comes first, so that the choice follows from it.
+    """The JSON Schema of a reply contract. The explanation comes first, so that the judge explains before it chooses.
 
     The required number of a list's entries is only in a description, since not every server can enforce it.
     """
@@ -81,7 +81,7 @@ def json_schema(contract: ReplyContract) -> dict[str, Any]:
 
 
 def number_asked(contract: ReplyContract) -> str:
-    """The required number of texts or labels in a reply's list, in words."""
+    """How many texts or labels the list in a reply must have, in words."""
     rule = contract.listed
     if rule is None:
         return "exactly 1 label" if contract.length == 1 else f"exactly {contract.length} labels"
@@ -95,9 +95,9 @@ def number_asked(contract: ReplyContract) -> str:
 def written_reply(
     contract: ReplyContract, chosen: Mapping[str, str | int], reason: str = "", texts: Mapping[str, str] | None = None
 ) -> str:
-    """Write a reply with the word chosen for each choice, in the format that the contract asks for.
+    """Write a reply in the format of the contract, with ``chosen`` as the word of each choice (verdict or label).
 
-    Without ``texts``, the text fields besides the reason repeat the reason.
+    ``texts`` are the other text fields besides the reason; by default each of them repeats the reason.
     """
     if contract.form in ("word", "rating"):
         return f"{next(iter(chosen.values()))} {contract.mark}".rstrip()
@@ -108,7 +108,10 @@ def written_reply(
 
 
 def unused_mark(prompt: Prompt) -> str:
-    """A mark for the reply to a prompt: letters that do not occur in the prompt, the same at every call."""
+    """A mark by which a reply shows that it is no quotation: letters that do not occur in the prompt.
+
+    The same prompt always gets the same mark.
+    """
     shown = "\n".join(prompt.texts)
     digest = hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()
     while (mark := "".join(chr(ord("a") + int(digit, 16)) for digit in digest[:_MARK_LETTERS])) in letters(shown):
@@ -117,7 +120,7 @@ def unused_mark(prompt: Prompt) -> str:
 
 
 def allowed_replies(contract: ReplyContract) -> list[str]:
-    """All possible replies without explanation, one for each label; empty if replies contain several labels."""
+    """All replies that the contract allows, one per label; empty if a reply may have free text or several labels."""
     if contract.form == "rating":
         return [str(rating) for rating in range(HIGHEST_RATING + 1)]
     if contract.form not in {"json", "brackets", "word"} or len(contract.choices) != 1 or contract.texts:

@@ -54,11 +54,11 @@ class ConfigError(InputError):
 
 
 class PromptError(InputError):
-    """A prompt file is malformed, or its templates fail or ask for an impossible reply."""
+    """A prompt file is malformed, its templates fail, or its reply section does not fit its task."""
 
 
 class MissingExtraError(InputError):
-    """A library of an optional extra is not installed."""
+    """A feature needs a library that is only installed with one of this project's optional extras."""
 
     def __init__(self, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs the extra '{extra}', which is not installed: {how_to_install(extra)}")
@@ -76,7 +76,7 @@ class DataError(InputError):
 
 
 def reason(error: OSError) -> str:
-    """Why a file cannot be read or written, in the operating system's words, and what to do about it."""
+    """Why a file cannot be read or written, as the operating system says, and what to do about it."""
     help_ = _HELP.get(error.errno or 0)
     return f"{error.strerror or error}{f'; {help_}' if help_ else ''}"
 
@@ -126,19 +126,19 @@ class StoreGoneError(StoreError):
 
 
 class ReplyError(RagleagueError):
-    """A reply that breaks its contract. The message goes back to the judge when it is asked again."""
+    """A reply that breaks its contract. When the judge is asked again, the message tells it what was wrong."""
 
 
 class UnclearReplyError(ReplyError):
-    """A reply that may be quoted from the texts shown. The next reply must carry a mark that occurs in no text."""
+    """The reply may be quoted from the texts shown. The next reply must carry a mark that occurs in none of them."""
 
 
 class ProviderError(RagleagueError):
-    """A call returned no usable reply. ``cause`` is one of ``CAUSES``.
+    """A call to a model, server or function returned no usable reply. ``cause`` is one of ``CAUSES``.
 
     Attributes:
-        retry_after_s: how long the server asks to wait.
-        to_do: the remedy, if it differs from the usual one of the cause (``TO_DO``); it ends the message.
+        retry_after_s: how long the server asks to wait, in seconds.
+        to_do: what the user can do, if it differs from the usual remedy for the cause (``TO_DO``); it ends the message.
         of_text: whether the text of this request caused the error, so that other requests may succeed.
     """
 
@@ -151,11 +151,11 @@ class ProviderError(RagleagueError):
 
     @property
     def problem(self) -> str:
-        """The message without ``to_do``."""
+        """The error's message without the remedy (``to_do``)."""
         return str(self).removesuffix(f"; {self.to_do}") if self.to_do else str(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle all attributes; by default an exception is unpickled from its message alone."""
+        """Pickle all attributes; by default an unpickled exception has only its message."""
         attributes = ("retry_after_s", "to_do", "of_text")
         return partial(type(self), **{name: getattr(self, name) for name in attributes}), (self.cause, self.problem)
 
@@ -172,7 +172,7 @@ class NoServiceError(TransientError):
 
 
 class BrokenReplyError(TransientError):
-    """The server reports that it failed while writing a reply. The reply may be billed, and the server is running."""
+    """The server failed while writing a reply, and says so. The reply may be billed, and the server is running."""
 
 
 class RejectedError(ProviderError):
@@ -184,7 +184,7 @@ class JudgeStoppedError(ProviderError):
 
 
 class StillWaitingError(RagleagueError):
-    """The run stopped waiting for a request in a batch. The judgment has not failed: the next run waits again."""
+    """The run stopped waiting for a batch that contains this request. The next run waits for the same batch again."""
 
 
 CAUSES = {
@@ -210,7 +210,7 @@ CAUSES = {
     "stopped": "the judge was stopped before this call",
     "cancelled": "the batch that held this request was cancelled",
 }
-"""All causes of failures, with their meanings."""
+"""The name of each cause for which a call can fail, with its meaning."""
 
 TO_DO = {
     "connection": "start the server, or fix {address}",
@@ -229,21 +229,24 @@ TO_DO = {
     "contract": "try another 'model' or prompt (see 'ragleague failures')",
     "exception": "fix {code}",
 }
-"""The remedy for a cause that affects every call. ``{address}`` and ``{key}`` are replaced by the settings
-that hold the address and the key, ``{code}`` by the code that raised an exception."""
+"""What the user can do, for each cause that affects every call. ``{address}`` and ``{key}`` stand for the settings that
+hold the server's address and key, ``{code}`` for the user's function that raised an exception."""
 
 _TEXT_CAUSES = {"bad_request", "refusal", "content_filter", "truncated", "too_long", "empty", "contract", "cancelled"}
 RETRIED_NEXT_RUN = frozenset(CAUSES.keys() - _TEXT_CAUSES)
-"""Causes that do not depend on the texts judged: the next run calls the judge again."""
+"""Causes of failures that do not depend on the texts judged; the next run calls the judge again for such judgments."""
 
 
 def to_be_asked(known: object | None) -> bool:
-    """Whether a run without ``--retry-failed`` calls the judge, given the stored result (``None`` if there is none)."""
+    """Whether a run calls the judge for a judgment, given its stored result (``None`` if there is none).
+
+    This is the rule without ``--retry-failed``.
+    """
     return known is None or getattr(known, "cause", None) in RETRIED_NEXT_RUN
 
 
 def remedy(cause: str) -> str:
-    """A phrase on what to do about judgments that failed for a cause: what to change, and how to run again."""
+    """What to do about judgments that failed for a cause, as a phrase: what to change first, and how to run again."""
     if cause in _RERUN_CONDITIONS:
         return f"run again, {_RERUN_CONDITIONS[cause]}"
     again = "run again" if cause in RETRIED_NEXT_RUN else "run again with --retry-failed"
@@ -259,7 +262,7 @@ _RERUN_CONDITIONS: Final = {
     "budget": "with a larger 'max_cost_usd'",
     "unknown_model": "with a 'model' that the server has",
 }
-"""Causes after which another run helps only under a condition, with that condition."""
+"""What must have changed before another run helps, by cause, as the end of a sentence that begins "run again"."""
 
 
 DISTRIBUTION = "ragleague"
@@ -287,21 +290,22 @@ def how_to_install(extra: str) -> str:
 
 
 PROGRESS: Final = logging.getLogger("ragleague.progress")
-"""Logs one line for each slow step, such as loading a model or searching for a batch."""
+"""The logger of slow steps, such as loading a model or searching for a batch; one line for each."""
 
 
 ENOUGH: Final = 5
-"""Failures for one cause after which a judge is stopped."""
+"""A judge is stopped after this many failures with the same cause and no success in between."""
 _UNINFORMATIVE_CAUSES: Final = frozenset({"stopped", "budget", "cancelled", "not_recorded", "content_filter"})
-"""Causes that do not point to a wrong setting: recordings may lack a prompt, a filter withholds a single text."""
+"""Causes that do not count towards stopping a judge, since they do not show a wrong setting: a filter, for example, may
+withhold a single text."""
 
 
 class FailureCounter:
-    """Counts failures by cause since the last success, and decides when to stop.
+    """Counts a judge's failed calls by cause since its last success, and decides when to stop calling it.
 
     Args:
-        patience_s: how long failures may continue after a success. Before the first success, ``ENOUGH`` failures for
-            one cause suffice.
+        patience_s: how long failures may continue after a success, in seconds. Before the first success, ``ENOUGH``
+            failures for one cause suffice.
     """
 
     def __init__(self, patience_s: float = math.inf) -> None:
@@ -314,7 +318,7 @@ class FailureCounter:
         self._since, self.has_succeeded = None, True
 
     def add_failure(self, cause: str) -> bool:
-        """Count a failure; returns whether it is time to stop."""
+        """Count a failed call by its cause; returns whether the judge should be stopped."""
         if cause in _UNINFORMATIVE_CAUSES or (self.has_succeeded and cause not in RETRIED_NEXT_RUN):
             return False
         self._counts[cause] += 1
@@ -323,6 +327,6 @@ class FailureCounter:
         return impatient and self._counts[cause] >= ENOUGH
 
     def stop_message(self, message: str) -> str:
-        """Why calls stop: the number or duration of the failures, and the message of the last one."""
+        """Why no more calls are made: how many failures or for how long, followed by ``message``."""
         how = f"nothing but failures for {self._patience_s:g} s" if self.has_succeeded else f"{ENOUGH} failures alike"
         return f"{how}: {message}"

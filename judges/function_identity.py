@@ -32,13 +32,14 @@ from typing import Any, Final
 from msgspec import Struct
 
 _MOST_VALUES: Final = 100_000
-"""Values read of one attribute, variable or argument; this many take a few tenths of a second."""
+"""Largest number of values that are read of one attribute, variable or argument, which takes a few tenths of a
+second."""
 _MOST_BYTES: Final = 32_000_000
 _OBJECT: Final = 10
-"""Number of values as which an object counts."""
+"""How many values of ``_MOST_VALUES`` each object uses up, since reading an object takes longer."""
 _LONGEST_NAME: Final = 60
 _MAX_DEPTH: Final = 60
-"""Largest depth of nested lists, dictionaries and the like."""
+"""Deepest nesting of lists, dictionaries and other containers that is read."""
 _SHOWN_NAMES: Final = 3
 _BY_REPR: Final = frozenset(
     {f"builtins.{name}" for name in ("NoneType", "bool", "float", "complex", "range", "slice", "ellipsis")}
@@ -59,7 +60,7 @@ _UNASSIGNED: Final = types.CellType()
 _PLAIN: Final = (str, bytes, bytearray, int, float, tuple, list, dict, set, frozenset, deque)
 
 PROCESS: Final = uuid.uuid4().hex
-"""An identifier that is unique to this process."""
+"""An identifier of this process that no other process has."""
 
 
 class FunctionReading(Struct, frozen=True):
@@ -77,7 +78,7 @@ class FunctionReading(Struct, frozen=True):
 
     @property
     def lacking(self) -> str:
-        """A message that names the unreadable parts and says what follows; empty if everything could be read."""
+        """A message on the unreadable parts, which says that replies are not kept after this process; else empty."""
         if not self.unreadable:
             return ""
         more = len(self.unreadable) - _SHOWN_NAMES
@@ -103,7 +104,7 @@ class _Budget(Struct):
 
 
 class _Named(Struct, frozen=True):
-    """The attribute, variable or argument that is being read, with its value; no name for the function itself."""
+    """The attribute, variable or argument that is being read now; ``kind`` and ``name`` are empty for the function."""
 
     kind: str
     name: str
@@ -112,19 +113,21 @@ class _Named(Struct, frozen=True):
 
 
 class _Scope:
-    """One hash, and the objects that the hash refers to by number, in the order of their first occurrence."""
+    """A hash in progress, and the objects that it contains, each written into it by its number."""
 
     def __init__(self) -> None:
         self.digest = hashlib.sha256()
         self.numbers: dict[int, int] = {}
         self.objects: list[tuple[Any, _Named]] = []
-        """References keep the objects alive, so that no other object gets their address."""
+        """The objects in the order of their numbers. These references keep them alive, so that no other object gets
+        their address."""
 
 
 class _Reader:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.unreadable: dict[str, set[str]] = {}
-        """Tokens of the unreadable parts, by the parts' descriptions."""
+        """Tokens of the unreadable objects (see ``token_of``), by a description such as ``attribute 'client'
+        (httpx.Client)``."""
         self._scopes: list[_Scope] = []
         self._containers: list[int] = []
         self._named = _Named("", "", function, _Budget())
@@ -132,13 +135,13 @@ class _Reader:
     # The hashed stream
 
     def _write(self, kind: str, content: bytes | str = b"") -> None:
-        """Append an entry to the hash, with its length, so that different sequences of entries never look the same."""
+        """Append an entry and its length to the current hash: different sequences of entries never look alike."""
         content = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
         self._scopes[-1].digest.update(b"%s %d " % (kind.encode(), len(content)))
         self._scopes[-1].digest.update(content)
 
     def digest_of(self, value: Any) -> bytes:
-        """The hash of a single value, by which values are sorted."""
+        """Hash a single value separately, so that the members of a set can be sorted by their hashes."""
         scope = _Scope()
         self._scopes.append(scope)
         self._write_value(value)
@@ -213,7 +216,7 @@ class _Reader:
         self._containers.pop()
 
     def _write_reference(self, value: Any) -> None:
-        """Write the number of an object; its content is written after the current value."""
+        """Write the number of an object into the hash; the object's content is written after the current value."""
         for level, scope in enumerate(reversed(self._scopes)):
             if (number := scope.numbers.get(id(value))) is not None:
                 self._write("object", f"{level} {number}")
@@ -316,7 +319,7 @@ class _Reader:
         self._write_value((counts, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, code.co_consts))
 
     def _write_names(self, function: types.FunctionType) -> None:
-        """Write the globals and imports that a function's code uses."""
+        """Write into the hash the global variables and imported modules that a function's code uses."""
         space = function.__globals__
         names = frozenset(name for code in _all_code(function.__code__) for name in code.co_names)
         for name in dict.fromkeys(_global_names(function.__code__)):
@@ -345,7 +348,7 @@ class _Reader:
             self._write_named("global", name, value)
 
     def _write_module(self, module: types.ModuleType, names: frozenset[str], seen: set[int]) -> None:
-        """Write the attributes of a module that code with these names may use."""
+        """Write into the hash those attributes of a module whose ``names`` occur in the code."""
         if library := library_of(module.__name__, getattr(module, "__file__", None)):
             self._write("library", library)
             self._write("module", module.__name__)
@@ -418,7 +421,7 @@ def _global_names(code: types.CodeType) -> Iterator[str]:
 
 
 def _imports(code: types.CodeType, package: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The modules that code imports, by their absolute names, each with the names imported from it."""
+    """The modules that a function's code imports, by their absolute names, each with the names imported from it."""
     for each in _all_code(code):
         before: list[Any] = [None, None]
         for instruction in dis.get_instructions(each):
@@ -433,7 +436,7 @@ def _imports(code: types.CodeType, package: str) -> Iterator[tuple[str, tuple[st
 
 
 def _has_effect(class_: type, name: str, value: Any) -> bool:
-    """Whether an entry of a class affects its objects' behaviour; entries generated from others do not count."""
+    """Whether a class attribute can change how objects of the class behave; generated attributes cannot."""
     if isinstance(value, types.MemberDescriptorType | types.GetSetDescriptorType) or name == "_abc_impl":
         return False
     if name == "__doc__":  # a dataclass's generated docstring may contain addresses
@@ -446,7 +449,7 @@ def _has_effect(class_: type, name: str, value: Any) -> bool:
 
 
 def _is_record(class_: type) -> bool:
-    """Whether the fields of a class describe its objects completely: dataclass, attrs, Struct, pydantic model."""
+    """Whether a class declares all fields of its objects: a dataclass, attrs class, Struct or pydantic model."""
     return any(
         hasattr(class_, name)
         for name in ("__dataclass_fields__", "__attrs_attrs__", "__struct_fields__", "__pydantic_fields__")
@@ -454,21 +457,21 @@ def _is_record(class_: type) -> bool:
 
 
 def _is_empty(value: Any) -> bool:
-    """Whether an object has no state besides its class, such as ``object()``."""
+    """Whether an object has no state of its own, as ``object()`` has none."""
     return type(value) is object or (
         bool(type(value).__flags__ & _HEAP_TYPE) and type(value).__basicsize__ <= _EMPTY_SIZE and not _attributes(value)
     )
 
 
 class _Empty:
-    """A class without attributes, to learn the size of an object without state."""
+    """A class without attributes, whose objects have the size of an object without state."""
 
 
 _EMPTY_SIZE: Final = _Empty.__basicsize__
 
 
 def _has_hidden_parts(class_: type) -> bool:
-    """Whether a base class not written in Python may hold state that no attribute shows."""
+    """Whether a class has a base, not written in Python, whose objects may hold state that no attribute shows."""
     known_classes = (object, *_PLAIN, OrderedDict, defaultdict)
     hidden = (base for base in class_.__mro__ if not base.__flags__ & _HEAP_TYPE and base not in known_classes)
     return any(not hasattr(base, "__struct_fields__") and base.__module__ != "msgspec._core" for base in hidden)
@@ -486,11 +489,11 @@ def _attributes(value: Any) -> Mapping[str, Any]:
 
 
 _tokens: Final[dict[int, tuple[Callable[[], Any], str]]] = {}
-"""Unreadable objects by address (a weak reference if possible), with their tokens."""
+"""Tokens of unreadable objects, with a reference to each object (weak if possible), by the object's address."""
 
 
 def token_of(value: Any) -> str:
-    """A token for an object: constant while the object lives, and unique among all objects of all processes."""
+    """A unique text that stands for an object as long as it lives; no other object in any process has the same."""
     address = id(value)
     alive, token = _tokens.get(address, (None, ""))
     if alive is None or alive() is not value:
@@ -510,7 +513,7 @@ _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 def library_of(module: str | None, file: str | None = None) -> str:
     """The library to which a module belongs, as name and version; empty for the user's code.
 
-    ``file`` is needed for a module that is not imported.
+    A module that is not imported needs its ``file``.
     """
     if not module or module == "__main__":
         return ""
@@ -519,7 +522,7 @@ def library_of(module: str | None, file: str | None = None) -> str:
 
 
 def library_to_import(module: str) -> str | None:
-    """Like ``library_of``, for a module that may not be imported yet; ``None`` if there is no such module."""
+    """The library to which an imported or importable module belongs, as by ``library_of``; ``None`` without module."""
     top = module.partition(".")[0]
     if top in sys.modules:
         return library_of(top)
@@ -552,7 +555,7 @@ def _version(top: str) -> str:
 
 
 def named_in_library(value: Any) -> str:
-    """Where a library defines a value, as ``LIBRARY:MODULE.NAME``; empty if no library defines the value by name."""
+    """The library, module and name of a value that a library defines, as ``LIBRARY:MODULE.NAME``; otherwise empty."""
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
     if not isinstance(name, str):
         return ""

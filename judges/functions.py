@@ -44,15 +44,15 @@ def _checked_name(function: str | Callable[..., Any], info: ValidationInfo) -> s
 Result = TypeVar("Result")
 
 Named: TypeAlias = Annotated[str | Callable[..., Any], AfterValidator(_checked_name)]
-"""``module:function`` or ``file.py:function`` in a configuration; in Python also the function itself."""
+"""A user's function, as ``module:function`` or ``file.py:function``; in Python the function itself is allowed too."""
 
 
 class UserFunction:
-    """A user's function, with a hash of its code that identifies its replies in the cache.
+    """A user's function, with a hash of its code by which its replies are found in the cache.
 
     Attributes:
         call: the function, or a callable object.
-        reading: the hash of its code and values, computed before the first call.
+        reading: the hash of the function's code and values, computed before the first call.
         objects: hash of the objects of this process that could not be read; empty if there are none or a version was
             given for them.
         lacking: a message that names the unreadable objects and the consequence; empty if there are none.
@@ -75,9 +75,9 @@ class UserFunction:
         self.objects, self.lacking = ("", "") if version else (self.reading.objects, self.reading.lacking)
 
     def settle(self) -> None:
-        """Remember the identity for the function's current state, which calls may have changed, such as a counter.
+        """Remember the first hash of the function under its present state, such as a counter that its calls changed.
 
-        A later run in this process then finds the same identity.
+        If a later run in this process passes the function again, its cached replies are still found.
         """
         from judges.function_identity import read_function
 
@@ -91,7 +91,8 @@ class UserFunction:
 
 
 _STATES: Final[dict[tuple[str, str, str], FunctionReading]] = {}
-"""The reading made before a function's first call, by the function's state after its calls."""
+"""The hash made before a function's first call, by the function's state after its calls (see
+``UserFunction.settle``)."""
 
 
 def _resolve(named: str) -> Callable[..., Any]:
@@ -101,19 +102,19 @@ def _resolve(named: str) -> Callable[..., Any]:
     except FileNotFoundError:
         raise InputError(f"{where}: no such file; check its name and folder") from None
     except (Exception, SystemExit) as error:
-        raise InputError(f"{where}: cannot be imported: {exception_line(error)}; fix that first") from error
+        raise InputError(f"{where}: cannot be imported: {exception_line(error)}; fix that error") from error
     target: Any = module
     for part in name.split("."):
         target = getattr(target, part, None)
     if not callable(target):
         public = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
-        raise InputError(f"{where}: no function {name!r}{nearest(name, public) if public else '; write it'}")
+        raise InputError(f"{where}: no function {name!r}{nearest(name, public) if public else '; define it there'}")
     function: Callable[..., Any] = target
     return function
 
 
 def name_of(named: str | Callable[..., Any]) -> str:
-    """The name of a function, without its module or file."""
+    """The name of a user's function, without its module or file."""
     if isinstance(named, str):
         return named.rpartition(":")[2]
     if isinstance(named, partial):
@@ -127,14 +128,16 @@ def _instance(callable_: Callable[..., Any]) -> Callable[..., Any]:
     try:
         instance = callable_()
     except Exception as error:
-        raise InputError(f"{callable_.__name__}() failed: {exception_line(error)}") from error
+        raise InputError(
+            f"creating {callable_.__name__}() without arguments failed: {exception_line(error)}"
+        ) from error
     if not callable(instance):
         raise InputError(f"{callable_.__name__} has no method __call__; add it, or name a function")
     return instance
 
 
 def _from_file(path: Path) -> ModuleType:
-    """Import a file as a module, with its folder on the import path.
+    """Import a user's file as a module, with its folder on the import path.
 
     The module is cached until the file changes, so that its objects stay the same.
     """
@@ -160,11 +163,11 @@ def _from_file(path: Path) -> ModuleType:
 
 
 _SOURCES: Final[dict[str, bytes]] = {}
-"""Source of the imported file, by module name."""
+"""The contents of each user's file that was imported, by its module name; a changed file is imported again."""
 
 
 async def called(function: Callable[[Any], Any], argument: Any) -> tuple[Any, float | None]:
-    """Call a function; return its result, and its seconds if it ran in a thread.
+    """Call a user's function; return its result, and the seconds it took if it ran in a thread (else ``None``).
 
     A coroutine is awaited. Anything else runs in a daemon thread: Python cannot stop a thread, and a hanging thread
     must not keep the program from exiting, as a pool's thread would.
@@ -182,7 +185,7 @@ async def called(function: Callable[[Any], Any], argument: Any) -> tuple[Any, fl
 
 
 async def contained(work: Awaitable[Result]) -> Result:
-    """Await a call to a judge, a provider or an agent; an exception fails this call, and the run continues.
+    """Await a call to a judge, a provider or an agent, so that an exception in it fails only this call, not the run.
 
     This project's own errors are raised unchanged, and so are Ctrl-C and the cancellation of this task.
 
@@ -256,12 +259,12 @@ class PromptText(str):
 class PythonProvider:
     """Calls ``function(prompt)`` with a ``PromptText``.
 
-    The function returns a model's text, a mapping, which becomes JSON, or, for a contract with one choice, the label
-    or verdict alone: ``"A"``, ``2``. Mappings and labels cannot be quotations, so they get the mark of their contract.
-    An exception or any other type is a failure.
+    The function returns a model's reply as text, a mapping, which becomes JSON, or, for a contract with one choice, the
+    label or verdict alone: ``"A"``, ``2``. A mapping or label cannot be quoted from the texts judged, so it is marked
+    as the judge's own reply. An exception or a value of any other type is a failure.
 
     Attributes:
-        lacking: see ``UserFunction``.
+        lacking: a message about the parts of the function that cannot be hashed; see ``UserFunction``.
     """
 
     judges_names = False
@@ -285,7 +288,7 @@ class PythonProvider:
         return Completion(_reply(returned, prompt.contract), self._model)
 
     async def close(self) -> None:
-        """Keep the function's identity although calls may have changed its state."""
+        """Keep cached replies valid, even if the function's calls changed its state (``UserFunction.settle``)."""
         self._function.settle()
 
 

@@ -31,7 +31,7 @@ def judgment_id(prompt: Prompt, identity: Mapping[str, str | int | float | None]
 
 
 def request_id(judgment: str, prompt: Prompt) -> str:
-    """The id of one request: the judgment's id, and for repeated requests a hash of the earlier turns.
+    """The id of one request: the judgment's id; if the judge is asked again, also a hash of the earlier messages.
 
     It fits the limits of batch APIs: at most 64 letters, digits and hyphens.
     """
@@ -42,7 +42,7 @@ def request_id(judgment: str, prompt: Prompt) -> str:
 
 
 def _listed_contract(contract: ReplyContract) -> list[object]:
-    """The parts of a contract that enter the id.
+    """The parts of a reply contract that enter the judgment's id.
 
     Unused fields are left out, so that ids stay the same when contracts get new fields. Settings of the parser
     (``leeway``, ``levels``) are left out too, since they do not change the prompt.

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class Request(Struct, frozen=True):
-    """A request for one judgment; ``before`` is its failure in an earlier run, if the texts caused it."""
+    """A request for one judgment. ``before`` is its failure in an earlier run, if the judged texts caused that."""
 
     judgment_id: str
     prompt: Prompt
@@ -50,13 +50,14 @@ class Request(Struct, frozen=True):
 
 
 class Account(Struct):
-    """Tokens, seconds and replies of one judgment so far, over all its calls.
+    """Counts the tokens, seconds and replies of one judgment so far, over all its calls.
 
     Attributes:
         price: the price of the judge's tokens; ``None`` if it is not known.
         model: the server's name for the model; before the first reply, the requested name.
-        started: start of the first call; the wait for a slot before it does not count as latency.
-        queued_s: seconds spent waiting for slots.
+        started: start of the first call; the wait before it, until the judge's limits allow a call, does not count as
+            latency.
+        queued_s: seconds spent waiting until the judge's limits allowed a call.
         replied_s, called_s: seconds spent in calls that returned a reply, and in all calls.
         rejected: replies outside the contract; the judge was asked again after each of them.
         error: the error of the last attempt; ``None`` if the attempt returned a reply.
@@ -108,14 +109,14 @@ FINAL_FINISHES = {
     Finish.REFUSAL: ("refusal", "the model refused to answer"),
     Finish.TOO_LONG: ("too_long", "the reply is longer than any that can be used"),
 }
-"""Finishes after which another call would not help, with the cause and message of the failure."""
+"""For each way in which a reply can end so that another call would not help: the failure's cause and message."""
 
 
 _REASONING_ADVICE = "turn reasoning off by 'extra_body', or raise 'max_tokens'"
 
 
 def read(completion: Completion, prompt: Prompt) -> ParsedReply:
-    """Parse a completion; raises ``ReplyError`` if it is outside the contract, cut off, or empty."""
+    """Parse a model's completion; raises ``ReplyError`` if it is outside the contract, cut off, or empty."""
     if not completion.text.strip():
         where = f": its text stands in {completion.aside!r}" if completion.aside else ""
         raise ReplyError(f"the reply was empty{where}")
@@ -153,7 +154,10 @@ def asked_again(prompt: Prompt, reply: str, error: ReplyError) -> Prompt:
 
 
 def read_again(prompt: Prompt, replies: Sequence[str]) -> ParsedReply:
-    """Parse the last of several replies to a prompt by the contract that applied after the rejected replies before."""
+    """Parse the last of ``replies`` to a prompt, after the earlier ones were rejected.
+
+    The contract is that of the last prompt: after a reply that might be a quotation, it requires a mark.
+    """
     for reply in replies[:-1]:
         try:
             parsed(reply, prompt)
@@ -168,7 +172,8 @@ MAX_REASKS = 2
 """How often a judge is asked again after replies outside the contract; then the judgment fails."""
 
 _STARTUP_S = 60.0
-"""Seconds for which calls to a server that never replied are retried beyond ``max_attempts``: it may be starting."""
+"""Seconds for which calls are retried beyond ``max_attempts`` if the server never replied, since it may be starting
+up."""
 Result = Judgment | JudgeFailure
 
 
@@ -183,12 +188,13 @@ class Stop:
             callback()
 
     def tell(self, callback: Callable[[], None]) -> None:
-        """Call ``callback`` when a stop is requested."""
+        """Register ``callback``, which is called when a stop is requested."""
         self._callbacks.append(callback)
 
 
 MayAsk = Callable[[str], Awaitable[bool]]
-"""Checks, by a judgment's id, that this process still has the claim: another process may have taken it over."""
+"""Checks, by a judgment's id, whether this process may still make the judgment: another process may have taken it
+over."""
 
 
 class _NotSentError(Exception):
@@ -196,7 +202,7 @@ class _NotSentError(Exception):
 
 
 class _ClaimLostError(_NotSentError):
-    """A call was not made because another process may have claimed the judgment."""
+    """A call was not made because another process may have taken over the judgment."""
 
 
 class Judge:
@@ -208,8 +214,9 @@ class Judge:
         halted: set once no further request may be sent: an error stopped the judge, its budget is spent, or a stop was
             requested.
         latencies_s: seconds of each call that returned a reply.
-        calls: number of attempts sent.
-        may_ask: confirms the claim on a judgment before each call, if other processes may work on the same run.
+        calls: number of calls sent, including retries.
+        may_ask: checks before each call that no other process has taken over the judgment; ``None`` if there is no
+            other.
     """
 
     may_ask: MayAsk | None = None
@@ -265,7 +272,7 @@ class Judge:
             stop.tell(self.halt)
 
     def halt(self, error: JudgeStoppedError | None = None) -> None:
-        """Send no more requests, and wake all tasks that wait for a slot or a request."""
+        """Send no more requests, and wake all tasks that wait for their turn or for a request."""
         self.stopped = self.stopped or error
         self.halted.set()
         self._pace.wake()
@@ -283,8 +290,8 @@ class Judge:
         """Call the provider until it returns a reply within the contract, or a failure that retries would not change.
 
         Returns:
-            ``None`` if nothing was sent, because the judge had halted or another process may have claimed the judgment;
-            or if the run stopped waiting for the request's batch; a later run waits for it again.
+            ``None`` if nothing was sent, because the judge had halted or another process may have taken over the
+            judgment; or if the run stopped waiting for the request's batch; a later run waits for it again.
         """
         account = Account(request, self.price, self.spec.model)
         result = await self._judged(account)
@@ -318,7 +325,7 @@ class Judge:
             return self._unsent_result(account)
 
     def _unsent_result(self, account: Account) -> Result | None:
-        """The result of a judgment whose next call was not made: a failure if there were earlier calls, else ``None``.
+        """The result of a judgment whose next call was not made: a failure if a call was made before, else ``None``.
 
         For a judge in batch mode it is always ``None``: the next run reads the batch's replies again.
         """
@@ -354,7 +361,11 @@ class Judge:
             return account.judgment(completion, reply)
 
     async def _call(self, prompt: Prompt, account: Account) -> Completion:
-        """One reply, not yet parsed. Retries within ``max_attempts`` and ``retry_s``; waits for a slot do not count."""
+        """Call the provider until it returns a reply, which is not parsed here, or its retries are used up.
+
+        Calls are retried within ``max_attempts`` and ``retry_s``; waiting until the judge's limits allow a call does
+        not count.
+        """
         attempts, failed_at, queued_s = 0, 0.0, 0.0
         while True:
             try:
@@ -376,7 +387,7 @@ class Judge:
             await self._sleep(wait_s)
 
     def _may_be_starting(self, error: TransientError) -> bool:
-        """Whether to exceed the default number of attempts, for a server that answers but has never replied."""
+        """Whether to retry beyond the default of ``max_attempts``: the server answers, but has never replied."""
         was_up = self._connection_failures.has_succeeded or isinstance(error, NoServiceError | BrokenReplyError)
         if was_up or "max_attempts" in self.spec.model_fields_set:
             return False
@@ -464,7 +475,7 @@ class Judge:
         return int(sum(map(estimated_tokens, prompt.texts)) + int(self._usual_output))
 
     def _expected_usd(self, tokens: int) -> float:
-        """Expected cost of a call with this many tokens and an output of usual length; 0 without a budget."""
+        """Expected dollars for a call of ``tokens``, with an output of usual length; 0 if the judge has no budget."""
         if self.spec.max_cost_usd is None:
             return 0.0
         output_tokens = int(self._usual_output)
@@ -510,24 +521,24 @@ class RequestSource(Protocol):
     """The queue of one judge's requests. A request is created only when the judge takes it."""
 
     def take(self) -> Any:
-        """The next request; ``None`` if none is ready."""
+        """Remove and return the next request; ``None`` if none is ready."""
 
     async def more(self) -> bool:
         """Wait until another request may be ready; ``False`` if there will be no more requests."""
 
     def put_back(self, request: Any) -> None:
-        """Return a request that was taken but not sent, since the judge halted or lost the claim on it."""
+        """Return to the queue a request that was not sent, because the judge halted or another process took it over."""
 
     def end(self) -> None:
-        """Close the queue: the judge halted, or everything has been judged."""
+        """Close the queue, because the judge halted or everything has been judged."""
 
 
 Sink = Callable[[str, Any, Any], Awaitable[None]]
-"""Receives a judge's name, a request and its result. Judges await it, so a slow sink slows them down."""
+"""A callback with a judge's name, a request and its result. Judges await it, so a slow callback slows them down."""
 
 
 class Respondent(Protocol):
-    """The receiver of requests: a judge, or a system under evaluation."""
+    """Anything that answers requests: a judge, or a system under evaluation."""
 
     @property
     def name(self) -> str: ...
@@ -540,16 +551,17 @@ class Respondent(Protocol):
         """Set once no further request may be sent."""
 
     may_ask: MayAsk | None
-    """Confirms this process's claim on a request before each call; ``None`` if no other process can claim it."""
+    """Checks before each call that no other process has taken over the request; ``None`` if no other process can."""
 
     async def judge(self, request: Any, /) -> Any:
-        """The result; ``None`` if nothing was sent."""
+        """Answer a request and return the result; ``None`` if nothing was sent."""
 
 
 async def judge_all(sources: Mapping[str, RequestSource], judges: Mapping[str, Respondent], sink: Sink) -> None:
     """Judge the requests of all sources; each judge takes requests from its source at its own concurrency.
 
-    Both mappings have the judge's name as key. When a judge halts, its remaining requests stay in the source, unjudged.
+    ``judges`` and ``sources`` have the judge's name as key. When a judge halts, its remaining requests stay in the
+    source, unjudged.
     """
     async with asyncio.TaskGroup() as group:
         for name, source in sources.items():
@@ -560,7 +572,7 @@ async def _run_judge(judge: Respondent, source: RequestSource, sink: Sink) -> No
     slots = asyncio.Semaphore(judge.at_once)
 
     async def work(request: Any) -> None:
-        """Judge a request, then further ones in the same slot while any are ready."""
+        """Judge one request, then further ones as long as any are ready, as one of the judge's concurrent calls."""
         try:
             while request is not None:
                 result = await judge.judge(request)

@@ -23,14 +23,15 @@ from msgspec import Struct
 
 _MASK: Final = b"***"
 _SHORTEST, _SHORTEST_OF_LETTERS = 8, 16
-"""Least length of a key with a digit, and of a key without a digit, so that ``ollama`` does not count as a key."""
+"""Shortest text that counts as a key if it has a digit, and if it has none: ``ollama`` is not a key."""
 _PART, _PART_LETTERS, _HEX_PART, _BASE64_PART = 12, 9, 24, 15
-"""Least length of a part of a key that is masked, in characters; of a key of which parts are masked, in letters and
-digits; and of a part in hexadecimal digits and in base64 characters."""
+"""For masking parts of keys: shortest part, in characters; letters and digits that a key must have for parts of it to
+be masked; shortest part in hexadecimal digits; shortest part in base64 characters."""
 _DISTINCT: Final = 5
-"""Least number of different characters in a masked part: rows of zeros occur in many numbers."""
+"""Fewest different characters in a key or a masked part of one: rows of zeros occur in many numbers."""
 _EXACT, _FOLDED = 4, 5
-"""Characters per lookup. The shortest key has 8 and the shortest code 10, so they contain a chunk at any alignment."""
+"""Length of the pieces in which texts are searched for keys as they are, and for keys without signs or encoded. The
+shortest key has 8 characters and the shortest encoded one 10, so each contains a full piece wherever it starts."""
 _ESCAPE: Final = re.compile(
     rb"\\(?:u00|x)([0-9a-f]{2})|%(?:25)*([0-9a-f]{2})|&(?:amp;)*#x([0-9a-f]{2});|&(?:amp;)*#(\d{2,3});|\\([/\x22])"
     rb"|\\[nrtbf]",
@@ -41,11 +42,11 @@ _SHOWN: Final = 300
 _SIGNS: Final = bytes(set(range(256)) - set(f"{string.ascii_letters}{string.digits}".encode()))
 
 _keys: dict[str, None] = {}
-"""The keys that this process has sent to any server, in the order of first use."""
+"""The keys that this process has sent to any server, in the order of first use; a ``dict`` serves as an ordered set."""
 
 
 def keep_secret(*secrets: str) -> None:
-    """Mask these keys in all texts from now on; texts too short to be keys are ignored."""
+    """Mask these keys from now on in every text passed to ``masked``; texts too short to be keys are ignored."""
     for secret in secrets:
         shortest = _SHORTEST if _has_digit(secret.encode()) else _SHORTEST_OF_LETTERS
         if len(secret) >= shortest and len(set(secret)) >= _DISTINCT:
@@ -72,7 +73,13 @@ def masked(text: str) -> str:
 
 
 class _Code(Struct, frozen=True):
-    """One spelling of a key, and the least length of a part of it that is masked, perhaps only if it has a digit."""
+    """A key in one spelling or encoding.
+
+    Attributes:
+        text: the key so written, in lower case.
+        least: length of the shortest part of it that is masked.
+        with_digit: whether a part is masked only if it contains a digit.
+    """
 
     text: bytes
     least: int
@@ -80,12 +87,13 @@ class _Code(Struct, frozen=True):
 
 
 _Chunks: TypeAlias = dict[tuple[bytes], list[tuple[_Code, int]]]
-"""The codes that contain each chunk, with its offset in the code; chunks are tuples, as ``iter_unpack`` yields them."""
+"""For each short piece of text, the codes that contain it and where; keys are tuples, as ``iter_unpack`` yields
+them."""
 
 
 @lru_cache(maxsize=1)
 def _search_index(secrets: tuple[str, ...]) -> tuple[_Chunks, _Chunks]:
-    """Chunks of the keys as they are, and of their letters and digits in each encoding; both in lower case."""
+    """Pieces of the keys as they are, and of their letters and digits alone, plain and encoded; all in lower case."""
     exact, folded = list[_Code](), list[_Code]()
     for secret in secrets:
         content = secret.encode()
@@ -108,7 +116,10 @@ def _chunks_of(codes: Iterable[_Code], size: int) -> _Chunks:
 
 
 def _base64(content: bytes, before: int) -> bytes:
-    """Base64 of a text after ``before`` other bytes, without the characters that also encode neighbouring bytes."""
+    """Encode a key as it appears within a longer base64 text, where ``before`` bytes precede it in its group of three.
+
+    Characters that also encode neighbouring bytes are left out.
+    """
     code = base64.b64encode(bytes(before) + content)
     return _folded(code[-(-before * 8 // 6) : (before + len(content)) * 8 // 6])
 
@@ -122,14 +133,14 @@ def _has_digit(text: bytes) -> bool:
 
 
 def _unescaped(escape: re.Match[bytes]) -> bytes:
-    """The escaped character, padded to the escape's length, so that offsets stay the same."""
+    """The character for which an escape stands, padded to the escape's length, so that offsets stay the same."""
     unicode, percent, entity, number, sign = escape.groups()
     code = ord(sign) if sign else int(number) if number else int(unicode or percent or entity or "20", 16)
     return (bytes([code]) if code < 128 else b"").ljust(len(escape[0]), _FILLER)
 
 
 def _spans(plain: bytes, chunks: _Chunks, size: int, dropped: bytes) -> Iterator[tuple[int, int]]:
-    """The spans that match a part of a code once the dropped bytes are removed."""
+    """Start and end of each part of ``plain`` that matches part of a code, if the ``dropped`` bytes are ignored."""
     text = plain.translate(None, dropped)
     places: Sequence[int] = ()
     covered = 0
@@ -148,7 +159,7 @@ def _spans(plain: bytes, chunks: _Chunks, size: int, dropped: bytes) -> Iterator
 
 
 def _run(text: bytes, at: int, size: int, code: bytes, place: int) -> tuple[int, int]:
-    """Extend a chunk that a text and a code share to the longest span in which they are equal."""
+    """Extend a piece that a text and a code have in common to the longest span in which they are equal."""
     start, end, shift = at, at + size, place - at
     while start and start + shift and text[start - 1] == code[start + shift - 1]:
         start -= 1
@@ -158,13 +169,12 @@ def _run(text: bytes, at: int, size: int, code: bytes, place: int) -> tuple[int,
 
 
 def _places(plain: bytes, dropped: bytes) -> Sequence[int]:
-    """Offsets of the bytes that are not dropped."""
     is_kept = bytes(byte not in dropped for byte in range(256))
     return array("q", compress(count(), plain.translate(is_kept)))
 
 
 def _end(plain: bytes, at: int) -> int:
-    """End offset of the byte at ``at``, including the padding if the byte was escaped."""
+    """End of the character at ``at``, including the padding after a decoded escape."""
     end = at + 1
     while plain[end : end + 1] == _FILLER:
         end += 1
@@ -180,7 +190,8 @@ _KEY_PATTERN: Final = re.compile(
     r"|(?<![A-Za-z0-9])(?=[^\W_]*[a-z])(?=[^\W_]*[A-Z])(?=[^\W_]*\d)(?=[^\W_]*[g-zG-Z])[A-Za-z0-9]{32,}",
     re.ASCII,
 )
-"""Prefixes of vendors' keys, headers with a key, and runs of 32 or more digits and letters of both cases."""
+"""Matches what looks like a key: vendors' prefixes, headers with a key, and runs of 32 or more mixed letters and
+digits."""
 _PASSWORD: Final = re.compile(r"(:/{1,3}[^/@\s:\"']*:)[^\s\"']*(?=@)")
 _PARAMETER: Final = re.compile(
     r"([?&](?:[^=&\s]*(?:key|secret|password|token)|sig|signature|auth|code)=)[^&\s]*[^&\s:;,.\"')]", re.IGNORECASE
@@ -223,6 +234,6 @@ def exception_line(error: BaseException) -> str:
 
 
 def storable(text: str) -> str:
-    """The text with keys masked, and with lone surrogates and NUL, which no database accepts, replaced."""
+    """The text as a database accepts it: keys are masked, and lone surrogates and NUL are replaced."""
     clean = masked(text).replace("\0", "\ufffd")
     return clean if clean.isascii() else clean.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -30,7 +30,7 @@ def backoff_s(attempts: int, error: TransientError) -> float:
 
 
 class _Entry(Struct):
-    """The time at which a call used a limit, and the amount that it used."""
+    """When a call used a limit, and how many requests or tokens it used."""
 
     at: float
     amount: float
@@ -45,7 +45,7 @@ class MinuteWindow:
         self._total = 0.0
 
     def wait_s(self, now: float, amount: float) -> float:
-        """Seconds until ``amount`` more units fit. An amount above the limit fits once the window is empty."""
+        """Seconds until ``amount`` more units fit into the window; an amount above the limit fits once it is empty."""
         while self._spent and self._spent[0].at <= now - MINUTE_S:
             self._total -= self._spent.popleft().amount
         excess, until = self._total + amount - self.limit, now
@@ -64,14 +64,14 @@ class MinuteWindow:
         return entry
 
     def correct(self, entry: _Entry, amount: float) -> None:
-        """Replace an entry's estimate by the actual amount."""
+        """Replace the estimated use in an entry by the actual one."""
         if self._spent and entry.at >= self._spent[0].at:
             self._total += amount - entry.amount
         entry.amount = amount
 
 
 class Ticket(Struct, frozen=True):
-    """Permission for one call, to hand back by ``leave`` when the call has ended."""
+    """Permission for one call; the caller hands it back by ``Pace.leave`` when the call has ended."""
 
     entered: float
     tokens: _Entry
@@ -82,15 +82,15 @@ class Pace:
     """Holds one judge's calls within its limits, first come, first served.
 
     Args:
-        concurrency: most calls at once.
-        requests_per_minute: most calls in any sixty seconds.
-        tokens_per_minute: most tokens, sent and received, in any sixty seconds.
+        concurrency: largest number of calls at once.
+        requests_per_minute: largest number of calls in any sixty seconds.
+        tokens_per_minute: largest number of tokens, sent and received, in any sixty seconds.
         longest_pause_s: longest pause that the server's reported limits can cause; a longer one is ignored, and the
             server's next answer decides.
-        left_usd: returns the rest of the budget in dollars. A call waits if the expected cost of it and of the calls
-            in flight exceeds this rest, unless no other call is in flight.
-        at_first: most calls at once until the first call succeeds; ``concurrency`` when ``None``.
-        clock: a monotonic clock in seconds.
+        left_usd: function that returns the rest of the budget in dollars. A call waits if the expected cost of it and
+            of the calls in flight exceeds this rest, unless no other call is in flight.
+        at_first: largest number of calls at once until the first call succeeds; ``concurrency`` when ``None``.
+        clock: function that returns the time of a monotonic clock in seconds.
     """
 
     def __init__(
@@ -119,7 +119,8 @@ class Pace:
         """Wait until a call of about this many tokens and dollars may be made.
 
         Returns:
-            A ticket to hand to ``leave``; ``None`` if ``given_up``, called after each ``wake``, returns true.
+            A ticket to hand to ``leave``; ``None`` if the caller gave up: ``given_up``, called after each ``wake``,
+            returned true.
         """
         if self._head_of_line.locked() or self._wait_s(tokens, dollars) > 0:
             async with self._head_of_line:
@@ -150,7 +151,7 @@ class Pace:
         self.allowed = min(float(self._concurrency), self.allowed + 1 / self.allowed)
 
     def slow_down(self, ticket: Ticket, retry_after_s: float | None) -> None:
-        """Halve the limit on concurrent calls, only once for all calls in flight at that time; pause if asked to."""
+        """After an overload, halve the limit on concurrent calls, once for all in flight; pause if the server asks."""
         if ticket.entered > self._halved_at:
             self._halved_at = self._clock()
             self.allowed = max(1.0, min(self.allowed, self.in_flight) / 2)
@@ -164,7 +165,6 @@ class Pace:
             self._pause(allowance.tokens_reset_s)
 
     def wake(self) -> None:
-        """Make waiting calls check their conditions again."""
         self._changed.set()
 
     def _pause(self, seconds: float | None) -> None:

@@ -45,23 +45,25 @@ _NUMBER = re.compile(r"[*_`]*(\d+)[*_`]*\.?[*_`]*")
 _NAME = re.compile(NAMED + r"[ \t*_]*", re.IGNORECASE)
 _SENTENCE_ENDS = (".", "!", "?", "\u3002", "\uff01", "\uff1f")
 _QUOTED_WORDS = 3
-"""Number of words before a verdict that are compared with the inputs."""
+"""How many words before a verdict are looked up in the inputs, to see whether the verdict may be quoted from them."""
 _MAX_OBJECTS = 50
 _SHORT = 6
-"""Texts shorter than this are not searched for in encoded form; the field's name is searched for instead."""
+"""A reply's text shorter than this is not searched for in encoded form; the name of the reply's field is searched for
+instead."""
 _LONG = 12
-"""Shortest list, in letters and digits, that counts as quoted if a text contains it, since it is no coincidence."""
+"""A list in a reply counts as quoted if an input contains it and it has this many letters and digits: shorter matches
+may be coincidence."""
 
 
 class ParsedReply(Struct, frozen=True):
-    """The outcome of a reply and its explanation; for a list, a note on the entries left out."""
+    """The outcome parsed from a reply, and the explanation; for a list, a note on the entries that were left out."""
 
     outcome: Outcome
     reason: str
 
 
 def parse_reply(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedReply:
-    """Parse one reply by its contract; ``inputs`` are the texts shown, from which the reply may be quoted.
+    """Parse one reply by its contract; ``inputs`` are the texts that the judge was shown and may have quoted.
 
     Raises:
         UnclearReplyError: the reply may be quoted from the inputs; the next one must carry a mark.
@@ -90,14 +92,14 @@ def parse_reply(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedRep
 
 
 def _without_list_so_far(inputs: Inputs, reply: str) -> Inputs:
-    """The inputs without the items that the reply repeats to continue their list; items with brackets are kept."""
+    """Remove from the inputs those items that a reply repeats to continue their list; items with brackets stay."""
     reply_letters = letters(reply)
     new_items = [item for item in inputs.items if has_brackets(item) or letters(item) not in reply_letters]
     return replace(inputs, items=tuple(new_items))
 
 
 def _breaks_off(before: str, after: str) -> bool:
-    """Whether a tag interrupts a sentence, with text after the tag on the same line."""
+    """Whether a tag that closes reasoning, such as ``</think>``, stands within a sentence, with text after it."""
     return not _ends_sentence(before) and not after.startswith(("\n", "\r"))
 
 
@@ -106,7 +108,10 @@ def _ends_sentence(text: str) -> bool:
 
 
 def _is_reply(before: str, contract: ReplyContract, read: Callable[[str], ParsedReply]) -> bool:
-    """Whether the text before a tag is a complete reply. False for texts and for ratings without a digit."""
+    """Whether the text before a tag that closes reasoning, such as ``</think>``, is a reply; then the tag is doubtful.
+
+    Always false if the reply may be any text, and for a rating without a digit.
+    """
     if contract.form == "text" or (contract.form == "rating" and not re.search(r"\d", before)):
         return False
     try:
@@ -119,7 +124,7 @@ def _is_reply(before: str, contract: ReplyContract, read: Callable[[str], Parsed
 
 
 def _read_object(text: str, contract: ReplyContract, shown: ShownTexts) -> ParsedReply:
-    """Read a JSON object with exactly the required fields; a bare number also counts if one number is required."""
+    """Read a JSON object with exactly the required fields, or a bare number if one number is required."""
     body = unwrapped(text)
     if (number := _number_alone(body, contract)) is not None:
         return ParsedReply(number, "")
@@ -140,7 +145,7 @@ def _read_object(text: str, contract: ReplyContract, shown: ShownTexts) -> Parse
 
 
 def _number_alone(body: str, contract: ReplyContract) -> int | str | None:
-    """The label of a reply that is only a number, such as ``2``, a form that some published prompts ask for."""
+    """The label of a reply that is only a number, such as ``2``, as some published prompts ask for; else ``None``."""
     if contract.mark or contract.texts or len(contract.choices) != 1:
         return None
     ((_, words),) = contract.choices.items()
@@ -149,7 +154,7 @@ def _number_alone(body: str, contract: ReplyContract) -> int | str | None:
 
 
 def _chosen(name: str, field: Any, allowed: Mapping[str | int, int | str]) -> int | str:
-    """The value of one choice. Only a whole label counts: ``True`` is not 1, neither ``2.0`` nor ``"2 of 3"`` is 2."""
+    """The value of the label in a JSON field. Only a whole label counts: ``True`` is not 1, nor is ``"2 of 3"`` 2."""
     if isinstance(field, bool) or not isinstance(field, str | int):
         raise ReplyError(f"{name!r} must be one of {_quoted(allowed)}")
     if field in allowed:
@@ -161,10 +166,11 @@ def _chosen(name: str, field: Any, allowed: Mapping[str | int, int | str]) -> in
 
 
 def _read_list(text: str, contract: ReplyContract, shown: ShownTexts) -> ParsedReply:
-    """Read a list of texts; the reason notes the entries left out.
+    """Read a list of texts; the explanation notes which entries were left out.
 
-    Texts that have the letters and digits of an earlier text, or of the query, are left out. The number of remaining
-    texts must match the rule, within its ``leeway``. Similar but different texts are all kept, for people to choose.
+    Entries that have the letters and digits of an earlier entry, or of the query, are left out. The number of remaining
+    entries must match the contract's rule, within its ``leeway``. Similar but different entries are all kept, for
+    people to choose.
     """
     assert contract.listed is not None
     rule = contract.listed
@@ -194,7 +200,7 @@ def _read_list(text: str, contract: ReplyContract, shown: ShownTexts) -> ParsedR
 
 
 def _read_labels(text: str, contract: ReplyContract, shown: ShownTexts) -> ParsedReply:
-    """Read one label per item, in the items' order. The number of labels must be exact."""
+    """Read one label for each item (nugget or question) in the prompt, in the same order; the number must be exact."""
     ((name, words),) = contract.choices.items()
     entries = _entries(text, contract, shown, "labels")
     if len(entries) != contract.length:
@@ -210,7 +216,7 @@ def _read_labels(text: str, contract: ReplyContract, shown: ShownTexts) -> Parse
 
 
 def _entries(text: str, contract: ReplyContract, shown: ShownTexts, kind: str) -> list[Any]:
-    """The entries of a reply's list: the only field of a JSON object, or a bare list as published prompts ask for."""
+    """The entries of a reply's list: a JSON object's only field, or a bare list, as published prompts ask for."""
     (name,) = contract.outcome_fields
     body = list_alone(text)
     bare = read_relaxed(body) if body.startswith("[") and not contract.mark else None
@@ -233,9 +239,10 @@ def _unclear(what: str) -> UnclearReplyError:
 
 
 def _judges_object(body: str, contract: ReplyContract, shown: ShownTexts) -> Mapping[str, Any]:
-    """The judge's JSON object, without its mark: the last one in the reply, with no text after it.
+    """Find the judge's JSON object in a reply, and return it without its mark. No text may follow the object.
 
-    An object with errors of spelling, such as single quotes, must be the whole reply.
+    It is the last object in the reply. An object with errors of spelling, such as single quotes, must be the whole
+    reply.
     """
     candidates = [entry for entry in _objects(body) if any(name in entry.value for name in contract.outcome_fields)]
     if not candidates and body.startswith("{"):
@@ -264,7 +271,7 @@ def _judges_object(body: str, contract: ReplyContract, shown: ShownTexts) -> Map
 
 
 def _may_be_quoted(value: Mapping[str, Any], contract: ReplyContract, shown: ShownTexts, *, alone: bool = True) -> bool:
-    """Whether an object may be quoted from the texts shown.
+    """Whether a JSON object in a reply may be quoted from the texts that the judge was shown.
 
     The object's texts must occur there next to a field's name, since a judge may explain itself in a text's words. An
     object without text is compared by its labels, unless it is the whole reply (``alone``) to a contract without text.
@@ -312,7 +319,7 @@ def _objects(text: str) -> Iterator[_JsonObject]:
 
 
 def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object whose repeated keys have the value ``None``; JSON libraries silently take the last value."""
+    """Make a dictionary in which a repeated key has the value ``None``; JSON libraries silently take the last value."""
     value = dict(pairs)
     if len(value) < len(pairs):
         counts = Counter(name for name, _ in pairs)
@@ -321,7 +328,7 @@ def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_without_repeated_keys, strict=False)
-"""Not strict: strings may contain line breaks."""
+"""A JSON decoder that accepts line breaks within strings."""
 
 
 def _read_brackets(text: str, contract: ReplyContract, shown: ShownTexts) -> ParsedReply:
@@ -348,15 +355,15 @@ def _read_brackets(text: str, contract: ReplyContract, shown: ShownTexts) -> Par
 
 
 def _words(text: str) -> bool:
-    """Whether a text has letters, digits, or Markdown's quotation mark ``>``."""
+    """Whether a text has letters, digits, or the sign ``>``, by which Markdown marks quotations."""
     return ">" in text or bool(letters(text))
 
 
 def _ends_in_quote(before: str, word: str, shown: ShownTexts) -> bool:
-    """Whether the verdict at the end may be quoted from the texts shown.
+    """Whether the end of a reply, with its verdict, may be quoted from the texts that the judge was shown.
 
-    It may if they contain it after the same words, or if they contain it in brackets and in the reply it is
-    not on a separate line after a complete sentence.
+    It may be if the texts contain the verdict after the same words. It may also be if they contain the verdict in
+    brackets, unless the reply writes it on a line of its own after a complete sentence.
     """
     words = before.split()[-_QUOTED_WORDS:]
     if shown.hold(" ".join([*words, word])) or shown.hold_encoded(" ".join(words)):
@@ -384,7 +391,7 @@ def _value_named(text: str) -> str:
 
 
 def _whole_number(text: str) -> str:
-    """The number that is the whole reply, apart from Markdown and a full stop; empty for ``.1`` or ``No. 1``."""
+    """The digits of a text that is a whole number apart from Markdown and a full stop; empty for any other text."""
     number = _NUMBER.fullmatch(text)
     return number[1] if number else ""
 
@@ -394,7 +401,7 @@ def _normalized(text: str) -> str:
 
 
 def _without_mark(text: str, contract: ReplyContract) -> str:
-    """The text before the mark that must end it; the whole text if the contract has no mark."""
+    """The part of a reply before the mark that must end it; the whole reply if the contract requires no mark."""
     if not contract.mark:
         return text
     value, mark, after = text.rpartition(contract.mark)
@@ -404,7 +411,7 @@ def _without_mark(text: str, contract: ReplyContract) -> str:
 
 
 def _read_rating(text: str, contract: ReplyContract, shown: ShownTexts) -> ParsedReply:
-    """Read a whole number; a reply without one is graded by ``self_rating``."""
+    """Read a reply that is a whole number; a reply without a number is graded by ``self_rating``."""
     reply = value_alone(text)
     if contract.mark:
         reply = _without_mark(reply, contract)
@@ -422,7 +429,7 @@ def _read_rating(text: str, contract: ReplyContract, shown: ShownTexts) -> Parse
 
 
 def _read_text(text: str, contract: ReplyContract, _shown: ShownTexts) -> ParsedReply:
-    """Read the whole text as the outcome; if it is one of the contract's words, the value of that word."""
+    """Read the whole reply as the outcome; a reply that is one of the contract's words becomes that word's value."""
     stripped = text.strip()
     if not stripped:
         raise ReplyError("the reply was empty")

@@ -27,19 +27,20 @@ _ESCAPE = re.compile(
         r"|%(HH(?:%HH)*)|=(HH(?:=HH)*)|U\+(H{4,6})|0x(HH)\b"
     ).replace("H", "[0-9a-fA-F]")
 )
-"""Escapes of JSON and programming languages, even if doubly escaped, of URLs, and of mail (quoted-printable)."""
+"""Matches escapes of JSON and programming languages, even if doubly escaped, of URLs, and of mail
+(quoted-printable)."""
 _ESCAPE_SIGNS = ("&", "\\", "%", "=", "U+", "0x")
 _OCTAL, _IN_ADDRESS, _IN_MAIL = 5, 6, 7
 _MARKUP = re.compile(r"<[^<>]*>|/\*[^*]*\*/|(?://|#|--)[^\n]*")
-"""Tags and comments."""
+"""Matches tags of HTML and XML, and comments of programming languages."""
 _MARKUP_SIGNS = ("<", "/", "#", "--")
 _TAGS = re.compile("[\U000e0020-\U000e007e]+")
 _MAX_DEPTH = 3
-"""Levels of nested escapes and entities that are decoded."""
+"""How many levels of nested escapes and entities are decoded."""
 
 _INVISIBLE = frozenset({"Cf", "Mn", "Me", "Cc", "Lm"})
 _FILLERS = "\u115f\u1160\u3164\uffa0"
-"""Characters of category letter that are invisible."""
+"""Invisible characters that Unicode classes as letters."""
 
 _LOOK_ALIKES = (  # letters that look like Latin ones but that compatibility normalisation leaves unchanged
     ("АВЕЅІЈКМНОРСТУХЬаеѕіјкмнорстухьԁԛԝһӏѵгпв", "ABESIJKMHOPCTYXbaesijkmhopctyxbdqwhlvrnb"),
@@ -57,11 +58,14 @@ _LOOKS_LIKE |= {chr(first + at): chr(65 + at) for first in _BOXED_LETTERS for at
 
 _BRACKETS = {"Ps": "[", "Pe": "]"}
 _SIGNS = "[]{/"
-"""Characters compared besides letters and digits, to recognize objects, markers and closing tags."""
+"""The only characters besides letters and digits that are compared, to recognize objects, verdicts and closing tags."""
 
 
 class _Normalized(dict[int, str]):
-    """The characters compared for each code point, cached: look-alikes become Latin letters, invisible ones vanish."""
+    """The characters by which each code point is compared; a cache that is filled on demand.
+
+    Look-alikes become Latin letters, invisible characters vanish.
+    """
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
@@ -79,7 +83,10 @@ _DROPPED = bytes(code for code in range(128) if not chr(code).isalnum() and chr(
 
 
 def _normalized(text: str) -> str:
-    """The letters, digits and signs of a text in lower case; invisible tag characters, which models read, come last."""
+    """The letters, digits, brackets and slashes of a text, in lower case.
+
+    Unicode's invisible tag characters, which models can read, are converted to ASCII and put at the end.
+    """
     if text.isascii():
         return text.encode().translate(_LOWER, _DROPPED).decode()
     normalized = text.translate(_normalized_of)
@@ -94,7 +101,7 @@ def letters(text: str) -> str:
 
 
 _DIGITS = str.maketrans("013457i", "oleastl")
-"""Digits used as letters; 1 stands for both i and l, so i becomes l too."""
+"""The letters for which digits are often used; 1 stands for both i and l, so i becomes l too."""
 
 
 def _comparable(text: str) -> str:
@@ -108,7 +115,7 @@ def _without_signs(normalized: str) -> str:
 
 
 def unescaped(text: str) -> str:
-    """The text with entities and escapes decoded."""
+    """The text with HTML entities and the escapes of JSON, URLs and mail decoded."""
     for _ in range(_MAX_DEPTH):
         if not any(sign in text for sign in _ESCAPE_SIGNS):
             break
@@ -143,7 +150,10 @@ class ShownTexts:
 
     @cached_property
     def _readings(self) -> list[str]:
-        """The joined texts in each reading: unchanged, with escapes decoded, and both without comments and tags."""
+        """The joined texts in each way that a model may read them: as they are, with escapes decoded, without markup.
+
+        Markup (comments and tags) is removed from both the original and the decoded texts.
+        """
         text = "\n".join(self._texts)
         readings = list(dict.fromkeys((text, unescaped(text))))
         readings += [_MARKUP.sub("", reading) for reading in readings if any(sign in reading for sign in _MARKUP_SIGNS)]
@@ -154,28 +164,28 @@ class ShownTexts:
         return [_without_signs(reading).translate(_DIGITS) for reading in self._readings]
 
     def hold(self, *pieces: str) -> bool:
-        """Whether one reading contains all of these pieces, compared by letters and digits."""
+        """Whether all of these pieces occur in one reading of the texts, if only letters and digits are compared."""
         keys = [_comparable(unescaped(piece)) for piece in pieces]
         return any(all(piece in reading for piece in keys) for reading in self._letter_readings)
 
     def hold_sign(self, sign: str) -> bool:
-        """Whether the texts contain a piece with brackets or a slash, such as ``[[A]]``."""
+        """Whether the texts contain a piece with brackets or a slash, such as ``[[A]]``, in any reading."""
         key = _normalized(sign)
         return any(key in reading for reading in self._readings)
 
     def hold_encoded(self, piece: str) -> bool:
-        """Whether the texts contain a piece in base64, in hexadecimal, backwards and the like, if it is long enough."""
+        """Whether the texts contain a piece encoded (base64, hexadecimal, backwards ...), unless it is too short."""
         return any(code in reading for code in _encoded(piece) for reading in self._letter_readings)
 
 
 _FEWEST = 6
-"""Least characters of an encoded piece whose occurrence is no coincidence."""
+"""Shortest encoded piece that is looked for, in characters; a shorter one may occur by coincidence."""
 _RUN = re.compile(r"[ !#-\[\]-~]+")
-"""Characters that JSON does not escape."""
+"""Matches a run of characters that JSON writes without escapes."""
 
 
 def _encoded(piece: str) -> Iterator[str]:
-    """The encoded forms of a piece that appear unchanged in every encoded text that contains the piece."""
+    """Encode a piece in several ways, each cut to the characters that do not depend on the text around the piece."""
     plain = max(_RUN.findall(piece), key=len, default="").strip()
     raw = plain.encode()
     turned = codecs.encode(plain, "rot13")
@@ -188,7 +198,7 @@ def _encoded(piece: str) -> Iterator[str]:
 
 
 def _base_core(base: Literal[32, 64], raw: bytes) -> Iterator[str]:
-    """The encoded characters that depend only on these bytes, for each alignment of the bytes in a longer text."""
+    """Encode bytes as in a longer text, for each alignment, without characters that depend on neighbouring bytes."""
     encode, bits, places = (base64.b64encode, 6, 3) if base == 64 else (base64.b32encode, 5, 5)
     for at in range(places):
         yield encode(bytes(at) + raw).decode()[-(-8 * at // bits) : 8 * (at + len(raw)) // bits]
@@ -260,7 +270,7 @@ def split_at_closing_tag(text: str) -> tuple[str, str, str] | None:
 
 
 def with_opening(prompt: str, reply: str) -> str:
-    """The reply, preceded by the opening tag of reasoning at the prompt's end if the reply contains the closing tag."""
+    """Put the opening tag of reasoning at a prompt's end before the reply, if the reply contains the closing tag."""
     opened = next((tag for tag in _OPENS.finditer(prompt) if tag.end() == len(prompt.rstrip())), None)
     return f"{opened[0]}{reply}" if opened and split_at_closing_tag(reply) else reply
 
@@ -283,7 +293,7 @@ def unwrapped(text: str) -> str:
 
 
 def value_alone(text: str) -> str:
-    """Remove the wrapping, such as LaTeX's box, around a reply that is a single value."""
+    """The value in a reply that is a single value, without wrapping such as LaTeX's box."""
     inner = unwrapped(text)
     if len(inner) > _LONGEST_VALUE:
         return inner
@@ -292,14 +302,17 @@ def value_alone(text: str) -> str:
 
 
 def list_alone(text: str) -> str:
-    """The reply without a list's heading, such as ``Updated Nugget List:``, repeated from the end of the prompt."""
+    """The list in a reply, without a heading such as ``Updated Nugget List:`` that repeats the prompt's end."""
     inner = unwrapped(text)
     headed = _HEADED.match(inner)
     return unwrapped(inner[headed.end() :]) if headed else inner
 
 
 def _final_channel(text: str) -> str:
-    """The final channel of a reply in channels (gpt-oss), even if the server removed the separators."""
+    """The final channel of a reply that a model wrote in channels (gpt-oss), even if the server removed the separators.
+
+    Other replies are returned unchanged.
+    """
     if _CHANNEL.match(text):
         channels = list(_CHANNEL.finditer(text))
         if [channel[1] for channel in channels].count("final") != 1 or channels[-1][1] != "final":
@@ -363,7 +376,7 @@ def _as_json(text: str) -> str | None:
 
 
 def _spelled(match: re.Match[str]) -> str:
-    """Leave JSON escapes unchanged, unescape apostrophes, and escape all other backslashes and quotes."""
+    """Correct one matched piece of a string: keep JSON's escapes, and escape other backslashes and quotes."""
     if match[1]:
         return match[0]
     return "'" if match[0] == "\\'" else f"\\{match[0]}"

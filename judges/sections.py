@@ -29,7 +29,7 @@ from judges.masking import looks_like_key, one_line
 
 
 def matching(pattern: str, problem: str) -> AfterValidator:
-    """A validator for texts that match ``pattern``; ``problem`` is the error's first words."""
+    """A validator for texts that begin with a match of ``pattern``; for others, the error begins with ``problem``."""
     form = re.compile(pattern)
 
     def check(text: str) -> str:
@@ -43,7 +43,7 @@ def matching(pattern: str, problem: str) -> AfterValidator:
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
 Draws = Annotated[int, Field(ge=1, le=100_000)]
-"""Number of random draws, limited because all draws are held in memory."""
+"""Number of random draws. It is limited, since all draws are held in memory at once."""
 Seed = Annotated[int, Field(ge=0)]
 """Seed of random draws; the generators accept no negative seed."""
 TournamentName = Annotated[
@@ -109,7 +109,7 @@ RelativePath = Annotated[Path, AfterValidator(beside_file)]
 
 
 def prompt_beside_file(name: str, info: ValidationInfo) -> str:
-    """Resolve a prompt file's path against the configuration file's folder; a packaged prompt's name is unchanged."""
+    """Resolve a prompt file's path against the configuration file's folder; leave a packaged prompt's name as is."""
     return str(beside_file(Path(name), info)) if name.endswith((".yaml", ".yml")) else name
 
 
@@ -132,9 +132,9 @@ Paths = Annotated[list[RelativePath], BeforeValidator(as_list)]
 PromptName = Annotated[str, AfterValidator(prompt_beside_file)]
 """The name of a packaged prompt, or the path of a prompt file."""
 UNLESS_EMPTY: Final[Any] = Field(exclude_if=lambda value: not value)
-"""A field that is left out of the stored configuration if it is empty."""
+"""Settings of a field that is left out of the stored configuration while it is empty."""
 ForPeople = Annotated[str, UNLESS_EMPTY]
-"""Words for annotators, which no judge reads."""
+"""A text that annotators see and judges do not."""
 JudgeNames = Annotated[list[str], BeforeValidator(as_list), Field(min_length=1), AfterValidator(each_once)]
 """One or more of the names declared under ``judges``."""
 
@@ -160,7 +160,7 @@ def load_section(path: Path, model: type[Model], error: type[InputError]) -> Mod
 
 
 def argument(name: str, kind: Any, value: Any) -> Any:
-    """Convert an argument of a call from Python to the type ``kind``; raises ``InputError`` if that is impossible."""
+    """Convert the argument of a Python call to the type ``kind``; raises ``InputError`` if that is impossible."""
     try:
         return TypeAdapter(dict[str, kind]).validate_python({name: value})[name]
     except ValidationError as problem:
@@ -170,7 +170,7 @@ def argument(name: str, kind: Any, value: Any) -> Any:
 def parse_section(
     text: str | Mapping[str, Any], source: str, model: type[Model], error: type[InputError], *, folder: Path | None
 ) -> Model:
-    """Like ``load_section``, for a YAML text or its values; errors name it ``source``."""
+    """Like ``load_section``, for a YAML text or its parsed values; error messages call it ``source``."""
     try:
         content = _content(text) if isinstance(text, str) else text
         return model.model_validate(content, context={"folder": folder})
@@ -188,7 +188,7 @@ def parse_section(
 
 
 def _content(text: str) -> Any:
-    """The values of a YAML text. libyaml parses it in a tenth of the time; the Python parser has better errors."""
+    """Parse a YAML text by libyaml, in a tenth of the time; after an error, by PyYAML, whose errors are better."""
     try:
         if len(text) <= _QUICK_LIMIT:
             return yaml.load(text, Loader=QuickKeys)  # noqa: S506 - a safe loader
@@ -198,7 +198,7 @@ def _content(text: str) -> Any:
 
 
 def _yaml_problem(problem: yaml.MarkedYAMLError) -> str:
-    """The problem of a YAML text in plain words; messages of ``_KeyProblem`` stay unchanged."""
+    """Say in plain words what is wrong with a YAML text."""
     words = str(problem.problem or problem.context)
     if isinstance(problem, _KeyProblem):
         return words
@@ -212,11 +212,11 @@ def _yaml_problem(problem: yaml.MarkedYAMLError) -> str:
 
 
 class _KeyProblem(yaml.MarkedYAMLError):
-    """An error of this module about a refused key or value, as opposed to an error of PyYAML."""
+    """An error about a key or value that this module refuses, as opposed to an error found by PyYAML."""
 
 
 class _Keys(yaml.constructor.SafeConstructor):
-    """Refuses repeated keys, where YAML libraries silently use the last value."""
+    """Refuses keys that occur twice in a mapping; YAML libraries silently use the last value."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
@@ -247,7 +247,7 @@ class UniqueKeys(_Keys, yaml.SafeLoader):
 QuickLoader: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml's loader if PyYAML was built with libyaml, as its wheels are; otherwise the Python loader."""
 _QUICK_LIMIT: Final = 10_000
-"""Longest text, in characters, for libyaml, which crashes on tens of thousands of nested lists."""
+"""Longest YAML text that libyaml parses, in characters; it crashes on tens of thousands of nested lists."""
 
 
 class QuickKeys(_Keys, QuickLoader):  # type: ignore[misc]
@@ -255,14 +255,14 @@ class QuickKeys(_Keys, QuickLoader):  # type: ignore[misc]
 
 
 KeyPath: TypeAlias = tuple[int | str, ...]
-"""Path to a value: keys, and positions in lists."""
+"""Path to a value in a YAML file: keys of mappings, and positions in lists."""
 
 _SHOWN: Final = 60
 """Longest value shown in a message, in characters."""
 _LISTED: Final = 70
 """Longest list of names in a message, in characters."""
 _NAME: Final = 24
-"""Longest name in such a list, in characters."""
+"""Longest name in a list of names in a message, in characters; longer names are cut."""
 _LEAST_RATIO: Final = 0.7
 """Least similarity, from 0 to 1, at which a name may be a misspelling of another."""
 
@@ -277,7 +277,7 @@ _EXPECTED: Final[Mapping[str, str]] = {
     "finite_number": "a finite number",
     "path_type": "the path of a file",
 }
-"""Expected values, by pydantic's error type."""
+"""The value that a message asks for, by the type of pydantic's error."""
 _BOUNDS: Final = {
     "greater_than": ("more than", "gt"),
     "greater_than_equal": ("at least", "ge"),
@@ -287,12 +287,12 @@ _BOUNDS: Final = {
 
 
 def mistake(words: str, *at: int | str) -> PydanticCustomError:
-    """An error for a validator to raise; ``at`` is the path from the checked section to the value."""
+    """An error for a pydantic validator to raise; ``at`` is the path from the checked section to the wrong value."""
     return PydanticCustomError("mistake", "{words}", {"words": words, "at": at})
 
 
 def nearest(name: object, known: Any) -> str:
-    """``; did you mean 'x'?`` with the known name most like ``name``; if none is similar, the known names."""
+    """``; did you mean 'x'?`` with the known name that is most similar to ``name``; if none is, a list of names."""
     names = [str(name) for name in known]
     return did_you_mean(name, names) or f"; known are {shortened(sorted(names))}"
 
@@ -322,7 +322,7 @@ def shortened(names: Iterable[str], width: int = _LISTED) -> str:
 
 
 def describe(problem: ValidationError, line_of: Callable[[KeyPath], int | None] = lambda _: None) -> str:
-    """The first mistake, as ``key.key: must be a number, not 'value'``.
+    """Describe the first error that pydantic found, as ``key.key: must be a number, not 'value'``.
 
     With ``line_of``, which finds the line of a value in its file, the message begins with the line: ``:4: key``.
     """
@@ -359,7 +359,7 @@ def line_in(text: str) -> Callable[[KeyPath], int | None]:
 
 
 def _child(node: yaml.Node | None, part: int | str) -> tuple[int, yaml.Node] | None:
-    """Line and node of a key's value or of a list's member; ``None`` if there is none."""
+    """Line and node of the value under ``part``, a mapping's key or a list's position; ``None`` if there is none."""
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             if str(key.value) == str(part):
@@ -371,7 +371,7 @@ def _child(node: yaml.Node | None, part: int | str) -> tuple[int, yaml.Node] | N
 
 
 _KIND: Final = re.compile(r"[\[\](){}]|^(?:str|int|float|bool|dict|callable|[A-Z]\w+Section)$")
-"""Names of a value's possible types, which pydantic inserts into the path of keys."""
+"""Matches the names of types that pydantic inserts into an error's path if a value may have several types."""
 
 
 def _keys(each: ErrorDetails) -> KeyPath:
@@ -384,7 +384,7 @@ def _value_of(each: ErrorDetails) -> KeyPath:
 
 
 def _of_same_value(first: ErrorDetails, mistakes: Sequence[ErrorDetails]) -> list[ErrorDetails]:
-    """All errors about the value of ``first``, one for each type that it may have."""
+    """Those errors that are about the same value as ``first``: pydantic reports one per type it may have."""
     return [each for each in mistakes if _value_of(each) == _value_of(first)]
 
 

@@ -1,6 +1,7 @@
-"""Reads ratings from 0 to 5 from a grader's free text, and recognizes "unanswerable".
+"""Reads ratings from 0 to 5 from a model's free text, and recognizes "unanswerable".
 
-Small models grade a passage against an item in this way, without JSON (000, 4.2.1 and 4.2.2; 001, Table 2).
+Small models grade a passage against a question or nugget in this way, without JSON (EXAM++ paper, sections 4.2.1 and
+4.2.2; Rubric-Grading Workbench paper, table 2).
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ UNANSWERABLE = (
     "it does not say",
     "no relevant information",
 )
-"""Replies that mean "no answer" (000, 4.2.1)."""
+"""Replies that mean "no answer" (EXAM++ paper, section 4.2.1)."""
 
 FUZZY_RATIO = 80
-"""The workbench treats two normalised strings as equal if their rounded ratio is above this."""
+"""Two normalised strings count as equal if their similarity, in rounded per cent, is above this, as in the
+workbench."""
 
 NAMED = r"(?:[\s*_#]*(?:final\s+)?(?:answer|rating|grade|score|label)[*_]*[ \t]*:)?"
 """A name in front of a value, such as ``Answer:``, which models often repeat from the prompt's end."""
@@ -43,7 +45,7 @@ _WITH_WORDS = re.compile(
 )
 _NUMBER_OR_WORD = re.compile(r"\d|\b(?:zero|two|three|four|five)\b", re.IGNORECASE)  # one is also a pronoun
 _DISTINCTIVE_WORDS = 3
-"""A reply contradicts its rating if it begins with this many words of another rating's meaning."""
+"""A reply contradicts its rating if its first words, at least this many, are those of another rating's description."""
 _NUMBER = re.compile(r"(?<!\w)\d{1,2}(?!\w)")
 _LETTER = re.compile(r"[^\W\d_]")
 _MARK = re.compile(r"[(\[]?(?:[a-d]|i{1,3}|iv)[)\].]?", re.IGNORECASE)
@@ -53,7 +55,7 @@ _ONE_DIGIT = re.compile(r"[^\w]*([0-9])[^\w]*")
 
 
 def levels_of(prompt: str) -> dict[int, str]:
-    """The meanings of the ratings, from a prompt's lines such as ``- 4: almost all of it``."""
+    """The description of each rating, read from a prompt's lines such as ``- 4: almost all of it``."""
     return {int(number): meaning for number, meaning in _LEVEL.findall(prompt)}
 
 
@@ -63,12 +65,13 @@ def self_rating(reply: str, *, levels: Mapping[int, str] | None = None, compat: 
     A reply that is one whole number on the scale, or ``Rating: 4``, has that grade. Words may follow (``4: The answer
     is mostly complete``) if they contain no number and do not begin like another grade's meaning. A reply without a
     number is graded 0 if it means "unanswerable" or is ill-formed, and otherwise 1: the model answered instead of
-    rating (000, 4.2.2). Any other number of one or two digits (``score = 10``, ``-1``, ``4 out of 5``) is an error,
-    since it may be meant as a rating; longer numbers (``the 1930s``) are part of an answer.
+    rating (EXAM++ paper, section 4.2.2). Any other number of one or two digits (``score = 10``, ``-1``, ``4 out of 5``)
+    is an error, since it may be meant as a rating; longer numbers (``the 1930s``) are part of an answer.
 
-    ``levels`` are the meanings of the grades, as the prompt explains them. ``compat="workbench"`` behaves like the
-    workbench's code: a single digit without letters is the rating, so ``-1`` is 1; a reply without such a digit, or
-    with 6 to 9, is graded 0 if it answers, and 1 if it is empty or means "unanswerable", the opposite of the paper.
+    ``levels`` are the meanings of the grades, as the prompt explains them. ``compat="workbench"`` behaves like the code
+    of the Rubric-Grading Workbench: a single digit without letters is the rating, so ``-1`` is 1; a reply without such
+    a digit, or with 6 to 9, is graded 0 if it answers, and 1 if it is empty or means "unanswerable", the opposite of
+    the paper.
 
     Raises:
         ReplyError: the reply is empty or contains a number that may be meant as a rating. Never with ``compat``.
@@ -87,7 +90,7 @@ def self_rating(reply: str, *, levels: Mapping[int, str] | None = None, compat: 
 
 
 def _agrees(rating: int, words: str, levels: Mapping[int, str]) -> bool:
-    """Whether the words after a rating contain no number, and do not begin like another rating's meaning."""
+    """Whether the words after a rating contain no number, and do not begin like the description of another rating."""
     if _NUMBER_OR_WORD.search(words) or not _LETTER.search(words):
         return False
     begins = {level: takewhile(bool, map(eq, _words(words), _words(meaning))) for level, meaning in levels.items()}
@@ -116,7 +119,7 @@ def is_ill_formed(reply: str) -> bool:
 
 
 def similar(first: str, second: str) -> bool:
-    """The workbench's fuzzy match: twice the common subsequence's length over the total length, in rounded per cent."""
+    """The workbench's similarity of two texts, in per cent: twice the common subsequence over the total length."""
     from rapidfuzz import fuzz
 
     ratio: float = fuzz.ratio(first, second)
@@ -140,7 +143,7 @@ def _workbench_expressions() -> frozenset[str]:
 
 
 def _stemmed_whole(text: str) -> str:
-    """The text in lower case, stemmed as one word as in the workbench; this changes its last word at most."""
+    """The text in lower case, stemmed as if it were one word, as in the workbench; only its last word can change."""
     import Stemmer
 
     stemmed: str = Stemmer.Stemmer("porter").stemWord(text.lower())

@@ -33,7 +33,7 @@ _LOCAL_OPTIONS = {
     "attention": ("transformers",),
     "chat_template_kwargs": ("transformers",),
 }
-"""Options of local models, with the providers that have them."""
+"""The providers that have each option of local models."""
 _TEMPLATE_ARGUMENTS = frozenset(
     {"conversation", "messages", "chat_template", "tools", "documents", "tokenize", "add_generation_prompt", "padding"}
     | {"continue_final_message", "truncation", "max_length", "return_tensors", "return_dict", "tokenizer_kwargs"}
@@ -41,11 +41,15 @@ _TEMPLATE_ARGUMENTS = frozenset(
 )
 
 SECRET = re.compile(r"api[-_ ]?key|secret|password|authorization|credential|token$|^key$", re.IGNORECASE)
-"""Names of fields that may hold a secret, which belongs in the environment."""
+"""Matches names of fields that may hold a secret, which belongs in an environment variable instead."""
 
 
 def usable_address(url: str) -> str:
-    """Return a server's address; raises ``ValueError`` for any other text, and for an address with a key."""
+    """Check a server's address and return it.
+
+    Raises:
+        ValueError: the text is no address, or contains a key.
+    """
     problem = f"must be the address of a server, such as http://server:8000/v1, not {shortened([url])!r}"
     try:
         parts = urlsplit(url)
@@ -62,7 +66,10 @@ def usable_address(url: str) -> str:
 
 
 def _not_json(value: Any) -> object:
-    """The first part of a YAML value that JSON cannot represent (a date, bytes, NaN), as text; else ``None``."""
+    """The first part of a YAML value that JSON cannot represent, as text; ``None`` if there is none.
+
+    Such parts are dates, bytes and NaN.
+    """
     if isinstance(value, Mapping | list):
         return next(filter(None, map(_not_json, value.values() if isinstance(value, Mapping) else value)), None)
     finite = not isinstance(value, float) or math.isfinite(value)
@@ -85,7 +92,7 @@ _TRANSPORT_HEADERS = frozenset({"host", "content-length", "content-type", "trans
 
 
 def _headers(headers_env: dict[str, str]) -> dict[str, str]:
-    """Validate headers, each with the environment variable that holds its value."""
+    """Check the headers that a judge declares, each with the name of the environment variable that holds its value."""
     for header, variable in headers_env.items():
         if not _HEADER.fullmatch(header):
             raise ValueError(f"{header!r} is not a valid header name")
@@ -102,10 +109,11 @@ _SECRET = re.compile(r"api[-_ ]?key|secret|password|authorization|credential", r
 
 
 class Vendor(NamedTuple):
-    """A vendor's default address, and the environment variables for another address and for the key.
+    """A vendor's default address, and the names of the environment variables for another address and for the key.
 
     Attributes:
-        path: the path that every request appends; it is removed from the end of a declared address.
+        path: the path that the vendor's SDK puts before that of every request; it is removed from the end of a declared
+            address.
     """
 
     address: str
@@ -118,7 +126,7 @@ VENDORS: Mapping[str, Vendor] = {
     "openai": Vendor("https://api.openai.com/v1", "OPENAI_BASE_URL", "OPENAI_API_KEY"),
     "anthropic": Vendor("https://api.anthropic.com", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "/v1"),
 }
-"""Vendors by provider."""
+"""The vendors of hosted models, by the provider's name in a judge's declaration."""
 
 
 class Price(Section):
@@ -129,11 +137,11 @@ class Price(Section):
     output: Annotated[float, Field(ge=0)]
     """Dollars per million output tokens."""
     cached_input: Annotated[float, Field(ge=0)] | None = None
-    """The same from the server's cache; ``input`` when left out."""
+    """Dollars per million input tokens that the server reads from its cache; ``input`` when left out."""
 
 
 Combine: TypeAlias = Literal["majority", "median", "mean"]
-"""How the outcomes of several samples are combined."""
+"""How the outcomes of several samples of one judgment become one outcome."""
 
 
 class JudgeSettings(Section):
@@ -145,17 +153,17 @@ class JudgeSettings(Section):
     model: str = ""
     """The model's name; ``openai`` and ``anthropic`` need it."""
     replies_as: Annotated[str | None, UNLESS_EMPTY] = None
-    """``openai``, ``anthropic``: the model's name in replies, where ``model`` is your own name for it, as that of a
-    deployment is."""
+    """``openai``, ``anthropic``: the model's name in the server's replies, if ``model`` is a name of your own, such as
+    that of a deployment."""
     version: Annotated[str, UNLESS_EMPTY] = ""
     """Change it when the model changes behind its name or address: everything is judged anew. ``python``: it also
     stands for [what cannot be read](judges.md#functions) of the function."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    """0 to 2. When left out it is not sent; a local model decodes greedily."""
+    """Sampling temperature, 0 to 2. When left out it is not sent; a local model decodes greedily."""
     seed: int | None = None
-    """``openai``, ``transformers``: each further sample sends the next number."""
+    """``openai``, ``transformers``: seed of the first sample; each further sample sends the next number."""
     max_tokens: Count = 1024
-    """Longest reply; reasoning models need more. ``extractive_qa``: longest span, 30 when left out."""
+    """Longest reply in tokens; reasoning models need more. ``extractive_qa``: longest span, 30 when left out."""
     structured_output: bool | Literal["object"] = True
     """``true``: a JSON schema; ``object`` (``openai``): some JSON object; ``false`` if the server takes neither."""
     system_role: bool = True
@@ -163,12 +171,12 @@ class JudgeSettings(Section):
     extra_body: dict[str, Any] = Field(default_factory=dict)
     """``openai``, ``anthropic``: further fields of each request."""
     samples: Count = 1
-    """How often each thing is judged."""
+    """Number of samples: how many times the judge is asked for each judgment."""
     combine: Combine = "majority"
     """One outcome of several samples: ``majority`` (what most say; if several lead, a tie or the lowest label),
     ``median`` (the lower) or ``mean``."""
     chat_template_kwargs: Annotated[dict[str, Any], UNLESS_EMPTY] = Field(default_factory=dict)
-    """``transformers``: for the chat template, such as ``{enable_thinking: false}``."""
+    """``transformers``: options of the chat template, such as ``{enable_thinking: false}``."""
 
     def stored(self) -> dict[str, Any]:
         return self.model_dump(mode="json", include=set(JudgeSettings.model_fields))
@@ -197,25 +205,25 @@ class JudgeSpec(JudgeSettings):
     token_limit_field: Literal["max_tokens", "max_completion_tokens"] | None = None
     """``openai``: ``max_completion_tokens`` (default at OpenAI) or ``max_tokens`` (elsewhere)."""
     family: str | None = None
-    """Whose model it is, such as ``qwen``; see ``families``."""
+    """The family of models to which the model belongs, such as ``qwen``; see ``families``."""
     concurrency: Count = 16
-    """Calls at once. For a local model: prompts to form batches from."""
+    """Largest number of calls in flight; for a local model, of prompts that are collected to form batches."""
     mode: Literal["direct", "batch"] = "direct"
-    """``openai``, ``anthropic``: ``batch`` asks in [batches](running.md#half-the-price-batches)."""
+    """``openai``, ``anthropic``: ``batch`` sends the requests in [batches](running.md#half-the-price-batches)."""
     batch_requests: Count = _BATCH_REQUESTS
-    """``batch``: most requests that wait at once."""
+    """``batch``: largest number of requests that wait for batches at the same time."""
     requests_per_minute: Count | None = None
-    """Most calls in any sixty seconds."""
+    """Largest number of calls in any sixty seconds."""
     tokens_per_minute: Count | None = None
-    """Most tokens, sent and received, in any sixty seconds."""
+    """Largest number of tokens, sent and received, in any sixty seconds."""
     timeout_s: Positive = 120.0
     """Seconds one attempt may take; local models ignore it."""
     max_attempts: Count = 6
-    """Attempts of one call, with growing pauses."""
+    """Largest number of attempts at one call, with growing pauses."""
     max_retry_s: Positive = 600.0
     """Longest time for all attempts at one reply. If a server asks for a longer wait, the judge stops."""
     max_cost_usd: Positive | None = None
-    """Dollars after which a run sends nothing more."""
+    """Dollars that one run may spend on the judge; then it sends nothing more."""
     price: Price | None = None
     """Dollars per million tokens; from a packaged list when left out."""
     path: RelativePath | None = None
@@ -225,17 +233,17 @@ class JudgeSpec(JudgeSettings):
     labels: Literal["written", "likeliest"] = "written"
     """``transformers``: ``likeliest`` [scores the allowed labels](judges.md#local-models)."""
     batch_size: Count | None = None
-    """Local: most prompts in one pass; ``concurrency`` when left out."""
+    """Local: largest number of prompts in one pass of the model; ``concurrency`` when left out."""
     device: str | None = None
     """Local: ``cpu``, ``cuda``, ``cuda:1``; chosen automatically when left out."""
     device_map: str | dict[str, int | str] | None = None
-    """``transformers``: in place of ``device``, ``auto`` spreads the model."""
+    """``transformers``: in place of ``device``; ``auto`` spreads the model over several devices."""
     attention: str | None = None
     """``transformers``: ``sdpa``, ``flash_attention_2`` or ``eager``."""
 
     @property
     def other_address(self) -> str | None:
-        """The address of a hosted model; ``None`` if it is the vendor's default."""
+        """The declared address of a hosted model's server; ``None`` if it is the vendor's default."""
         if self.provider not in VENDORS:
             return None
         vendor = VENDORS[self.provider]
@@ -254,7 +262,7 @@ class JudgeSpec(JudgeSettings):
 
     @property
     def address_from(self) -> str:
-        """The source of a hosted model's address, for messages: ``'base_url'`` or an environment variable."""
+        """For messages: the setting or environment variable that holds a hosted model's address."""
         if self.base_url is not None or self.other_address is None:
             return "'base_url'"
         return VENDORS[self.provider].address_variable
@@ -266,12 +274,12 @@ class JudgeSpec(JudgeSettings):
 
     @property
     def sends_key(self) -> bool:
-        """Whether the vendor's header carries the key; with ``headers_env``, only if ``api_key_env`` is set."""
+        """Whether the vendor's usual header carries the key; with ``headers_env`` only if ``api_key_env`` is set."""
         return not self.headers_env or self.api_key_env is not None
 
     @property
     def secret_from(self) -> str:
-        """The source of a hosted model's credentials, for messages."""
+        """For messages: where a hosted model's credentials come from."""
         if self.sends_key:
             return f"the key in {self.key_from}"
         return " and ".join(f"{variable} (header {header})" for header, variable in self.headers_env.items())
@@ -287,7 +295,7 @@ class JudgeSpec(JudgeSettings):
 
     @property
     def ignored_setting(self) -> str:
-        """A note on a setting of the declaration that is ignored, and why; empty if none is."""
+        """A message that ``timeout_s`` is ignored, for a model on this machine that declares it; else empty."""
         if not (self.runs_here and "timeout_s" in self.model_fields_set):
             return ""
         return "timeout_s is ignored: a call to a model on this machine cannot be interrupted"
@@ -334,7 +342,7 @@ class JudgeSpec(JudgeSettings):
 
     @model_validator(mode="after")
     def _fits_its_model(self) -> JudgeSpec:
-        """Refuse options that the provider does not have, or that contradict each other."""
+        """Refuse declared options that the provider does not have, or that contradict each other."""
         for name in ("headers_env", "replies_as"):
             if getattr(self, name) and self.provider not in VENDORS:
                 raise ValueError(f"provider {self.provider!r} has no {name!r}")
@@ -405,17 +413,17 @@ def price_of(spec: JudgeSpec) -> Price | None:
 
 
 def batch_share() -> float:
-    """Price of a token in a batch, as a share of its price in a direct call."""
+    """The price of a token in a batch, as a share of its price in a single request."""
     return float(_list()["batch"])
 
 
 def list_checked() -> str:
-    """The month in which the packaged list was last checked."""
+    """The month in which the packaged list of prices was last checked."""
     return str(_list()["checked"])
 
 
 def cost_usd(usage: Usage, price: Price | None) -> float | None:
-    """Dollars for ``usage``; ``None`` if the price is unknown or the server reported no tokens."""
+    """The cost of ``usage`` in dollars; ``None`` if the price is unknown or the server reported no tokens."""
     if price is None:
         return None
     if usage.input_tokens is None or usage.output_tokens is None:

@@ -53,7 +53,7 @@ _EPOCH = re.compile(r"1[0-9]{9}(?:[0-9]{3})?")
 
 
 Words: TypeAlias = Mapping[str | int, int | str]
-"""The words or whole numbers of a choice, with their values."""
+"""The words or whole numbers that a reply may choose from, each with the value for which it stands."""
 
 _CHOICE_FORMS: tuple[Form, ...] = ("json", "brackets", "word")
 _FORMS: Mapping[Task, tuple[Form, ...]] = {
@@ -64,7 +64,7 @@ _FORMS: Mapping[Task, tuple[Form, ...]] = {
     Task.GRADING: (*_CHOICE_FORMS, "rating"),
     Task.CRITERIA: ("json",),
 }
-"""The reply forms that prompts of each task may have."""
+"""The forms that a reply may have, such as ``json`` or ``word``, by the prompt's task."""
 
 _FIELDS: Mapping[Task | Form, tuple[str, ...]] = {
     Task.CRITERIA: ("reason",),
@@ -73,7 +73,9 @@ _FIELDS: Mapping[Task | Form, tuple[str, ...]] = {
     "labels": ("choices",),
     "rating": (),
 }
-"""The fields allowed in the section besides ``form`` and ``typical_tokens``; by default all except ``listed``."""
+"""The fields that the ``reply`` section of a prompt file may have besides ``form`` and ``typical_tokens``, by the
+prompt's task or the reply's form. Where neither the task nor the form is listed, all fields except ``listed`` are
+allowed."""
 
 _SUPPORT: tuple[set[int | str], set[int | str]] = ({"support", "not_support"}, {"partial_support"})
 _VALUES: Mapping[Task, tuple[set[int | str], set[int | str]]] = {
@@ -85,24 +87,24 @@ _VALUES: Mapping[Task, tuple[set[int | str], set[int | str]]] = {
     Task.ANSWER_CHECK: (set(), {0, 1}),
     Task.ANSWERABLE: (set(), {0, 1}),
 }
-"""For tasks with a single choice: the choice's required values, and its optional values."""
+"""For tasks whose replies make a single choice: the values that the choice must offer, and those that it may offer."""
 
 _READABLE_FIELDS = {
     kind: frozenset(kind.__struct_fields__) for kind in (Query, Message, Document, Answer, AnnotatedDocument)
 }
-"""Fields of this project's types that templates may read without a check by the sandbox."""
+"""Fields of queries, messages, documents and answers, which templates may read without a check by the sandbox."""
 _ITEM_TASKS = (Task.EXTRACTION, Task.ANSWER_CHECK, Task.QUERIES, Task.ANSWERABLE)
-"""Tasks whose prompts show an item of an exam or a query written for a passage, not a user's query."""
+"""Tasks whose prompts show a test question or a query written for a passage, and not a user's query."""
 _LABEL_COLUMNS = {"qid", "did", "judge", LABEL, "reason"}
 
 
 def whole_numbers(low: int, high: int) -> Words:
-    """The choices of a scale from ``low`` to ``high``, both included."""
+    """The whole numbers from ``low`` to ``high``, both included, as the choices of a prompt."""
     return {number: number for number in range(low, high + 1)}
 
 
 RATINGS = whole_numbers(0, HIGHEST_RATING)
-"""The scale of self-ratings (EXAM++, 4.2.2)."""
+"""The whole numbers by which a model rates a passage against a question or nugget (EXAM++ paper, section 4.2.2)."""
 
 
 def _parse_words(choices: object) -> Words:
@@ -122,15 +124,15 @@ def _parse_words(choices: object) -> Words:
 
 
 class ReplySection(Section):
-    """The ``reply`` section of a prompt file."""
+    """The ``reply`` section of a prompt file, which says what the judge's reply must look like."""
 
     form: Form = "json"
     reason: str = "reason"
     texts: list[str] = Field(default_factory=list)
-    """Text fields besides the reason; they are stored with the label."""
+    """Text fields of the reply besides the explanation (``reason``); they are stored with the label."""
     choices: dict[str, Annotated[Words, PlainValidator(_parse_words)]] = Field(default_factory=dict)
     label: str | None = None
-    """The choice that is the relevance label, if there are several choices."""
+    """With several choices, the name of the one whose value is the relevance label."""
     listed: str | None = None
     """For the form ``list``: the field that holds the list. The list's length comes from the configuration."""
     typical_tokens: Annotated[int, Field(ge=1)] = 150
@@ -138,7 +140,7 @@ class ReplySection(Section):
 
     @cached_property
     def contract(self) -> ReplyContract:
-        """The contract that replies must fulfil."""
+        """The contract (the rules) that replies to the prompt must fulfil."""
         if self.listed is not None:
             return ReplyContract("", {}, "list", listed=ListRule(self.listed))
         if self.form == "labels":
@@ -154,7 +156,7 @@ class ReplySection(Section):
         return reply_rule(self.contract)
 
     def label_words(self) -> dict[int, str | int]:
-        """The labels of a relevance prompt from the lowest on, each with its first word."""
+        """The labels that a relevance prompt offers, in ascending order, each with the first of its words."""
         words = self.choices[self.label or next(iter(self.choices))]
         return {int(words[word]): word for word in sorted(word_per_value(words), key=lambda word: int(words[word]))}
 
@@ -162,7 +164,7 @@ class ReplySection(Section):
         return max(self.label_words())
 
     def check(self, task: Task) -> None:
-        """Check that the section fits the task of its prompt; raises ``ValueError`` for a missing or wrong field."""
+        """Check that the reply section fits its prompt's task; raises ``ValueError`` for a missing or wrong field."""
         known_forms = _FORMS.get(task, _CHOICE_FORMS)
         if self.form not in known_forms:
             forms = " or ".join(map(repr, known_forms))
@@ -246,7 +248,7 @@ class PromptTemplate(Section):
     user: str
     reply: ReplySection
     _source: str = PrivateAttr("")
-    """The path of its file; empty for a packaged prompt."""
+    """The path of the prompt's file; empty for a packaged prompt."""
 
     @model_validator(mode="after")
     def _reply_fits_task(self) -> PromptTemplate:
@@ -269,7 +271,7 @@ class PromptTemplate(Section):
         return hashlib.sha256(words.encode()).hexdigest()[:12]
 
     def require_messages(self) -> None:
-        """Check, for queries in conversations, that a prompt with the query's text also shows the messages before it.
+        """Check that a prompt shows the messages of a conversation if it shows the query that ends it.
 
         Raises:
             PromptError: the templates show a query's text but not its messages.
@@ -296,7 +298,7 @@ class PromptTemplate(Section):
                 raise PromptError(f"{self.place(key)}: {_template_problem(error)}") from error
 
     def place(self, key: str) -> str:
-        """The place of a template, for messages: file, line and key, or the name of a packaged prompt and the key."""
+        """Where a template stands, for messages: file, line and key; for a packaged prompt, its name and the key."""
         if not self._source:
             return f"prompt {self.name!r}: {key}"
         line = line_in(Path(self._source).read_text(encoding="utf-8"))((key,))
@@ -356,7 +358,7 @@ def load_prompt(name_or_path: str | Path, task: Task) -> PromptTemplate:
 
 
 def _template_problem(error: Exception, names: Iterable[str] = ()) -> str:
-    """The problem of a template, and what to do about it."""
+    """Say what is wrong with a template, and what the user can do about it."""
     words = " ".join(str(error).split()).removesuffix(".")
     if unknown := re.fullmatch(r"'(\w+)' is undefined", words):
         return f"{words}{nearest(unknown[1], names)}"
@@ -381,7 +383,7 @@ def _packaged(name: str) -> PromptTemplate:
 
 
 def fenced(text: str, name: str) -> str:
-    """The text between two marks that do not occur in it."""
+    """Put a text between two marks that do not occur in it."""
     mark = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     while mark in text:
         mark = hashlib.sha256(mark.encode()).hexdigest()[:12]
@@ -389,7 +391,7 @@ def fenced(text: str, name: str) -> str:
 
 
 def asked(query: Query, name: str) -> str:
-    """A query's text, fenced; in a conversation, after the earlier messages, each fenced under its role."""
+    """Write a query's text, fenced; in a conversation, after the earlier messages, each fenced under its role."""
     question = fenced(query.text, name)
     if not query.messages:
         return question
@@ -400,7 +402,7 @@ def asked(query: Query, name: str) -> str:
 
 
 def moment(text: str) -> str:
-    """Format seconds or milliseconds since 1970 as a date in UTC; any other text stays the same.
+    """Write a number of seconds or milliseconds since 1970 as a date in UTC; any other text stays the same.
 
     Only times between 2001 and 2033 are recognized.
     """
@@ -410,7 +412,7 @@ def moment(text: str) -> str:
 
 
 def numbered(texts: Iterable[str]) -> str:
-    """The texts as a numbered list, one per line, from 1."""
+    """Write texts as a numbered list, one per line, from 1."""
     return "\n".join(f"{number}. {' '.join(text.split())}" for number, text in enumerate(texts, start=1))
 
 
@@ -435,7 +437,7 @@ def _environment() -> Environment:
 
 
 def _query_fields_in(source: str) -> set[str]:
-    """Names of the query's fields that a template reads; the filter ``asked`` reads text and messages."""
+    """Names of the query's fields that a template reads; the filter ``asked`` counts as reading text and messages."""
     from jinja2 import nodes
 
     tree = _environment().parse(source)

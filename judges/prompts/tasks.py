@@ -1,4 +1,4 @@
-"""The prompts of each task: the texts that they show, and the contract of their replies."""
+"""Builds the prompt of each task, with the texts that it shows and the contract of its reply."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from judges.types import AnnotatedDocument, Answer, Document, Inputs, ListRule, 
 _ITEM = "item_{}"
 
 Need: TypeAlias = Literal["documents", "reference"]
-"""An input that a criterion requires: the documents that the agent retrieved, or the query's reference answer."""
+"""An input without which an answer is not graded by a criterion: retrieved documents, or the query's reference
+answer."""
 
 
 class ReferenceOptions(Struct, frozen=True):
-    """Selects the documents that a judge of answers sees (RAGElo paper, appendix A.2).
+    """Which documents a judge of answers sees, and how (RAGElo paper, appendix A.2).
 
     Attributes:
         include: whether to show documents at all.
         annotations: whether to show the relevance judge's reason with each document.
-        threshold: lowest label of the documents shown; documents without a label are always shown.
-        ranked: keep the order of the agent's ranking; by default the highest label comes first.
+        threshold: lowest relevance label of the documents shown; documents without a label are always shown.
+        ranked: whether to keep the order of the agent's ranking; by default the highest label comes first.
     """
 
     include: bool = True
@@ -39,7 +40,7 @@ DEFAULT_REFERENCES = ReferenceOptions()
 
 
 class PairwiseOptions(Struct, frozen=True):
-    """The options of the pairwise judge.
+    """The options of the pairwise judge, which says which of two answers is better.
 
     Attributes:
         citations: whether the answers cite documents and the judge should check the citations.
@@ -52,7 +53,7 @@ class PairwiseOptions(Struct, frozen=True):
 
     @property
     def checks_citations(self) -> bool:
-        """Whether the judge checks citations, which requires documents in the prompt, cited by their numbers."""
+        """Whether the judge checks citations: this is set, and the prompt shows documents with numbers to cite."""
         return self.citations and self.references.include
 
 
@@ -71,7 +72,7 @@ class Criterion(Struct, frozen=True):
     needs: tuple[Need, ...] = ()
 
     def left_out(self, graded: int, answers: int) -> str:
-        """A note on the answers that lack an input of the criterion and are not graded; empty if there are none."""
+        """A note on how many answers the criterion graded, and which input the others lack; empty if it graded all."""
         if graded >= answers or not self.needs:
             return ""
         lack = " or ".join({"documents": "documents", "reference": "a reference"}[need] for need in self.needs)
@@ -115,10 +116,10 @@ ANCHORED_CRITERIA = tuple(
 A.2, reworded."""
 
 DEFAULT_CRITERIA = tuple(replace(criterion, levels=()) for criterion in ANCHORED_CRITERIA)
-"""The four criteria without anchors."""
+"""The criteria of ``ANCHORED_CRITERIA`` with their descriptions, but without the meanings of the single grades."""
 
 CITATION_QUALITY = "citation_quality"
-"""The criterion that checks citations. In its prompt, answers cite documents by their numbers in the prompt."""
+"""The criterion by which citations are checked. In its prompt, answers cite documents by their numbers there."""
 
 NAMED_CRITERIA = (
     next(criterion for criterion in ANCHORED_CRITERIA if criterion.name == "completeness"),
@@ -175,7 +176,10 @@ def relevance_prompt(template: PromptTemplate, query: Query, document: Document)
 
 
 def references(documents: Sequence[AnnotatedDocument], options: ReferenceOptions) -> tuple[AnnotatedDocument, ...]:
-    """The documents that pass the threshold, in a fixed order, so that equal inputs give equal prompts."""
+    """The documents to show to a judge of answers, filtered by label and sorted as ``options`` say.
+
+    The order is fixed, so that equal inputs give equal prompts.
+    """
     if not options.include:
         return ()
     shown = [entry for entry in documents if entry.label is None or entry.label >= options.threshold]
@@ -214,12 +218,12 @@ def criteria_prompt(
     """Ask for one whole number on ``scale`` (both ends included) per criterion.
 
     Raises:
-        PromptError: a criterion has the name of the prompt's explanation, or the template fails.
+        PromptError: a criterion has the same name as the reply's field for the explanation, or the template fails.
     """
     reason, (lowest, highest) = template.reply.reason, scale
     if reason in (criterion.name for criterion in criteria):
         raise PromptError(
-            f"criteria: {reason!r} is the field of the judge's explanation; give the criterion another name"
+            f"criteria: the prompt uses {reason!r} for the judge's explanation; give the criterion another name"
         )
     grades = whole_numbers(lowest, highest)
     return template.render(
@@ -249,7 +253,7 @@ def questions_prompt(template: PromptTemplate, query: Query, number: int, subtop
 
 
 def grading_prompt(template: PromptTemplate, query: Query, passage: Document, items: Sequence[str]) -> Prompt:
-    """Ask how well a passage answers questions or covers nuggets, 0 to 5 each (EXAM++, 4.2.2).
+    """Ask how well a passage answers questions or covers nuggets (items), 0 to 5 each (EXAM++, 4.2.2).
 
     For one item the template's own reply contract applies. For several, the reply is one JSON object with a rating for
     each item: this costs fewer tokens, but the items may influence each other's ratings.
@@ -263,7 +267,7 @@ def grading_prompt(template: PromptTemplate, query: Query, passage: Document, it
 
 
 def grades_of(outcome: Outcome, number: int) -> tuple[int, ...]:
-    """The grades of a grading judgment, in the order of its items.
+    """The grades that a judge of passages gave, in the order of the test items in its prompt.
 
     A mean over samples is rounded to the nearest whole number, halves down.
 
@@ -290,7 +294,7 @@ def creation_prompt(
 ) -> Prompt:
     """Ask for a list of at most ``most`` nuggets, updated with these documents (AutoNuggetizer paper, figure 3).
 
-    If the list ``so_far`` is not empty, the reply's list must not be empty either.
+    ``so_far`` is the list to update. If it is not empty, the reply's list must not be empty either.
     """
     contract = _list_contract(template, fewest=1 if so_far else 0, most=most, leeway="more")
     inputs = Inputs(query, documents=tuple(map(AnnotatedDocument, documents)), items=tuple(so_far))
@@ -298,19 +302,19 @@ def creation_prompt(
 
 
 def importance_prompt(template: PromptTemplate, query: Query, nuggets: Sequence[str]) -> Prompt:
-    """Ask for one importance per nugget, in their order (AutoNuggetizer paper, figure 4)."""
+    """Ask how important each nugget is; the outcome is one label per nugget (AutoNuggetizer paper, figure 4)."""
     return _labels_prompt(template, Inputs(query, items=tuple(nuggets)))
 
 
 def assignment_prompt(
     template: PromptTemplate, query: Query, shown: Answer | Document, nuggets: Sequence[str]
 ) -> Prompt:
-    """Ask how far an answer or a passage states each nugget, in their order (AutoNuggetizer paper, figure 5)."""
+    """Ask how far an answer or a passage states each nugget; one label per nugget (AutoNuggetizer paper, figure 5)."""
     return _labels_prompt(template, replace(_with_passage(query, shown), items=tuple(nuggets)))
 
 
 def queries_prompt(template: PromptTemplate, passage: Document, most: int, examples: Sequence[str] = ()) -> Prompt:
-    """Ask for at most ``most`` queries that the passage answers, possibly none (004, section 4).
+    """Ask for at most ``most`` queries that the passage answers, possibly none (RAGElo paper, section 4).
 
     The outcome is the tuple of their texts. ``examples`` are experts' queries, whose style the judge should follow.
     """

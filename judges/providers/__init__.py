@@ -26,7 +26,7 @@ class Provider(Protocol):
     identity: Mapping[str, str | int | float | None]
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Send the prompt once, without retries.
+        """Send the prompt to the model once, without retries.
 
         Raises:
             TransientError: another attempt may succeed.
@@ -35,11 +35,13 @@ class Provider(Protocol):
         """
 
     async def close(self) -> None:
-        """Release connections or memory."""
+        """Close the provider's connections, or release the memory of its model."""
 
 
 def open_provider(spec: JudgeSpec, read_records: ReadRecords | None = None) -> Provider:
-    """Open the provider that a judge's declaration names; only ``replay`` needs ``read_records``.
+    """Open the provider that a judge's declaration names.
+
+    ``read_records`` reads the file of recorded replies; only the provider ``replay`` needs it.
 
     Raises:
         InputError: a key, extra, folder or file is missing.

@@ -51,11 +51,11 @@ _NO_KEY = "no-key-needed"
 _SECRET_NAME = re.compile(r"key|secret|password|token|sig|auth|code", re.IGNORECASE)
 _MOST_TOKENS = 10**9
 _SHOWN_BYTES = 60
-"""Bytes of an answer that a message shows if it does not come from the expected service."""
+"""How many bytes of an answer a message shows, if the answer does not come from the expected service."""
 _PATHS: Final = ("/chat/completions", "/embeddings", "/messages")
-"""Paths that the SDKs append to the address."""
+"""Paths that the vendors' SDKs append to a server's address, one for each kind of request."""
 MOST_BYTES = 2**25
-"""Largest body that is read into memory."""
+"""Largest body of an answer that is read into memory, in bytes."""
 
 
 class HttpAnswer(Struct, frozen=True):
@@ -66,13 +66,14 @@ class HttpAnswer(Struct, frozen=True):
 
 
 class Target(Struct, frozen=True):
-    """The destination of requests, with its limits.
+    """The server to which requests are sent, with the limits for its connections.
 
     Attributes:
         name: the service's name in messages.
         concurrency: largest number of connections.
-        timeout_s: longest wait between two reads.
-        named_by, address_from: the settings that hold model and address, or the address alone, for messages.
+        timeout_s: longest wait between two reads, in seconds.
+        named_by: for messages, the settings that name the model and the server's address.
+        address_from: for messages, the setting that holds the address.
     """
 
     url: str
@@ -88,7 +89,7 @@ class Target(Struct, frozen=True):
 
 
 def sdk_target(sdk: AsyncOpenAI | AsyncAnthropic, path: str, spec: JudgeSpec) -> Target:
-    """The target of an SDK's client: its address with ``path`` appended, its headers, and the declared headers."""
+    """The target of an SDK's client: its address followed by ``path``, with the SDK's headers and the declared ones."""
     url = str(sdk.base_url.copy_with(path=sdk.base_url.path.rstrip("/") + path))
     headers = {**sdk.auth_headers, **sdk.default_headers}
     # The SDKs mark a header that must not be sent by a value of another type.
@@ -107,7 +108,7 @@ KEY_HEADERS = frozenset({"authorization", "x-api-key"})
 
 
 class Endpoint:
-    """Posts JSON and returns JSON, or raises the errors of ``Provider.complete``. No error shows a key.
+    """Posts JSON to a server and returns JSON, or raises the errors of ``Provider.complete``. No error shows a key.
 
     The first call opens the connections.
     """
@@ -133,11 +134,15 @@ class Endpoint:
         return self._target.name
 
     async def post(self, body: Mapping[str, Any]) -> HttpAnswer:
-        """Post once and decode the answer."""
+        """Post a request once and decode the server's answer."""
         return self.decoded(await self.fetch(body))
 
     async def fetch(self, body: Mapping[str, Any]) -> Received:
-        """Post once; returns the answer whatever its status, and raises ``ProviderError`` if there is no usable one."""
+        """Post a request once; returns the answer whatever its status.
+
+        Raises:
+            ProviderError: there was no answer, or one that cannot be used.
+        """
         try:
             content = to_json(body)
         except ValueError:  # a lone surrogate, which JSON can only write as an escape
@@ -163,7 +168,7 @@ class Endpoint:
         raise failure  # outside the except block: the client's exception holds the request with the key
 
     async def look(self, path: str = "") -> Received:
-        """Check that the server answers: GET the target's URL, with ``path`` in place of the SDK's path if given.
+        """Check that the server answers by a GET of the target's URL; ``path``, if given, replaces the SDK's path.
 
         Raises:
             ProviderError: there was no answer.
@@ -181,7 +186,7 @@ class Endpoint:
         raise failure
 
     def decoded(self, received: Received, decoder: type[json.JSONDecoder] | None = None) -> HttpAnswer:
-        """The JSON object of an answer, or of the joined chunks of a stream, parsed by ``decoder`` if one is given.
+        """Decode an answer, or the joined chunks of a stream, as a JSON object; ``decoder`` replaces the JSON decoder.
 
         Raises:
             ProviderError: the answer is an error, or not a JSON object.
@@ -204,7 +209,7 @@ class Endpoint:
         return HttpAnswer(answer, allowance_of(headers))
 
     def session(self) -> ClientSession:
-        """The session with its open connections; created in the event loop that uses it."""
+        """The HTTP session with its open connections, created at the first use in the event loop that uses it."""
         import aiohttp
 
         if self._session is None:
@@ -220,7 +225,7 @@ class Endpoint:
         return self._session
 
     async def _is_encrypted(self) -> bool:
-        """Whether a server that did not answer over http speaks TLS; only a TLS handshake is sent."""
+        """Whether a server that did not answer over http speaks TLS; nothing but a TLS handshake is sent to it."""
         parts, self._answered = urlsplit(self._target.url), True
         if parts.scheme != "http" or self._proxy:
             return False
@@ -254,7 +259,7 @@ class Endpoint:
         return error_type("connection", message)
 
     def no_reply(self, body: object) -> ProviderError:
-        """The error of an answer with status 200 that contains no reply."""
+        """The error to raise for an answer that has status 200 but contains no reply."""
         return error_in_body(body, self._target.name, named_by=self._target.named_by)
 
     async def close(self) -> None:
@@ -263,7 +268,7 @@ class Endpoint:
 
 
 async def _read(response: ClientResponse) -> bytes | None:
-    """The whole body, decompressed; ``None`` if it is, or is announced as, larger than ``MOST_BYTES``."""
+    """The whole body of an answer, decompressed; ``None`` if it is larger than ``MOST_BYTES`` or announced as such."""
     if (response.content_length or 0) > MOST_BYTES:
         return None
     content = bytearray()
@@ -279,7 +284,7 @@ AUTHORITIES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
 
 
 def trusted(url: str) -> ssl.SSLContext:
-    """An SSL context with the authorities that the SDKs trust; without authorities if no connection is encrypted.
+    """An SSL context that trusts the certificate authorities of the vendors' SDKs; for an http address, none.
 
     Authorities in ``REQUESTS_CA_BUNDLE`` are trusted too, since a company's authority is often set there.
     """
@@ -325,7 +330,7 @@ _UNTRUSTED |= dict.fromkeys((62, 64), "another server's")
 
 
 def tls_error(error: BaseException, name: str, address_from: str) -> JudgeStoppedError | None:
-    """The error for a failed TLS connection, which retries would not help; ``None`` for any other connection error."""
+    """The error for a failed TLS connection, which retries would not help; ``None`` if TLS was not the cause."""
     # aiohttp's exceptions derive from ssl's, but the details are in the exceptions that they wrap.
     cause: Any = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
     while cause is not None and not isinstance(cause, ssl.SSLError):
@@ -346,7 +351,7 @@ def tls_error(error: BaseException, name: str, address_from: str) -> JudgeStoppe
 
 
 def unused_client() -> AsyncClient:
-    """An HTTP client for an SDK that sends nothing itself; it loads no certificate authorities, which takes time."""
+    """An HTTP client to pass to an SDK that sends nothing itself; loads no certificate authorities, to save time."""
     import httpx2
 
     return httpx2.AsyncClient(verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), trust_env=False)
@@ -389,7 +394,9 @@ def _mask_secrets_of(url: str) -> None:
 
 
 def api_key(spec: JudgeSpec) -> str:
-    """The key from the environment, masked from now on; a placeholder if another server is declared and no key is set.
+    """The API key from the environment, which is masked in all texts from now on.
+
+    For a server that is not the vendor's a placeholder is returned if no key is set.
 
     Raises:
         InputError: there is no key, or it has characters that a header cannot contain.
@@ -420,21 +427,21 @@ def headers_of(headers_env: Mapping[str, str]) -> dict[str, str]:
 
 
 def from_environment(variable: str) -> str:
-    """The value of an environment variable for a header.
+    """The value of an environment variable whose value is sent in a request's header.
 
     Raises:
         InputError: the variable is not set, or has characters that a header cannot contain.
     """
     value = os.environ.get(variable, "").strip()
     if not value:
-        raise InputError(f"set the environment variable {variable}")
+        raise InputError(f"no value for a header: set the environment variable {variable}")
     if not (value.isascii() and value.isprintable()):
         raise InputError(f"the value of {variable} contains a character that is not printable ASCII; set it again")
     return value
 
 
 def token_count(usage: object, name: str) -> int | None:
-    """A number of tokens in an answer's usage block; ``None`` if it is missing or invalid.
+    """A number of tokens in the usage block of a model's response; ``None`` if it is missing or invalid.
 
     An invalid number raises no error, since the reply has been paid for.
     """
@@ -443,7 +450,7 @@ def token_count(usage: object, name: str) -> int | None:
 
 
 def with_extras(body: Mapping[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
-    """``body`` with the declared extra fields; objects in both are merged."""
+    """The body of a request with the user's ``extra_body`` added; objects that occur in both are merged."""
     merged = {**body, **extras}
     for name in body.keys() & extras.keys():
         if isinstance(body[name], Mapping) and isinstance(extras[name], Mapping):

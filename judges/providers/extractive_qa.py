@@ -22,17 +22,20 @@ from judges.spec import JudgeSpec
 from judges.types import Completion, Prompt, Usage
 
 MAX_SPAN_TOKENS = 30
-"""Longest answer in tokens, if the declaration has no ``max_tokens``."""
+"""Longest answer in tokens, if the judge's declaration has no ``max_tokens``."""
 
 SpanQuestion = tuple[str, str, str]
-"""A question, its passage, and the reply if there is no answer (if empty, the best span is always the reply)."""
+"""A question, its passage, and what to reply if there is no answer (if empty, the best span is always the reply)."""
 
 LONGEST_WINDOW = 512
 OVERLAP = 128
 
 
 class _Window(Struct, frozen=True):
-    """The best span in one window: its probability, its start and end offset in the passage, its number of tokens."""
+    """The best span in one window: its probability, its start and end offset in the passage, and its tokens.
+
+    ``no_answer`` is the probability that the window contains no answer.
+    """
 
     probability: float
     no_answer: float
@@ -42,7 +45,7 @@ class _Window(Struct, frozen=True):
 
 
 class SpanModel:
-    """A model with a head for start and end (BERT, RoBERTa, DeBERTa, T5, ...) and its tokenizer."""
+    """A model that predicts start and end of an answer (BERT, RoBERTa, DeBERTa, T5, ...), with its tokenizer."""
 
     def __init__(self, local: LocalSource, max_span_tokens: int) -> None:
         import transformers
@@ -67,7 +70,10 @@ class SpanModel:
     def best_spans(
         self, questions: Sequence[SpanQuestion], size: int
     ) -> Iterator[tuple[int, Completion | ProviderError]]:
-        """Yield each question's index and best span in batches of at most ``size``; overlong questions get an error."""
+        """Yield each question's index and best span, computed in batches of at most ``size``.
+
+        A question that takes more than half of the model's window gets an error.
+        """
         lengths, failures = try_each(questions, lambda each: len(self._tokenizer(each[0])["input_ids"]))
         yield from failures
         yield from ((at, self._too_long(length)) for at, length in lengths.items() if length > self._window // 2)
@@ -147,7 +153,7 @@ class SpanModel:
         return _Window(float(spans.flatten()[best]), no_answer, offsets[start][0], offsets[end][1], end - start + 1)
 
     def _no_answer_token(self, ids: list[int]) -> int:
-        """Position of the token for "no answer": the class token, else the first token."""
+        """Position of the token that stands for "no answer": the class token if there is one, else the first token."""
         return ids.index(self._tokenizer.cls_token_id) if self._tokenizer.cls_token_id in ids else 0
 
     def _too_long(self, length: int) -> RejectedError:
@@ -156,7 +162,7 @@ class SpanModel:
 
 
 class ExtractiveQAProvider(LocalProvider[SpanModel, SpanQuestion, Completion]):
-    """Replies with the passage's best span, or with the contract's word for "unanswerable" if more probable."""
+    """Replies with the passage's best span, or with the contract's word for "unanswerable" if that is more probable."""
 
     def __init__(self, spec: JudgeSpec) -> None:
         self._max_span_tokens = spec.max_tokens if "max_tokens" in spec.model_fields_set else MAX_SPAN_TOKENS

@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 _MOST_CHARACTERS = 2**20
-"""Longest reply. A longer text answers no prompt, and asking again would send it back to the model."""
+"""Longest reply, in characters. A longer text answers no prompt, and asking again would send it back to the model."""
 
 
 class VendorReply(Struct, frozen=True):
-    """The reply in a vendor's answer.
+    """The model's reply text in the server's response, with what the response says about the reply.
 
     Attributes:
         reason: the server's name for the reason why the reply ended.
-        refused: whether the answer marks the reply as a refusal.
+        refused: whether the response marks the reply as a refusal.
         error: the server's error next to the reply, if any.
         aside: the field that holds the model's reasoning, if there is any.
     """
@@ -52,10 +52,10 @@ class VendorReply(Struct, frozen=True):
 
 
 class HostedProvider(ABC):
-    """A vendor's API, called with its SDK's address and headers. The judge retries failed calls.
+    """Calls a vendor's API with its SDK's address and headers. The judge, not the provider, retries failed calls.
 
     Attributes:
-        path: path of requests, below the address.
+        path: path of requests, appended to the address.
     """
 
     judges_names = False
@@ -84,10 +84,10 @@ class HostedProvider(ABC):
         return with_extras({"model": self._spec.model, **temperature, **self._fields(prompt)}, self._spec.extra_body)
 
     def read(self, answer: HttpAnswer) -> Completion:
-        """The reply in an answer.
+        """Convert the server's response to a completion.
 
         Raises:
-            ProviderError: the answer holds an error or no reply.
+            ProviderError: the response holds an error or no reply.
         """
         if answer.body.get("error"):  # of a gateway; the rest of the body does not count
             raise self.endpoint.no_reply(answer.body)
@@ -108,11 +108,15 @@ class HostedProvider(ABC):
 
     @abstractmethod
     def _fields(self, prompt: Prompt) -> dict[str, Any]:
-        """The fields of a request that depend on the vendor."""
+        """The fields of a request that depend on the vendor, such as the messages and the limit on tokens."""
 
     @abstractmethod
     def _reply(self, body: dict[str, Any]) -> VendorReply:
-        """The reply in an answer; raises ``LookupError``, ``TypeError`` or ``AttributeError`` if there is none."""
+        """Find the model's reply in the body of the server's response.
+
+        Raises:
+            LookupError, TypeError, AttributeError: the body contains no reply.
+        """
 
     async def close(self) -> None:
         await self.endpoint.close()
@@ -120,7 +124,7 @@ class HostedProvider(ABC):
 
 _FINISHES_WITH_MESSAGE = (None, "stop", "length")
 _REASONING = ("reasoning", "reasoning_content", "thinking")
-"""Fields in which servers put a model's reasoning."""
+"""Names of the fields in which servers put a model's reasoning."""
 
 
 class OpenAIProvider(HostedProvider):
@@ -166,7 +170,7 @@ class OpenAIProvider(HostedProvider):
 
 
 def _text(content: str | list[Mapping[str, Any]] | None) -> str:
-    """The text of a message; if a server sends a list of parts, parts with reasoning are left out."""
+    """The text of a message. If a server sends a list of parts, only parts of type text count, not reasoning."""
     if isinstance(content, list):
         return "".join(part["text"] for part in content if part.get("type") == "text")
     if not isinstance(content, str | None):
@@ -217,7 +221,7 @@ class AnthropicProvider(HostedProvider):
 
 
 def _anthropic_usage(usage: object) -> Usage:
-    """The tokens used. ``Usage.input_tokens`` includes cached tokens, which Anthropic counts separately."""
+    """The tokens that Anthropic's response reports; ``input_tokens`` includes cached ones, unlike at Anthropic."""
     fresh, cached = token_count(usage, "input_tokens"), token_count(usage, "cache_read_input_tokens")
     written = token_count(usage, "cache_creation_input_tokens")
     sent = None if fresh is None else fresh + (cached or 0) + (written or 0)

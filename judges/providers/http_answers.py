@@ -43,7 +43,7 @@ from judges.types import Allowance, Finish
 _TRANSIENT = {408: "timeout", 504: "timeout", 429: "rate_limit", 409: "server_error", 425: "server_error"}
 _NO_ACCESS = frozenset({401, 402, 403})
 _NOT_AVAILABLE = frozenset({404, 405, 410, 501})
-"""The model or address does not exist, or does not accept such requests."""
+"""HTTP statuses which say that the model or address does not exist, or does not accept such requests."""
 _NO_CREDIT = frozenset(
     {"insufficient_quota", "billing_error", "billing_not_active", "billing_hard_limit_reached", "budget_exceeded"}
     | {"exceeded_current_quota_error", "insufficient_balance", "insufficient_credits"}
@@ -55,11 +55,11 @@ _NO_CREDIT_MESSAGES: Final = re.compile(
     r"|Your (\w+ )?team \S{1,64} has either used all available credits",
     re.IGNORECASE,
 )
-"""Beginnings of messages about missing credit that come with the code of another error. Only the beginning is compared,
-since the rest of a message may quote the prompt."""
+"""Beginnings of messages which say that the account has no credit, although the error has another code. Only the
+beginning is compared, since the rest of a message may quote the prompt."""
 _EXCEPTION_NAMES: Final = re.compile(r"(?:[\w.]+(?:Error|Exception)\b[\s:-]*)+")
 _OTHER_HEADER: Final = re.compile(r"subscription key|\b(x-)?api-key\b|\bheader\b", re.IGNORECASE)
-"""Phrases in errors of servers that expect the key in a header other than the vendor's."""
+"""Phrases in the errors of servers that expect the key in another header than the vendor's usual one."""
 _NO_MODEL = frozenset({"model_not_found", "invalid_model", "DeploymentNotFound"})
 _FILTERED = frozenset(
     {"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation", "ContentPolicyViolationError"}
@@ -70,16 +70,16 @@ _FILTER_MESSAGES: Final = re.compile(
     r"|The response was filtered due to the prompt|The request was rejected because it was considered high risk"
     r"|Invalid prompt: your prompt was flagged|Your request was rejected (as a result of our|by the) safety system"
 )
-"""Beginnings of messages about a filter that come with the code of another error."""
+"""Beginnings of messages which say that a filter refused the prompt, although the error has another code."""
 _TOO_LONG = frozenset({"context_length_exceeded", "context_window_exceeded", "exceed_context_size_error"})
 _LENGTH_WORDS: Final = re.compile(
     r"maximum context length|context (length|window|size)|prompt is too long|input is too long|maximum input length"
     r"|exceeds? the (available )?context|(input|prompt) token count|too many (input )?tokens",
     re.IGNORECASE,
 )
-"""Phrases in errors about a prompt that is too long. They only decide whether other requests are still sent."""
+"""Phrases in errors about a prompt that is too long. They only decide whether the judge goes on with other requests."""
 _MARKUP = re.compile(r"<style.*?</style>|<[^>]*>", re.DOTALL)
-"""Markup of the HTML pages that gateways send instead of an error object."""
+"""Matches the markup of HTML pages that gateways send instead of an error object."""
 STATUS_OF: Final[Mapping[str, int]] = (
     dict.fromkeys(("invalid_request_error", "INVALID_ARGUMENT", "FAILED_PRECONDITION"), 400)
     | dict.fromkeys(("authentication_error", "invalid_api_key", "UNAUTHENTICATED"), 401)
@@ -89,7 +89,7 @@ STATUS_OF: Final[Mapping[str, int]] = (
     | {"api_error": 500, "INTERNAL": 500, "UNAVAILABLE": 503, "overloaded_error": 529}
     | {"timeout_error": 504, "DEADLINE_EXCEEDED": 504}
 )
-"""The HTTP status for the error names of Anthropic, OpenAI and Google."""
+"""The HTTP status that corresponds to an error's name, for the names that Anthropic, OpenAI and Google use."""
 _SETTING_ADVICE: Final = (
     (
         re.compile(r"response_format|json_schema|output_config|guided_json|structured output", re.IGNORECASE),
@@ -100,7 +100,7 @@ _SETTING_ADVICE: Final = (
     (re.compile(r"\b(system role|system message|role.{0,20}system)\b", re.IGNORECASE), "set 'system_role: false'"),
     (re.compile(r"\bseed\b"), "leave 'seed' out"),
 )
-"""Advice on a setting that the server refuses, by the words of its message."""
+"""Patterns for messages in which a server refuses a setting, each with the advice to show to the user."""
 
 
 def error_of_answer(
@@ -144,7 +144,7 @@ def _error_for(
 
 
 def shown(address: str) -> str:
-    """An address for messages, without password and query string."""
+    """An address as messages show it: without password and query string."""
     try:
         parts = urlsplit(address)
     except ValueError:  # a server may send any text
@@ -157,7 +157,7 @@ FAILED_FINISHES: Final = frozenset(
     {"error", "abort", "aborted", "cancelled", "canceled", "failed", "network_error", "internal_error", "timeout"}
     | {"insufficient_system_resource", "malformed_response"}
 )
-"""Servers' finish reasons for replies that the server failed to complete; their text does not count."""
+"""Finish reasons by which servers report that they failed to complete a reply; the text of such a reply is not used."""
 _FINISHES: Final[Mapping[str, Finish]] = {
     **dict.fromkeys(("stop", "end_turn", "stop_sequence"), Finish.STOP),
     **dict.fromkeys(
@@ -173,10 +173,11 @@ _FINISHES: Final[Mapping[str, Finish]] = {
 
 
 def finish_of(reason: object, error: object, model: str) -> Finish:
-    """Why a model stopped writing, by the server's reason (its part before a colon) and error in one answer.
+    """Why the model stopped writing, according to the server's finish reason (its part before a colon).
 
     Raises:
-        ProviderError: the server failed while writing, so the reply does not count even if it looks complete.
+        ProviderError: the server failed while writing, or the response has an ``error``. The reply does not count even
+            if it looks complete.
     """
     word = reason.partition(":")[0].strip().lower() if isinstance(reason, str) else ""
     if error or word in FAILED_FINISHES:
@@ -188,7 +189,7 @@ def finish_of(reason: object, error: object, model: str) -> Finish:
 
 
 def error_in_body(body: object, model: str, *, named_by: str = "'model' and 'base_url'") -> ProviderError:
-    """The exception for an answer with status 200 but without a reply, in which gateways send errors.
+    """The exception for an answer with status 200 that contains no reply; gateways send errors in such answers.
 
     The error's own code counts like an HTTP status; for an error without a code, another attempt may succeed.
     """
@@ -207,7 +208,7 @@ def error_in_body(body: object, model: str, *, named_by: str = "'model' and 'bas
 
 
 def _status_in(error: Mapping[str, Any]) -> int | None:
-    """The HTTP status in an error object, or the status for the error's name; ``None`` if there is none."""
+    """The HTTP status that an error object contains or that its name stands for; ``None`` if there is neither."""
     for value in (error.get("code"), error.get("status"), error.get("type")):
         if isinstance(value, int | str) and re.fullmatch(r"[45]\d\d", str(value)):
             return int(value)
@@ -223,7 +224,7 @@ def _codes(error: Mapping[str, Any]) -> set[str]:
 
 
 def _message_of(error: Mapping[str, Any]) -> str:
-    """An error's message without markup; for a gateway's error, with the message of the server that it called."""
+    """An error's message without markup; for a gateway's error, preceded by that of the server that it called."""
     message = error.get("message") or error.get("detail") or error.get("msg") or ""
     if isinstance(message, list):
         message = "; ".join(str(each.get("msg", each)) if isinstance(each, Mapping) else str(each) for each in message)
@@ -237,7 +238,7 @@ def _message_of(error: Mapping[str, Any]) -> str:
 
 
 def _is_filtered(error: Mapping[str, Any]) -> bool:
-    """Whether a filter refused the text of this request, so that other requests may succeed."""
+    """Whether a server's filter refused the text of this request, so that other requests may succeed."""
     metadata = error.get("metadata")
     names, message = _split_exception_names(error)
     return (
@@ -249,13 +250,13 @@ def _is_filtered(error: Mapping[str, Any]) -> bool:
 
 
 def _lacks_credit(error: Mapping[str, Any]) -> bool:
-    """Whether the message says that the account has no credit or budget left."""
+    """Whether an error's message says that the account has no credit or budget left."""
     names, message = _split_exception_names(error)
     return "BudgetExceeded" in names or _NO_CREDIT_MESSAGES.match(message) is not None
 
 
 def _split_exception_names(error: Mapping[str, Any]) -> tuple[str, str]:
-    """The names of exceptions with which a gateway begins a message, and the rest of the message."""
+    """Split an error's message after the names of exceptions with which some gateways begin it."""
     message = str(error.get("message"))
     names = _EXCEPTION_NAMES.match(message)
     end = 0 if names is None else names.end()
@@ -263,7 +264,10 @@ def _split_exception_names(error: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait according to ``retry-after-ms`` or ``Retry-After`` (seconds or a date, RFC 9110, 10.2.3)."""
+    """Seconds to wait before the next attempt, by the header ``retry-after-ms`` or ``Retry-After``.
+
+    The latter holds seconds or a date (RFC 9110, section 10.2.3).
+    """
     milliseconds, header = _number(headers.get("retry-after-ms", "")), headers.get("retry-after", "")
     if milliseconds is not None:
         return milliseconds / 1000
@@ -274,7 +278,7 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
 
 
 def _error_object(body: object) -> Mapping[str, Any]:
-    """The error object of a body: ``{"error": {...}}``, ``{"error": "text"}``, the object itself, or bare text.
+    """The error object in a body: ``{"error": {...}}``, ``{"error": "text"}``, the object itself, or bare text.
 
     If the body is a list, as from Google, or contains a list ``errors``, the first entry counts.
     """
@@ -305,13 +309,13 @@ _SECONDS = re.compile(r"\d{1,12}(?:\.\d{1,12})?", re.ASCII)
 _COUNT = re.compile(r"\d{1,15}", re.ASCII)
 
 Left = tuple[int | None, float | None]
-"""Number of requests or tokens that remain, and seconds until the limit is reset; ``None`` if unknown."""
+"""How many requests or tokens the server still allows, and the seconds until it allows more; ``None`` if unknown."""
 
 _NOTHING: Left = (None, None)
 
 
 def allowance_of(headers: Mapping[str, str]) -> Allowance | None:
-    """The remaining rate limits in the headers of an answer; ``None`` if it has no such headers."""
+    """What the headers of an answer say of the remaining rate limits; ``None`` if it has no such headers."""
     limits = {name.lower(): value for name, value in headers.items() if "ratelimit" in name.lower()}
     if not limits:
         return None
@@ -353,7 +357,7 @@ def _until_s(text: str, now: float) -> float | None:
 
 
 def moment_s(date: str) -> float | None:
-    """Seconds since 1970 of a date in a header; ``None`` if it is invalid."""
+    """Convert a header's date to seconds since 1970; ``None`` if it is invalid."""
     try:
         return parsedate_to_datetime(date).timestamp()
     except (ValueError, OverflowError):  # a year or a zone of twenty digits
@@ -367,7 +371,7 @@ _JSON_LINES = ("ndjson", "jsonl", "json-lines", "stream+json")
 
 
 class Received(Struct, frozen=True):
-    """A raw HTTP answer, with its body decompressed."""
+    """An HTTP answer that is not parsed yet, with its body decompressed."""
 
     status: int
     headers: Mapping[str, str]
@@ -375,7 +379,7 @@ class Received(Struct, frozen=True):
 
 
 class ForeignStreamError(NoServiceError):
-    """A stream that is neither a chat completion nor a message."""
+    """The answer is a stream of something else than a chat completion or a message."""
 
     def __init__(self, name: str, what: str) -> None:
         super().__init__("server_error", f"{name}: streams {what}")
@@ -416,7 +420,7 @@ def joined(received: Received, name: str) -> Received:
 
 
 def _events(content: str) -> Iterator[str]:
-    """The data of each event (HTML standard, section 9.2.6)."""
+    """The data of each server-sent event in a stream (HTML standard, section 9.2.6)."""
     data: list[str] = []
     for line in (*_LINE_END.split(content), ""):
         if line.startswith("data:"):
@@ -427,7 +431,7 @@ def _events(content: str) -> Iterator[str]:
 
 
 def _is_lines(content: bytes) -> bool:
-    """Whether the first line is a complete JSON object, followed by another object or an end marker."""
+    """Whether an answer is lines of JSON: its first line is a complete object, and another or an end marker follows."""
     end = content.find(b"\n", 0, 100_000)
     if end < 0 or not content[end : end + 100].lstrip().startswith((b"{", b"data:")):
         return False
@@ -467,7 +471,7 @@ def _choices(chunk: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _completion(chunks: list[dict[str, Any]]) -> Mapping[str, Any]:
-    """Merge chunks into a chat completion: join their texts, and take the last value of every other field."""
+    """Merge the chunks of a streamed chat completion: join the texts, take the last value of every other field."""
     body: dict[str, Any] = {}
     choices: dict[str, dict[str, Any]] = {}
     deltas: defaultdict[str, defaultdict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))

@@ -28,11 +28,12 @@ from judges.writing import SENTENCE_STOPS, search_terms
 
 MODEL = "lexical-1"
 FULL_ITEM = 0.8
-"""Share of an item's words in an answer that counts as full support: paraphrases of short facts lose a word or two."""
+"""Share of a test item's words that an answer must contain to support the item fully: paraphrases lose a word or
+two."""
 FULL_SHARE = 0.45
-"""BM25 share that gives the highest label: each query term once in a passage of average length."""
+"""BM25 share from which a passage gets the highest label: each query term once in a passage of average length."""
 TIE_MARGIN = 0.02
-"""Two answers tie if their overall scores differ by less than this."""
+"""Two answers tie if their overall scores (``AnswerScores.overall``) differ by less than this."""
 
 _QUANTITY_OF_CRITERION = {
     "relevance": "query",
@@ -137,7 +138,7 @@ def _verdict(inputs: Inputs, contract: ReplyContract) -> tuple[dict[str, str | i
 
 
 def _scored(inputs: Inputs) -> list[AnswerScores]:
-    """Score each answer. All documents have equal weights, since the prompt does not show their labels."""
+    """Score each answer in a prompt. All documents have equal weights, since the prompt does not show their labels."""
     documents = [entry.document.text for entry in inputs.documents]
     return [answer_scores(inputs.query.text, documents, answer.text) for answer in inputs.answers]
 
@@ -167,9 +168,9 @@ def _word_of(verdict: Verdict, words: _Words) -> str | int:
 K1 = 1.2
 B = 0.75
 AVERAGE_LENGTH = 100
-"""Content terms of a typical passage. A constant, since a judge sees single documents and no collection."""
+"""Number of content terms in a typical passage. It is fixed, since a judge sees single documents and no collection."""
 REFERENCE_TERMS = 80
-"""Number of reference terms, by weight, that an answer is expected to cover: about as many as a full paragraph has."""
+"""How many of the heaviest reference terms an answer is expected to cover: about as many as a full paragraph has."""
 BETA = 2
 """Weight of recall relative to precision in ``AnswerScores.overall``."""
 
@@ -223,7 +224,7 @@ def bm25_share(query: str, document: str) -> float:
 
 
 def item_share(item: str, text: str) -> float:
-    """Share of an item's distinct terms that occur in a text; 0 for an item without terms."""
+    """Share of a test item's distinct terms that occur in a text; 0 for an item without terms."""
     item_terms = set(content_terms(item))
     return len(item_terms & set(content_terms(text))) / len(item_terms) if item_terms else 0.0
 
@@ -290,7 +291,7 @@ _LOWERED = frozenset("a all an any both each every few fewer in many more most n
 
 
 def template_questions(text: str, most: int) -> list[str]:
-    """At most ``most`` questions, spread over the text; none if no template fits."""
+    """Make at most ``most`` questions about a text by templates, spread over the text; none if no template fits."""
     questions = {_NOT_LETTERS.sub("", question).casefold(): question for question in _questions(text)}
     if len(questions) >= most:
         found = list(questions.values())
@@ -323,6 +324,6 @@ def _refers_back(phrase: str) -> bool:
 
 
 def _in_sentence(phrase: str) -> str:
-    """The phrase for use within a sentence: an article or similar word at its start is written in lower case."""
+    """A phrase as it is written within a sentence: an article or similar word at its start gets a lower-case letter."""
     first = phrase.split(maxsplit=1)[0]
     return first.lower() + phrase[len(first) :] if first.lower() in _LOWERED else phrase

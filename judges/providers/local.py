@@ -1,4 +1,4 @@
-"""Loads local models from folders or by name, and runs waiting items in batches that fit into memory."""
+"""Loads local models from folders or by name, and runs waiting prompts in batches that fit into memory."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class LocalSource(Struct, frozen=True):
 
 
 def local_source(spec: JudgeSpec) -> LocalSource:
-    """Check a declaration's model and device on this machine, without loading the model.
+    """Check on this machine the model and device that a judge declares, without loading the model.
 
     Raises:
         MissingExtraError: torch or transformers is not installed, or accelerate although ``device_map`` needs it.
@@ -66,7 +66,7 @@ def local_source(spec: JudgeSpec) -> LocalSource:
 
 
 def _device_or_error(declared: str | None) -> str:
-    """The declared device, checked; by default an accelerator if there is one, else the CPU."""
+    """Return the declared device if it works; by default an accelerator if there is one, else the CPU."""
     import torch
 
     accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
@@ -75,7 +75,9 @@ def _device_or_error(declared: str | None) -> str:
     try:
         torch.empty(0, device=declared)
     except (RuntimeError, AssertionError) as error:
-        raise InputError(f"device {declared!r} cannot be used: {one_line(str(error))}") from error
+        raise InputError(
+            f"device {declared!r} cannot be used: {one_line(str(error))}; name another 'device'"
+        ) from error
     return declared
 
 
@@ -96,7 +98,8 @@ def _fingerprint(folder: Path) -> str:
 
 
 _QUIET_S = 0.002
-"""A batch starts when it is full, or when no item was added for this time, which is far shorter than a model's pass."""
+"""Seconds without a new prompt after which a batch starts even if it is not full, far less than a model needs for a
+batch."""
 
 
 class LocalProvider(ABC, Generic[Model, Item, Result]):
@@ -108,7 +111,7 @@ class LocalProvider(ABC, Generic[Model, Item, Result]):
     judges_names = False
 
     def __init__(self, spec: JudgeSpec, **identity: str | int | float | None) -> None:
-        """Check the declaration (see ``local_source``); ``identity`` are the settings that affect replies."""
+        """Check the judge's declaration (see ``local_source``). ``identity`` holds the settings that affect replies."""
         self._spec, self._local = spec, local_source(spec)
         self._size = spec.batch_size or spec.concurrency
         self._batcher: Batcher[Model, Item, Result] = Batcher(self._loaded, self._run_batch, spec.concurrency)
@@ -183,7 +186,7 @@ class Batcher(Generic[Model, Item, Result]):
     def _run_batch(
         self, items: list[Item], futures: list[asyncio.Future[Result]], loop: asyncio.AbstractEventLoop
     ) -> ProviderError:
-        """Run a batch; returns the error of the items without a result."""
+        """Run a batch and settle the future of each item; returns the error for the items that got no result."""
         try:
             unanswered = set(range(len(items)))
             for place, result in self._work(self._loaded(), items):
@@ -207,7 +210,7 @@ class Batcher(Generic[Model, Item, Result]):
         return self._model
 
     async def _next_batch(self) -> list[tuple[Item, asyncio.Future[Result]]]:
-        """The next batch, after a short pause in which callers that just got a result can add their next item."""
+        """Return the next batch, after a pause in which callers that just got a result can add their next item."""
         before = -1
         while before < len(self._waiting) < self._size:
             before = len(self._waiting)
@@ -220,7 +223,7 @@ class Batcher(Generic[Model, Item, Result]):
         return batch
 
     async def close(self) -> None:
-        """Cancel waiting items, wait for the current pass, and release the model's memory."""
+        """Cancel waiting items, wait for the batch being processed, and release the model's memory."""
         while self._waiting:
             self._waiting.popleft()[1].cancel()
         if self._running is not None:
@@ -239,11 +242,12 @@ def _settle(future: asyncio.Future[Result], result: Result | Exception) -> None:
 
 
 _OUT_OF_MEMORY_PHRASES = ("can't allocate memory", "not enough memory", "out of memory", "alloc_failed")
-"""Phrases in torch's ``RuntimeError`` on CPU and MPS; on CUDA and XPU torch raises ``OutOfMemoryError``."""
+"""Phrases by which torch's ``RuntimeError`` reports lack of memory on CPU and MPS; other devices have their own
+error."""
 
 
 def failure_of(error: BaseException) -> ProviderError:
-    """The ``ProviderError`` for an exception of a model, its tokenizer or its device."""
+    """Convert an exception of a model, its tokenizer or its device to a ``ProviderError``."""
     return error if isinstance(error, ProviderError) else RejectedError("exception", exception_line(error))
 
 
@@ -300,7 +304,10 @@ class Divider:
     def _results(
         self, items: Sequence[Item], size: tuple[int, int], work: Callable[[Sequence[Item]], list[Result]]
     ) -> list[Result] | ProviderError:
-        """The results or the failure. The exception is not kept, since its traceback would keep memory in use."""
+        """Run ``work`` on the items; returns its results or the failure.
+
+        The exception itself is not returned, since its traceback would keep memory in use.
+        """
         try:
             return work(items)
         except (KeyboardInterrupt, GeneratorExit):
@@ -322,7 +329,7 @@ def _lacks_memory(error: BaseException) -> bool:
 
 _cudnn = threading.Lock()
 _without_cudnn = [0, True]
-"""Number of passes that currently run without cuDNN's attention, and its setting before the first of them."""
+"""Number of model passes that now run without cuDNN's attention, and torch's setting before the first of them."""
 
 
 @contextmanager
@@ -361,7 +368,7 @@ def cost(prompts: Sequence[Tokens]) -> int:
 
 
 def arrange_batches(prompts: Sequence[Tokens], size: int) -> list[list[int]]:
-    """Batches of at most ``size`` prompts, as lists of indices, in the cheapest of three orders.
+    """Divide prompts into batches of at most ``size``, as lists of indices, in the cheapest of three orders.
 
     The orders are: the given order, by tokens (neighbours share prefixes), and by length (little padding).
     """

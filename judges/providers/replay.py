@@ -75,7 +75,7 @@ Key: TypeAlias = tuple[str, ...]
 
 
 class Recorded(Protocol):
-    """One recorded row. Column ``agent_a`` names the agent whose answer was shown first."""
+    """One row of a file of recorded replies. Column ``agent_a`` names the agent whose answer was shown first."""
 
     @property
     def line(self) -> int:
@@ -86,17 +86,17 @@ class Recorded(Protocol):
         """The row's cells by column name."""
 
     def text(self, column: str) -> str:
-        """A cell as text; ``""`` if the row has no such cell."""
+        """The cell in a column as text; ``""`` if the row has no such cell."""
 
     def identifier(self, column: str) -> str:
-        """A cell with an id or a name; raises ``InputError`` if the cell holds no valid name."""
+        """The cell in a column that holds ids or names; raises ``InputError`` if it is no valid name."""
 
     def error(self, problem: str, value: str | None = None) -> InputError:
         """An error about this row, for the caller to raise."""
 
 
 ReadRecords: TypeAlias = Callable[[Path], Iterable[Recorded]]
-"""Reads a file of recordings; raises an ``InputError`` if it is malformed."""
+"""A function that yields the rows of a file of recorded replies; raises ``InputError`` if the file is malformed."""
 
 
 def prompt_sha256(prompt: Prompt) -> str:
@@ -142,7 +142,7 @@ def _key_of_inputs(prompt: Prompt) -> Key:
 
 
 def _outcome(row: Recorded) -> Mapping[str, object]:
-    """The cells in which two rows with the same key must agree: outcome columns; if none, all but explanations."""
+    """The cells in which two rows for the same prompt must agree: the outcomes; without any, all but explanations."""
     known = {name: row.values[name] for name in _OUTCOMES if name in row.values}
     return known or {name: cell for name, cell in row.values.items() if name not in _EXPLANATIONS}
 

@@ -21,16 +21,16 @@ from judges.spec import JudgeSpec
 from judges.types import Completion, Finish, Prompt, ReplyContract, Usage, word_per_value
 
 Conversation = Sequence[Mapping[str, str]]
-"""Messages with ``role`` and ``content``."""
+"""The messages of one prompt, each with ``role`` and ``content``."""
 
 _OPENING_TOKENS = 16
-"""Tokens at the end of a prompt that may contain the opening tag of reasoning."""
+"""Number of tokens at a prompt's end in which an opening tag of reasoning is looked for."""
 _LEAST_PREFIX = 16
-"""Least length of a shared prefix, in tokens, that is computed once for all prompts of a batch."""
+"""Shortest common prefix of a batch's prompts, in tokens, that is processed once for the whole batch."""
 
 Result = TypeVar("Result")
 Indexed: TypeAlias = tuple[int, Result | ProviderError]
-"""A prompt's index among the prompts of a call, and its result or failure."""
+"""The index of a prompt in the list passed to a method, and the prompt's result or failure."""
 
 
 class PaddedBatch(Struct, frozen=True):
@@ -153,7 +153,10 @@ class LocalModel:
         return PaddedBatch(tokens, torch.tensor(masks, device=self.model.device), shared, cache)
 
     def _read(self, tokens: list[int], prompt: list[int]) -> Completion:
-        """The reply in one row of a batch, up to its end token. Reasoning may begin in the prompt."""
+        """Decode the reply in one row of a batch, up to its end token.
+
+        If the prompt's end opens reasoning that the reply closes, the opening tag is put before the reply.
+        """
         end = next((index for index, token in enumerate(tokens) if token in self.end_tokens), None)
         written = tokens if end is None else tokens[:end]
         text = storable(self.tokenizer.decode(written, skip_special_tokens=True))
@@ -178,7 +181,7 @@ class LocalModel:
         return text
 
     def accepted(self, **options: Any) -> dict[str, Any]:
-        """Those of the options that the model's forward pass accepts."""
+        """Those of ``options`` that are parameters of the model's forward pass."""
         known = inspect.signature(self.model.forward).parameters
         return {name: value for name, value in options.items() if name in known}
 
@@ -214,7 +217,7 @@ class LocalModel:
 
 
 def _placement_options(spec: JudgeSpec) -> dict[str, Any]:
-    """Declared options for the model's devices and attention; transformers chooses the others."""
+    """The declared options for the model's devices and attention, as arguments for loading the model."""
     options = {"device_map": spec.device_map, "attn_implementation": spec.attention}
     return {name: value for name, value in options.items() if value is not None}
 
@@ -273,7 +276,7 @@ class TransformersProvider(LocalProvider[LocalModel, Prompt, Completion]):
         return LocalModel(self._local, self._spec)
 
     def _work(self, model: LocalModel, items: Sequence[Prompt]) -> Iterator[tuple[int, Completion | Exception]]:
-        """Score replies before generating others, since generating takes far longer."""
+        """First answer, by scoring, the prompts that allow only certain replies; generating takes far longer."""
         conversations = [prompt.messages(prompt.system, prompt.user) for prompt in items]
         likeliest = self._spec.labels == "likeliest"
         allowed = [allowed_replies(prompt.contract) if likeliest else [] for prompt in items]
@@ -299,7 +302,7 @@ class TransformersProvider(LocalProvider[LocalModel, Prompt, Completion]):
 
 
 def explained(contract: ReplyContract, reply: str, scores: ReplyScores) -> str:
-    """The most probable reply; if replies have an explanation, it lists the probability of every label."""
+    """Write the most probable reply. If replies have an explanation, it lists the probability of every label."""
     if contract.form != "brackets" and not (contract.form == "json" and contract.reason):
         return reply
     ((name, words),) = contract.choices.items()
@@ -311,7 +314,7 @@ def explained(contract: ReplyContract, reply: str, scores: ReplyScores) -> str:
 
 
 def label_probabilities(reason: str) -> dict[str, float]:
-    """The probability of each label, parsed from an explanation by ``explained``; empty for any other text."""
+    """The probability of each label, read from an explanation that ``explained`` wrote; empty for any other text."""
     match = _EXPLAINED.fullmatch(reason)
     if match is None:
         return {}
@@ -320,11 +323,11 @@ def label_probabilities(reason: str) -> dict[str, float]:
 
 
 _TAIL_CHARACTERS = 16
-"""Number of characters at a prompt's end that may affect how the start of its reply is tokenized."""
+"""How many characters at a prompt's end are tokenized together with a reply, whose first token may depend on them."""
 
 
 class ReplyScores(Struct, frozen=True):
-    """The probability of each allowed reply, and the numbers of tokens that were processed."""
+    """The probability of each allowed reply to a prompt, and the numbers of tokens that were processed."""
 
     probabilities: tuple[float, ...]
     input_tokens: int
@@ -366,7 +369,7 @@ def score_replies(
 
 
 def _reply_tokens(model: LocalModel, prompt: str, replies: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-    """The tokens of each reply when it follows this prompt, with the end token."""
+    """The tokens that each reply has after this prompt, with the end token."""
     tail = prompt[-_TAIL_CHARACTERS:]
     before = _tokens(model, tail)
     sequences = []
@@ -383,7 +386,7 @@ def _tokens(model: LocalModel, text: str) -> list[int]:
 
 
 class _Scorer:
-    """Scores one set of replies to many prompts."""
+    """Computes the probabilities of a fixed set of replies to each of many prompts."""
 
     def __init__(self, model: LocalModel, replies: list[list[int]]) -> None:
         self._model, self._replies = model, replies
@@ -436,7 +439,10 @@ class _Scorer:
         return scores + _summed(continuation.logits, tokens[:, 1:], mask[:, 1:], prompt_count)
 
     def _text_to_text_scores(self, prompts: list[list[int]]) -> Any:
-        """Log-probabilities of the replies: the encoder runs once per prompt, the decoder on every reply."""
+        """Log-probabilities of the replies, of shape prompts x replies, by an encoder-decoder model.
+
+        The encoder runs once per prompt, the decoder on every reply.
+        """
         import torch
         from transformers.modeling_outputs import BaseModelOutput
 
@@ -464,7 +470,7 @@ def _padded(rows: list[list[int]], device: Any) -> tuple[Any, Any]:
 
 
 def _summed(logits: Any, tokens: Any, mask: Any, prompt_count: int) -> Any:
-    """Sums of the tokens' log-probabilities, of shape prompts x replies; ``logits`` has a row for each such pair."""
+    """Sum each reply's token log-probabilities, to shape prompts x replies; ``logits`` has a row for each such pair."""
     import torch
 
     wanted = tokens.repeat(prompt_count, 1).unsqueeze(2)
