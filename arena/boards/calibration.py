@@ -51,7 +51,7 @@ _THREE: Final = "Corrected, by people alone and by the judge alone."
 
 
 def corrected_figures(judge: JudgeAgainstPeople, width: float | None = None) -> Iterator[Block]:
-    """A judge's estimates corrected by people's labels; ``width`` asks for the labels that such an interval needs."""
+    """A judge's estimates corrected by people's labels; with ``width`` also how many labels such an interval needs."""
     estimates, name, rates = judge.estimates, judge.named, judge.level == "verdicts"
     if estimates is None:
         return
@@ -209,7 +209,7 @@ _MOST_TESTS: Final = 10
 
 
 def grades_table(tests: Sequence[GradeTest], *, most: int | None = None) -> list[Table]:
-    """Paired tests of every two agents on each criterion; at most the ``most`` tests with the smallest p."""
+    """Paired tests by people's grades of every two agents on each criterion; the ``most`` tests with the smallest p."""
     if not tests:
         return []
     shown = {
@@ -232,7 +232,7 @@ def _grade_row(test: GradeTest) -> dict[str, Any]:
 
 
 class CalibrationBoard(Board, frozen=True):
-    """A calibration of tables or of a tournament; ``width`` as in ``corrected_figures``."""
+    """Comparison of judges with people, from tables or from a tournament; ``width`` as in ``corrected_figures``."""
 
     calibration: Calibration
     width: float | None = None

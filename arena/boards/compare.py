@@ -46,7 +46,7 @@ Link: TypeAlias = Callable[..., str]
 WON: Final = "won"
 """Name of the score used for ratings on single queries: the share of games won, a tie counting half."""
 OF_STAGE: Final[Mapping[str, str]] = {"pairwise": RATING, "exam": "cover", "nuggets": "v_strict"}
-"""Name of the score that represents a stage, by the stage's name; other scores are named directly."""
+"""Name of the score that the name of a stage stands for, by stage; other scores have their own names."""
 MOST_CHOSEN: Final = 4
 _LEFT_OUT: Final = ("elo",)
 """Scores not shown: Elo rates the same games as Bradley-Terry."""
@@ -54,7 +54,7 @@ _PHRASES: Final[Mapping[str, str]] = {"v_strict": "nuggets", "criteria": "criter
     "criteria, people": "people's grades"
 }
 _TAU_SAMPLES: Final = 200
-"""Draws behind the intervals of rank correlations, which are the slowest to compute."""
+"""Number of bootstrap samples for the intervals of rank correlations, which are the slowest to compute."""
 _SAME: Final = 1e-9
 _MOST_NAMED: Final = 3
 _LOOKS: Final[Sequence[Look]] = ("blue", "orange", "grey")
@@ -66,7 +66,7 @@ _LEAD: Final = "Every score of every agent, with 95% intervals from the same dra
 
 
 class Way(Struct, frozen=True):
-    """All agents' scores by one way of scoring.
+    """All agents' scores by one way of scoring, such as games or nuggets.
 
     Attributes:
         scores: score by agent; ``n`` is the number of queries behind it.
@@ -364,7 +364,7 @@ def compared(
     *,
     clusters: Clusters = ALONE,
 ) -> CompareBoard:
-    """Compare these scores, without the win matrix; ``ratings`` are best first, ``None`` leaves the games out."""
+    """Make the board from scores, without its win matrix; ``ratings`` are best first, ``None`` leaves the games out."""
     draw_scores = draw_scores or (lambda method, names: draw(method, names, *draws, clusters))
     chosen = (method for method in methods if method.name not in _LEFT_OUT)
     used = [
@@ -410,7 +410,7 @@ def compared(
 
 
 def _robust(candidates: Departures, methods: Sequence[Method]) -> Departures:
-    """The disagreements that remain even if all missing judgments of the score had their worst values."""
+    """The disagreements of scores with the games that remain whatever the scores' missing judgments would be."""
     means = {scores.name: scores for scores in methods if isinstance(scores, Scores)}
 
     def holds(departure: Departure) -> bool:

@@ -233,7 +233,7 @@ def _scale(labels: Iterable[int]) -> range:
         return range(0)
     lowest, highest = min(distinct), max(distinct)
     if highest - lowest >= _MOST_LABELS:
-        raise InputError(f"the labels go from {lowest} to {highest}; use a scale of at most {_MOST_LABELS} labels")
+        raise InputError(f"labels from {lowest} to {highest} are too many: a scale has at most {_MOST_LABELS} labels")
     return range(lowest, highest + 1)
 
 

@@ -42,8 +42,7 @@ _DECIMALS = 12
 """Decimals to which scores are rounded before ranking: the same sum in another order differs in the last bits."""
 _CELLS_IN_MEMORY = 2_000_000
 _FEW_CELLS = 144
-"""Largest number of combinations of two scores' values for which ``pair_sums`` uses tables (12 labels each).
-"""
+"""Largest number of combinations of two scores' values for which ``pair_sums`` uses tables (12 labels each)."""
 _MOST_PERMUTED = 7
 """Largest number of runs for which Spearman's test enumerates all orders; the usual approximation gives p = 0 for the
 full agreement of five runs."""

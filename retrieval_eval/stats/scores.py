@@ -114,7 +114,7 @@ class Scores(Struct, frozen=True, eq=False, dict=True):
         return means
 
     def drawn(self, weights: Floats) -> Floats:
-        """Each agent's mean over queries for each row of query weights, shape (samples, queries) to (samples, agents)."""
+        """Each agent's weighted mean over queries for each row of weights, (samples, queries) to (samples, agents)."""
         return weighted_means(self.values, weights)
 
     def seen(self) -> NDArray[np.bool_]:
