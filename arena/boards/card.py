@@ -61,7 +61,7 @@ _IN_ORDERS: Final = "Agreement of both orders"
 _FAILURES: Final = "Few failures"
 _BOUND: Final = "Record of what was asked"
 _NEEDED: Final = (_STAND_IN, PEOPLE, _IN_ORDERS, _FAILURES, _BOUND)
-"""Name prefixes of the checks that must have a result for a "yes"; other checks may be unknown."""
+"""A card's verdict is "yes" only if all checks whose names begin like these have a result."""
 _TASTES: Final = (PLACE, LENGTH, TIES)
 """Checks whose failure does not make the verdict "no": people may have the same preferences."""
 _LONGER: Final = "In rating points, for any greater length; Style shows the effect of many more words."

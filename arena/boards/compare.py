@@ -44,9 +44,9 @@ Link: TypeAlias = Callable[..., str]
 """Function that returns the address of the queries page with the given fields set."""
 
 WON: Final = "won"
-"""Name of the score used for ratings on single queries: the share of games won, a tie counting half."""
+"""Name of the score that replaces the rating on a single query: the share of games won, a tie counting half."""
 OF_STAGE: Final[Mapping[str, str]] = {"pairwise": RATING, "exam": "cover", "nuggets": "v_strict"}
-"""Name of the score that the name of a stage stands for, by stage; other scores have their own names."""
+"""Score that is meant if a stage is named instead of a score, by stage, such as ``cover`` for ``exam``."""
 MOST_CHOSEN: Final = 4
 _LEFT_OUT: Final = ("elo",)
 """Scores not shown: Elo rates the same games as Bradley-Terry."""
@@ -161,7 +161,7 @@ class CompareBoard(Board, frozen=True, eq=False):
         }
 
     def findings(self, way: str) -> list[Placement]:
-        """A score's disagreements with the games, grouped by agent (greedy cover: the most frequent agent first)."""
+        """Agents about which the score ``way`` disagrees with the games, most disagreements first (greedy cover)."""
         left = [departure for departure in (self.departures.pairs if self.departures else ()) if departure.way == way]
         placements: list[Placement] = []
         while left:
@@ -199,7 +199,7 @@ class CompareBoard(Board, frozen=True, eq=False):
         return sentences
 
     def figure(self, link: Link = nowhere) -> Aligned:
-        """All scores and the win matrix; ``link`` returns the address of an agent or of two agents."""
+        """Chart of all scores and the win matrix; ``link`` returns the address of a page on an agent or two agents."""
         flags = {
             (way.name, placement.agent): _sentence(placement, [way])
             for way in self.ways

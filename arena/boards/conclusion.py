@@ -357,7 +357,7 @@ def more_needed(pair: PairDifference) -> str:
 
 
 def adaptive_line(state: AdaptiveState, *, ordered: bool) -> str:
-    """Progress of an adaptive schedule in a sentence; ``ordered``: whether the order of the games means anything."""
+    """Sentence on an adaptive schedule's progress; ``ordered`` says whether the order of the ratings means anything."""
     target = "the order" if state.decide == "order" else "the first place"
     state_words = "is decided" if state.decided else "is not decided" if state.ended else "is still open"
     line = f"Adaptive: {target} {state_words} after {state.games:,} of {state.possible:,} possible games"
@@ -462,7 +462,7 @@ def _trust(comparison: Comparison, judge: JudgeAgainstPeople) -> Trust:
 
 
 def _beside(gap: Estimate) -> Trust:
-    """Trust that follows from the judge's agreement with people minus people's agreement among themselves."""
+    """Trust in a judge by ``gap``: its agreement with people minus people's agreement among themselves."""
     if gap.value is None or (gap.n or 0) < FEW_QUERIES:
         return "beside people"
     if gap.low is None or gap.high is None:  # all queries have the same value, so the uncertainty is unknown

@@ -129,7 +129,7 @@ def games_table(
     link: Callable[[GameKey], Mapping[str, str]] = lambda _: {},
     longest: int = 120,
 ) -> Table:
-    """Table of games; query texts are cut to ``longest`` characters; ``link`` returns a game's addresses by column."""
+    """Table of games; query texts are cut to ``longest`` characters; ``link`` returns addresses of a game's pages."""
     lines = []
     for row in rows:
         key = games.key(row)
@@ -210,7 +210,7 @@ class GameRecord(Struct, frozen=True):
 
     @property
     def mark(self) -> str:
-        """Hash of the key, 12 hexadecimal digits, for the ids of the page's elements."""
+        """Hash of the game's key, 12 hexadecimal digits, used in ids of elements of the page."""
         return hashlib.sha256(json.dumps(self.key).encode()).hexdigest()[:12]
 
     @property
@@ -430,7 +430,7 @@ class Wins(Board, frozen=True, eq=False):
         return {"percent": plain(self._rows())}
 
     def percentages(self) -> Table:
-        """A row for each agent: the percentage of games won against each other agent, and the average.
+        """Table with a row for each agent: the percentage of games won against each other agent, and the average.
 
         ``arena.data.verdicts`` reads this table. Ties count for neither side; a cell is empty if the two agents never
         met, and the average leaves such cells out (004, Table 5).
@@ -495,13 +495,13 @@ class Wins(Board, frozen=True, eq=False):
 
 
 def tournament_pairs(store: Store, tournament: str) -> WinMatrix | None:
-    """Results of every two agents over the rated games; ``None`` before the first verdict."""
+    """Win matrix of a tournament's rated games; ``None`` if no game has a verdict."""
     games = cached_games(store, tournament).rated(rating_settings(store.settings(tournament)))
     return None if games is None else pair_results(games)
 
 
 def as_declared(board: Leaderboard) -> list[str]:
-    """The rated agents in the configuration's order; agents that it does not list follow, best rated first."""
+    """The rated agents in the configuration's order; then the agents that it does not list, best rated first."""
     rated = [row.agent for row in board.ratings.agents] if board.ratings else []
     stated = [agent.name for agent in board.settings.agents if agent.name in rated]
     return list(dict.fromkeys([*stated, *rated]))

@@ -61,7 +61,7 @@ class BoardState(Struct, frozen=True):
 
 
 class NamesChanged(Struct, frozen=True):
-    """Names that only the second state has, that only the first has, and that both have with different content."""
+    """Names (of agents, judges or queries) that were added, removed, or changed in content between two states."""
 
     added: tuple[str, ...]
     removed: tuple[str, ...]

@@ -54,7 +54,7 @@ _ONE_SCORE: Final = (
     Column("grade", "Grade", FIGURE, "Mean of the grades by all criteria."),
     Column("citation_precision", "Citations", FIGURE, "Share of the documents cited that are relevant."),
 )
-"""One score for each stage, shown beside the rating; the retrieval score is its first measure."""
+"""Columns with one score for each stage, shown beside the rating; the retrieval score is the stage's first measure."""
 _MOST_COLUMNS: Final = 7
 _LESS: Final = ("grade", "citation_precision", "cost_usd", "latency_median_s")
 """Columns of the leaderboard that the first screen drops first if there are too many."""
@@ -170,7 +170,7 @@ class TournamentBoard(Board, frozen=True):
     def opening(
         self, queries: int, judged: str = "", *, checks: str = "", link: Callable[[str], str] | None = None
     ) -> list[Block]:
-        """First screen of page and report; ``judged`` is the day of the last judgments in words."""
+        """What a tournament's page and report show first; ``judged`` is the day of the last judgments in words."""
         board, (conclusion, trust) = self.board, self.verdict()
         headline, sentence = conclusion.headline, conclusion.sentence
         if board.ratings is None and not board.settings.pairwise:
@@ -458,7 +458,7 @@ def _failures(causes: Mapping[Any, int]) -> Table:
 
 
 def with_people(store: Store, board: Leaderboard) -> TournamentBoard:
-    """The leaderboard; if people judged anything, it includes the comparison of judges with people."""
+    """The board of a leaderboard; if people judged anything, it includes the comparison of judges with people."""
     from arena.store.annotations import Annotations
 
     labelled = board.retrieval is not None and store.is_labelled(board.tournament)

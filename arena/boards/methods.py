@@ -62,7 +62,7 @@ _QUALITIES: Final = {
     "citations": "more citations",
     "confident_words": "more confident words",
 }
-"""Phrase for an answer with a higher value, by quality of the answer."""
+"""How an answer with more of a quality is described, by quality."""
 
 
 def method_blocks(comparison: MethodComparison | None) -> list[Block]:
@@ -80,7 +80,7 @@ def method_blocks(comparison: MethodComparison | None) -> list[Block]:
 
 
 def lacking(uneven: Sequence[MissingShare], title_of: Title) -> Iterator[str]:
-    """A warning for each agent with significantly more missing judgments than the others."""
+    """Yield a warning for each agent with significantly more missing judgments than the others."""
     for agent in dict.fromkeys(share.agent for share in uneven):
         counts = [
             f"{share.missing:,} of {share.wanted:,} ({title_of(share.score)})"

@@ -34,7 +34,7 @@ COEFFICIENTS: Final = (
     Column("alpha", "Alpha", FIGURE, interval=INTERVAL),
     Column("alpha_ordinal", "Alpha, ordinal", FIGURE, interval=INTERVAL),
 )
-"""Columns of the coefficients; the keys are fields of ``LabelAgreement``."""
+"""Table columns of agreement coefficients; the keys are fields of ``LabelAgreement``."""
 _BINARISED: Final = (
     Column("qrels", "Labels"),
     Column("threshold", "Relevant", ALIGNED),
@@ -252,7 +252,7 @@ class RunMetrics(Board, frozen=True):
         return [Section("scores", "Scores", "", [*blocks, self.notes()])]
 
     def tables(self) -> list[Table]:
-        """The scores for programs (of each query if ``per_query``), then the tables for people."""
+        """First a table of scores for programs (of each query if ``per_query``), then the tables for people."""
         records = self._by_query() if self.per_query else self._scores(self._reference.metrics.runs)
         return [records, *Board.tables(self)]
 
@@ -412,13 +412,13 @@ def rankings(
 
 
 def measures(names: Iterable[str]) -> Iterator[Column]:
-    """A column for each measure; the first has an interval."""
+    """A table column for each measure; only the first shows an interval."""
     for position, name in enumerate(names):
         yield Column(name, name, FIGURE, _meaning(name), interval="" if position else INTERVAL)
 
 
 def _meaning(measure: str) -> str:
-    """Meaning of a measure named as in ir-measures, such as ``RR(rel=2)@5``; empty for less common measures."""
+    """Explanation of a measure named as in ir-measures, such as ``RR(rel=2)@5``; empty for less common measures."""
     kind = measure.partition("@")[0].partition("(")[0]
     template = _MEASURES.get(kind, "")
     return template.format(least=threshold[1] if (threshold := re.search(r"rel=(\d+)", measure)) else 1)

@@ -1,4 +1,4 @@
-"""Reads and writes test banks: the workbench's JSON lines, YAML, and tables (CSV, TSV, JSONL, Parquet).
+"""Reads and writes test banks: JSON lines (also the Rubric-Grading Workbench's), YAML, CSV, TSV and Parquet.
 
 A record is one item (``qid, question`` or ``qid, nugget``, and optional columns of ``COLUMNS``) or one query with its
 ``items``, as in the workbench's bank files (001, Figures 2 and 3) and in YAML. Unknown columns become metadata. Invalid
@@ -286,7 +286,7 @@ def _flag(row: Row, name: str) -> bool:
 
 
 def _by_query(bank: Bank) -> Iterator[dict[str, Any]]:
-    """Yield one record of items for each query or subtopic of the bank, in the workbench's format."""
+    """Yield one record with all items for each query or subtopic of the bank, in the workbench's format."""
     grouped: dict[tuple[str, str | None], list[Item]] = {key: [] for key in bank.queries}
     for item in bank.items:
         grouped[item.query_id, item.facet_id].append(item)

@@ -1,8 +1,8 @@
-"""Reads and writes grades: tables ``qid, did, item, grade[, answer, llm, prompt]``, or the workbench's files.
+"""Reads and writes grades: tables ``qid, did, item, grade[, answer, llm, prompt]``, or files of the workbench.
 
-The workbench's files have one line per query, ``[query_id, [paragraph, ...]]`` (001, Figure 4), and are often ``.gz``.
-A file that was read can be written again byte for byte. Adding grades to it leaves the text of all other values
-unchanged: numbers, spacing inside values, and unknown fields.
+Files of the Rubric-Grading Workbench have one line per query, ``[query_id, [paragraph, ...]]`` (001, Figure 4), and are
+often ``.gz``. A file that was read can be written again byte for byte. Adding grades to it leaves the text of all other
+values unchanged: numbers, spacing inside values, and unknown fields.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DECODER = json.JSONDecoder()
 
 
 class GradedQuery(Struct, frozen=True):
-    """One query of a workbench file, with its passages and their grades.
+    """One query of a Rubric-Grading Workbench file, with its passages and their grades.
 
     Attributes:
         line: line number, from 1.
@@ -59,12 +59,11 @@ class GradedQuery(Struct, frozen=True):
 
 
 def new_query(query_id: str, paragraphs: Sequence[Mapping[str, Any]]) -> GradedQuery:
-    """A query that was not read from a file."""
     return GradedQuery(Path(), 0, query_id, paragraphs, json.dumps([query_id, paragraphs], ensure_ascii=False))
 
 
 def read_workbench(path: Path | str) -> Iterator[GradedQuery]:
-    """Stream the queries of a workbench file, plain or ``.gz``. Old files may have several queries on a line.
+    """Stream the queries of a Rubric-Grading Workbench file. Old files may have several queries on a line.
 
     Raises:
         DataError: the file cannot be read, a line is not ``[query_id, [paragraph, ...]]``, or a paragraph has no id or
@@ -89,7 +88,7 @@ def write_workbench(path: Path | str, queries: Iterable[GradedQuery]) -> int:
 
 
 def is_workbench(path: Path | str) -> bool:
-    """Whether a file is in the workbench's format: its first line that is not blank begins with ``[``."""
+    """Whether a file is from the Rubric-Grading Workbench: its first line that is not blank begins with ``[``."""
     return first_line(Path(path)).lstrip().startswith("[")
 
 
@@ -151,7 +150,7 @@ def _skip(text: str, start: int) -> int:
 
 
 def read_workbench_grades(path: Path) -> Graded:
-    """Read the grades, passages, rankings and labels of a workbench file.
+    """Read the grades, passages, rankings and labels of a Rubric-Grading Workbench file.
 
     Raises:
         DataError: the file cannot be read, or a grade is invalid or repeated; names the file, line and value.

@@ -91,7 +91,7 @@ def stale_id(item: Item) -> bool:
 
 
 class QueryInfo(Struct, frozen=True):
-    """Text and metadata that a bank has for a query or subtopic."""
+    """Text and metadata of a query or subtopic in a test bank."""
 
     text: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -143,7 +143,7 @@ class Bank(Struct, frozen=True, dict=True):
 
     @cached_property
     def version(self) -> str:
-        """Hash of all fields that grades and scores depend on, as twelve hexadecimal digits.
+        """Hash of all fields of items that grades and scores depend on, as twelve hexadecimal digits.
 
         It does not depend on the order of the items, their metadata, or the ids that they replace.
         """

@@ -103,7 +103,7 @@ def grid_rows(grids: Grids, query_id: str) -> Iterator[tuple[str, Sequence[int |
 
 
 class Influence(Struct, frozen=True):
-    """Effect of leaving out one item on the leaderboard.
+    """How the leaderboard changes if one item of the test bank is left out.
 
     Attributes:
         kendall: tau-b of the leaderboards with and without the item; ``None`` if all agents of either are tied.
@@ -140,7 +140,7 @@ class PlaceChange(Struct, frozen=True):
 
 
 class EditEffect(Struct, frozen=True):
-    """Effect of a new version of a bank, computed from the existing grades.
+    """Effect of a new version of a test bank on labels and the leaderboard, computed from the existing grades.
 
     Attributes:
         labels: passages whose label changes.
@@ -157,7 +157,7 @@ class EditEffect(Struct, frozen=True):
 
 
 class Covers(Struct, frozen=True):
-    """Which items of one query each agent covers.
+    """Which items (questions or nuggets) of one query each agent's answer covers.
 
     ``by_agent`` is 1 if an agent covers an item, 0 if not, NaN if unknown; shape (agents, items).
     """

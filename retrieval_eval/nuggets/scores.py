@@ -201,7 +201,7 @@ def score_table(
 
 
 def _with_missing(counts: Ints, answered: NDArray[np.bool_], scores: Floats) -> Floats:
-    """The scores, 0 for a missing answer; NaN for a score that the topic's nuggets do not allow."""
+    """The scores, with 0 for a missing answer, or NaN if the score is undefined for the topic's nuggets."""
     bank = np.zeros(counts.shape[1:], np.int64)
     bank[..., 2] = counts.sum(axis=-1).max(axis=0, initial=0)
     undefined = np.isnan(scores_of_counts(bank)) & np.asarray(answered.any(axis=0))[:, np.newaxis]

@@ -122,7 +122,7 @@ BATCH = 10
 def windows(
     ranked: Iterable[str], labels: Mapping[str, int], *, from_label: int = 1, size: int = WINDOW
 ) -> list[tuple[str, ...]]:
-    """Divide the relevant documents into windows that a judge reads in turn; the last window may be shorter.
+    """Divide the relevant documents into windows that a judge reads one by one; the last may have fewer documents.
 
     ``ranked`` has document ids, best first, and may repeat them. Documents without a label, or with one below
     ``from_label``, are left out.

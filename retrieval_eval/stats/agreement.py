@@ -80,7 +80,7 @@ def krippendorff_alphas(tables: Floats, labels: Floats, level: MeasurementLevel 
 
 
 def _difference(margins: Floats, labels: Floats, level: MeasurementLevel) -> Floats:
-    """Squared difference of each pair of labels, shape (labels, labels); for ordinal labels (..., labels, labels)."""
+    """Krippendorff's difference d of every two labels, (labels, labels); for ordinal ones (..., labels, labels)."""
     if level == "nominal":
         return 1.0 - np.eye(labels.size)
     if level == "interval":

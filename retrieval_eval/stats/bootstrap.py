@@ -47,7 +47,7 @@ UNSEEN: Final = 0.25
 with rare, complete losses.
 """
 LOST: Final = 0.1
-"""Figures up to this value count as complete losses."""
+"""Figures up to this value, on a scale from 0 to 1, count as complete losses."""
 _LARGEST_LOG: Final = 60.0
 
 Clusters: TypeAlias = Mapping[str, str]
@@ -79,7 +79,7 @@ def units_with(seen: NDArray[np.bool_], unit: NDArray[np.int64]) -> NDArray[np.i
 
 
 def sums_by_unit(values: Floats, unit: NDArray[np.int64]) -> Floats:
-    """Sums over the queries of each cluster, shape (figures, queries) to (figures, clusters)."""
+    """Sum of each figure over the queries of each cluster, shape (figures, queries) to (figures, clusters)."""
     units = int(unit.max(initial=-1)) + 1
     if units == unit.size:
         return values

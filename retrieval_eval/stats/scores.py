@@ -1,4 +1,4 @@
-"""Scores of agents on queries, with means, intervals, bounds, and a test of who has more missing judgments.
+"""Scores of agents on queries, with means, intervals, bounds, and a test for agents with more missing judgments.
 
 A judgment that failed or was never made is missing. It does not count as 0: a score is the mean of the existing
 judgments, shown with the number of missing ones. If the missing judgments could change a conclusion, the score also has
@@ -192,12 +192,12 @@ class MissingShare(Struct, frozen=True):
 
     @property
     def uneven(self) -> bool:
-        """Whether the agent's share is significantly larger than that of the other agents."""
+        """Whether the agent's share of missing judgments is significantly larger than that of the other agents."""
         return self.more and self.p < LEVEL
 
     @property
     def doubtful(self) -> bool:
-        """Whether the share is significantly larger only without clustering, so that a few queries may explain it."""
+        """Whether the share is significantly larger only without clustering: a few queries may explain it."""
         return self.more and self.p_alone < LEVEL <= self.p
 
 
@@ -253,14 +253,15 @@ def _log_choose(n: int, k: Ints | int) -> Floats:
 
 
 def over_the_known(share: Floats, least: Floats, most: Floats) -> Floats:
-    """The share of parts (items, sentences) that hold: ``least`` if it equals ``most``, else ``share``.
+    """The share of covered items or supported sentences: ``least`` if it equals ``most``, else ``share``.
 
-    The best of several judgments decides about a part (does any passage answer a question, does any citation support a
-    sentence). So a part with a missing judgment can be known, because another judgment is already the best possible.
-    Such parts count in the bounds but not in the share, because they always have the best value: the more judgments
-    fail, the larger their proportion of the known parts. If 30 % of the grades of four passages fail, a cover of 0.30
-    would become 0.51, and if 60 % fail, 0.85; over the parts without missing judgments it stays 0.30. So a single share
-    may be outside its bounds. Clipping it to the bounds would bias the mean again, to 0.36.
+    The best of several judgments decides about an item or sentence, here called a part (does any passage answer a
+    question, does any citation support a sentence). So a part with a missing judgment can be known, because another
+    judgment is already the best possible. Such parts count in the bounds but not in the share, because they always have
+    the best value: the more judgments fail, the larger their proportion of the known parts. If 30 % of the grades of
+    four passages fail, a cover of 0.30 would become 0.51, and if 60 % fail, 0.85; over the parts without missing
+    judgments it stays 0.30. So a single share may be outside its bounds. Clipping it to the bounds would bias the mean
+    again, to 0.36.
 
     Args:
         share: share over the parts without missing judgments; NaN if there are none.

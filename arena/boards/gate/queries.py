@@ -43,7 +43,7 @@ class QueryPair(Struct, frozen=True):
 
 
 class GroupPair(Struct, frozen=True):
-    """Comparison of two agents on the queries with a ``value`` in a ``column``; no ``result`` if they are too few."""
+    """Two agents compared on queries with ``value`` in the metadata ``column``; no ``result`` for too few queries."""
 
     column: str
     value: str
@@ -209,7 +209,7 @@ def pair_board(
 
 
 def _shares(games: GameTable, scores: Any, new: str, old: str) -> dict[str, tuple[float, float]]:
-    """By query, the mean share of the points of both agents in their games against each other."""
+    """By query, the shares of the points that the new and the old agent won in their games against each other."""
     if new not in games.agents or old not in games.agents:
         return {}
     rows = np.flatnonzero(games.of_agent(new) & games.of_agent(old) & games.played)
