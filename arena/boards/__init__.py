@@ -1,1 +1,1 @@
-"""Boards: results of a tournament as frozen values, each with its tables, charts, sentences and JSON."""
+"""Boards: frozen objects with a tournament's results; each makes tables, charts, sentences and JSON of them."""

@@ -1,4 +1,4 @@
-"""Whether known cheats fool the judges: the table, and a trust check for each judge."""
+"""Board of the audit: how many points each judge gave to known cheating answers, and a trust check for each judge."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from arena.present.table import INTERVAL, Column, Table
 from arena.results.audit import AuditResults
 
 BAR: Final = 0.15
-"""Largest share of points that a judge may give to a cheat."""
+"""Largest share of points that a judge may give to a cheating answer beyond what the answer deserves."""
 
 _COLUMNS: Final = (
     Column("judge", "Judge"),
@@ -27,7 +27,7 @@ _COLUMNS: Final = (
 
 
 class AuditBoard(Board, frozen=True):
-    """Points that each judge gave to the cheats; ``rows`` come from ``AuditResults``."""
+    """Points that each judge gave to known cheating answers; ``rows`` come from ``AuditResults``."""
 
     rows: Sequence[Mapping[str, Any]]
 

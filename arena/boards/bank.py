@@ -81,7 +81,7 @@ class BankBoard(Board, frozen=True):
 
 
 class BankEditBoard(Board, frozen=True):
-    """Changes from one version of a bank to another; ``effect``: what they change in labels and places, if known."""
+    """Changes from one version of a test bank to another; ``effect`` has the changed labels and places, if known."""
 
     before: Bank
     after: Bank
@@ -142,7 +142,7 @@ def _effect_blocks(effect: EditEffect) -> list[Block]:
 
 
 def history_table(saves: Sequence[Saved], folder: object) -> Table:
-    """Table of a file's earlier versions: who saved it when, and the name of the copy in ``folder``."""
+    """Table of a file's earlier versions: who replaced each one and when, and the name of its copy in ``folder``."""
     columns = [Column("at", "When"), Column("by", "Who"), Column("what", "What"), Column("earlier", "Earlier version")]
     note = f"They are in {folder}." if saves else "None: this page has not replaced this file yet."
     return Table("earlier-versions", "", columns, plain(saves), [note])
@@ -152,7 +152,10 @@ _NAMED: Final = 4
 
 
 class ItemEffect(Struct, frozen=True):
-    """What one item does to the scores; ``influence`` is ``None`` if no mean includes its query."""
+    """Effect of one item on the agents' scores; ``influence`` is ``None`` if no agent's mean includes its query.
+
+    ``covering`` is the number of agents that cover the item, ``failing`` has the agents that do not.
+    """
 
     covering: int
     failing: tuple[str, ...]
@@ -164,7 +167,7 @@ def exam_effects(study: Study, level: int, k: int) -> dict[str, ItemEffect]:
 
 
 def nugget_effects(results: NuggetResults) -> dict[str, ItemEffect]:
-    """Effect of each nugget on V strict, by nugget id; okay nuggets have none."""
+    """Effect of each nugget on the score Vital strict, by nugget id; okay nuggets have a weight of 0 in it."""
     agents = tuple(sorted({assignment.run for assignment in results.assignments}))
     covers = {}
     for query_id, bank in results.banks.items():
@@ -196,7 +199,7 @@ def _marks(item: Item) -> list[str]:
 
 
 def item_line(item: Item, marks: Mapping[str, str]) -> TableRow:
-    """The table line of a bank's item, without the text of a secret item."""
+    """A row of ``items_table`` for an item of a test bank, without the text of a secret item."""
     line_marks = (*_marks(item), *filter(None, [marks.get(item.item_id)]))
     query = item.query_id if item.facet_id is None else f"{item.query_id}, {item.facet_id}"
     return {"key": item.item_id, "query": query, "item": item.open_text, "weight": item.weight, "marks": line_marks}
@@ -210,7 +213,7 @@ def nugget_line(nugget: Nugget) -> TableRow:
 def items_table(
     lines: Sequence[TableRow], effects: Mapping[str, ItemEffect], notes: Iterable[str] = (), links: Iterable[str] = ()
 ) -> Table:
-    """A row for each item, in the given order; ``links`` are the addresses of the first items."""
+    """Table with a row for each of ``lines``; ``links`` are the addresses of pages about the first items."""
     words = any(isinstance(line["weight"], str) for line in lines)
     weight: NumberForm = WORDS if words else FIGURE
     columns = [

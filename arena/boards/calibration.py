@@ -1,4 +1,4 @@
-"""The calibration board with all its sections, and the blocks for estimates corrected by people's labels."""
+"""The calibration board, which compares judges with people, and tables of estimates corrected by people's labels."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _THREE: Final = "Corrected, by people alone and by the judge alone."
 
 
 def corrected_figures(judge: JudgeAgainstPeople, width: float | None = None) -> Iterator[Block]:
-    """A judge's estimates corrected by people's labels; ``width`` asks for the labels that such an interval needs."""
+    """A judge's estimates corrected by people's labels; ``width`` adds how many labels intervals of this width need."""
     estimates, name, rates = judge.estimates, judge.named, judge.level == "verdicts"
     if estimates is None:
         return
@@ -92,7 +92,7 @@ def estimates_json(estimates: Estimates, width: float | None) -> dict[str, Any]:
 
 
 def figure_rows(estimates: Estimates, width: float | None) -> list[dict[str, Any]]:
-    """A row for each corrected mean, with the number of labels that an interval of this ``width`` needs."""
+    """Table rows of a judge's corrected means; ``width`` adds how many labels an interval of this width needs."""
     rows = []
     for name, figure in estimates.figures.items():
         three_ways = {way: getattr(figure, way).within(*figure.ends) for way in _LOOKS.values()}
@@ -209,7 +209,10 @@ _MOST_TESTS: Final = 10
 
 
 def grades_table(tests: Sequence[GradeTest], *, most: int | None = None) -> list[Table]:
-    """Paired tests of every two agents on each criterion; at most the ``most`` tests with the smallest p."""
+    """Table of paired tests that compare every two agents by people's grades on each criterion.
+
+    With ``most`` the table has only the tests with the smallest p-values.
+    """
     if not tests:
         return []
     shown = {
@@ -232,7 +235,7 @@ def _grade_row(test: GradeTest) -> dict[str, Any]:
 
 
 class CalibrationBoard(Board, frozen=True):
-    """A calibration of tables or of a tournament; ``width`` as in ``corrected_figures``."""
+    """Comparison of judges with people, from tables or from a tournament; ``width`` as in ``corrected_figures``."""
 
     calibration: Calibration
     width: float | None = None
@@ -266,7 +269,7 @@ class CalibrationBoard(Board, frozen=True):
         return [section for section in sections if section.blocks]
 
     def tables(self) -> list[Table]:
-        """All tables. CSV writes the first one: a row per pair of methods (tournament) or per judge (tables)."""
+        """All tables of the board. CSV output has the first: a row per pair of methods, or per judge."""
         calibration = self.calibration
         if calibration.methods is None:
             first = against_people(calibration.comparisons)

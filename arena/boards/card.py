@@ -61,7 +61,7 @@ _IN_ORDERS: Final = "Agreement of both orders"
 _FAILURES: Final = "Few failures"
 _BOUND: Final = "Record of what was asked"
 _NEEDED: Final = (_STAND_IN, PEOPLE, _IN_ORDERS, _FAILURES, _BOUND)
-"""Name prefixes of the checks that must have a result for a "yes"; other checks may be unknown."""
+"""A card's verdict is "yes" only if all checks whose names begin like these have a result."""
 _TASTES: Final = (PLACE, LENGTH, TIES)
 """Checks whose failure does not make the verdict "no": people may have the same preferences."""
 _LONGER: Final = "In rating points, for any greater length; Style shows the effect of many more words."
@@ -73,7 +73,7 @@ _VERDICT_LABELS: Final[Mapping[May, tuple[str, str]]] = {
 
 
 class JudgeCard(Struct, frozen=True):
-    """The card of one judge on one task.
+    """Whether one judge may replace people on one task, with checks and figures.
 
     Attributes:
         verdict: ``no`` if a check outside ``_TASTES`` failed; else ``not known`` if a needed check has no
@@ -100,7 +100,7 @@ class JudgeCard(Struct, frozen=True):
         return f"{self.question} {_VERDICT_LABELS[self.verdict][1]}."
 
     def decides(self) -> dict[str, Any]:
-        """The fields that the gate reads and the seal protects."""
+        """The fields of a card that the gate reads; the card's seal, a checksum, reveals edits of them."""
         named = fields(self, "judge", "level", "verdict", "bound_to")
         return {**named, "expires": self.expires.isoformat(), "epsilon": self.against.alternative.epsilon}
 
@@ -148,7 +148,7 @@ class JudgeCards(Board, frozen=True):
 
 
 def judge_cards(board: Leaderboard, calibration: Calibration, made: date, expires: date | None = None) -> JudgeCards:
-    """A card for each judge and task from existing results; by default valid for 90 days after ``made``."""
+    """Make a card for each judge and task from existing results; by default valid for 90 days after ``made``."""
     last_day = made + _GOOD_FOR if expires is None else expires
     family_effects = {effect.judge: effect.points for effect in calibration.styles if effect.name == "own family"}
     comparisons = list(calibration.comparisons)
@@ -196,7 +196,7 @@ class _Evidence(Struct, frozen=True):
 
     @property
     def health(self) -> tuple[Ratings, JudgeHealth] | None:
-        """Ratings and health of the games that the judge judged; ``None`` for tasks other than games."""
+        """Ratings from the judge's games, and its habits in them (such as position bias); ``None`` for other tasks."""
         ratings = self.board.by_judge.get(self.judge.judge, self.board.ratings)
         if self.judge.level != "verdicts" or ratings is None or ratings.judge_health is None:
             return None
@@ -280,7 +280,7 @@ def _is_bound(binding: str) -> Check:
 
 
 def _alternative(test: AlternativeTest, unit: Unit) -> Check:
-    """Check by the clustered alternative annotator test; unknown with too few people or queries."""
+    """Check that the judge passes the clustered alternative annotator test; unknown with too few people or queries."""
     sentence = in_words(test, unit)
     status: Status = "unknown"
     if len(test.raters) < FEWEST_PEOPLE:

@@ -44,9 +44,9 @@ Link: TypeAlias = Callable[..., str]
 """Function that returns the address of the queries page with the given fields set."""
 
 WON: Final = "won"
-"""Name of the score used for ratings on single queries: the share of games won, a tie counting half."""
+"""Name of the score that replaces the rating on a single query: the share of games won, a tie counting half."""
 OF_STAGE: Final[Mapping[str, str]] = {"pairwise": RATING, "exam": "cover", "nuggets": "v_strict"}
-"""Name of the score that represents a stage, by the stage's name; other scores are named directly."""
+"""Score that is meant if a stage is named instead of a score, by stage, such as ``cover`` for ``exam``."""
 MOST_CHOSEN: Final = 4
 _LEFT_OUT: Final = ("elo",)
 """Scores not shown: Elo rates the same games as Bradley-Terry."""
@@ -54,7 +54,7 @@ _PHRASES: Final[Mapping[str, str]] = {"v_strict": "nuggets", "criteria": "criter
     "criteria, people": "people's grades"
 }
 _TAU_SAMPLES: Final = 200
-"""Draws behind the intervals of rank correlations, which are the slowest to compute."""
+"""Number of bootstrap samples for the intervals of rank correlations, which are the slowest to compute."""
 _SAME: Final = 1e-9
 _MOST_NAMED: Final = 3
 _LOOKS: Final[Sequence[Look]] = ("blue", "orange", "grey")
@@ -66,7 +66,7 @@ _LEAD: Final = "Every score of every agent, with 95% intervals from the same dra
 
 
 class Way(Struct, frozen=True):
-    """All agents' scores by one way of scoring.
+    """All agents' scores by one way of scoring, such as games or nuggets.
 
     Attributes:
         scores: score by agent; ``n`` is the number of queries behind it.
@@ -161,7 +161,7 @@ class CompareBoard(Board, frozen=True, eq=False):
         }
 
     def findings(self, way: str) -> list[Placement]:
-        """A score's disagreements with the games, grouped by agent (greedy cover: the most frequent agent first)."""
+        """Agents about which the score ``way`` disagrees with the games, most disagreements first (greedy cover)."""
         left = [departure for departure in (self.departures.pairs if self.departures else ()) if departure.way == way]
         placements: list[Placement] = []
         while left:
@@ -199,7 +199,7 @@ class CompareBoard(Board, frozen=True, eq=False):
         return sentences
 
     def figure(self, link: Link = nowhere) -> Aligned:
-        """All scores and the win matrix; ``link`` returns the address of an agent or of two agents."""
+        """Chart of all scores and the win matrix; ``link`` returns the address of a page on an agent or two agents."""
         flags = {
             (way.name, placement.agent): _sentence(placement, [way])
             for way in self.ways
@@ -364,7 +364,7 @@ def compared(
     *,
     clusters: Clusters = ALONE,
 ) -> CompareBoard:
-    """Compare these scores, without the win matrix; ``ratings`` are best first, ``None`` leaves the games out."""
+    """Make the board from scores, without its win matrix; ``ratings`` are best first, ``None`` leaves the games out."""
     draw_scores = draw_scores or (lambda method, names: draw(method, names, *draws, clusters))
     chosen = (method for method in methods if method.name not in _LEFT_OUT)
     used = [
@@ -410,7 +410,7 @@ def compared(
 
 
 def _robust(candidates: Departures, methods: Sequence[Method]) -> Departures:
-    """The disagreements that remain even if all missing judgments of the score had their worst values."""
+    """The disagreements of scores with the games that remain whatever the scores' missing judgments would be."""
     means = {scores.name: scores for scores in methods if isinstance(scores, Scores)}
 
     def holds(departure: Departure) -> bool:

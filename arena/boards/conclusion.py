@@ -106,7 +106,7 @@ def conclude(
     comparisons: Sequence[Comparison] = (),
     of_words: Sequence[str] = (),
 ) -> Conclusion:
-    """The conclusion of some ratings. A missing interval or test never makes a winner."""
+    """Draw a conclusion from ratings; no agent is called the leader if an interval or a test is missing."""
     conclusion = _from_ratings(ratings, shortfall, fronts or {}, comparisons)
     if ratings is None:
         return conclusion
@@ -192,7 +192,7 @@ def expectation(ratings: Ratings, conclusion: Conclusion) -> Iterator[str]:
 
 
 def to_tell_apart(ratings: Ratings, conclusion: Conclusion) -> str:
-    """Sentence on the number of further queries that would separate the first two; empty if it is unknown."""
+    """Sentence on the number of further queries that would separate the first two agents; empty if it is unknown."""
     pair = _first_pair(ratings)
     more = more_needed(pair) if pair is not None and conclusion.ordered else ""
     if not more or pair is None or ratings.convergence.prior_games or conclusion.headline == NO_MODEL:
@@ -207,7 +207,7 @@ def _first_pair(ratings: Ratings) -> PairDifference | None:
 
 
 def _expected(points: float, ratings: Ratings) -> tuple[float, float]:
-    """Expected win rate at a rating difference: share of games with a winner, and share of points (a tie half)."""
+    """Expected win rates at a rating difference of ``points``: of games with a winner, and of points (a tie half)."""
     settings, tie = ratings.settings, ratings.tie_parameter
     log_tie = math.log(tie) if tie else NO_TIES[settings.ties]
     gap = np.array([points * math.log(10) / settings.scale])
@@ -246,7 +246,7 @@ def _no_order(ratings: Ratings) -> Conclusion | None:
 
 
 def _beaten(ratings: Ratings) -> Conclusion | None:
-    """The conclusion if an agent that never won or tied may be first; how far it is behind is then unknown."""
+    """The conclusion if an agent without a win or tie may be first: how far it is behind the others is then unknown."""
     first = [row for row in ratings.agents if row.rank_low == 1]
     if len(first) == len(ratings.agents) or not any("winless" in row.flags for row in first):
         return None
@@ -357,7 +357,7 @@ def more_needed(pair: PairDifference) -> str:
 
 
 def adaptive_line(state: AdaptiveState, *, ordered: bool) -> str:
-    """Progress of an adaptive schedule in a sentence; ``ordered``: whether the order of the games means anything."""
+    """Sentence on an adaptive schedule's progress; ``ordered`` says whether the order of the ratings means anything."""
     target = "the order" if state.decide == "order" else "the first place"
     state_words = "is decided" if state.decided else "is not decided" if state.ended else "is still open"
     line = f"Adaptive: {target} {state_words} after {state.games:,} of {state.possible:,} possible games"
@@ -374,7 +374,7 @@ Trust: TypeAlias = Literal[
 ]
 
 MARGIN: Final = 0.05
-"""Margin of equivalence: a judge may agree with people by up to this much less than people do with each other."""
+"""A judge's agreement with people may be lower than people's agreement with each other by up to this margin."""
 _BESIDE: Final[dict[Trust, str]] = {
     "below people": "It agrees with people less than they do among themselves.",
     "as people": f"It agrees with people as they do among themselves, or less by {MARGIN:g} at most.",
@@ -383,10 +383,10 @@ _BESIDE: Final[dict[Trust, str]] = {
 
 
 class Finding(Struct, frozen=True):
-    """Whether a judge can be trusted on one level.
+    """Whether a judge can be trusted on one kind of judgment.
 
     Attributes:
-        level: what was judged.
+        level: the kind of judgment, such as verdicts.
         judge: the judge's name, which is untrusted text.
         trust: ``unknown``: people and judge have no item in common; ``other scale``: their values cannot be compared;
             ``few``: too few queries; ``chance``: agreement not shown to exceed chance; ``below people``: the judge
@@ -462,7 +462,7 @@ def _trust(comparison: Comparison, judge: JudgeAgainstPeople) -> Trust:
 
 
 def _beside(gap: Estimate) -> Trust:
-    """Trust that follows from the judge's agreement with people minus people's agreement among themselves."""
+    """Trust in a judge by ``gap``: its agreement with people minus people's agreement among themselves."""
     if gap.value is None or (gap.n or 0) < FEW_QUERIES:
         return "beside people"
     if gap.low is None or gap.high is None:  # all queries have the same value, so the uncertainty is unknown

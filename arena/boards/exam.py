@@ -41,7 +41,10 @@ _NAMED: Final = 3
 
 
 class ExamBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
-    """Scores of an exam at every level; tables for people use the exam's usual level."""
+    """Scores of an EXAM evaluation at every level; tables for people use the usual level.
+
+    A level is the lowest grade that counts as covered.
+    """
 
     exam: ExamScores
 
@@ -244,7 +247,7 @@ class OversightBoard(Board, frozen=True):
     query_id: str | None = None
 
     def view(self, name: str) -> Table:
-        """One complete table; raises ``InputError`` if the query, rankings or labels that it needs are missing."""
+        """The table of this name; raises ``InputError`` if the query, rankings or labels that it needs are missing."""
         study = self.study if self.query_id is None else self.study.of_query(self.query_id)
         if name == "grid":
             if self.query_id is None:
@@ -254,10 +257,12 @@ class OversightBoard(Board, frozen=True):
             return answers_table(study)
         if name == "influence":
             if not study.rankings:
-                raise InputError("no rankings of passages, so no leaderboard can change; name the runs with --run")
+                raise InputError(
+                    "no rankings of passages, so there is no leaderboard to influence; name the runs with --run"
+                )
             return influence_table(study, influences(study.grids, study.rankings, level=self.level, k=self.k))
         if not study.labels:
-            raise InputError("no labels by people to hold the grades against; name a file of labels with --qrels")
+            raise InputError("no labels by people to compare the grades with; name a file of labels with --qrels")
         return (uncovered_table if name == "uncovered" else spurious_table)(study, self.level, self.relevant)
 
     def sections(self) -> list[Section]:
@@ -288,7 +293,7 @@ def _rows(study: Study, entries: Iterable[Grade | Uncovered | Spurious | Influen
 
 
 def answers_table(study: Study, item_id: str = "") -> Table:
-    """Grades beside the extracted answers, highest grade first; for one item, the passages' texts as well."""
+    """Table of grades and extracted answers, highest grade first; for a single item also the passages' texts."""
     entries = graded_answers(study.grids, study.open_answers())
     rows = _rows(study, (entry for entry in entries if item_id in ("", entry.item_id)))
     answer, grade = Column("answer", "Answer or reason"), Column("grade", "Grade", COUNT)
@@ -298,7 +303,10 @@ def answers_table(study: Study, item_id: str = "") -> Table:
 
 
 def grid_table(study: Study, query_id: str) -> Table:
-    """Grades of a query: passages in rows, items in columns numbered as in ``items_table``; highest sum first."""
+    """Table of a query's grades: a row for each passage, the highest sum of grades first, and a column for each item.
+
+    The columns have the numbers of the items in ``items_table``.
+    """
     items = [study.open_id(item_id) for item_id in study.grids.grids[query_id].items]
     rows = [
         {"did": passage, **dict(zip(items, grades, strict=True))}
@@ -333,7 +341,7 @@ def items_table(study: Study, query_id: str, level: int) -> Table:
 
 
 def uncovered_table(study: Study, level: int, relevant: int) -> Table:
-    """Relevant passages that no item covers: the bank may lack an item on what they say."""
+    """Table of relevant passages that cover no item: the test bank may lack an item on their content."""
     rows = _rows(study, uncovered_passages(study.grids, study.labels, level=level, relevant=relevant))
     columns = [_QUERY, _PASSAGE, _TEXT, Column("label", "Label", COUNT), *_GRADED]
     note = "The bank may lack what they say." if rows else "None: every relevant passage covers some item."
@@ -341,7 +349,7 @@ def uncovered_table(study: Study, level: int, relevant: int) -> Table:
 
 
 def spurious_table(study: Study, level: int, relevant: int) -> Table:
-    """Items that irrelevant passages cover: they may need rewording."""
+    """Table of items that irrelevant passages cover: these items may need rewording."""
     rows = _rows(study, spurious_items(study.grids, study.labels, level=level, relevant=relevant))
     columns = [
         *(_QUERY, _ITEM),
@@ -355,7 +363,7 @@ def spurious_table(study: Study, level: int, relevant: int) -> Table:
 
 
 def influence_table(study: Study, effects: Sequence[Influence]) -> Table:
-    """How the leaderboard changes if one item is left out; the item with the largest change comes first."""
+    """Table of how the leaderboard changes if one item is left out; the item with the largest change comes first."""
     rows = [row | {"new_leader": WORDS.write(row["new_leader"])} for row in _rows(study, effects)]
     tau, largest = Column("kendall", "Kendall's tau-b", FIGURE), Column("largest_move", "Largest move", POINTS)
     moving = sum(effect.moved > 0 for effect in effects)
@@ -436,7 +444,10 @@ class ExamAgreementBoard(Board, frozen=True):
 def of_labels(
     predicted: Labels, judged: Labels, least: int | None, least_judged: int, clusters: Clusters = ALONE
 ) -> ExamAgreementBoard:
-    """Compare predicted labels with people's; without ``least``, each label above the lowest is tried as threshold."""
+    """Compare predicted labels with people's labels; ``least`` is the lowest predicted label that counts as relevant.
+
+    Without ``least``, each predicted label above the lowest is tried.
+    """
     agreement = label_agreement(predicted, judged, clusters=clusters)
     borders = [least] if least is not None else sorted(map(int, graded_table(agreement).rows))[1:]
     return ExamAgreementBoard(agreement, tuple(borders), least_judged, clusters=clusters)

@@ -32,7 +32,7 @@ from retrieval_eval.data.trec import is_qrels, write_qrels
 
 
 def verdict_rows_of(store: Store, tournament: str) -> tuple[tuple[str, ...], Iterator[dict[str, Cell]]]:
-    """The columns and rows of all verdicts: one row for each order in which a judge saw a game's answers.
+    """Column names and rows of a table of all verdicts: a row for each order in which a judge saw a game's answers.
 
     The covariates of the tournament's ratings are in columns NAME_a and NAME_b. If a judge returns probabilities, they
     are in the columns of ``PROBABILITIES``.
@@ -62,7 +62,7 @@ def verdict_rows_of(store: Store, tournament: str) -> tuple[tuple[str, ...], Ite
 
 
 def export_verdicts(store: Store, tournament: str, out: Path) -> int:
-    """Write a row for each verdict (each order of the two answers); returns the number of rows."""
+    """Write a table with a row for each verdict (each order of two answers); returns the number of rows."""
     columns, rows = verdict_rows_of(store, tournament)
     counter = itertools.count()
     write_rows(out, columns, (row for row, _ in zip(rows, counter, strict=False)))
@@ -129,7 +129,7 @@ def export_labels(store: Store, tournament: str, out: Path) -> int:
     ``p_LABEL``.
     """
     if is_qrels(out):
-        raise DataError(out, "qrels are no table of labels; name a .csv file, or use 'ragleague export qrels'")
+        raise DataError(out, "a qrels file has no reasons; name a .csv file, or use 'ragleague export qrels'")
     settings = store.settings(tournament)
     wanted = outcomes(store, tournament, Task.RELEVANCE)
     judges = {want.judge for want, _ in wanted}
@@ -151,7 +151,7 @@ def export_labels(store: Store, tournament: str, out: Path) -> int:
 
 
 def export_query_labels(store: Store, tournament: str, out: Path) -> int:
-    """Write the mean label of each query, the means of its parts and the number of labelled documents."""
+    """Write each query's mean label, means of other numbers in judges' replies, and number of labelled documents."""
     labels_by_query = query_labels(store, tournament)
     names = dict.fromkeys(name for labels in labels_by_query.values() for name in labels.parts)
     rows = (

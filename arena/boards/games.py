@@ -84,7 +84,7 @@ class GameFilter(Struct, frozen=True):
     among: Collection[GameKey] | None = None
 
     def rows(self, games: GameTable, scores: Floats) -> NDArray[np.intp]:
-        """Indices of the games that pass, in the order of the plan; ``scores`` come from ``games.scores``."""
+        """Indices of games that meet the conditions, in the planned order; ``scores`` come from ``games.scores``."""
         passing = np.ones(len(games), np.bool_)
         for agent in (self.agent, self.opponent):
             if agent is not None:
@@ -129,7 +129,7 @@ def games_table(
     link: Callable[[GameKey], Mapping[str, str]] = lambda _: {},
     longest: int = 120,
 ) -> Table:
-    """One row for each game; query texts are cut to ``longest`` characters; ``link`` returns addresses by column."""
+    """Table of games; query texts are cut to ``longest`` characters; ``link`` returns addresses of a game's pages."""
     lines = []
     for row in rows:
         key = games.key(row)
@@ -210,7 +210,7 @@ class GameRecord(Struct, frozen=True):
 
     @property
     def mark(self) -> str:
-        """Hash of the key, 12 hexadecimal digits, for the ids of the page's elements."""
+        """Hash of the game's key, 12 hexadecimal digits, used in ids of elements of the page."""
         return hashlib.sha256(json.dumps(self.key).encode()).hexdigest()[:12]
 
     @property
@@ -311,7 +311,10 @@ def opponents_table(
     link: Callable[[str, bool], str],
     queries: Collection[str] | None = None,
 ) -> Table:
-    """A row for each opponent, lowest share of points first; ``link`` gets an opponent and whether games are lost."""
+    """Table with a row for each opponent of an agent, the agent's lowest share of points first.
+
+    ``link`` returns the address of the games against an opponent: all of them, or with ``True`` only the lost ones.
+    """
     index = games.agents.index(agent)
     agent_games = games.of_agent(agent) & games.played
     if queries is not None:
@@ -340,7 +343,7 @@ def flag(key: GameKey, data: Dataset, annotator: str, comment: str | None) -> An
 
 
 def flags_of(store: Store, tournament: str) -> Flags:
-    """The flags of a tournament's games, without flags on texts that have changed since."""
+    """The flags of a tournament's games, without flags whose query or answers have changed since."""
     flags: dict[GameKey, list[Annotation]] = {}
     data: dict[str, Dataset] = {}
     for annotation in Annotations(store, tournament).latest(FLAG.name):
@@ -415,7 +418,7 @@ _PAIRS: Final = (
 
 
 class Wins(Board, frozen=True, eq=False):
-    """Results of every two agents that played; ``order`` lists the agents to show."""
+    """Win matrix: results of every two agents that met in games; ``order`` lists the agents to show."""
 
     pairs: WinMatrix
     order: Sequence[str]
@@ -427,7 +430,7 @@ class Wins(Board, frozen=True, eq=False):
         return {"percent": plain(self._rows())}
 
     def percentages(self) -> Table:
-        """A row for each agent: the percentage of games won against each other agent, and the average.
+        """Table with a row for each agent: the percentage of games won against each other agent, and the average.
 
         ``arena.data.verdicts`` reads this table. Ties count for neither side; a cell is empty if the two agents never
         met, and the average leaves such cells out (004, Table 5).
@@ -444,7 +447,7 @@ class Wins(Board, frozen=True, eq=False):
         return Table("win-matrix", "", _PAIRS, list(self._met()))
 
     def picture(self, link: Callable[[str, str], str] = nowhere) -> Matrix:
-        """The heat map; ``link`` returns the address of two agents' games."""
+        """Heat map of the win matrix; ``link`` returns the address of two agents' games."""
         cells, significant = {}, 0
         for pair in self._met():
             row, column, is_significant = pair["row"], pair["column"], bool(pair["p"] < ALPHA)
@@ -492,13 +495,13 @@ class Wins(Board, frozen=True, eq=False):
 
 
 def tournament_pairs(store: Store, tournament: str) -> WinMatrix | None:
-    """Results of every two agents over the rated games; ``None`` before the first verdict."""
+    """Win matrix of a tournament's rated games; ``None`` if no game has a verdict."""
     games = cached_games(store, tournament).rated(rating_settings(store.settings(tournament)))
     return None if games is None else pair_results(games)
 
 
 def as_declared(board: Leaderboard) -> list[str]:
-    """The rated agents in the configuration's order; agents that it does not list follow, best rated first."""
+    """The rated agents in the configuration's order; then the agents that it does not list, best rated first."""
     rated = [row.agent for row in board.ratings.agents] if board.ratings else []
     stated = [agent.name for agent in board.settings.agents if agent.name in rated]
     return list(dict.fromkeys([*stated, *rated]))

@@ -32,7 +32,7 @@ from retrieval_eval.stats.estimate import Drawn, Estimate
 
 _MOST_NAMES: Final = 8
 _LONGEST: Final = 200
-"""Largest number of characters of names or of a setting in a cell."""
+"""Largest number of characters of names or of a setting in a table cell."""
 _BOTH: Final = (
     Column("agent", "Agent"),
     Column("place_before", "Place before", COUNT, "Among the agents that both states rate."),
@@ -49,7 +49,7 @@ _BOTH: Final = (
 
 
 class BoardState(Struct, frozen=True):
-    """A leaderboard at one time.
+    """A tournament's leaderboard at one time, with the settings and data that it came from.
 
     Attributes:
         subject: settings, agents, and a digest of every query, see ``arena.run.recorder.subject_of``.
@@ -61,7 +61,7 @@ class BoardState(Struct, frozen=True):
 
 
 class NamesChanged(Struct, frozen=True):
-    """Names that only the second state has, that only the first has, and that both have with different content."""
+    """Names (of agents, judges or queries) that were added, removed, or changed in content between two states."""
 
     added: tuple[str, ...]
     removed: tuple[str, ...]
@@ -72,7 +72,7 @@ class NamesChanged(Struct, frozen=True):
 
 
 class Changes(Board, frozen=True):
-    """Differences between two states.
+    """Differences between two states of a leaderboard.
 
     Attributes:
         moves: a row for each agent that both states rate, best first now; places are among these agents.
@@ -98,7 +98,7 @@ class Changes(Board, frozen=True):
         return not (self.names or self.settings)
 
     def changed_settings(self, *elsewhere: str) -> bool:
-        """Whether a setting changed outside the named sections."""
+        """Whether a setting changed outside these sections of the configuration."""
         return any(path.split(".")[0] not in elsewhere for path in self.settings)
 
     def sections(self) -> list[Section]:
@@ -208,7 +208,7 @@ NOW: Final = "now"
 _Z: Final = 1.959964
 """Quantile of the normal distribution for a 95 % interval."""
 _DRAWN: Final = 30
-"""Largest number of moments in the picture; older moments are left out."""
+"""Largest number of runs in the picture; older runs are left out."""
 _NAMED: Final = 6
 
 
@@ -217,10 +217,10 @@ class Moment(BoardState, frozen=True):
 
     Attributes:
         name: when its run began, or ``NOW``.
-        unchanged: agents whose present answers to this state's queries are the same.
+        unchanged: agents whose present answers to the queries of this state are the same as in this state.
         differs: which of judges, queries and settings have changed since.
         variances: variance of the difference of every two ratings, NaN if unknown.
-        draws: ratings on draws of the queries, shape (samples, agents); no rows if the run stored none.
+        draws: ratings on bootstrap samples of the queries, shape (samples, agents); no rows if the run stored none.
     """
 
     name: str
@@ -250,14 +250,14 @@ class Moment(BoardState, frozen=True):
         return Estimate(value, value - half, value + half)
 
     def drawn(self, agent: str, anchors: Collection[str]) -> Floats:
-        """``distance`` on each draw, NaN where the draw has no ratings."""
+        """``distance`` on each bootstrap sample of the queries, NaN where the sample has no ratings."""
         names = list(self.ratings)
         anchor_indices = [names.index(anchor) for anchor in anchors]
         distances: Floats = self.draws[:, names.index(agent)] - self.draws[:, anchor_indices].mean(axis=1)
         return distances
 
     def is_paired(self, other: Moment) -> bool:
-        """Whether the draws of both moments use the same queries and seed, so that they can be paired."""
+        """Whether the bootstrap samples of both moments have the same queries and seed, so that they can be paired."""
         seeds = [moment.subject.get("settings", {}).get("ratings", {}).get("seed") for moment in (self, other)]
         query_sets = [(moment.subject["queries"], moment.subject.get("conversations", {})) for moment in (self, other)]
         same = query_sets[0] == query_sets[1] and seeds[0] == seeds[1]
@@ -280,8 +280,8 @@ class Version(Struct, frozen=True):
     """A version of an agent: the moments between two changes of its answers.
 
     Attributes:
-        change: rating minus the previous version's rating; ``None`` if no anchor connects them.
-        paired: whether the interval of the change comes from paired draws of the same queries.
+        change: rating minus the previous version's rating; ``None`` if no unchanged agent (anchor) connects them.
+        paired: whether the interval of the change comes from paired bootstrap samples of the same queries.
     """
 
     agent: str
@@ -336,7 +336,7 @@ class HistoryBoard(Board, frozen=True):
         return sorted(set.intersection(*unchanged))
 
     def rating(self, moment: Moment, agent: str) -> Estimate:
-        """An agent's rating on the present scale; unshifted if there are no anchors."""
+        """An agent's rating at a moment, shifted to the present scale; unshifted if there are no anchors."""
         anchors, now = self.anchors(moment), self.moments[-1]
         if moment is now or not anchors:
             line = next(line for line in moment.standings if line["agent"] == agent)
@@ -420,7 +420,7 @@ class HistoryBoard(Board, frozen=True):
 
 
 def history(runs: Sequence[StoredRun], board: Leaderboard, data: Dataset, drawn: Drawn | None = None) -> HistoryBoard:
-    """The history of a tournament; the runs start with the latest, whose leaderboard is ``board``."""
+    """Make the history of a tournament's ratings; ``runs`` are newest first, ``board`` is the newest leaderboard."""
     names, now = run_names(runs), BoardState(subject_of(board.settings, data), standings_of(board, drawn))
     digests: dict[tuple[str, ...], dict[str, str]] = {}
     moments = []

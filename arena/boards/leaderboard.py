@@ -43,9 +43,9 @@ DETAILS: Final = frozenset(
     | {"coverage", "retrieval-judges", "retrieval-agreement"}
 )
 _BELOW: Final = ("criteria", "exam", "nuggets", "citations", "retrieval", "costs")
-"""Order of these sections below the ratings; the sections of further stages follow."""
+"""Order of the sections below the ratings; the sections of further stages follow."""
 _JUDGED_ALONE: Final = ("criteria", "exam", "nuggets", "retrieval")
-"""Sections whose agents are listed if there are no ratings; agents of further stages follow."""
+"""Sections whose agents the leaderboard lists if there are no ratings; agents of further stages follow."""
 _ONE_SCORE: Final = (
     Column("exam_cover", "EXAM-Cover", FIGURE, "Share of a query's exam questions that the answer covers."),
     Column(
@@ -54,10 +54,10 @@ _ONE_SCORE: Final = (
     Column("grade", "Grade", FIGURE, "Mean of the grades by all criteria."),
     Column("citation_precision", "Citations", FIGURE, "Share of the documents cited that are relevant."),
 )
-"""One score for each stage, shown beside the rating; the retrieval score is its first measure."""
+"""Columns with one score for each stage, shown beside the rating; the retrieval score is the stage's first measure."""
 _MOST_COLUMNS: Final = 7
 _LESS: Final = ("grade", "citation_precision", "cost_usd", "latency_median_s")
-"""Columns to drop first if the first screen has too many."""
+"""Columns of the leaderboard that the first screen drops first if there are too many."""
 _TAKEN: Final = (
     Column("cost_usd", "Cost", MONEY, "Mean of a query."),
     Column("latency_median_s", "Latency", SECONDS, "Median of its answers."),
@@ -87,10 +87,10 @@ _FAILURES: Final = (
 
 
 class TournamentBoard(Board, frozen=True):
-    """A leaderboard with the evidence for and against it.
+    """A tournament's leaderboard with the evidence on whether to trust it.
 
     Attributes:
-        apart: levels on which people and judges have no judged item in common.
+        apart: kinds of judgment (levels) for which people and judges have no judged item in common.
         queries: texts of the queries by id; for a conversation, its first question.
         failures: counts of failures by task, judge and cause; if empty, the board's causes are used.
     """
@@ -124,7 +124,11 @@ class TournamentBoard(Board, frozen=True):
         return [] if self.board.ratings is None else [row.agent for row in self.board.ratings.agents]
 
     def brief(self, more: Sequence[str] = (), agents: int | None = None, remedies: int | None = None) -> list[Section]:
-        """The decision on one screen: ``agents`` is the number to show, ``remedies`` of failed checks in full."""
+        """The conclusion, the leaderboard and the failed checks, to fit one screen.
+
+        ``agents`` is the number of agents to show, and ``remedies`` the number of failed checks to show with what to
+        do. By default all are shown.
+        """
         ratings, (conclusion, checks) = self.board.ratings, self.verdict()
         table = self._one_screen()
         if agents is not None:
@@ -166,7 +170,7 @@ class TournamentBoard(Board, frozen=True):
     def opening(
         self, queries: int, judged: str = "", *, checks: str = "", link: Callable[[str], str] | None = None
     ) -> list[Block]:
-        """First screen of page and report; ``judged`` is the day of the last judgments in words."""
+        """What a tournament's page and report show first; ``judged`` is the day of the last judgments in words."""
         board, (conclusion, trust) = self.board, self.verdict()
         headline, sentence = conclusion.headline, conclusion.sentence
         if board.ratings is None and not board.settings.pairwise:
@@ -302,7 +306,7 @@ class TournamentBoard(Board, frozen=True):
         }
 
     def _parts(self) -> dict[str, Any]:
-        """Boards of costs and of scores not from games, in the order of their columns; imports only what it needs."""
+        """By section, the boards of costs and of scores that do not come from games; imports only needed modules."""
         board, parts = self.board, dict[str, Any]()
         if board.nuggets is not None:
             from arena.boards.nuggets import Nuggets
@@ -331,7 +335,7 @@ class TournamentBoard(Board, frozen=True):
         return [{**row, "criteria": criteria.get(row["agent"], {})} for row in rows]
 
     def _table(self, beside: Collection[str] = _BELOW) -> Table:
-        """Table of ratings; for programs also the scores of the sections in ``beside`` with one number per agent."""
+        """Table of ratings; for programs it also has each agent's scores from the sections in ``beside``."""
         board, parts = self.board, self._parts()
         further = [key for key, results in board.further.items() if results.scores]
         chosen = [part for name, part in parts.items() if name in beside or name in further]
@@ -406,7 +410,10 @@ class Criteria(ScoreBoard, frozen=True, eq=False, kw_only=True):
         return {scores.column: scores.means[agent].value if agent in scores.means else None for scores in graded}
 
     def json(self) -> dict[str, dict[str, Any]]:
-        """Mean grade, number of graded answers and number of answers to grade; only criteria with a graded answer."""
+        """By agent and criterion: mean grade, number of graded answers, and number of answers to grade.
+
+        A criterion without a graded answer of the agent is left out.
+        """
         means: dict[str, dict[str, Any]] = {}
         for agent in sorted({agent for scores in self.scores for agent in scores.agents}):
             for scores in self.scores:
@@ -451,7 +458,7 @@ def _failures(causes: Mapping[Any, int]) -> Table:
 
 
 def with_people(store: Store, board: Leaderboard) -> TournamentBoard:
-    """The leaderboard; if people judged anything, it includes the comparison of judges with people."""
+    """The board of a leaderboard; if people judged anything, it includes the comparison of judges with people."""
     from arena.store.annotations import Annotations
 
     labelled = board.retrieval is not None and store.is_labelled(board.tournament)
@@ -473,7 +480,7 @@ def judged_on(store: Store, tournament: str) -> str:
 
 
 def keep_boards(location: str, board: Leaderboard) -> None:
-    """Cache the slow pages' figures of a large tournament at the end of a run, so that its pages open at once."""
+    """Cache the figures of slow pages at the end of a large tournament's run, so that the pages open at once."""
     from arena.results.cache import WORTH_KEEPING
     from judges.types import Task
 

@@ -1,4 +1,4 @@
-"""Blocks on a tournament's scoring methods and their rank correlations, its judges' costs, and style bias."""
+"""Tables and charts of a tournament's scoring methods, their rank correlations, judges' costs, and style bias."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _METHODS: Final[Mapping[str, tuple[str, Number]]] = {
     "criteria": ("Criteria", FIGURE),
     "criteria, people": ("People's grades", FIGURE),
 }
-"""By method, its heading and number format; retrieval methods are headed by the name of their measure."""
+"""Heading and number format of each scoring method; retrieval methods have the name of their measure as heading."""
 _PAIRS: Final = (
     Column("first_name", "Way of scoring", programs=False),
     Column("second_name", "Other way", programs=False),
@@ -62,7 +62,7 @@ _QUALITIES: Final = {
     "citations": "more citations",
     "confident_words": "more confident words",
 }
-"""Phrase for a higher value of each quality of an answer."""
+"""How an answer with more of a quality is described, by quality."""
 
 
 def method_blocks(comparison: MethodComparison | None) -> list[Block]:
@@ -80,7 +80,7 @@ def method_blocks(comparison: MethodComparison | None) -> list[Block]:
 
 
 def lacking(uneven: Sequence[MissingShare], title_of: Title) -> Iterator[str]:
-    """A warning for each agent with significantly more missing judgments than the others."""
+    """Yield a warning for each agent with significantly more missing judgments than the others."""
     for agent in dict.fromkeys(share.agent for share in uneven):
         counts = [
             f"{share.missing:,} of {share.wanted:,} ({title_of(share.score)})"
@@ -131,7 +131,7 @@ def method_chart(
     link: Callable[[str], str] = lambda agent: "",  # noqa: ARG005
     title_of: Title = method_title,
 ) -> Chart:
-    """The agents by two scores; agents whose ranks differ most are labelled first."""
+    """Scatter chart of the agents by two scores; agents whose ranks differ most are labelled first."""
     methods = {method.method: method for method in comparison.methods}
     x, y = methods[across], methods[up]
     agents = sorted(x.scores.keys() & y.scores.keys(), key=lambda agent: (-abs(x.ranks[agent] - y.ranks[agent]), agent))

@@ -1,4 +1,4 @@
-"""Label files: agreement of two sets of labels, scores of runs, and pools of runs."""
+"""Boards on files of labels and of runs: agreement of two sets of labels, scores of runs, and pools of runs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ COEFFICIENTS: Final = (
     Column("alpha", "Alpha", FIGURE, interval=INTERVAL),
     Column("alpha_ordinal", "Alpha, ordinal", FIGURE, interval=INTERVAL),
 )
-"""Columns of the coefficients; the keys are fields of ``LabelAgreement``."""
+"""Table columns of agreement coefficients; the keys are fields of ``LabelAgreement``."""
 _BINARISED: Final = (
     Column("qrels", "Labels"),
     Column("threshold", "Relevant", ALIGNED),
@@ -68,7 +68,7 @@ def confusion(
     *,
     name: str = "confusion",
 ) -> Table:
-    """Confusion matrix, the first rater in rows; ``names`` of the labels default to their numbers."""
+    """Confusion matrix of two raters, the first in rows; without ``names`` of the labels their numbers are shown."""
     labels = names or list(map(str, agreement.scale))
     return crossed(name, title, f"{first}, {second} across", (labels, labels), agreement.confusion)
 
@@ -94,7 +94,7 @@ def as_read(qrels: Qrels, reference: Qrels) -> dict[str, Any]:
 
 
 def outside_scale(qrels: Qrels, reference: Qrels) -> list[dict[str, int]]:
-    """Labels outside the reference's scale, which includes 0, each with its number of documents."""
+    """Labels outside the range of the reference's labels (and 0), each with its number of documents."""
     low, high = _scale(reference)
     lowest = 0 if qrels is reference else low
     counts = Counter(label for labels in qrels.labels.values() for label in labels.values())
@@ -128,7 +128,7 @@ def remarks_on(name: str, notes: Iterable[Note], faulty: Sequence[FaultyLine]) -
 
 
 class QrelsAgreement(Board, frozen=True):
-    """Agreement of each other set of labels with the first set in ``qrels``, by the name of the set."""
+    """Agreement of the first set of labels in ``qrels`` with each other set, by the other set's name."""
 
     agreements: Mapping[str, LabelAgreement]
     qrels: Mapping[str, Qrels]
@@ -228,7 +228,7 @@ _MEASURES: Final = {
     "R": "Share of the documents with a label of {least} or more that are among the first.",
     "AP": "Mean precision at the ranks of documents with a label of {least} or more; from 0 to 1.",
 }
-"""Meanings of measures by their names in ir-measures; ``least`` is the lowest relevant label."""
+"""Explanation of each measure by its name in ir-measures; ``least`` stands for the lowest relevant label."""
 
 
 class RunMetrics(Board, frozen=True):
@@ -252,7 +252,7 @@ class RunMetrics(Board, frozen=True):
         return [Section("scores", "Scores", "", [*blocks, self.notes()])]
 
     def tables(self) -> list[Table]:
-        """The scores for programs (of each query if ``per_query``), then the tables for people."""
+        """First a table of scores for programs (of each query if ``per_query``), then the tables for people."""
         records = self._by_query() if self.per_query else self._scores(self._reference.metrics.runs)
         return [records, *Board.tables(self)]
 
@@ -353,7 +353,7 @@ class RunMetrics(Board, frozen=True):
         return Table("scores-by-query", "Scores by query", columns, rows)
 
     def _differences(self, order: Sequence[str]) -> Iterator[Table]:
-        """Tables of each run's difference in the first measure from the baseline, or else from its neighbour."""
+        """Table of each run's difference in the first measure from the baseline, or else from the next best run."""
         main = self._reference.metrics.measures[0]
         pairs = self._reference.comparisons[main]
         by_runs = {
@@ -373,7 +373,7 @@ class RunMetrics(Board, frozen=True):
         yield Table("differences", f"Differences {direction} by {main}{labels_phrase}", _DIFFERENCES, rows, [note])
 
     def for_paper(self, digits: int) -> Table:
-        """Rounded scores by the first labels; * marks a significant difference from the baseline, if there is one."""
+        """Table for a paper: scores by the first set of labels; * marks a significant difference from the baseline."""
         metrics, baseline = self._reference.metrics, self.settings["baseline"]
         form, rows = Number(digits), []
         for run in self._best_first():
@@ -412,13 +412,13 @@ def rankings(
 
 
 def measures(names: Iterable[str]) -> Iterator[Column]:
-    """A column for each measure; the first has an interval."""
+    """A table column for each measure; only the first shows an interval."""
     for position, name in enumerate(names):
         yield Column(name, name, FIGURE, _meaning(name), interval="" if position else INTERVAL)
 
 
 def _meaning(measure: str) -> str:
-    """Meaning of a measure named as in ir-measures, such as ``RR(rel=2)@5``; empty for less common measures."""
+    """Explanation of a measure named as in ir-measures, such as ``RR(rel=2)@5``; empty for less common measures."""
     kind = measure.partition("@")[0].partition("(")[0]
     template = _MEASURES.get(kind, "")
     return template.format(least=threshold[1] if (threshold := re.search(r"rel=(\d+)", measure)) else 1)
@@ -448,7 +448,7 @@ def _queries(query_ids: Sequence[str]) -> str:
 
 
 def _with_ties_explained(note: Note) -> Note:
-    """The note on tied documents, extended by how each measure breaks ties; other notes unchanged."""
+    """Add to the note on tied documents how each measure breaks ties; other notes are returned unchanged."""
     if note.kind != "ties":
         return note
     text = f"{note.count:,} documents have the score of another one of their query; of these trec_eval's measures take "

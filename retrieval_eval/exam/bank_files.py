@@ -1,4 +1,4 @@
-"""Reads and writes test banks: the workbench's JSON lines, YAML, and tables (CSV, TSV, JSONL, Parquet).
+"""Reads and writes test banks: JSON lines (also the Rubric-Grading Workbench's), YAML, CSV, TSV and Parquet.
 
 A record is one item (``qid, question`` or ``qid, nugget``, and optional columns of ``COLUMNS``) or one query with its
 ``items``, as in the workbench's bank files (001, Figures 2 and 3) and in YAML. Unknown columns become metadata. Invalid
@@ -48,7 +48,7 @@ COLUMNS = (
     *("qid", "query", "facet", "item", "type", "text", "kind", "answers", "choices"),
     *("weight", "secret", "retired", "replaces", "metadata"),
 )
-"""Columns of a bank that is written as a table."""
+"""Column names of a test bank in a table format (CSV, TSV, Parquet)."""
 _OF_QUERY = frozenset({"qid", "query", "facet", "items", "type"})
 _OF_ITEM = frozenset({*COLUMNS, "question", "nugget"})
 _YAML: Final = (".yaml", ".yml")
@@ -58,10 +58,11 @@ _TRUE, _FALSE = frozenset({"true", "yes", "1"}), frozenset({"", "false", "no", "
 def read_bank(path: Path | str) -> Bank:
     """Read a test bank.
 
-    An item whose id is the hash of another text was edited in place: it gets a new id by its text, and ``replaces``
-    holds the old id. Gold answers are a list, or one cell with ``|`` between the answers. Choices are written the same
-    way and lettered from A, or are a mapping from letter to text. Items with choices are multiple choice, and questions
-    whose gold answers are true, false, yes or no are true/false, unless the column ``kind`` is set.
+    An item's id may be the hash of a different text, because someone edited the text in place. Such an item gets a new
+    id by its present text, and ``replaces`` holds the old id. Gold answers are a list, or one cell with ``|`` between
+    the answers. Choices are written the same way and lettered from A, or are a mapping from letter to text. Items with
+    choices are multiple choice, and questions whose gold answers are true, false, yes or no are true/false, unless the
+    column ``kind`` is set.
     """
     path = Path(path)
     items: dict[str, Item] = {}
@@ -88,7 +89,7 @@ def new_item(
     weight: float = 1.0,
     secret: bool = False,
 ) -> Item:
-    """Make an item the way ``read_bank`` does, with its kind inferred from its gold answers.
+    """Make an item of a test bank as if it came from a file; its kind is inferred from its gold answers.
 
     Raises:
         DataError: the text is empty, or the item is invalid.
@@ -103,9 +104,9 @@ def new_item(
 
 
 def write_bank(path: Path | str, bank: Bank, *, secret: bool = False) -> int:
-    """Write a bank in the format of the file's extension; ``read_bank`` reads an equal bank back.
+    """Write a test bank in the format that the file's extension names; ``read_bank`` reads back an equal bank.
 
-    Secret items are left out without ``secret``. Returns the number of items left out.
+    Secret items are written only if ``secret`` is true. Returns the number of items left out.
     """
     path = Path(path)
     shown = bank if secret else bank.without_secrets()
@@ -147,7 +148,7 @@ def _yaml_rows(path: Path) -> Iterator[Row]:
     except (yaml.YAMLError, ValueError) as problem:
         raise DataError(path, " ".join(str(problem).split())) from problem
     except RecursionError as problem:
-        raise DataError(path, "the YAML is nested too deeply to be read") from problem
+        raise DataError(path, "the YAML is nested too deeply to be read; write a plain list of items") from problem
 
 
 def _text(row: Row, name: str) -> str:
@@ -236,13 +237,13 @@ def _inferred_kind(item_type: ItemType, choices: Mapping[str, str], answers: tup
 
 
 def _metadata(row: Row, used: frozenset[str]) -> dict[str, Any]:
-    """The record's values in unknown columns; leaves out the workbench's keys that are empty in every written file."""
+    """The record's values in unknown columns, without the workbench's ``info`` and ``test_collection`` if empty."""
     silent: Any = {"info": None, "test_collection": ""}.items()
     return {key: value for key, value in row.values.items() if key not in used and (key, value) not in silent}
 
 
 def _fitting(kind: ItemKind, answer: str, choices: Mapping[str, str]) -> str:
-    """A gold answer in canonical form: true or false for true/false items, the letter for multiple choice."""
+    """A gold answer in canonical form: true or false for a true/false item, the choice's letter for multiple choice."""
     word = answer.casefold()
     if kind == "true_false":
         return "true" if word in TRUE_WORDS else "false" if word in FALSE_WORDS else answer
@@ -285,7 +286,7 @@ def _flag(row: Row, name: str) -> bool:
 
 
 def _by_query(bank: Bank) -> Iterator[dict[str, Any]]:
-    """Yield records in the workbench's format, one per query or subtopic."""
+    """Yield one record with all items for each query or subtopic of the bank, in the workbench's format."""
     grouped: dict[tuple[str, str | None], list[Item]] = {key: [] for key in bank.queries}
     for item in bank.items:
         grouped[item.query_id, item.facet_id].append(item)

@@ -1,8 +1,8 @@
-"""Reads and writes grades: tables ``qid, did, item, grade[, answer, llm, prompt]``, or the workbench's files.
+"""Reads and writes grades: tables ``qid, did, item, grade[, answer, llm, prompt]``, or files of the workbench.
 
-The workbench's files have one line per query, ``[query_id, [paragraph, ...]]`` (001, Figure 4), and are often ``.gz``.
-A file that was read can be written again byte for byte. Adding grades leaves the text of all other values unchanged:
-numbers, spacing inside values, and unknown fields.
+Files of the Rubric-Grading Workbench have one line per query, ``[query_id, [paragraph, ...]]`` (001, Figure 4), and are
+often ``.gz``. A file that was read can be written again byte for byte. Adding grades to it leaves the text of all other
+values unchanged: numbers, spacing inside values, and unknown fields.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DECODER = json.JSONDecoder()
 
 
 class GradedQuery(Struct, frozen=True):
-    """One query of a workbench file.
+    """One query of a Rubric-Grading Workbench file, with its passages and their grades.
 
     Attributes:
         line: line number, from 1.
@@ -42,12 +42,12 @@ class GradedQuery(Struct, frozen=True):
     raw: str
 
     def error(self, problem: str, value: object = None) -> DataError:
-        """An error that names the file, line and query, for the caller to raise."""
+        """Make an error about this query that names the file, line and query; the caller raises it."""
         shown = None if value is None else value if isinstance(value, str) else json.dumps(value)
         return DataError(self.path, f"query {self.query_id!r}: {problem}", line=self.line, value=shown)
 
     def with_grades(self, entries: Mapping[str, Mapping[str, Any]]) -> GradedQuery:
-        """A copy of the query with ``entries`` (by paragraph_id) appended to the ``exam_grades`` of its paragraphs."""
+        """A copy with each of ``entries`` (by paragraph_id) added to its paragraph's list ``exam_grades``."""
         texts = [
             _appended(text, "exam_grades", json.dumps(entries[paragraph["paragraph_id"]], ensure_ascii=False))
             if paragraph["paragraph_id"] in entries
@@ -59,12 +59,11 @@ class GradedQuery(Struct, frozen=True):
 
 
 def new_query(query_id: str, paragraphs: Sequence[Mapping[str, Any]]) -> GradedQuery:
-    """A query that does not come from a file."""
     return GradedQuery(Path(), 0, query_id, paragraphs, json.dumps([query_id, paragraphs], ensure_ascii=False))
 
 
 def read_workbench(path: Path | str) -> Iterator[GradedQuery]:
-    """Stream the queries of a file, plain or ``.gz``. Old files may have several queries on a line.
+    """Stream the queries of a Rubric-Grading Workbench file. Old files may have several queries on a line.
 
     Raises:
         DataError: the file cannot be read, a line is not ``[query_id, [paragraph, ...]]``, or a paragraph has no id or
@@ -89,7 +88,7 @@ def write_workbench(path: Path | str, queries: Iterable[GradedQuery]) -> int:
 
 
 def is_workbench(path: Path | str) -> bool:
-    """Whether the first line that is not blank begins with ``[``, as in the workbench's files."""
+    """Whether a file is from the Rubric-Grading Workbench: its first line that is not blank begins with ``[``."""
     return first_line(Path(path)).lstrip().startswith("[")
 
 
@@ -131,7 +130,7 @@ def _elements(raw: str) -> list[str]:
 
 
 def _appended(raw: str, key: str, element: str) -> str:
-    """The text of a JSON object with an element appended to the array ``key``, which is created if absent or null."""
+    """A JSON object's text with ``element`` added to its array ``key``; creates the array if it is absent or null."""
     at = _skip(raw, 1)
     while raw[at] != "}":
         name, end = _DECODER.raw_decode(raw, at)
@@ -151,7 +150,7 @@ def _skip(text: str, start: int) -> int:
 
 
 def read_workbench_grades(path: Path) -> Graded:
-    """Read the grades, passages, rankings and labels of a workbench file.
+    """Read the grades, passages, rankings and labels of a Rubric-Grading Workbench file.
 
     Raises:
         DataError: the file cannot be read, or a grade is invalid or repeated; names the file, line and value.
@@ -170,9 +169,10 @@ def read_workbench_grades(path: Path) -> Graded:
 def workbench_entries(
     graded: Graded, grader: Grader, grades: Iterable[Grade], *, tau: int
 ) -> dict[str, dict[str, Any]]:
-    """Grades of one query by one grader as entries of ``exam_grades``, by passage_id.
+    """One grader's grades on one query, by passage_id, in the form of ``exam_grades`` in a workbench file.
 
-    ``graded`` tells which graders rate on a scale and which items are nuggets; ratings from ``tau`` count as correct.
+    ``graded`` names the graders that rate on a scale and the items that are nuggets. Ratings of at least ``tau`` count
+    as correct answers.
     """
     by_passage: dict[str, list[Grade]] = {}
     for entry in grades:

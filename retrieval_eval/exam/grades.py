@@ -26,17 +26,17 @@ from retrieval_eval.exam.items import FALSE_WORDS, TRUE_WORDS, Bank, Item
 from retrieval_eval.scores.metrics import Labels
 
 UNGRADED = -1
-"""Value in a grid for a pair of passage and item without a grade."""
+"""Value in a ``Grid`` if a passage has no grade for an item."""
 
 HIGHEST_GRADE = 100
 
 
 Rankings: TypeAlias = Mapping[tuple[str, str], tuple[str, ...]]
-"""The passage ids of each response in order, by (query_id, agent)."""
+"""Passage ids of each agent's response to a query, in the response's order, by (query_id, agent)."""
 
 
 class Grader(NamedTuple):
-    """A grading model and the name of its prompt; either is empty if the file does not name it."""
+    """A grading model and the name of its prompt; either is empty if the file of grades does not name it."""
 
     llm: str = ""
     prompt: str = ""
@@ -46,9 +46,10 @@ class Grader(NamedTuple):
 
 
 class Grade(NamedTuple):
-    """How well a passage answers a question or covers a nugget: 0 (not at all) to 5, or 0 and 1 for checked answers.
+    """How well a passage answers a question or covers a nugget: 0 (not at all) to 5.
 
-    ``grade`` is ``None`` if it is missing, or if the grader only extracted an answer.
+    If a program checks extracted answers against gold answers, grades are 0 (wrong) and 1 (right). ``grade`` is
+    ``None`` if it is missing, or if the grader only extracted an answer.
     """
 
     query_id: str
@@ -59,14 +60,14 @@ class Grade(NamedTuple):
 
 
 class Graded(Struct, frozen=True):
-    """The content of a file of grades.
+    """The grades of passages in a file, with the passages' texts, rankings and labels.
 
     Attributes:
         grades: grades by grader, in the order of the file; each (query, passage, item) at most once per grader.
-        rated: graders that rate on a scale; all other graders check or extract answers.
+        rated: graders that rate passages on a scale; all other graders check or extract answers.
         passages: texts of the passages by query_id and passage_id; empty if the file has none.
         labels: human relevance labels by query_id and passage_id.
-        direct: relevance labels that a model gave without using items, by grader.
+        direct: relevance labels that models gave to whole passages instead of grades for items, by grader.
         nuggets: ids of the items that are known to be nuggets and not questions.
     """
 
@@ -79,7 +80,7 @@ class Graded(Struct, frozen=True):
     nuggets: frozenset[str] = frozenset()
 
     def chosen(self, llm: str | None = None, prompt: str | None = None) -> Grader:
-        """The only grader with this model and prompt; if several match, the only one of them that rates on a scale.
+        """The grader with this model and prompt; if several match, the one that rates on a scale.
 
         Raises:
             InputError: no grader matches, or the choice is ambiguous.
@@ -91,7 +92,7 @@ class Graded(Struct, frozen=True):
         named = _options(self.labelling(llm, prompt))
         if not fitting and named:
             raise InputError(
-                f"this grader labelled whole passages and no items; use 'exam labels' or 'exam agreement': {named}"
+                f"this grader labelled passages and graded no items; use 'exam labels' or 'exam agreement': {named}"
             )
         if not self.grades:
             raise InputError("the file has no grades; have a judge grade its passages with 'make grades'")
@@ -99,11 +100,11 @@ class Graded(Struct, frozen=True):
         raise InputError(f"{which}: {_options(fitting or self.grades)}")
 
     def labelling(self, llm: str | None = None, prompt: str | None = None) -> list[Grader]:
-        """Graders with this model and prompt that labelled passages without items."""
+        """Graders with this model and prompt that gave relevance labels to whole passages."""
         return _fitting(self.direct, llm, prompt)
 
     def without(self, item_ids: Collection[str]) -> tuple[Graded, int]:
-        """A copy without the grades of these items, and the number of grades left out."""
+        """A copy without the grades for these items, and the number of grades removed."""
         remaining = {
             grader: [entry for entry in entries if entry.item_id not in item_ids]
             for grader, entries in self.grades.items()
@@ -111,7 +112,7 @@ class Graded(Struct, frozen=True):
         return replace(self, grades=remaining), sum(map(len, self.grades.values())) - sum(map(len, remaining.values()))
 
     def answers(self, grader: Grader) -> dict[tuple[str, str, str], str]:
-        """Extracted answers by query, passage and item; where this grader has none, the answer of another grader."""
+        """Answers found in passages, by query, passage and item: this grader's, or else another grader's."""
         answers: dict[tuple[str, str, str], str] = {}
         for source in (grader, *(other for other in self.grades if other != grader)):
             rates = source in self.rated  # its answer is the rating, or a text without one
@@ -131,7 +132,7 @@ def _options(graders: Iterable[Grader]) -> str:
 
 
 class Grid(Struct, frozen=True, dict=True):
-    """One query's grades.
+    """One query's grades as a table of passages and items.
 
     Attributes:
         passages: passage ids, one per row.
@@ -167,7 +168,7 @@ class Grid(Struct, frozen=True, dict=True):
 
 
 class Grids(Struct, frozen=True):
-    """Each query's grid, for all queries of the topic set, even without items or passages.
+    """A ``Grid`` for each query of the topic set, even for a query without items or passages.
 
     ``unknown`` is the number of dropped grades whose item is retired or not in the bank.
     """
@@ -188,7 +189,7 @@ def make_grids(grades: Iterable[Grade], bank: Bank | None = None, rankings: Rank
     """Arrange grades in one grid per query.
 
     Rows are all passages with a grade (even a missing one) or in a ranking. Columns are the bank's active items in
-    order; without a bank, the items with a grade, as in the workbench.
+    the bank's order; without a bank, all items with a grade, as in the workbench.
 
     Raises:
         ValueError: a passage has two grades for one item.
@@ -233,7 +234,7 @@ def _grid(query_id: str, passages: tuple[str, ...], items: Mapping[str, float], 
 
 
 MOST_EDITS = 0.2
-"""Answers match if their edit distance is below this share of the longer one's characters."""
+"""Two answers match if their edit distance is below this share of the longer answer's length."""
 
 _CONTRACTED_NOT = re.compile("n['\u2019]t\\b")
 _NEGATIONS = frozenset({"no", "nor", "not"})
@@ -242,7 +243,7 @@ _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def checked_grade(answer: str, item: Item, *, compat: Compat | None = None) -> int:
-    """1 for a right answer, 0 if it is wrong or malformed or states that there is no answer.
+    """Grade an answer by the item's gold answers: 1 if right, 0 if wrong, malformed, or "no answer".
 
     A true/false item accepts one of the words true, yes, correct, or false, no, incorrect, wrong. Multiple choice
     accepts the letter of a right choice, with or without brackets, or its text; the text of another choice is wrong
@@ -286,7 +287,7 @@ def same_words(answer: str, gold: str, *, compat: Compat | None = None) -> bool:
 
 
 def normalised(text: str, *, compat: Compat | None = None) -> str:
-    """The stems of all words except stopwords, separated by single spaces."""
+    """The stems of the text's words without stopwords, joined by single spaces."""
     stem, stopwords = _english()
     ignored = stopwords if compat == "workbench" else stopwords - _NEGATIONS
     if compat == "workbench":
@@ -325,7 +326,7 @@ _PIECE = re.compile(r"(.*)#(\d+)of(\d+)", re.DOTALL)
 
 
 class Passage(Struct, frozen=True):
-    """A piece of a text: ``text`` is ``whole[start:end]``."""
+    """A piece of a response or document: ``text`` is its characters from ``start`` up to ``end``."""
 
     passage_id: str
     text: str
@@ -336,9 +337,9 @@ class Passage(Struct, frozen=True):
 def passages_of(answer: Answer, *, most_words: int = MOST_WORDS) -> tuple[Passage, ...]:
     """Cut a response into passages of whole paragraphs with at most ``most_words`` words each, in order.
 
-    Short paragraphs share a passage, so that a list of short lines does not use up the first k passages. A paragraph
-    that is too long is cut after a sentence, and a sentence that is too long between words. An empty response has no
-    passages.
+    Short paragraphs share a passage: scores use only the first k passages, and a list of short lines must not fill
+    these. A paragraph that is too long is cut after a sentence, and a sentence that is too long between words. An empty
+    response has no passages.
     """
     spans = cut(answer.text, word_spans(answer.text), most_words)
     return tuple(
@@ -348,7 +349,7 @@ def passages_of(answer: Answer, *, most_words: int = MOST_WORDS) -> tuple[Passag
 
 
 def passages_of_document(document: Document, *, most_words: int = MOST_WORDS) -> tuple[Passage, ...]:
-    """Cut a document like ``passages_of``; a document that fits into one passage keeps its id."""
+    """Cut a document into passages as ``passages_of`` does; a document that fits into one passage keeps its id."""
     spans = list(cut(document.text, word_spans(document.text), most_words))
     return tuple(
         Passage(piece_id_of(document.doc_id, number, len(spans)), document.text[start:end], start, end)
@@ -357,23 +358,26 @@ def passages_of_document(document: Document, *, most_words: int = MOST_WORDS) ->
 
 
 def piece_id_of(doc_id: str, number: int, pieces: int) -> str:
-    """``doc_id#2of5``; for a whole document just ``doc_id``, unless that looks like a piece's id."""
+    """Id of a document's passage, as ``doc_id#2of5``; a document of one passage keeps ``doc_id``.
+
+    If ``doc_id`` itself has the form of a passage id, the passage is called ``doc_id#1of1``.
+    """
     return doc_id if pieces == 1 and not _PIECE.fullmatch(doc_id) else f"{doc_id}#{number}of{pieces}"
 
 
 def document_of(passage_id: str) -> tuple[str, int]:
-    """The doc_id of a passage and the document's number of passages; other ids belong to whole documents."""
+    """The document that a passage belongs to, and its number of passages; other ids are ids of whole documents."""
     piece = _PIECE.fullmatch(passage_id)
     return (piece[1], int(piece[3])) if piece else (passage_id, 1)
 
 
 def passage_id_of(query_id: str, agent: str, number: int) -> str:
-    """``query_id/agent#number``, percent-encoded so that different passages have different ids."""
+    """Id of a response's passage: ``query_id/agent#number``, percent-encoded so that no two passages share an id."""
     return f"{quote(query_id, safe='')}/{quote(agent, safe='')}#{number}"
 
 
 def origin_of(passage_id: str) -> tuple[str, str, int] | None:
-    """The query_id, agent and passage number (from 1) of a passage's id; ``None`` for ids of another form."""
+    """The query_id, agent and number that ``passage_id_of`` wrote into an id; ``None`` for other ids."""
     names, _, number = passage_id.rpartition("#")
     query_id, separator, agent = names.partition("/")
     if not separator or not number.isascii() or not number.isdigit():
@@ -383,11 +387,11 @@ def origin_of(passage_id: str) -> tuple[str, str, int] | None:
 
 
 _CHECKED, _RATED = 1, 5
-"""Highest grade of a checked answer, and highest rating."""
+"""Highest grades: of an answer that is checked against gold answers, and of a rating on a scale."""
 
 
 def by_document(graded: Graded) -> Graded:
-    """Merge the passages of each document; returns ``graded`` itself if no passage is a piece of a document."""
+    """Turn grades of passages into grades of documents; returns ``graded`` itself if no document was cut."""
     origins = {entry.passage_id for entries in graded.grades.values() for entry in entries}
     cut = {passage_id: origin for passage_id in origins if (origin := document_of(passage_id))[0] != passage_id}
     if not cut:
@@ -409,7 +413,7 @@ def by_document(graded: Graded) -> Graded:
 
 
 def document_grades(entries: Iterable[Grade], cut: Mapping[str, tuple[str, int]], *, highest: int) -> list[Grade]:
-    """For each document and item, the grade and answer of the document's best passage.
+    """For each document and item, the grade and answer of the document's passage with the highest grade.
 
     A document with an ungraded passage is ungraded, because the missing grade may be the highest, unless another
     passage has the highest possible grade.

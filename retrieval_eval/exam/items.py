@@ -71,18 +71,18 @@ class Item(Struct, frozen=True):
 
     @property
     def open_text(self) -> str:
-        """The text, or a placeholder if the item is secret."""
+        """The item's text, or a placeholder if the item is secret."""
         return SECRET_TEXT if self.secret else self.text
 
 
 def item_id_of(query_id: str, text: str, facet_id: str | None = None) -> str:
-    """``query_id[/facet]/md5`` of the stripped text, like the workbench's ids (001, 4.1)."""
+    """Default id of an item: ``query_id[/facet]/md5`` of the stripped text, as in the workbench (001, 4.1)."""
     digest = hashlib.md5(text.strip().encode(), usedforsecurity=False).hexdigest()
     return "/".join(part for part in (query_id, facet_id, digest) if part is not None)
 
 
 def stale_id(item: Item) -> bool:
-    """Whether the id is the hash of another text, because someone edited the text and not the id."""
+    """Whether the item's id is the hash of a different text, because someone edited the text but not the id."""
     fresh_id = item_id_of(item.query_id, item.text, item.facet_id)
     return (
         _HASHED_ID.fullmatch(item.item_id) is not None
@@ -91,7 +91,7 @@ def stale_id(item: Item) -> bool:
 
 
 class QueryInfo(Struct, frozen=True):
-    """Text and metadata that a bank has for a query or subtopic."""
+    """Text and metadata of a query or subtopic in a test bank."""
 
     text: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -143,7 +143,7 @@ class Bank(Struct, frozen=True, dict=True):
 
     @cached_property
     def version(self) -> str:
-        """Hash of all fields that grades and scores depend on, as twelve hexadecimal digits.
+        """Hash of all fields of items that grades and scores depend on, as twelve hexadecimal digits.
 
         It does not depend on the order of the items, their metadata, or the ids that they replace.
         """
@@ -180,7 +180,7 @@ class Bank(Struct, frozen=True, dict=True):
 
 
 class BankDiff(Struct, frozen=True):
-    """The changes from one version of a bank to the next. Pairs are (before, after).
+    """The changes from one version of a test bank to the next. Pairs of items are (before, after).
 
     Attributes:
         added: active items that were not active before and replace no active item.
@@ -201,7 +201,7 @@ class BankDiff(Struct, frozen=True):
 
 
 def diff(before: Bank, after: Bank) -> BankDiff:
-    """Compare two versions of a bank; changes are in the order of ``after``, but retired items of ``before``."""
+    """Compare two versions of a test bank; retired items are in the order of ``before``, all others of ``after``."""
     old = {item.item_id: item for item in before.items if not item.retired}
     new = {item.item_id: item for item in after.items if not item.retired}
     pairs = [(old[item_id], item) for item_id, item in new.items() if item_id in old]
@@ -248,7 +248,7 @@ class ItemEdit(Struct, frozen=True):
 
 
 def edited_bank(bank: Bank, edits: Mapping[str, ItemEdit], added: Sequence[Item] = ()) -> Bank:
-    """The next version of a bank; ``edits`` are by item_id, and ``added`` items come at the end.
+    """Make the next version of a test bank; ``edits`` are by item_id, and ``added`` items come at the end.
 
     An item with a new text is retired, and a new item with another id takes its place and weight (``Bank.edited``). The
     order of the edits does not matter: items are retired first, so that another item can take their text.
@@ -280,7 +280,7 @@ def edited_bank(bank: Bank, edits: Mapping[str, ItemEdit], added: Sequence[Item]
 
 
 def described(changes: BankDiff) -> str:
-    """The number of changes of each kind as a sentence for a log, without any text of items."""
+    """A sentence for a log with the number of changes of each kind; it quotes no item."""
     counts = {
         "edited": changes.edited,
         "added": changes.added,

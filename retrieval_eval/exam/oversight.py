@@ -1,4 +1,8 @@
-"""Results for human checks of grades and banks (001, section 4.4): answers, gaps, item influence, effects of edits."""
+"""Figures that help people to check grades and test banks (001, section 4.4).
+
+They show passages and items whose grades disagree with people's relevance labels, each item's influence on the
+leaderboard, and the effect of an edit of the bank.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +34,9 @@ class Uncovered(Struct, frozen=True):
 
 
 class Spurious(Struct, frozen=True):
-    """Numbers of passages that cover an item, among the non-relevant and the relevant ones by human labels.
+    """How many passages cover an item: of those that people labelled not relevant, and of those labelled relevant.
 
-    ``of`` and ``of_relevant`` are the numbers of passages of each kind that have a grade for the item.
+    ``of`` and ``of_relevant`` are the numbers of non-relevant and of relevant passages with a grade for the item.
     """
 
     query_id: str
@@ -44,9 +48,9 @@ class Spurious(Struct, frozen=True):
 
 
 def graded_answers(grids: Grids, answers: Mapping[tuple[str, str, str], str]) -> Iterator[Grade]:
-    """Yield all grades and extracted answers by item, highest grade first, ties in the order of the passages.
+    """Yield grades and extracted answers item by item, highest grade first, ties in the order of the passages.
 
-    The grade is ``None`` if there is only an answer. ``answers`` are by query, passage and item.
+    The grade is ``None`` if there is only an answer. ``answers`` has the extracted answers by query, passage and item.
     """
     for query_id, grid in grids.grids.items():
         for column, item_id in enumerate(grid.items):
@@ -73,7 +77,7 @@ def uncovered_passages(grids: Grids, labels: Labels, *, level: int, relevant: in
 
 
 def spurious_items(grids: Grids, labels: Labels, *, level: int, relevant: int) -> list[Spurious]:
-    """Items that passages labelled below ``relevant`` cover, most often covered first; ignores unlabelled passages."""
+    """Items covered by passages with a label below ``relevant``, most often covered first."""
     spurious = []
     for query_id, grid in grids.grids.items():
         query_labels = labels.get(query_id, {})
@@ -99,7 +103,7 @@ def grid_rows(grids: Grids, query_id: str) -> Iterator[tuple[str, Sequence[int |
 
 
 class Influence(Struct, frozen=True):
-    """Effect of leaving out one item on the leaderboard.
+    """How the leaderboard changes if one item of the test bank is left out.
 
     Attributes:
         kendall: tau-b of the leaderboards with and without the item; ``None`` if all agents of either are tied.
@@ -126,7 +130,7 @@ class LabelChange(Struct, frozen=True):
 
 
 class PlaceChange(Struct, frozen=True):
-    """An agent's cover and place on the leaderboard, before and after an edit; ``None`` if unknown."""
+    """An agent's cover (mean share of covered items) and place before and after an edit; ``None`` if unknown."""
 
     agent: str
     before: float | None
@@ -136,7 +140,7 @@ class PlaceChange(Struct, frozen=True):
 
 
 class EditEffect(Struct, frozen=True):
-    """Effect of a new version of a bank, computed from the existing grades.
+    """Effect of a new version of a test bank on labels and the leaderboard, computed from the existing grades.
 
     Attributes:
         labels: passages whose label changes.
@@ -153,7 +157,7 @@ class EditEffect(Struct, frozen=True):
 
 
 class Covers(Struct, frozen=True):
-    """Which items of one query each agent covers.
+    """Which items (questions or nuggets) of one query each agent's answer covers.
 
     ``by_agent`` is 1 if an agent covers an item, 0 if not, NaN if unknown; shape (agents, items).
     """
@@ -181,16 +185,16 @@ def exam_covers(
 
 
 def influences(grids: Grids, rankings: Rankings, *, level: int, k: int = DEFAULT_K) -> list[Influence]:
-    """The influence of each item on the leaderboard, largest first; see ``left_out``."""
+    """Each item's influence on the leaderboard of EXAM-Cover, largest first; see ``left_out``."""
     return left_out(*exam_covers(grids, rankings, level=level, k=k))
 
 
 def left_out(agents: tuple[str, ...], covers: Mapping[str, Covers]) -> list[Influence]:
     """Leave out each item in turn and compare leaderboards, largest influence first.
 
-    The leaderboard ranks agents by their mean over queries of the covered share of weights, among items whose cover is
-    known. Queries without such items or with a total weight of 0 are left out; so is a query whose only item is left
-    out.
+    An agent's score on a query is the weight of the items that it covers, divided by the weight of all items that it is
+    known to cover or not to cover. The leaderboard ranks agents by their mean score. A query does not count if its
+    items have a total weight of 0, or if its only item is the one left out.
     """
     counted = {query_id: cover for query_id, cover in covers.items() if cover.weights.sum() > 0}
     shares = {query_id: _shares(cover.by_agent, cover.weights) for query_id, cover in counted.items()}
@@ -212,7 +216,7 @@ def left_out(agents: tuple[str, ...], covers: Mapping[str, Covers]) -> list[Infl
 
 
 def _shares(by_agent: Floats, weights: Floats) -> Floats:
-    """Covered share of the weights, among items whose cover is known, by agent; NaN without such items."""
+    """Each agent's share of covered items by weight, over items known to be covered or not; NaN without any."""
     known = ~np.isnan(by_agent)
     covered, known_weights = np.where(known, by_agent, 0.0) @ weights, known @ weights
     shares: Floats = np.divide(
@@ -222,7 +226,7 @@ def _shares(by_agent: Floats, weights: Floats) -> Floats:
 
 
 def _part(shares: Floats) -> Floats:
-    """What one query adds to each agent's sum of shares and number of shares, shape (2, agents)."""
+    """One query's contribution to each agent's sum of shares and to its number of shares, shape (2, agents)."""
     known = ~np.isnan(shares)
     return np.array([np.where(known, shares, 0.0), known])
 
@@ -230,7 +234,7 @@ def _part(shares: Floats) -> Floats:
 def edit_effect(
     before: Bank, after: Bank, grades: Iterable[Grade], rankings: Rankings, *, level: int, k: int = DEFAULT_K
 ) -> EditEffect:
-    """Compare labels and places under two versions of a bank, ignoring grades of edited items."""
+    """Compare passages' labels and agents' places by two versions of a test bank; ignores grades of edited items."""
     grades = list(grades)
     changed = {new.item_id for old, new in diff(before, after).edited if new.item_id == old.item_id}
     valid = [entry for entry in grades if entry.item_id not in changed]

@@ -35,12 +35,12 @@ class Correlation(Struct, frozen=True):
 
 
 def places(scores: Mapping[str, float]) -> dict[str, float]:
-    """Places from 1, highest score first; agents with equal scores share their average place."""
+    """Agents' places on a leaderboard, 1 for the highest score; agents with equal scores share their average place."""
     return dict(zip(scores, mean_ranks(np.array([*scores.values()], np.float64)).tolist(), strict=True))
 
 
 def correlate(first: Mapping[str, float], second: Mapping[str, float]) -> Correlation:
-    """Correlate two leaderboards given as places, where 1 is best; ``places`` converts scores."""
+    """Correlate two leaderboards, given as each agent's place from 1; ``places`` turns scores into places."""
     agents = [agent for agent in first if agent in second]
     first_places, second_places = (np.array([side[agent] for agent in agents], np.float64) for side in (first, second))
     rho, tau = (float(coefficient(first_places, second_places)[0]) for coefficient in (spearmans, kendall_taus))
@@ -70,21 +70,21 @@ class CoverScores(Struct, frozen=True):
     mean.
 
     Attributes:
-        by_level: by the lowest grade that counts as covered, ascending, the scores of agents on the queries that have
-            items; a missing response scores 0.
+        by_level: the agents' scores on the queries that have items, by level (lowest grade that counts as covered),
+            ascending; a missing response scores 0.
 
             - cover: share of covered items.
-            - least: the share of covered items if no ungraded pair covered its item.
-            - possible: the same if every ungraded pair covered its item; equals ``cover`` if all pairs are graded.
+            - least: lowest possible cover: no passage covers an item that it has no grade for.
+            - possible: highest possible cover: every passage covers all items that it has no grade for.
             - normalised: of the items that any graded passage of the query covers, the share that the response covers;
               only over items without missing grades of the response. 0 if no passage covers an item.
             - alpha_ndcg: only if ``exam_scores`` adds it.
-        k: number of passages of a response that count.
+        k: number of passages of a response that are scored.
         present: whether the agent has a response to the query, shape (agents, queries).
-        pairs: number of pairs of passage and item that count, shape (agents, queries).
-        gaps: numbers of these pairs whose grade was requested, and is missing.
+        pairs: number of pairs of a scored passage and an item, shape (agents, queries).
+        gaps: numbers of requested and of missing grades of these pairs.
         empty_queries: queries of the topic set without items, which are left out.
-        uncovered_queries: by level, number of queries where certainly no passage covers an item.
+        uncovered_queries: number of queries where no passage covers an item, whatever the missing grades are, by level.
     """
 
     by_level: Mapping[int, Mapping[ExamMeasure, Scores]]
@@ -97,7 +97,7 @@ class CoverScores(Struct, frozen=True):
 
     @property
     def graded(self) -> Ints:
-        """Number of pairs with a grade, shape (agents, queries)."""
+        """Number of pairs of a passage and an item that have a grade, shape (agents, queries)."""
         return self.gaps.wanted - self.gaps.missing
 
 
@@ -197,7 +197,7 @@ def standard_error(scores: Scores, agent: str) -> float | None:
 
 
 def _covered(grades: NDArray[np.int8], levels: Sequence[int]) -> NDArray[np.bool_]:
-    """Whether any passage (row of ``grades``) covers the item at the level, shape (levels, items)."""
+    """Whether any passage (row of ``grades``) has a grade of at least the level for an item, shape (levels, items)."""
     return np.asarray(grades.max(axis=0, initial=UNGRADED) >= np.array(levels)[:, np.newaxis], np.bool_)
 
 

@@ -1,1 +1,1 @@
-"""Nugget evaluation of answers (Pradeep et al. 2024): nugget banks, assignments to answers, and six scores."""
+"""Nugget evaluation of answers (Pradeep et al. 2024): banks of nuggets, which nuggets answers support, scores."""

@@ -1,7 +1,7 @@
 """Reads and writes nugget files and assignment files in nuggetizer's JSONL, which NIST used for TREC RAG 2024 as well.
 
 One line is one query's bank (``query, qid, nuggets [{text, importance}]``), or one run's answer to one query (also
-``run_id, answer_text, response_length``, each nugget with an ``assignment``). Other fields are kept as details.
+``run_id, answer_text, response_length``, each nugget with an ``assignment``). Other fields go to ``details``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _OF_LABEL = _OF_NUGGET | {"assignment"}
 
 
 def read_banks(path: Path | str) -> list[NuggetBank]:
-    """Read the banks of a nugget file, in its order.
+    """Read each query's list of nuggets from a nugget file, in the file's order.
 
     Raises:
         DataError: the file cannot be read, a query is repeated, or a nugget is malformed; names file, line and value.
@@ -60,7 +60,7 @@ def read_banks(path: Path | str) -> list[NuggetBank]:
 
 
 def write_banks(path: Path | str, banks: Iterable[NuggetBank]) -> None:
-    """Write a nugget file that ``read_banks`` reads back equal."""
+    """Write lists of nuggets to a file, from which ``read_banks`` reads equal lists."""
     records = (
         {"query": bank.query, "qid": bank.query_id, "nuggets": list(map(_nugget_record, bank.nuggets)), **bank.details}
         for bank in banks
@@ -69,11 +69,11 @@ def write_banks(path: Path | str, banks: Iterable[NuggetBank]) -> None:
 
 
 def read_assignments(paths: Sequence[Path | str]) -> list[Assignment]:
-    """Read the assignments of one or several files, in their order.
+    """Read from one or several files which nuggets each answer supports, in the order of the files.
 
     All assignments without ``run_id`` in a file belong to one run, named after the file. A label that is empty or
-    ``failed`` is a failed label. The length of an answer is the number of words in its text, or ``response_length`` if
-    the file has no text.
+    ``failed`` means that the judge gave none. The length of an answer is the number of words in its text, or
+    ``response_length`` if the file has no text.
 
     Raises:
         DataError: a file cannot be read, an answer is repeated, or a nugget or label is malformed; names file, line and
@@ -96,7 +96,7 @@ def read_assignments(paths: Sequence[Path | str]) -> list[Assignment]:
 
 
 def write_assignments(path: Path | str, assignments: Iterable[Assignment]) -> None:
-    """Write an assignment file for ``read_assignments``, with ``failed`` for a failed label.
+    """Write a file for ``read_assignments``; where the judge gave no label, the file has ``failed``.
 
     Assignments are read back equal, except that the details of a nugget become details of its label.
     """
@@ -104,7 +104,7 @@ def write_assignments(path: Path | str, assignments: Iterable[Assignment]) -> No
 
 
 def write_passage_assignments(path: Path | str, assignments: Iterable[Assignment]) -> None:
-    """Write assignments to passages in nuggetizer's format; the ``run`` of each assignment is the document id."""
+    """Write which nuggets each passage supports, in nuggetizer's format; an assignment's ``run`` is the document id."""
     records = (
         {
             "text": assignment.query,

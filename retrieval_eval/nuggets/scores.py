@@ -29,7 +29,7 @@ from retrieval_eval.stats.bootstrap import ALONE, Clusters
 from retrieval_eval.stats.scores import Gaps, Scores
 
 COLUMNS: Final = ("v_strict", "v", "w_strict", "w", "a_strict", "a")
-"""Names of the scores in the order of the report's tables, the primary score first."""
+"""Names of the six scores in the order of the report's tables, the primary score first."""
 NUGGETIZER: Final = {
     "v_strict": "strict_vital_score",
     "v": "vital_score",
@@ -38,7 +38,7 @@ NUGGETIZER: Final = {
     "a_strict": "strict_all_score",
     "a": "all_score",
 }
-"""nuggetizer's names of the scores; it does not write the weighted ones."""
+"""nuggetizer's name of each score; nuggetizer does not write the two weighted scores."""
 
 _IMPORTANCES: Final = {Importance.VITAL: 0, Importance.OKAY: 1, None: 2}
 _LABELS: Final = {Support.FULL: 0, Support.PARTIAL: 1, Support.NONE: 2, None: 3}
@@ -48,14 +48,14 @@ _CELLS: Final = {
     for label, column in _LABELS.items()
 }
 _WEIGHTS: Final = np.array([[1, 0, 0], [1, 0, 0], [1, 0.5, 0], [1, 0.5, 0], [1, 1, 1], [1, 1, 1]])
-"""Weights of vital, okay and unlabelled nuggets in each score."""
+"""One row per score: weights of vital nuggets, okay nuggets, and nuggets without importance."""
 _CREDIT: Final = np.array([[1, 0, 0], [1, 0.5, 0]] * 3)
-"""Credit for support, partial_support and not_support in each score."""
+"""One row per score: credit of a nugget for the labels support, partial_support and not_support."""
 _NEEDS_IMPORTANCE: Final = np.array([True, True, True, True, False, False])
 
 
 def scores_of_counts(counts: Ints, *, failed: float | None = None) -> Floats:
-    """Compute the six scores in the order of ``COLUMNS``; counts of shape (..., 3, 4) give (..., 6).
+    """Compute the six scores from counts of nuggets, in the order of ``COLUMNS``; shape (..., 3, 4) to (..., 6).
 
     Args:
         counts: number of nuggets by importance and label.
@@ -79,7 +79,7 @@ class ScoreTable(Struct, frozen=True, eq=False):
     Attributes:
         scores: the six scores in the order of ``COLUMNS``; runs and topics are sorted.
         counts: number of nuggets by importance and label, shape (runs, topics, 3, 4).
-        answered: whether there is an assignment, shape (runs, topics).
+        answered: whether the run has an assignment for the topic, shape (runs, topics).
         words: lengths of the answers, 0 without an answer, shape (runs, topics).
         left_out: number of assignments for queries outside the topic set.
     """
@@ -102,12 +102,12 @@ class ScoreTable(Struct, frozen=True, eq=False):
         return self.scores[COLUMNS.index(column)]
 
     def best_first(self) -> list[str]:
-        """The runs, highest Vital strict first; runs without this score come last."""
+        """The runs, highest mean of Vital strict first; runs without this score come last."""
         means = self.scores[0].means
         return sorted(self.runs, key=lambda run: (means[run].value is None, -(means[run].value or 0.0), run))
 
     def coverage(self, run: str) -> dict[str, Any]:
-        """Counts behind a run's means, by name.
+        """Numbers of topics and labels behind a run's mean scores, by name.
 
         - length: mean number of words of an answer over the topic set; a missing answer counts 0.
         - topics: number of topics in the topic set.
@@ -115,7 +115,8 @@ class ScoreTable(Struct, frozen=True, eq=False):
         - failed: number of topics with a failed label; they are left out of the means.
         - empty: number of topics whose assignment has no nuggets; they are left out of the means.
         - labels: number of requested labels over the answered topics.
-        - assigned: number of these labels that did not fail; coverage: their share.
+        - assigned: number of these labels that did not fail.
+        - coverage: ``assigned / labels``.
         """
         row = self.runs.index(run)
         counts, answered = self.counts[row], self.answered[row]
@@ -138,14 +139,14 @@ class ScoreTable(Struct, frozen=True, eq=False):
 
     @property
     def differing_topics(self) -> tuple[str, ...]:
-        """Topics where the runs have different numbers of nuggets."""
+        """Topics where runs were judged by different numbers of vital, okay or other nuggets."""
         nuggets = self.counts.sum(axis=-1)
         differs = self.answered[..., np.newaxis] & (nuggets != nuggets.max(axis=0, initial=0))
         return tuple(compress(self.topics, differs.any(axis=(0, 2)).tolist()))
 
     @property
     def partial(self) -> bool:
-        """Whether any label is partial support; if none is, strict scores equal the others."""
+        """Whether any label is partial support, or no label exists; otherwise strict scores equal the others."""
         return bool(self.counts[..., 1].any()) or not self.counts[..., :3].any()
 
 
@@ -155,10 +156,10 @@ def score_table(
     clusters: Clusters = ALONE,
     prefix: str = "nuggets",
 ) -> ScoreTable:
-    """Count the assignments by run and topic, and score them.
+    """Count each run's nuggets on each topic by importance and label, and compute the six scores.
 
     Args:
-        assignments: at most one for each run and query.
+        assignments: at most one assignment for each run and query.
         topics: the topic set; by default all queries with an assignment.
         clusters: groups of topics that depend on each other.
         prefix: beginning of the keys of the scores' columns on the leaderboard.
@@ -200,7 +201,7 @@ def score_table(
 
 
 def _with_missing(counts: Ints, answered: NDArray[np.bool_], scores: Floats) -> Floats:
-    """Scores with 0 for missing answers, except scores that are undefined for the topic's nuggets."""
+    """The scores, with 0 for a missing answer, or NaN if the score is undefined for the topic's nuggets."""
     bank = np.zeros(counts.shape[1:], np.int64)
     bank[..., 2] = counts.sum(axis=-1).max(axis=0, initial=0)
     undefined = np.isnan(scores_of_counts(bank)) & np.asarray(answered.any(axis=0))[:, np.newaxis]

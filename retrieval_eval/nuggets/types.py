@@ -50,7 +50,7 @@ class Nugget(Struct, frozen=True):
 
 
 class NuggetBank(Struct, frozen=True):
-    """The nuggets of one query, most important first; ``details`` are other fields of the bank in its file."""
+    """The nuggets of one query, most important first; ``details`` has the other fields of the file's record."""
 
     query_id: str
     query: str
@@ -59,7 +59,7 @@ class NuggetBank(Struct, frozen=True):
 
 
 class Assignment(Struct, frozen=True):
-    """Support of a query's nuggets by one run's answer.
+    """How far one run's answer supports each nugget of a query.
 
     Attributes:
         labels: one per nugget, in the same order; ``None`` if the judge failed, which differs from ``Support.NONE``.
@@ -90,7 +90,7 @@ def make_nuggets(
     importances: Sequence[Importance | None],
     details: Sequence[Mapping[str, Any]] = (),
 ) -> tuple[Nugget, ...]:
-    """Make the nuggets of one query, with ids."""
+    """Make the nuggets of one query; their ids are derived from their texts."""
     seen: Counter[str] = Counter()
     nuggets = []
     for text, importance, nugget_details in zip(texts, importances, details or [{}] * len(texts), strict=True):
@@ -102,7 +102,7 @@ def make_nuggets(
 
 
 def of_empty_answer(bank: NuggetBank, run: str) -> Assignment:
-    """The assignment of an empty answer, which supports no nugget; needs no judge."""
+    """The assignment for an empty answer: it supports no nugget, so no judge is asked."""
     labels = (Support.NONE,) * len(bank.nuggets)
     return Assignment(bank.query_id, run, bank.nuggets, labels, words=0, answer="", query=bank.query)
 
@@ -110,19 +110,19 @@ def of_empty_answer(bank: NuggetBank, run: str) -> Assignment:
 Item = TypeVar("Item")
 
 WINDOW = 10
-"""Number of documents that a judge reads at once."""
+"""Number of documents in one prompt, from which a judge lists nuggets."""
 MOST = 30
-"""Largest length of a list while the judge extends it; also the list that a person edits."""
+"""Largest number of nuggets in a list while the judge extends it."""
 KEPT = 20
-"""Number of nuggets kept after the judge has rated their importance."""
+"""Number of a query's nuggets kept after the judge has rated their importance."""
 BATCH = 10
-"""Number of nuggets that a judge labels at once."""
+"""Number of nuggets that a judge labels in one prompt."""
 
 
 def windows(
     ranked: Iterable[str], labels: Mapping[str, int], *, from_label: int = 1, size: int = WINDOW
 ) -> list[tuple[str, ...]]:
-    """The relevant documents in reading order, divided into windows; the last window may be shorter.
+    """Divide the relevant documents into windows that a judge reads one by one; the last may have fewer documents.
 
     ``ranked`` has document ids, best first, and may repeat them. Documents without a label, or with one below
     ``from_label``, are left out.
@@ -132,7 +132,7 @@ def windows(
 
 
 def updated_list(reply: Iterable[str], *, most: int = MOST) -> tuple[str, ...]:
-    """The list of nuggets after a judge's reply: its first ``most`` texts without empty and repeated ones.
+    """The list of nuggets that a judge replied: the first ``most`` texts, without empty and repeated ones.
 
     Texts are the same if they differ only in case and white space.
     """
@@ -147,7 +147,7 @@ def updated_list(reply: Iterable[str], *, most: int = MOST) -> tuple[str, ...]:
 def kept_nuggets(
     texts: Sequence[str], importances: Sequence[Importance], *, keep: int = KEPT
 ) -> list[tuple[str, Importance]]:
-    """The first ``keep`` nuggets, vital before okay, each group in the judge's order."""
+    """The ``keep`` most important nuggets: vital before okay, and in the judge's order within each of the two."""
     labelled = list(zip(texts, importances, strict=True))
     return sorted(labelled, key=lambda entry: entry[1] is not Importance.VITAL)[:keep]
 
@@ -159,9 +159,9 @@ def batches(items: Sequence[Item], size: int = BATCH) -> list[tuple[Item, ...]]:
 
 
 FROM = "from"
-"""The field of an edited nugget that lists the old texts that it comes from."""
+"""Field of an edited nugget with the texts of the old nuggets that it replaces."""
 HISTORY = "history"
-"""The field of a bank that lists its edits, oldest first."""
+"""Field of a nugget file's record with the edits of the query's nuggets, oldest first."""
 
 
 class EditKind(StrEnum):
@@ -175,7 +175,7 @@ class EditKind(StrEnum):
 
 
 class Change(Struct, frozen=True):
-    """The change of one nugget between two lists.
+    """How one nugget changed from the old to the new list of a query's nuggets.
 
     Attributes:
         kind: the kind of change.
@@ -193,7 +193,7 @@ class Change(Struct, frozen=True):
 
 
 def changes(before: NuggetBank, after: NuggetBank) -> list[Change]:
-    """Compare two lists of nuggets; changes are in the order of the new list, removed nuggets last.
+    """Compare the old and the new list of a query's nuggets, in the order of the new list, removed nuggets last.
 
     Raises:
         ValueError: a nugget's ``from`` names a text that is not in the old list.
@@ -216,7 +216,9 @@ def changes(before: NuggetBank, after: NuggetBank) -> list[Change]:
 
 
 def edited(before: NuggetBank, after: NuggetBank, *, by: str, at: str) -> NuggetBank:
-    """The new list with the old list's history; appends this edit, ``by`` an editor ``at`` a time, if anything changed.
+    """The new list of nuggets with its history: earlier edits, and this edit if anything changed.
+
+    ``by`` is the editor's name and ``at`` the time of the edit.
 
     Raises:
         ValueError: see ``changes``; or the old list's history is not a list.
@@ -240,7 +242,7 @@ def edited(before: NuggetBank, after: NuggetBank, *, by: str, at: str) -> Nugget
 
 
 def is_reordered(before: NuggetBank, after: NuggetBank) -> bool:
-    """Whether the edit changed the order of the nuggets that come from old ones."""
+    """Whether an edit changed the order of the nuggets, apart from added ones."""
     old = {nugget.text.strip(): nugget for nugget in before.nuggets}
     texts = list(old)
     places = [texts.index(origin[0]) for nugget in after.nuggets if (origin := _origin(nugget, old))]
@@ -292,7 +294,7 @@ def removed(draft: NuggetBank, places: Sequence[int]) -> NuggetBank:
 
 
 def merged(draft: NuggetBank, places: Sequence[int], text: str) -> NuggetBank:
-    """The draft with several nuggets merged at the position of the first; vital if any of them is vital."""
+    """The draft with several nuggets merged into one, at the position of the first; vital if any of them is vital."""
     if len(places) < 2:
         raise ValueError("choose at least two nuggets to merge")
     parts = [draft.nuggets[place] for place in sorted(places)]
@@ -309,7 +311,7 @@ def merged(draft: NuggetBank, places: Sequence[int], text: str) -> NuggetBank:
 
 
 def worded(draft: NuggetBank, place: int, texts: Sequence[str]) -> NuggetBank:
-    """The draft with a nugget replaced by its new wording, or split if there are several texts."""
+    """The draft with a nugget reworded, or split into several nuggets if there are several texts."""
     whole = draft.nuggets[place]
     parts = [_new(draft, text, whole.importance, [whole]) for text in texts]
     return _checked(draft, [*draft.nuggets[:place], *parts, *draft.nuggets[place + 1 :]])
@@ -326,7 +328,7 @@ def weighed(draft: NuggetBank, places: Sequence[int], importance: Importance | N
 
 
 def moved(draft: NuggetBank, place: int, by: int) -> NuggetBank:
-    """The draft with a nugget moved up (negative ``by``) or down, at most to the start or end of the list."""
+    """The draft with a nugget moved down by ``by`` positions (up if negative), at most to the list's end or start."""
     nuggets = list(draft.nuggets)
     nugget = nuggets.pop(place)
     nuggets.insert(max(0, min(len(nuggets), place + by)), nugget)
@@ -340,7 +342,7 @@ def _new(draft: NuggetBank, text: str, importance: Importance | None, old_nugget
 
 
 def _checked(draft: NuggetBank, nuggets: Sequence[Nugget]) -> NuggetBank:
-    """The draft with these nuggets, after a check of their texts and with new ids."""
+    """The draft with its nuggets replaced by these; checks their texts and derives their ids."""
     if not nuggets:
         raise ValueError("a query needs at least one nugget")
     texts, before = ([nugget.text.strip() for nugget in side] for side in (nuggets, draft.nuggets))

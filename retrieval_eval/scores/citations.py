@@ -48,16 +48,16 @@ _TITLED = re.compile(
 _OF_SEARCH = re.compile(r"(\d{1,3}):(\d{1,3})\u2020.*|turn(\d{1,3})(?:file|search|view|news|fetch)(\d{1,3})")
 """Matches citations by OpenAI's search tools: the number of a search, and the number of its result, from 0."""
 _FROM_ZERO = "\ufdd2"
-"""Prefix of a document number that counts from 0, whatever the agent's habit."""
+"""Prefix of a document number that counts from 0, even if the agent's other numbers count from 1."""
 _OTHER_BRACKETS = re.compile(
     r"[\u3010\uff3b][^\S\n]*(?:(\d[\d \u3000,;\uff0c\u3001\u2013-]*)(?:\u2020[^\u3011\uff3d\n]*)?"
     r"|(\d{1,3}:\d{1,3}\u2020)[^\u3011\uff3d\n]*)[\u3011\uff3d]"
 )
-"""Matches citations as OpenAI's assistants write them."""
+"""Matches citations in lenticular or full-width brackets, as OpenAI's assistants write them."""
 _PRIVATE = re.compile(r"\ue200(?:file)?cite((?:\ue202turn\d{1,3}[a-z]{1,10}\d{1,3}){1,50})\ue201")
-"""Matches citations as ChatGPT writes them, in private-use characters."""
+"""Matches citations between Unicode's private-use characters, as ChatGPT writes them."""
 _AFTER_WORDS = r"(?:(?<=[^\W\d_]{3})|(?<=[.,;:!?)\]\"'\u201d\u2019])|(?<=[^\W\d_]{3}\s))"
-"""Matches after a word or punctuation, where a superscript number is a citation and not an exponent."""
+"""Matches the place after a word or punctuation, where a superscript number is a citation and not an exponent."""
 _RAISED = re.compile(
     _AFTER_WORDS + r"(?:<sup>[^\S\n]*\[?(\d{1,3}(?:[^\S\n]*[,;\u2013-][^\S\n]*\d{1,3}){0,50})\]?[^\S\n]*</sup>"
     r"|\^\[?(\d{1,3}(?:[,;\u2013-]\d{1,3}){0,50})\]?\^|([\u2070\u00b9\u00b2\u00b3\u2074-\u2079]{1,3}))",
@@ -70,7 +70,7 @@ _DEFINED = re.compile(r"^\[\^[^\]\n]+\]:.*$", re.MULTILINE)
 """Matches a line that defines a footnote."""
 _ROUND = re.compile(r"(?<=[^\s(:])(\s?)\((\d{1,3}(?:\s*[,;]\s*\d{1,3}){0,20})\)(?=((?:\s?\(\d[\d\s,;]{0,80}\))*)(.?))")
 _BEHIND_ROUND = {"", *".,;:!?\u3002"}
-"""Characters that may follow a citation in round brackets; before a word, the number belongs to a list item."""
+"""Characters that may follow a citation in round brackets. If a word follows, the number is that of a list item."""
 _CODE_SPAN = re.compile(r"`[^`\n]{1,1000}`")
 _HIDDEN = str.maketrans("[]", "\ufdd0\ufdd1")
 _SHOWN = str.maketrans("\ufdd0\ufdd1", "[]")
@@ -78,13 +78,13 @@ _SHOWN = str.maketrans("\ufdd0\ufdd1", "[]")
 _BEHIND = re.compile(rf"([.!?\u2026\u3002\uff01\uff1f]+[\"')\u201d\u2019*_]*)((?:[^\S\n]?{MARK})+)")
 """Matches citations that follow the full stop of their sentence."""
 _NO_MARK = re.compile(r"(?:sic|\.\.\.|\u2026|[ xX]|emphasis (?:added|mine)|\W*)")
-"""Matches bracketed text that is never a citation."""
+"""Matches the inside of brackets that are never a citation, such as ``[sic]`` or ``[...]``."""
 
 
 class Cited(Struct, frozen=True):
     """The documents that one answer cites, each once, in order of appearance.
 
-    ``unresolved`` is the number of cited numbers that match no document.
+    ``unresolved`` counts the document numbers in the answer that match no document.
     """
 
     doc_ids: tuple[str, ...]
@@ -97,11 +97,12 @@ class CitationScores(Struct, frozen=True):
     Attributes:
         precision: mean over the queries where it is defined, with a 95 % interval over queries.
         queries: number of queries where the precision is defined.
-        uncited: answers that cite nothing.
-        unlabelled: answers that cite only documents without a label.
-        cited: cited documents, counted once per answer; labelled: those with a label; relevant: those whose label
-            reaches the threshold.
-        unresolved: cited numbers that match no document; not part of any share.
+        uncited: number of answers that cite nothing.
+        unlabelled: number of answers that cite only documents without a label.
+        cited: number of cited documents, counted once per answer.
+        labelled: number of cited documents with a label.
+        relevant: number of cited documents whose label is at least the lowest relevant label.
+        unresolved: number of document numbers in the answers that match no document; they do not change the precision.
     """
 
     precision: Estimate
@@ -155,9 +156,9 @@ def cited_documents(
 
 
 class CitedSentence(Struct, frozen=True):
-    """A sentence of an answer without its citation marks, and the cited documents, each once and in order.
+    """A sentence of an answer without its citation marks, and the ids of the documents that it cites.
 
-    A citation is ``None`` for each number that matches no document.
+    ``citations`` has each document once, in order; ``None`` stands for a number that matches no document.
     """
 
     text: str
@@ -167,13 +168,13 @@ class CitedSentence(Struct, frozen=True):
 def cited_sentences(
     answers: Iterable[Answer], rankings: Mapping[tuple[str, str], Sequence[str]], known: Collection[str]
 ) -> dict[tuple[str, str], tuple[CitedSentence, ...] | None]:
-    """The sentences of each answer with their citations, by query and agent, read like ``cited_documents``.
+    """The sentences of each answer with their citations, by query and agent, read as in ``cited_documents``.
 
     A citation after a full stop, or alone on a line, belongs to the sentence before it. In a line that begins with a
     citation, each citation belongs to the sentence after it. Text that claims nothing is left out, see ``claims``.
 
     Args:
-        answers: all answers of each agent, because an agent's habit shows only in all of them together.
+        answers: all answers of each agent, because only together they show how the agent numbers documents.
         rankings: the documents that the agent received, best first, by query and agent.
         known: documents that answers can also cite by id.
 
@@ -204,7 +205,7 @@ def cited_sentences(
 def habits_of(
     answers: Iterable[Answer], rankings: Mapping[tuple[str, str], Sequence[str]], known: Collection[str]
 ) -> dict[str, Habit]:
-    """How each agent writes its citations, by agent; the arguments are the same as for ``cited_sentences``."""
+    """How each agent writes citations, by agent; the arguments are the same as for ``cited_sentences``."""
     texts = _texts(answers)
     return _habits(texts, rankings, dict.fromkeys(texts, known))
 
@@ -251,7 +252,7 @@ def renumbered(
 
 
 class OtherMarks(Struct, frozen=True):
-    """Marks of an agent that look like citations but are not read as such.
+    """Marks in an agent's answers that look like citations but are not read as citations.
 
     ``answers`` is the number of answers with such marks, ``example`` the most frequent mark.
     """
@@ -263,7 +264,7 @@ class OtherMarks(Struct, frozen=True):
 def other_marks(
     answers: Iterable[Answer], rankings: Mapping[tuple[str, str], Sequence[str]], known: Collection[str]
 ) -> dict[str, OtherMarks]:
-    """Marks that look like citations but are not read as such, by agent; same arguments as ``cited_sentences``."""
+    """By agent, marks that look like citations but are not read as citations; arguments as in ``cited_sentences``."""
     texts = _texts(answer for answer in answers if _trec_citations(answer) is None)
     habits = _habits(texts, rankings, dict.fromkeys(texts, known))
     agent_marks: dict[str, list[set[str]]] = {}
@@ -288,7 +289,7 @@ def other_marks(
 
 
 def _texts(answers: Iterable[Answer]) -> dict[tuple[str, str], Parts]:
-    """The parts of each answer by query and agent, with all citation marks rewritten in square brackets."""
+    """The body and references of each answer, by query and agent, with citation marks rewritten in square brackets."""
     texts = {}
     for answer in answers:
         trec = _trec_citations(answer) is not None
@@ -299,7 +300,7 @@ def _texts(answers: Iterable[Answer]) -> dict[tuple[str, str], Parts]:
 
 
 def _square_brackets(text: Parts, habit: Habit) -> Parts:
-    """The text with citations in round brackets changed to square brackets, if the agent cites in round ones."""
+    """The answer with square brackets around citations, if the agent writes citations in round brackets."""
     if not habit.rounded:
         return text
     return Parts(*(tuple(_ROUND.sub(_to_square, line) for line in lines) for lines in (text.body, text.references)))
@@ -309,8 +310,9 @@ class Habit(Struct, frozen=True):
     """How an agent writes citations, derived from all its answers together.
 
     Attributes:
-        first: the number of the first document. It is 0 if more than half of the answers that cite numbers cite 0 and
-            no answer cites the number of documents itself; a 0 in only a few answers is a mistake, or code.
+        first: the number by which the agent cites the first document, 1 or 0. It is 0 if more than half of the answers
+            that cite numbers cite 0 and no answer cites the number of documents itself; a 0 in only a few answers is a
+            mistake, or code.
         rounded: whether the agent cites in round brackets: at least 90 % of its bracketed numbers are in round
             brackets, are not followed by a word, and match documents.
     """
@@ -320,7 +322,7 @@ class Habit(Struct, frozen=True):
 
 
 _ROUNDED = 0.9
-"""Round brackets are read as citations if they hold at least this share of an agent's bracketed numbers."""
+"""Smallest share of an agent's bracketed numbers in round brackets for which these are read as citations."""
 
 
 def _habits(
@@ -365,7 +367,7 @@ def _to_square(bracket: re.Match[str]) -> str:
 
 
 def _claims(body: Sequence[str], ids: Collection[str], first: int) -> list[tuple[str, list[int | str]]]:
-    """The claims of an answer without citation marks, each with the document ids or numbers (from 0) that it cites."""
+    """The claims in an answer's body without citation marks; each with the ids or numbers (from 0) of its citations."""
 
     def cites(text: str) -> bool:
         return bool(_places(_marks(text), ids, first))
@@ -385,7 +387,7 @@ def _claims(body: Sequence[str], ids: Collection[str], first: int) -> list[tuple
 
 
 def _normalise_marks(text: str) -> str:
-    """The text with marks of all kinds in square brackets, and with the brackets in code hidden."""
+    """Rewrite citation marks of all kinds in square brackets, and replace the brackets in code by other characters."""
     text = _CODE_SPAN.sub(_without_brackets, text)
     text = _OTHER_BRACKETS.sub(lambda match: f"[{match[1] or match[2]}]", text)
     text = _PRIVATE.sub(lambda match: "".join(f"[{mark}]" for mark in match[1].split("\ue202")[1:]), text)
@@ -408,7 +410,7 @@ def _place_of_search(bracket: re.Match[str]) -> str:
 
 
 def _unmarked(text: str, ids: Collection[str], first: int) -> str:
-    """A sentence without its citations; other text in brackets stays."""
+    """The sentence without its citation marks; other text in brackets stays."""
     uncited = _BRACKETS.sub(lambda bracket: "" if _places(_marks(bracket[0]), ids, first) else bracket[0], text)
     return re.sub(r"\s+([!?,;:]|\.(?!\.))", r"\1", " ".join(re.sub(r"\([\s,;]*\)", "", uncited).split()))
 
@@ -434,7 +436,7 @@ def _numbers(mark: str) -> range:
 
 
 _LARGEST = 999
-"""Larger numbers, such as years, are not citations in a sentence."""
+"""Largest number read as a citation in a sentence; larger ones, such as years, are not."""
 
 
 def _documents(places: Iterable[int | str], documents: Sequence[str]) -> tuple[str | None, ...]:
@@ -448,7 +450,7 @@ def _documents(places: Iterable[int | str], documents: Sequence[str]) -> tuple[s
 def _prefer_metadata(answer: Answer, ranking: Sequence[str], in_text: Cited) -> Cited:
     """The citations in an answer's metadata if it has any, else those in its text.
 
-    If it has both, ``unresolved`` is the larger of the two numbers.
+    If it has both, ``unresolved`` is the larger of the two counts.
     """
     citations = _metadata_citations(answer)
     if citations is None:
@@ -474,7 +476,7 @@ def _marks(text: str) -> list[str]:
 
 
 def _trec_citations(answer: Answer) -> tuple[list[str], list[tuple[str, list[int | str]]]] | None:
-    """References and sentences of a TREC RAG answer; ``None`` for other answers, even if they have these columns."""
+    """References and sentences of an answer in the format of TREC RAG; ``None`` for answers in other formats."""
     try:
         references = [str(doc_id) for doc_id in json.loads(answer.metadata["references"])]
         return references, [
@@ -489,7 +491,7 @@ def _trec_citations(answer: Answer) -> tuple[list[str], list[tuple[str, list[int
 
 
 def references(answer: Answer) -> list[str]:
-    """The list of references of a TREC RAG answer; empty for other answers."""
+    """The document ids that an answer in the format of TREC RAG lists as references; empty for other answers."""
     trec = _trec_citations(answer)
     return [] if trec is None else trec[0]
 

@@ -70,14 +70,14 @@ _BEFORE_NUMBERS = re.compile(
 )
 """Words that are abbreviations only before a number: "No. 5", but "The answer is No."."""
 _LONGEST = 20
-"""Number of characters before a full stop that decide whether it ends a sentence."""
+"""Number of characters before a full stop that are checked to decide whether it ends a sentence."""
 _ELLIPSIS_APART = re.compile(r"\s(?:\.{3,}|\u2026|\. \. \.)$")
 """Matches an ellipsis in the middle of a sentence."""
 _NUMBER_ALONE = re.compile(r"\(?\d{1,3}[.)]?")
 
 
 class Parts(Struct, frozen=True):
-    """The lines of an answer.
+    """An answer's lines, divided into body and references.
 
     Attributes:
         body: all lines except code and references.
@@ -96,9 +96,9 @@ def parts_of(text: str) -> Parts:
 
 
 def code_lines(lines: Sequence[str]) -> list[bool]:
-    """For each line, whether it is code.
+    """Tell for each line of an answer whether it is code, that is, part of a fenced block.
 
-    A block without an end is not code. If the whole answer is code, only the fences count as code.
+    A block without a closing fence is not code. If the whole answer is code, only the fences count as code.
     """
     in_block = [False] * len(lines)
     start, opened = 0, ""
@@ -134,7 +134,7 @@ def _start_of_references(lines: list[str]) -> int:
 
 
 def _is_entry(line: str) -> bool:
-    """Whether a line can belong to a list of references; words with a citation after them are a claim."""
+    """Whether a line can belong to a list of references; it cannot if a citation follows its words."""
     mark = _NUMBERED.search(line)
     if mark is not None and _has_words(_without_marker(line[: mark.start()])):
         return False
@@ -146,7 +146,7 @@ def _has_words(line: str) -> bool:
 
 
 def claim_lines(body: Sequence[str], cites: Callable[[str], bool]) -> Iterator[tuple[str, bool]]:
-    """Yield the lines that make a claim, and for each line whether it is a table row, to be treated as one sentence.
+    """Yield each line that makes a claim, and whether it is a table row, which counts as one sentence.
 
     Drops headings, header rows of tables and list markers, but never a line with a citation.
 

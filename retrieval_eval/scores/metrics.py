@@ -220,7 +220,7 @@ def evaluate(
 
 
 def _sums(scores: Scores, samples: int, seed: int) -> dict[str, Estimate]:
-    """Each run's sum over the topics with a bootstrap interval; a sum is undefined where its mean is."""
+    """Each run's sum of its scores over the topics, with a bootstrap interval; undefined if the run has no score."""
     unit = units_of(scores.queries, scores.clusters)
     weights = np.vstack([np.ones(unit.size), unit_weights(unit, samples, seed)])
     sums = np.where(np.isnan(scores.drawn(weights)), np.nan, weights @ np.nan_to_num(scores.values).T)
@@ -243,7 +243,7 @@ def _label_counts(
 def _lacks_label(
     answered: RetrievedScores, topics: tuple[str, ...], missing_docs: Mapping[str, Collection[str]], measure: Measure
 ) -> NDArray[np.bool_]:
-    """For each topic, whether a document down to the measure's cutoff has a missing label; never for Judged@k.
+    """For each topic, whether a document ranked within the measure's cutoff has a missing label; never for Judged@k.
 
     Documents that tie with the last one at the cutoff count too.
     """
@@ -266,7 +266,9 @@ def _values(
         for metric in evaluator.iter_calc(answered):
             values[metric.measure][places[metric.query_id]] = metric.value
     except (ArithmeticError, CalledProcessError) as error:  # gdeval computes ERR@k, and only for numeric query ids
-        raise InputError(f"{run}: one of {', '.join(measures)} cannot be computed on this run ({error})") from error
+        raise InputError(
+            f"{run}: one of {', '.join(measures)} cannot be computed on this run ({error}); leave it out"
+        ) from error
     return {name: values[measure] for name, measure in measures.items()}
 
 
@@ -274,16 +276,16 @@ Measure: TypeAlias = Any
 """A measure of ir_measures, which has no type annotations."""
 
 DEFAULT_MEASURES = ("nDCG@10", "RR(rel=1)@5", "RR(rel=2)@5", "AP", "P@5", "Judged@10")
-"""Reciprocal rank is computed for labels from 1 ("somewhat relevant") and from 2 ("very relevant")."""
+"""Measures computed by default; reciprocal rank for labels from 1 ("somewhat relevant") and 2 ("very relevant")."""
 
 _EXAMPLES = "measures are written as nDCG@10, RR(rel=2)@5, P@5, AP, Rprec, R@100"
 
 _DEEPEST = 1_000_000
-"""Highest cutoff; a larger one is a typing error and would make the library allocate memory."""
+"""Highest cutoff of a measure; a larger one is a typing error and would make ir_measures use too much memory."""
 
 
 def parse_measures(names: Iterable[str]) -> dict[str, Measure]:
-    """The measures with these names, in the order of the names, without duplicates.
+    """Parse names of measures such as ``nDCG@10``; the result is in the order of the names, without duplicates.
 
     Raises:
         InputError: a name is not a measure, has a parameter that the measure does not accept, or no installed library
@@ -338,7 +340,7 @@ def _parsed(name: str) -> Measure:
 
 
 def _written(name: str) -> Measure:
-    """Parse ``Name(key=value)@cutoff``; the library's own parser uses functions that Python 3.14 removed."""
+    """Parse ``Name(key=value)@cutoff``; the parser of ir_measures uses functions that Python 3.14 removed."""
     import ir_measures
 
     node: ast.expr = ast.parse(name, mode="eval").body

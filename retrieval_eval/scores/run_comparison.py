@@ -212,13 +212,13 @@ class Pool(Struct, frozen=True):
         return sum(len(query.doc_ids) for query in self.queries.values())
 
     def contributors(self, query_id: str) -> Iterator[tuple[str, dict[str, int]]]:
-        """Yield each document of a query with its rank in each run that contributed it, by the run's name."""
+        """Yield each pooled document of a query, with its rank by the name of each run that contributed it."""
         query = self.queries[query_id]
         for doc_id, ranks in zip(query.doc_ids, query.ranks.tolist(), strict=True):
             yield doc_id, {run: rank for run, rank in zip(self.runs, ranks, strict=True) if rank}
 
     def unlabelled(self, qrels: Qrels) -> Iterator[tuple[str, str]]:
-        """Yield (query_id, doc_id) of the documents without a label, which remain to be judged."""
+        """Yield (query_id, doc_id) of the pooled documents without a label, which remain to be judged."""
         for query_id, query in self.queries.items():
             labelled = qrels.labels.get(query_id, {})
             yield from ((query_id, doc_id) for doc_id in query.doc_ids if doc_id not in labelled)
@@ -241,7 +241,7 @@ class Pool(Struct, frozen=True):
 
 
 def pool_runs(runs: Sequence[Run], depth: int) -> Pool:
-    """Pool the first documents of several runs.
+    """Pool the first ``depth`` documents of several runs on each query.
 
     Raises:
         InputError: two runs have the same name, or the depth is less than 1.

@@ -23,7 +23,7 @@ CitationsChecked: TypeAlias = Literal["first", "all"]
 """Whether to score only the first citation of each sentence, as TREC did, or all of them."""
 
 WEIGHTS: Final = (0.0, 0.5, 1.0)
-"""Weights of no, partial and full support."""
+"""Weights of a sentence's support by a document: none, partial and full."""
 _NAMES: Final = {"support_precision": "Precision", "support_recall": "Recall"}
 
 
@@ -35,7 +35,7 @@ class AnswerSupport(Struct, frozen=True):
         recall: mean weight of the sentences; ``None`` if no sentence can be scored, 0 for an empty answer.
         sentences: number of sentences.
         cited: number of sentences with a citation.
-        pairs: number of pairs with no, partial and full support.
+        pairs: number of pairs of a sentence and a cited document with no, partial and full support.
         invented: number of pairs whose citation matches no document; included in ``pairs`` as no support.
         unjudged: number of pairs without a judgment: it failed, is not made yet, or the document has no text. They are
             left out of the scores.
@@ -65,7 +65,7 @@ def answer_support(
     judged: Callable[[int, str], int | None],
     missing: Callable[[int, str], bool] = lambda *_: False,
 ) -> AnswerSupport:
-    """Score one answer.
+    """Compute the support scores of one answer.
 
     Args:
         sentences: the answer's sentences.
@@ -121,7 +121,10 @@ def answer_support(
 def support_scores(
     answers: Mapping[tuple[str, str], AnswerSupport], *, clusters: Clusters = ALONE
 ) -> tuple[Scores, Scores]:
-    """Precision and recall of every agent where they are defined; ``answers`` are by query and agent."""
+    """Every agent's weighted precision and weighted recall; ``answers`` are by query and agent.
+
+    A query is left out of a score that is undefined for the agent's answer.
+    """
     agents, queries = (tuple(sorted({key[place] for key in answers})) for place in (1, 0))
     shape = (len(agents), len(queries))
     values, ends = np.full((2, *shape), np.nan), np.full((2, 2, *shape), np.nan)

@@ -1,1 +1,1 @@
-"""Pure statistics of judgments: estimates, the bootstrap over clusters, agreement, rank correlation, tests."""
+"""Statistics of judgments: estimates, the bootstrap over clusters of queries, agreement, rank correlation, tests."""

@@ -39,7 +39,7 @@ def cohen_kappa(table: ArrayLike, weights: Weights = "none") -> float | None:
 
 
 def cohen_kappas(tables: Floats, weights: Weights = "none") -> Floats:
-    """Cohen's kappa of each table of counts, shape (..., labels, labels) to (...); NaN where undefined.
+    """Cohen's kappa of each confusion table, shape (..., labels, labels) to (...); NaN where undefined.
 
     ``weights`` is the cost of a disagreement: 1 (``none``), the distance between the two labels on the scale, or its
     square.
@@ -54,7 +54,7 @@ def cohen_kappas(tables: Floats, weights: Weights = "none") -> Floats:
 
 
 def coincidences(ratings: Floats, labels: Floats) -> Floats:
-    """Coincidence matrix of each unit, shape (units, labels, labels); zero for units with fewer than two labels.
+    """Coincidence matrix (Krippendorff) of each unit, shape (units, labels, labels); 0 for units with below two labels.
 
     Args:
         ratings: each rater's label for each unit as a number, shape (raters, units); NaN if missing.
@@ -80,7 +80,7 @@ def krippendorff_alphas(tables: Floats, labels: Floats, level: MeasurementLevel 
 
 
 def _difference(margins: Floats, labels: Floats, level: MeasurementLevel) -> Floats:
-    """Squared difference of each pair of labels, shape (labels, labels); for ordinal labels (..., labels, labels)."""
+    """Krippendorff's difference d of every two labels, (labels, labels); for ordinal ones (..., labels, labels)."""
     if level == "nominal":
         return 1.0 - np.eye(labels.size)
     if level == "interval":
@@ -99,13 +99,13 @@ def _one_minus_ratio(observed: Floats, expected: Floats) -> Floats:
 Item = TypeVar("Item", bound=Hashable)
 _NO_WIDTH = 1e-9
 _MOST_LABELS = 101
-"""Largest number of labels of a scale, enough for labels from 0 to 100."""
+"""Largest number of labels that a scale may have, enough for labels from 0 to 100."""
 
 
 class Binarised(Struct, frozen=True):
     """Agreement on which documents are relevant, that is, have a label of at least ``threshold``.
 
-    The counts are documents that are relevant by both sets of labels, only by the first, only by the second, by
+    Documents are counted by whether both sets of labels call them relevant, only the first, only the second, or
     neither.
     """
 
@@ -131,7 +131,7 @@ class LabelAgreement(Struct, frozen=True):
         agreement: share of items with equal labels.
         kappa, kappa_linear, kappa_quadratic: Cohen's kappa, unweighted and with weights.
         alpha, alpha_ordinal: Krippendorff's alpha for nominal and for ordinal labels.
-        binarised: agreement with the threshold at each label of the scale except the lowest.
+        binarised: agreement on which items are relevant, with each label except the lowest as the lowest relevant one.
     """
 
     n: int
@@ -201,7 +201,7 @@ def label_agreement(
 
 
 def _binarised(threshold: int, tables: Floats, place: int) -> Binarised:
-    """Agreement if all labels from index ``place`` of the scale upwards count as relevant."""
+    """Agreement if labels of at least ``threshold``, which has index ``place`` in the scale, count as relevant."""
     halves = [slice(None, place), slice(place, None)]
     cells = [[tables[:, row, column].sum(axis=(1, 2)) for column in halves] for row in halves]
     halved = np.moveaxis(np.array(cells), -1, 0)
@@ -210,12 +210,12 @@ def _binarised(threshold: int, tables: Floats, place: int) -> Binarised:
 
 
 def _coefficient(statistic: Callable[[Floats], Floats], tables: Floats) -> Estimate:
-    """The statistic of the sum of all queries' tables; without an interval if no query changes its value."""
+    """A coefficient of the sum of all queries' confusion tables; without an interval if no query changes its value."""
     return jackknife_estimate(statistic, tables, COEFFICIENT, narrowest=_NO_WIDTH)
 
 
 def _alphas(tables: Floats, scale: range, level: MeasurementLevel) -> Floats:
-    """Krippendorff's alpha of two raters; their coincidences are the confusion plus its transpose."""
+    """Krippendorff's alpha of two raters: their coincidence matrix is the confusion table plus its transpose."""
     return krippendorff_alphas(tables + tables.swapaxes(1, 2), np.array(scale, np.float64), level)
 
 
@@ -238,7 +238,7 @@ def _scale(labels: Iterable[int]) -> range:
 
 
 def _clustered(labels: Mapping[str, Mapping[Any, int]], clusters: Clusters) -> Mapping[str, Mapping[Any, int]]:
-    """Group the labels by cluster; items become (query_id, item)."""
+    """Group the labels by cluster of queries; items become (query_id, item)."""
     if not clusters:
         return labels
     by_cluster: dict[str, dict[Any, int]] = {}
@@ -263,7 +263,7 @@ class RaterAgreement(Struct, frozen=True):
 def rater_agreement(
     raters: Sequence[Mapping[str, Mapping[Item, int]]], *, mirrored: bool = False, clusters: Clusters = ALONE
 ) -> RaterAgreement:
-    """Compare the labels of two or more judges, each by query and document (or another item).
+    """Agreement of two or more judges, whose labels are by query and document (or another item).
 
     ``mirrored`` and ``clusters`` are explained in ``label_agreement``.
     """
@@ -298,7 +298,7 @@ def _ratings(raters: Sequence[Mapping[Item, int]]) -> Floats:
 
 
 class LabelTable(Struct, frozen=True):
-    """Contingency table of two sets of labels, with similar labels grouped.
+    """Contingency table of two sets of labels; a row or column stands for one label or for a group of labels.
 
     Attributes:
         rows, columns: names of the groups of labels in the first and second set, such as ``4-5``.

@@ -30,11 +30,14 @@ from retrieval_eval.stats.estimate import Estimate
 
 Item = TypeVar("Item", bound=Hashable)
 Score: TypeAlias = Literal["accuracy", "neg_rmse"]
-"""Agreement of a value with other raters' values: ``accuracy`` is the share of equal labels, for unordered labels;
-``neg_rmse`` is minus the root of the mean squared difference, for numbers."""
+"""How a value's agreement with other raters' values is measured: ``accuracy``, for unordered labels, is the share of
+equal labels; ``neg_rmse``, for numbers, is minus the root of the mean squared difference.
+"""
 
 FEWEST: Final = 30
-"""Fewest items for which a rater is compared with the judge; below it the published test is Wilcoxon's."""
+"""Smallest number of items on which a rater is compared with the judge; with fewer items the published test is
+Wilcoxon's.
+"""
 HALF: Final = 0.5
 """Share of raters that the judge must replace to pass."""
 _SAME: Final = 1e-12
@@ -49,15 +52,17 @@ def _neg_rmse(value: float, others: Sequence[float]) -> float:
 
 
 class LeftOut(Struct, frozen=True):
-    """One rater compared with the judge. p-values are one-sided and corrected for the number of raters.
+    """Result for one rater whom the test left out and compared with the judge.
+
+    p-values are one-sided and corrected for the number of raters.
 
     Attributes:
         clusters: number of clusters of the compared items, such as queries.
         advantage: share of items on which the judge agrees with the other raters at least as well as this rater.
         difference: mean of W_rater - W_judge with a clustered interval; negative if the judge is better.
         p_value: p-value of "the judge is worse by epsilon or more" for independent items, as published.
-        p_clustered: the same p-value, clustered.
-        p_worse: p-value of "the judge is worse by at most epsilon", clustered.
+        p_clustered: p-value of the same hypothesis, with clustered standard errors.
+        p_worse: p-value of "the judge is worse by at most epsilon", with clustered standard errors.
     """
 
     rater: str
@@ -75,10 +80,11 @@ class AlternativeTest(Struct, frozen=True):
 
     Attributes:
         raters: comparisons with the raters that have enough items.
-        few: names of the raters with too few items in common with the judge and another rater.
-        winning_rate: share of the raters that the judge replaces, as published; ``None`` without comparisons.
-        winning_rate_clustered: the same share by the clustered form.
-        losing_rate: share of the raters to whom the judge is significantly inferior by more than epsilon, clustered.
+        few: names of the raters who judged too few items that the judge and another rater judged too.
+        winning_rate: share of the raters that the judge replaces by the published test; ``None`` without comparisons.
+        winning_rate_clustered: share of the raters that the judge replaces by the clustered form of the test.
+        losing_rate: share of the raters who are significantly better than the judge by more than epsilon, by the
+            clustered form.
         advantage: mean of the raters' ``advantage``.
     """
 
@@ -94,12 +100,12 @@ class AlternativeTest(Struct, frozen=True):
 
     @property
     def passed(self) -> bool:
-        """Whether the judge replaces at least half of the raters, as published."""
+        """Whether the judge replaces at least half of the raters by the published test."""
         return self.winning_rate is not None and self.winning_rate >= HALF
 
     @property
     def passed_clustered(self) -> bool:
-        """Whether the judge replaces at least half of the raters, by the clustered form."""
+        """Whether the judge replaces at least half of the raters by the clustered form of the test."""
         return self.winning_rate_clustered is not None and self.winning_rate_clustered >= HALF
 
 
@@ -113,7 +119,9 @@ def alternative_test(
     fewest: int = FEWEST,
     level: float = 0.05,
 ) -> AlternativeTest:
-    """Run the test. Values None and NaN are ignored, and so are items without the judge's value or two raters' values.
+    """Test whether a judge may replace people, on the items with values of the judge and at least two raters.
+
+    None and NaN count as no value.
 
     Args:
         people: each rater's value for each item; a rater may skip items.
@@ -183,7 +191,7 @@ def _without_gaps(values: Mapping[Item, Any]) -> dict[Item, Any]:
 
 
 def _published(differences: Floats, epsilon: float) -> float:
-    """p-value of a mean of epsilon or more: Student's t, or Wilcoxon's signed-rank test for few items."""
+    """p-value of "the mean is at least epsilon": by Student's t, or for few items by Wilcoxon's signed-rank test."""
     if differences.size < FEWEST:
         return float(scipy.stats.wilcoxon(differences - epsilon, alternative="less").pvalue)
     error = float(differences.std(ddof=1)) / math.sqrt(differences.size)
@@ -191,7 +199,10 @@ def _published(differences: Floats, epsilon: float) -> float:
 
 
 def _student(excess: float, error: float, units: int) -> tuple[float, float]:
-    """p-values of a mean of epsilon or more, and of epsilon or less; 1 for a single unit."""
+    """p-values of "the mean is at least epsilon" and "at most epsilon", where ``excess`` is the mean minus epsilon.
+
+    A single cluster (``units`` is 1) has p-values of 1.
+    """
     if units < 2:
         return 1.0, 1.0
     if error == 0:

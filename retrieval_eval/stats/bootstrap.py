@@ -39,18 +39,21 @@ from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.estimate import Estimate
 
 FEW_QUERIES: Final = 10
-"""With fewer queries a bootstrap over them is unreliable."""
+"""With fewer queries than this, a bootstrap over the queries is unreliable."""
 LIKELIHOOD: Final = "empirical likelihood"
 UNSEEN: Final = 0.25
-"""Number of figures added at the end of the scale. More would lower the power: a loss of 0.17 on 30 queries is detected
-in 40 % of cases with 1, and in 85 % with 0.25. Fewer would pass too many worse systems with rare, complete losses."""
+"""Number of figures that the empirical likelihood adds at an end of the scale. More would lower the power: a loss of
+0.17 on 30 queries is detected in 40 % of cases with 1, and in 85 % with 0.25. Fewer would pass too many worse systems
+with rare, complete losses.
+"""
 LOST: Final = 0.1
-"""Figures up to this value count as complete losses."""
+"""Figures up to this value, on a scale from 0 to 1, count as complete losses."""
 _LARGEST_LOG: Final = 60.0
 
 Clusters: TypeAlias = Mapping[str, str]
-"""The conversation of each query that belongs to one. Scores of the same conversation depend on each other, so the
-bootstrap draws whole conversations. A query without an entry is its own cluster."""
+"""Conversation by query_id, for queries that are turns of a conversation. Scores of the same conversation depend on
+each other, so the bootstrap draws whole conversations. A query without an entry is its own cluster.
+"""
 ALONE: Final[Clusters] = MappingProxyType({})
 """No conversations: every query is its own cluster."""
 
@@ -67,7 +70,7 @@ def units_of(queries: Iterable[str], clusters: Clusters = ALONE) -> NDArray[np.i
 
 
 def units_with(seen: NDArray[np.bool_], unit: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Number of clusters that contain a query marked in ``seen``, shape (..., queries) to (...)."""
+    """Number of clusters with at least one query marked in ``seen``, shape (..., queries) to (...)."""
     if unit.size == int(unit.max(initial=-1)) + 1:
         return np.asarray(seen.sum(axis=-1), np.int64)
     order = np.argsort(unit, kind="stable")
@@ -76,7 +79,7 @@ def units_with(seen: NDArray[np.bool_], unit: NDArray[np.int64]) -> NDArray[np.i
 
 
 def sums_by_unit(values: Floats, unit: NDArray[np.int64]) -> Floats:
-    """Sums over the queries of each cluster, shape (figures, queries) to (figures, clusters)."""
+    """Sum of each figure over the queries of each cluster, shape (figures, queries) to (figures, clusters)."""
     units = int(unit.max(initial=-1)) + 1
     if units == unit.size:
         return values
@@ -84,7 +87,7 @@ def sums_by_unit(values: Floats, unit: NDArray[np.int64]) -> Floats:
 
 
 def unit_weights(unit: NDArray[np.int64], samples: int, seed: int) -> Floats:
-    """How often each query is drawn in each sample, equal within a cluster, shape (samples, queries)."""
+    """How often each query is drawn in each bootstrap sample, equal within a cluster, shape (samples, queries)."""
     units = int(unit.max(initial=-1)) + 1
     weights = query_weights(units, samples, seed)
     return weights if units == unit.size else weights[:, unit]
@@ -92,7 +95,7 @@ def unit_weights(unit: NDArray[np.int64], samples: int, seed: int) -> Floats:
 
 @lru_cache(maxsize=2)  # the judges of one benchmark have the same queries
 def query_weights(queries: int, samples: int, seed: int) -> Floats:
-    """How often each query is drawn in each sample, shape (samples, queries), read-only; rows add up to ``queries``."""
+    """How often each query is drawn in each bootstrap sample, shape (samples, queries); the array is read-only."""
     if queries == 0:
         return np.zeros((samples, 0))
     drawn = np.random.default_rng(seed).multinomial(queries, np.full(queries, 1 / queries), size=samples)
@@ -110,14 +113,17 @@ def weighted_means(values: Floats, weights: Floats) -> Floats:
 
 
 def without_nan(*samples: Floats) -> NDArray[np.bool_]:
-    """Whether each sample has no NaN in any argument, shape (samples,); arguments have shape (samples, figures)."""
+    """Whether each bootstrap sample is free of NaN in all arguments, shape (samples,).
+
+    The arguments have shape (samples, figures).
+    """
     return np.asarray(~np.any([np.isnan(figures).any(axis=1) for figures in samples], axis=0), np.bool_)
 
 
 def estimates(
     values: ArrayLike, samples: Floats, queries: ArrayLike, level: float = 0.95, *, centred: bool = False
 ) -> tuple[Estimate, ...]:
-    """Percentile intervals of bootstrap samples, widened for few queries.
+    """Make estimates from figures and their bootstrap samples: percentile intervals, widened for few queries.
 
     The variance of a resample of n queries is too small by the factor (n - 1) / n, and percentiles correspond to
     quantiles of a normal distribution instead of Student's t. More extreme percentiles correct both (Hesterberg 2015,
@@ -153,7 +159,7 @@ def estimates(
 
 Interval: TypeAlias = tuple[float, float]
 _TINY: Final = 1e-300
-"""Replaces a zero denominator."""
+"""Used as denominator instead of 0."""
 
 
 @lru_cache(maxsize=4096)  # called for every pair of agents
@@ -163,7 +169,7 @@ def student(level: float, units: float) -> float:
 
 
 def share_interval(parts: Floats, wholes: Floats, level: float = 0.95, *, means: bool = False) -> Interval | None:
-    """Interval of ``sum(parts) / sum(wholes)``; element q of each is the count of cluster q.
+    """Interval of a share ``sum(parts) / sum(wholes)``; both arrays have one count for each cluster.
 
     Wilson's interval with the effective number of observations: the number of independent observations that would have
     the variance between clusters (Korn and Graubard 1998, Survey Methodology 24; with Wilson's formula, Dean and Pagano
@@ -184,7 +190,7 @@ def share_intervals(
     *,
     means: bool = False,
 ) -> list[Interval | None]:
-    """``share_interval`` of many shares at once; ``share`` has, for each cluster, the index of its share."""
+    """``share_interval`` for many shares at once; ``share`` says for each cluster to which share it belongs."""
     units = np.bincount(share[wholes > 0], minlength=shares)
     part, whole = (np.bincount(share, counts, shares) for counts in (parts, wholes))
     values = part / np.maximum(whole, _TINY)
@@ -199,7 +205,7 @@ def share_intervals(
 
 
 def share_estimate(parts: ArrayLike, wholes: ArrayLike) -> Estimate:
-    """``sum(parts) / sum(wholes)`` with the interval of ``share_interval``; an empty estimate if the sum is 0."""
+    """The share ``sum(parts) / sum(wholes)`` with its interval; an estimate without value if all ``wholes`` are 0."""
     part, whole = np.asarray(parts, np.float64), np.asarray(wholes, np.float64)
     if not whole.any():
         return Estimate(None)
@@ -256,7 +262,7 @@ def jackknife_estimates(
     *,
     narrowest: float = 0.0,
 ) -> tuple[Estimate, ...]:
-    """``jackknife_estimate`` of many figures at once; ``figure`` has, for each row, the index of its figure."""
+    """``jackknife_estimate`` for many figures at once; ``figure`` says for each row to which figure it belongs."""
     is_counted = totals.any(axis=tuple(range(1, totals.ndim)))
     order = np.argsort(figure[is_counted], kind="stable")
     rows, row_figures = totals[is_counted][order], figure[is_counted][order]
@@ -321,7 +327,7 @@ def ratio_estimate(parts: ArrayLike, wholes: ArrayLike, ends: Interval = (0.0, 1
 
 
 def mean_estimates(values: Floats, unit: NDArray[np.int64], ends: Interval | None = None) -> tuple[Estimate, ...]:
-    """Means over queries with intervals, ignoring NaN.
+    """Each figure's mean over queries with its interval; NaN is ignored.
 
     Args:
         values: value of each figure on each query, shape (figures, queries); NaN if undefined.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 EstimateT = TypeVar("EstimateT", bound="Estimate")
 
 PROVENANCE: Final = ("n", "method")
-"""Fields that files leave out, because a board states them once for all its figures."""
+"""Fields of an estimate that are not written to files for each figure: a board states them once for all its figures."""
 
 
 class Estimate(Struct, frozen=True, eq=False):

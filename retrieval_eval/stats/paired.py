@@ -57,15 +57,17 @@ from retrieval_eval.stats.estimate import Estimate
 GateVerdict: TypeAlias = Literal["better", "not worse", "worse", "undecided"]
 
 STAKES: Final[Floats] = np.geomspace(0.05, 1.8, 8) / 2
-"""Stakes, as shares of the largest stake. The best stake on a win share p against one half is about 2p - 1."""
+"""Stakes over which the gambler's capital is averaged, as shares of the largest stake. The best stake on a win share p
+against one half is about 2p - 1.
+"""
 MOST: Final = 1_000_000
 """Largest number of additional queries that ``Paired.more`` considers."""
 _POWER: Final = 0.8
 _SMALLEST: Final = 1e-9
 _POINTS: Final = 401
-"""Number of grid points for the density of the test statistic among undecided comparisons."""
+"""Number of grid points at which the density of the test statistic among undecided comparisons is computed."""
 _FARTHEST: Final = 8.0
-"""Largest distance from 0 of the grid, in standard errors."""
+"""Largest distance of a grid point from 0, in standard errors."""
 _LEAST: Final = 1e-15
 
 
@@ -74,10 +76,10 @@ class Paired(Struct, frozen=True):
 
     Attributes:
         difference: mean of new minus old over ``n`` queries; no value without queries, no interval below two.
-        verdict: by the interval: ``better`` if it is above 0, else ``not worse`` if it is above -margin, else ``worse``
-            if it is below 0, else ``undecided``. Each of the first three is wrong with a probability of at most (1 -
-            level) / 2. The verdict must also hold if all missing queries were lost, and if all were won; otherwise it
-            is ``undecided``.
+        verdict: derived from the interval: ``better`` if it is above 0, else ``not worse`` if it is above -margin, else
+            ``worse`` if it is below 0, else ``undecided``. Each of the first three is wrong with a probability of at
+            most (1 - level) / 2. The verdict must also hold if all missing queries were lost, and if all were won;
+            otherwise it is ``undecided``.
         margin: how much worse the new system may be and still pass, in units of the differences.
         wins, ties, losses: number of queries where the new system is better than, equal to, worse than the old one.
         missing: number of queries without a difference.
@@ -160,7 +162,10 @@ def paired(
 
 
 def interval(x: Floats, level: float, *, any_look: bool, times: float = 1.0) -> tuple[float, float]:
-    """Interval of the mean of figures in [0, 1], shape (n,), as if each figure occurred ``times`` times."""
+    """Interval of the mean of figures in [0, 1], shape (n,), as if each figure occurred ``times`` times.
+
+    With ``any_look`` the interval is valid for any number of looks.
+    """
     if not any_look:
         return mean_interval(x, level, times=times)
     return _low_of_any_look(x, level, times), 1 - _low_of_any_look(1 - x, level, times)
@@ -175,7 +180,7 @@ def _verdict(low: float, high: float, null: float) -> GateVerdict:
 
 
 def _low_of_any_look(x: Floats, level: float, times: float) -> float:
-    """Lower end by betting: the mean at which the capital reaches its limit."""
+    """Lower end of an interval for any number of looks: the mean at which the gambler's capital reaches its limit."""
     mean, allowed = float(x.mean()), math.log(2 / (1 - level))
 
     def excess(m: float) -> float:
@@ -188,7 +193,7 @@ def _low_of_any_look(x: Floats, level: float, times: float) -> float:
 
 
 def _more(x: Floats, null: float, level: float, *, any_look: bool) -> int | None:
-    """Number of additional queries that give a decision with probability ``_POWER``, found by bisection."""
+    """Number of additional queries that lead to a decision with probability ``_POWER``, found by bisection."""
     apart, mean = float(scipy.special.ndtri(_POWER)) * float(x.std(ddof=1)), float(x.mean())
 
     def decides(queries: int) -> bool:
@@ -249,7 +254,7 @@ def _boundary(grid: Floats, density: Floats, step: float, sd: float, spent: floa
 
 
 def _undecided(grid: Floats, density: Floats, step: float, sd: float, boundary: float) -> tuple[Floats, Floats]:
-    """Density of the test statistic below the boundary after this look: grid points and values."""
+    """Grid points below the boundary, and the density of the test statistic there after this look."""
     places = np.linspace(-_FARTHEST * sd, boundary, _POINTS)
     spread = math.sqrt(2 * math.pi * step)
     if not grid.size:
@@ -259,7 +264,7 @@ def _undecided(grid: Floats, density: Floats, step: float, sd: float, boundary: 
 
 
 _MOST_EXACT = 14
-"""Largest number of queries for which all sign flips are enumerated; for more, flips are random."""
+"""Largest number of queries for which ``sign_flip`` enumerates all sign flips; for more it draws random ones."""
 
 _FLIPS = 10_000
 _FLIPS_PER_PAIR = 100
@@ -365,10 +370,10 @@ def compare(
 
 
 def _differences(differences: Floats, unit: NDArray[np.int64], most: float) -> list[Estimate]:
-    """Mean differences over queries with Student's 95 % intervals over units.
+    """Mean difference of each pair of runs over queries, with Student's 95 % interval over clusters (``unit``).
 
     Intervals are clipped to [-most, most], where ``most`` is the largest possible difference. There is no interval for
-    a single unit or if all units are equal, because the data then do not show how the difference varies.
+    a single cluster or if all clusters are equal, because the data then do not show how the difference varies.
     """
     mean = differences.mean(axis=1)
     sizes = np.bincount(unit)

@@ -39,10 +39,10 @@ from retrieval_eval.stats.bootstrap import (
 from retrieval_eval.stats.estimate import NO_COEFFICIENT, Coefficient, Estimate
 
 _DECIMALS = 12
-"""Decimals to which scores are rounded, because sums added up in another order differ in the last bits."""
+"""Decimals to which scores are rounded before ranking: the same sum in another order differs in the last bits."""
 _CELLS_IN_MEMORY = 2_000_000
 _FEW_CELLS = 144
-"""Largest number of cells for which ``pair_sums`` uses tables of counts: two scales of 12 labels."""
+"""Largest number of combinations of two scores' values for which ``pair_sums`` uses tables (12 labels each)."""
 _MOST_PERMUTED = 7
 """Largest number of runs for which Spearman's test enumerates all orders; the usual approximation gives p = 0 for the
 full agreement of five runs."""
@@ -50,14 +50,14 @@ _SMALLEST = 1e-300
 
 
 class RankCorrelation(Struct, frozen=True):
-    """Rank correlation of the runs' scores in two conditions.
+    """Rank correlation of two scores of the same runs, such as scores by two sets of labels.
 
     Attributes:
         kendall: tau-b of the runs' mean scores.
         spearman: rho of the runs' mean scores.
-        resampled: units of the bootstrap for these two: topics, or runs if topics are unknown.
+        resampled: what the bootstrap for ``kendall`` and ``spearman`` draws: topics, or runs if topics are unknown.
         pairs: number of (run, topic) pairs; 0 if topics are unknown.
-        pairs_kendall: tau-b of the scores of all these pairs.
+        pairs_kendall: tau-b over all these pairs of run and topic.
         topics: number of topics where tau-b is defined.
         topics_kendall: mean of the topics' taus.
         by_topic: tau-b of each topic, NaN where undefined, shape (topics,).
@@ -102,7 +102,7 @@ def rank_correlations(
 
 
 def correlate_runs(a: Floats, b: Floats, samples: int = 1000, seed: int = 0) -> RankCorrelation:
-    """Correlate two scores of at least two runs, shape (runs,), without scores by topic."""
+    """Correlate two scores of at least two runs, shape (runs,), whose scores by topic are unknown."""
     drawn = np.random.default_rng(seed).integers(a.size, size=(samples, a.size))
     return RankCorrelation(a.size, *rank_correlations(a, b, a[drawn], b[drawn], a.size), "run")
 
@@ -119,8 +119,8 @@ def correlate_topics(
     """Correlate two scores of each run and topic, shape (runs, topics), NaN where undefined.
 
     Args:
-        a: scores in the first condition; 0 if the run did not answer. Every run needs at least one score.
-        b: scores in the second condition.
+        a: each run's first score on each topic; 0 if the run did not answer. Every run needs at least one score.
+        b: each run's second score on each topic.
         answered: whether the run answered, shape (runs, topics). A missing answer counts in the runs' means only,
             because its two zeros are not an agreement.
         samples: number of bootstrap samples.
@@ -178,7 +178,10 @@ def mean_ranks(scores: Floats) -> Floats:
 
 
 def _signs(x: Floats, y: Floats) -> Iterator[tuple[Floats, Floats]]:
-    """Yield, for chunks of samples, the signs of all pairwise differences in ``x`` and ``y``, shape (chunk, n, n)."""
+    """Yield, chunk by chunk of samples, the signs of the differences of every two values in ``x`` and in ``y``.
+
+    Both arrays have the shape (chunk, n, n).
+    """
     x, y = np.atleast_2d(np.round(x, _DECIMALS)), np.atleast_2d(np.round(y, _DECIMALS))
     step = max(1, _CELLS_IN_MEMORY // max(1, x.shape[-1] ** 2))
     for start in range(0, max(1, len(x)), step):
@@ -188,7 +191,7 @@ def _signs(x: Floats, y: Floats) -> Iterator[tuple[Floats, Floats]]:
 
 
 def pair_sums(x: Floats, y: Floats, unit: NDArray[np.int64], units: int) -> tuple[Floats, Floats, Floats]:
-    """Count concordant and untied pairs of observations, for every two units.
+    """Count concordant and untied pairs of observations between every two units of the bootstrap (topics).
 
     Tau-b of resampled units is a ratio of quadratic forms in these matrices: concordant minus discordant pairs, pairs
     not tied in ``x``, and pairs not tied in ``y``, each (units, units). ``x`` and ``y`` are the two scores of each
@@ -235,12 +238,12 @@ def _pair_sums_of_cells(
 
 
 def weighted_taus(sums: tuple[Floats, Floats, Floats], weights: Floats) -> Floats:
-    """Tau-b with each unit counted as often as its weight; weights of shape (samples, units) give (samples,)."""
+    """Tau-b from ``pair_sums`` if each unit occurs as often as its weight; weights (samples, units) give (samples,)."""
     return _ratio(*(((weights @ part) * weights).sum(axis=1) for part in sums))
 
 
 def _kendall_p(x: Floats, y: Floats) -> float:
-    """Two-sided p-value: exact for few untied runs, else by the normal approximation."""
+    """Two-sided p-value of Kendall's tau: exact for few untied runs, else by the normal approximation."""
     return float(scipy.stats.kendalltau(np.round(x, _DECIMALS), np.round(y, _DECIMALS)).pvalue)
 
 

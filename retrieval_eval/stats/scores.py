@@ -1,4 +1,4 @@
-"""Scores of agents on queries, with means, intervals, bounds, and a test of who has more missing judgments.
+"""Scores of agents on queries, with means, intervals, bounds, and a test for agents with more missing judgments.
 
 A judgment that failed or was never made is missing. It does not count as 0: a score is the mean of the existing
 judgments, shown with the number of missing ones. If the missing judgments could change a conclusion, the score also has
@@ -34,7 +34,7 @@ _ROUNDING: Final = 1e-7
 
 
 class Gaps(Struct, frozen=True, eq=False):
-    """Numbers of requested and missing judgments by agent and query.
+    """Numbers of the judgments that a score needs, and of those that are missing, by agent and query.
 
     Attributes:
         wanted: number of judgments that a score needs, shape (agents, queries).
@@ -47,7 +47,7 @@ class Gaps(Struct, frozen=True, eq=False):
     missing: Ints
 
     def of(self, agent: str) -> tuple[int, int]:
-        """An agent's number of missing judgments, and the number of judgments that its score needs."""
+        """Number of the agent's missing judgments, and number of the judgments that its score needs."""
         if agent not in self.agents:
             return 0, 0
         row = self.agents.index(agent)
@@ -70,7 +70,7 @@ class Scores(Struct, frozen=True, eq=False, dict=True):
         ends: lower and upper bound of each value over all possible outcomes of the missing judgments, shape (2, agents,
             queries), NaN where no value is possible. ``None`` if nothing is missing.
         scale: lowest and highest possible value; ``None`` for 0 to 1, or for the range of the values if that is wider.
-        clusters: the conversation of each query that belongs to one.
+        clusters: conversation by query, for queries that are turns of a conversation.
         column: key of the score's column on the leaderboard; empty if it has no column.
         heading: heading of the score in tables for people; if empty, the name.
     """
@@ -114,7 +114,7 @@ class Scores(Struct, frozen=True, eq=False, dict=True):
         return means
 
     def drawn(self, weights: Floats) -> Floats:
-        """Each agent's weighted mean for each row of query weights, shape (samples, queries) to (samples, agents)."""
+        """Each agent's weighted mean over queries for each row of weights, (samples, queries) to (samples, agents)."""
         return weighted_means(self.values, weights)
 
     def seen(self) -> NDArray[np.bool_]:
@@ -146,7 +146,9 @@ def scores_of(
     column: str = "",
     heading: str = "",
 ) -> Scores:
-    """Make scores that need one judgment per agent and query; the ends of ``scale`` are bounds of missing values.
+    """Make scores from ``values`` by (agent, query); ``wanted`` has the pairs whose value needs a judgment.
+
+    A missing value has the ends of ``scale`` (by default 0 and 1) as its bounds.
 
     >>> tone = scores_of("tone", {("a", "q1"): 1.0, ("a", "q2"): 0.0}, [("a", "q1"), ("a", "q2"), ("a", "q3")])
     >>> tone.means["a"].value, tone.missing("a")
@@ -190,17 +192,20 @@ class MissingShare(Struct, frozen=True):
 
     @property
     def uneven(self) -> bool:
-        """Whether the agent's share is significantly larger than that of the other agents."""
+        """Whether the agent's share of missing judgments is significantly larger than that of the other agents."""
         return self.more and self.p < LEVEL
 
     @property
     def doubtful(self) -> bool:
-        """Whether the share is significantly larger only without clustering, so that a few queries may explain it."""
+        """Whether the share is significantly larger only without clustering: a few queries may explain it."""
         return self.more and self.p_alone < LEVEL <= self.p
 
 
 def shares(gaps: Mapping[str, Gaps], clusters: Clusters = ALONE) -> tuple[MissingShare, ...]:
-    """Each agent's share of missing judgments, for each score with missing judgments; ``gaps`` has scores as keys."""
+    """Compare each agent's share of missing judgments with that of the other agents; ``gaps`` are by score.
+
+    Scores without missing judgments are left out.
+    """
     agent_shares: list[MissingShare] = []
     for name, score_gaps in gaps.items():
         if not score_gaps.missing.any() or len(score_gaps.agents) < 2:
@@ -222,7 +227,7 @@ def shares(gaps: Mapping[str, Gaps], clusters: Clusters = ALONE) -> tuple[Missin
 
 
 def _design_effect(missing: Floats, wanted: Floats) -> float:
-    """Variance of the share between units, divided by the variance that independent judgments would have."""
+    """Variance of the share of missing judgments between clusters, divided by that of independent judgments."""
     units, size, share = int((wanted > 0).sum()), wanted.sum(), missing.sum() / wanted.sum()
     spread = share * (1 - share)
     if not spread or units < 2:
@@ -248,14 +253,15 @@ def _log_choose(n: int, k: Ints | int) -> Floats:
 
 
 def over_the_known(share: Floats, least: Floats, most: Floats) -> Floats:
-    """A share of parts with missing judgments: the exact value if both bounds agree, else ``share``.
+    """The share of covered items or supported sentences: ``least`` if it equals ``most``, else ``share``.
 
-    The best of several judgments decides about a part (does any passage answer a question, does any citation support a
-    sentence). So a part with a missing judgment can be known, because another judgment is already the best possible.
-    Such parts count in the bounds but not in the share, because they always have the best value: the more judgments
-    fail, the larger their proportion of the known parts. If 30 % of the grades of four passages fail, a cover of 0.30
-    would become 0.51, and if 60 % fail, 0.85; over the parts without missing judgments it stays 0.30. So a single share
-    may be outside its bounds. Clipping it to the bounds would bias the mean again, to 0.36.
+    The best of several judgments decides about an item or sentence, here called a part (does any passage answer a
+    question, does any citation support a sentence). So a part with a missing judgment can be known, because another
+    judgment is already the best possible. Such parts count in the bounds but not in the share, because they always have
+    the best value: the more judgments fail, the larger their proportion of the known parts. If 30 % of the grades of
+    four passages fail, a cover of 0.30 would become 0.51, and if 60 % fail, 0.85; over the parts without missing
+    judgments it stays 0.30. So a single share may be outside its bounds. Clipping it to the bounds would bias the mean
+    again, to 0.36.
 
     Args:
         share: share over the parts without missing judgments; NaN if there are none.

@@ -31,12 +31,12 @@ SIGNED: Final = Number(3, signed=True)
 
 
 def score_sections() -> dict[str, str]:
-    """The section for each score that a further stage defines, by the name of the score."""
+    """Name of the configuration's section by score, for the scores of further stages."""
     return {score: stage.key for stage in listed_stages() for score in stage.scores}
 
 
 def section_of(on: str, criteria: Collection[str]) -> str:
-    """The configuration's section for the judgments of a score; ``criteria`` are the names of all criteria."""
+    """Name of the configuration's section whose judgments make a score; ``criteria`` are the names of all criteria."""
     if on in ("exam", "nuggets", PAIRWISE, "criteria"):
         return on
     return "criteria" if on in criteria else score_sections().get(on, "retrieval")
@@ -111,7 +111,7 @@ class Compared(Struct, frozen=True):
 
 
 def in_percent(level: float) -> str:
-    """A confidence level as text, with up to five digits: levels of early looks are close to 100 %."""
+    """A confidence level in percent, as text with up to five digits: levels of early looks are close to 100 %."""
     return f"{100 * level:.5g}%"
 
 

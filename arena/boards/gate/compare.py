@@ -36,7 +36,7 @@ from retrieval_eval.stats.paired import Paired, level_of_look, paired
 from retrieval_eval.stats.scores import Scores, shares
 
 _ONE_SIDED: Final = 0.25
-"""If judges saw an agent first (or last) in a smaller share of verdicts, position bias may explain its score."""
+"""If judges saw an agent first (or last) in less than this share of verdicts, position bias may explain its score."""
 _SAME: Final = 1e-9
 _WRITES_CARDS: Final = "'ragleague calibrate CONFIG --card FILE' writes one"
 _FARTHEST: Final = 0.5
@@ -100,7 +100,7 @@ def compare(
 
 
 def _without_card(on: str, settings: StoredSettings) -> Iterator[str]:
-    """A doubt for each judge of this score without the card that the configuration requires."""
+    """Yield a doubt for each judge of this score that lacks the judge card which the configuration requires."""
     section = section_of(on, _criteria(settings))
     kind = next((kind for kind in KINDS.values() if kind.section == section), None)
     for why in lacking_cards(settings, kind, datetime.now(UTC).date()):
@@ -123,7 +123,7 @@ def check_margin(margin: float, on: Sequence[str]) -> None:
         raise InputError(f"--margin {margin:g}: give a number from 0 to below {_FARTHEST:g}, such as 0.05")
     if PAIRWISE in on and margin >= _FARTHEST:
         raise InputError(
-            f"--margin {margin:g}: everything would pass; a share of games won lies at most {_FARTHEST:g} from even, "
+            f"--margin {margin:g}: everything would pass; a share of games won is at most {_FARTHEST:g} from one half, "
             "so give less, such as 0.05"
         )
 
@@ -196,13 +196,13 @@ def _by_games(
 
 
 def _missing_verdicts(games: GameTable, rows: Bools) -> tuple[int, int]:
-    """Numbers of missing and of planned verdicts; each order of a game is one verdict."""
+    """Numbers of missing and of planned verdicts on games; each order of a game is one verdict."""
     wanted = int((games.outcome[rows] != NOT_WANTED).sum())
     return wanted - int(games.judged[rows].sum()), wanted
 
 
 def _verdict_shares(games: GameTable, rows: Bools) -> dict[str, float]:
-    """Judged share of the planned verdicts by query; for a conversation, the sum of its queries' shares."""
+    """By query, the share of the planned verdicts that exist; for a conversation, the sum of its queries' shares."""
     query = games.query[rows]
     wanted, judged = (
         np.bincount(query, flags.sum(axis=1), len(games.queries))
@@ -305,7 +305,9 @@ def _by_score(means: Scores, pair: tuple[str, str], margin: float, clusters: Clu
         and new.size
         and not (low <= min(new.min(), old.min()) and max(new.max(), old.max()) <= high)
     ):
-        raise InputError(f"--on {name}: it has values outside 0 to 1, so a margin means nothing; choose another score")
+        raise InputError(
+            f"--on {name}: the score has values outside 0 to 1, so no margin applies; choose another score"
+        )
     reach = high - low
     (least, most), (old_least, old_most) = np.moveaxis(means.bounds[:, rows], 1, 0)
     ends = np.array([least - old_most, most - old_least])

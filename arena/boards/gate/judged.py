@@ -1,4 +1,4 @@
-"""A gate that first makes missing judgments: only for the scores it uses, and only until the games decide."""
+"""A gate that first asks judges for missing judgments: only for the gate's scores, and only until the games decide."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def decide(
     retry_failed: bool = False,
     trace: Callable[[CallTrace], None] | None = None,
 ) -> GateBoard:
-    """Make the missing judgments for some scores, and compare two agents by these scores.
+    """Ask judges for the judgments that the scores ``on`` lack, and compare two agents by these scores.
 
     With an adaptive schedule, the two agents play in a separate tournament, named after both, batch by batch until the
     games decide. Judgments that are already in the store are reused. Each batch ends with a test (a look at the
@@ -72,7 +72,7 @@ def decide(
         answering = load_data(config).agents
         if silent := [name for name in (new, old) if name not in answering]:
             raise InputError(
-                f"{listed(silent)} answered nothing, so nothing was judged; 'ragleague failures CONFIG' says why"
+                f"{listed(silent)} answered no query, so nothing was judged; 'ragleague failures CONFIG' says why"
             )
     if other_scores:
         judge_stages(stages=other_stages)
@@ -115,7 +115,7 @@ def _by_batch(
     retry_failed: bool,
     trace: Callable[[CallTrace], None] | None,
 ) -> GateBoard:
-    """Judge games between the two agents in batches, until the games decide or none is left."""
+    """Have games between the two agents judged in batches, until the games decide or none is left."""
     section = config.pairwise
     assert section is not None
     data = _restricted(load_data(config), new, old)

@@ -1,4 +1,4 @@
-"""Old against new, query by query: where the new agent lost, in which groups of queries, and what both cost."""
+"""Two agents compared query by query: where the new one lost, in which groups of queries, and what both cost."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from retrieval_eval.stats.paired import Paired, paired
 
 _SIGNED_SHARE: Final = Percent(1, signed=True)
 _FEWEST: Final = 10
-"""Fewest queries of a group on which two agents are compared."""
+"""Smallest number of queries of a group for which two agents are compared on it."""
 
 
 class QueryPair(Struct, frozen=True):
@@ -43,7 +43,7 @@ class QueryPair(Struct, frozen=True):
 
 
 class GroupPair(Struct, frozen=True):
-    """The comparison on one group of queries; without ``result``, the group is too small."""
+    """Two agents compared on queries with ``value`` in the metadata ``column``; no ``result`` for too few queries."""
 
     column: str
     value: str
@@ -57,7 +57,8 @@ class PairBoard(Board, frozen=True, eq=False):
     Attributes:
         margin: how much worse the new agent may be on a group and still pass.
         pairs: the queries with a score of both agents, the new agent's largest losses first.
-        groups: the comparison on each group; intervals hold for all groups of a column together (Bonferroni).
+        groups: the comparison on each group of queries; intervals hold for all groups by one column of the queries
+            together (Bonferroni).
     """
 
     new: str
@@ -90,7 +91,7 @@ class PairBoard(Board, frozen=True, eq=False):
         return [*self.details(), Section("pairs", "Queries", "", [Remarks([self.finding]), self.query_table()])]
 
     def details(self) -> list[Section]:
-        """Sections on groups of queries and on costs, as far as there are any."""
+        """Sections on groups of queries and on costs; each is left out if it would be empty."""
         lead = "An agent that is no worse overall may be worse on one kind of query."
         groups = Section("groups", "By group of queries", lead, [self.group_table()])
         costs = Section("costs", "Costs", "", [self.cost_table()])
@@ -158,7 +159,7 @@ class PairBoard(Board, frozen=True, eq=False):
 def pair_board(
     store: Store, tournament: str, pair: tuple[str, str], on: str, margin: float = MARGIN, *, group: Group | None = None
 ) -> PairBoard:
-    """Compare two agents by one score of ``compare`` on each query and each group of queries."""
+    """Compare two agents on each query and each group of queries, by one of the scores that ``compare`` accepts."""
     if group is not None:
         store = of_group(store, tournament, group)
     new, old = pair
@@ -208,7 +209,7 @@ def pair_board(
 
 
 def _shares(games: GameTable, scores: Any, new: str, old: str) -> dict[str, tuple[float, float]]:
-    """By query, the mean share of the points of both agents in their games against each other."""
+    """By query, the shares of the points that the new and the old agent won in their games against each other."""
     if new not in games.agents or old not in games.agents:
         return {}
     rows = np.flatnonzero(games.of_agent(new) & games.of_agent(old) & games.played)

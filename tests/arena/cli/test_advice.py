@@ -209,7 +209,7 @@ def test_a_gate_with_the_old_system_down_asks_no_judge(tmp_path: Path, cli: CLI,
     done = cli("gate", config, "--new", "new", "--old", "old", "--on", on)
     assert done.status == 2
     assert done.err.splitlines()[-1] == (
-        "error: old answered nothing, so nothing was judged; 'ragleague failures CONFIG' says why"
+        "error: old answered no query, so nothing was judged; 'ragleague failures CONFIG' says why"
     )
     assert "relevance" not in done.err
     unknown = cli("gate", config, "--new", "new", "--old", "odl")
