@@ -201,9 +201,9 @@ def labels_needed(estimate: Corrected, width: float) -> LabelsNeeded:
     Further labels are assumed to resemble those that exist. With k times the labels, the part of the variance that
     comes from labels is divided by k. The labels then lie on k times the queries, up to the number of queries, so the
     quantile of Student's t falls. Further labels on the same queries add less, by the intraclass correlation of the
-    judge's values. Fewer labels than now would be spread over queries. The variance is estimated from a few queries and varies from sample to sample, so it is multiplied by a
-    quantile of F, the distribution of the ratio of two such variances. Once people label everything, the judge adds
-    nothing, so ``corrected`` is never more than ``people``.
+    judge's values. Fewer labels than now would be spread over queries. The variance is estimated from a few queries and
+    varies from sample to sample, so it is multiplied by a quantile of F, the distribution of the ratio of two such
+    variances. Once people label everything, the judge adds nothing, so ``corrected`` is never more than ``people``.
     """
     people, corrected = estimate.people, estimate.corrected
     if people.low is None or people.high is None or corrected.low is None or corrected.high is None:
