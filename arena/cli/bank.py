@@ -1,4 +1,4 @@
-"""Commands ``bank``, to show a test bank or compare two versions, and ``convert``, to change formats of grades and banks."""
+"""Commands ``bank``, to show or compare test banks, and ``convert``, to write banks and grades in other formats."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def calibrate(
         list[str] | None,
         reading_option(
             metavar="NAME=COLUMN",
-            help="COLUMN is the file's name of the column NAME; people:NAME=COLUMN: in people's files only",
+            help="read the file's column COLUMN as NAME; people:NAME=COLUMN applies to people's files only",
         ),
     ] = None,
     value: Values = None,

@@ -68,7 +68,7 @@ _EXPORT: Final = CommandGroup(
     },
 )
 _CONVERT: Final = CommandGroup(
-    "Write a test bank or grades in another form.",
+    "Write a test bank or grades in another format.",
     {
         "bank": Command("bank", "Write a test bank in another format."),
         "tables": Command("bank", "Write a graded file of the workbench as a folder of tables."),
