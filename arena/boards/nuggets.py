@@ -397,7 +397,7 @@ class NuggetComparison(Board, frozen=True):
     def _charts(self) -> Iterator[Chart]:
         """Two scatter plots: the score in both conditions, and the score in the first against the answers' length.
 
-        The line in the second joins the runs than which no run is both shorter and better (Pradeep et al. 2024,
+        In the second, a line joins the runs that no other run beats in both length and score (Pradeep et al. 2024,
         Figures 6 and 7).
         """
         comparison = self.comparison

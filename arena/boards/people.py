@@ -230,7 +230,7 @@ def coefficient_tables(comparisons: Sequence[Comparison], whom: str) -> list[Tab
 
 
 def alternative_table(judges: Sequence[JudgeAgainstPeople], name: str = "alternative-test") -> list[Table]:
-    """Table of the alternative annotator test, a row for each person whom the judge may replace.
+    """Table of the alternative annotator test, a row for each judge and each person that it is compared with.
 
     The list is empty if no judge could be tested.
     """

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 PEOPLE: Final = "Agreement of people with the judge"
 _CARRIED_BY: Final = 0.02
-"""A check fails if leaving out this share of the queries (at least two) can change the leader."""
+"""Share of the queries, at least two, whose removal must not change the leader; otherwise a trust check fails."""
 _NAMED: Final = 5
 _ORDER: Final[Sequence[Status]] = ("failed", "unknown", "passed")
 _STATUS: Final[Mapping[Status, str]] = {"failed": "Failed", "unknown": "Not known"}

@@ -271,9 +271,9 @@ def _alternative(values: Values, against: People, settings: Settings) -> Alterna
 
 
 def disagreements(values: Values, against: People, most: int) -> list[Disagreement]:
-    """List the items on which judge and people differ most; where the difference is equal, by people's agreement.
+    """List at most ``most`` items on which judge and people differ, the largest difference first.
 
-    ``most`` is the maximum number of items; those on which most people agree come first.
+    Among equal differences, the items on which more people agree come first.
     """
     votes: dict[tuple[str, ItemKey], dict[str, float]] = {}
     for opinion in against.opinions:
@@ -317,7 +317,7 @@ class PanelGain(Struct, frozen=True):
 def panel_gain(
     judges: Mapping[str, Values], panel: Values, people: Values, *, verdicts: bool = False
 ) -> PanelGain | None:
-    """Compare the panel's agreement with people to its best judge's.
+    """Compare how often a panel of judges and its best judge agree with people.
 
     ``None`` for a single judge, or if no item was judged by all judges and people.
     """

@@ -33,7 +33,7 @@ _PRIOR_VOTES = 0.1
 
 
 class Reliability(Struct, frozen=True):
-    """How reliable the model of Dawid and Skene finds a rater.
+    """Reliability of a rater, as estimated by the model of Dawid and Skene.
 
     Attributes:
         votes: number of the rater's votes.

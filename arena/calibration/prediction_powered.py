@@ -339,7 +339,7 @@ def _position_test(what: str, z: float, level: float) -> str:
 
 
 def _by_query(sizes: NDArray[np.int64], labels: Floats) -> float:
-    """Rank-sum z of whether late queries of the file have more labels than early ones; standard normal if not."""
+    """Rank-sum z: above 0 if late queries of the file have more labels than early ones; standard normal by chance."""
     excess = labels - sizes * (labels.sum() / sizes.sum())
     ranks = np.arange(sizes.size) - (sizes.size - 1) / 2
     spread = float((excess**2).sum() * (ranks**2).sum()) / max(1, sizes.size - 1)
@@ -347,7 +347,7 @@ def _by_query(sizes: NDArray[np.int64], labels: Floats) -> float:
 
 
 def _in_query(unit: NDArray[np.int64], sizes: NDArray[np.int64], labelled: Mask) -> float:
-    """Rank-sum z of whether late items of a query have more labels than early ones; standard normal if not."""
+    """Rank-sum z: above 0 if late items of a query have more labels than early ones; standard normal by chance."""
     order = np.argsort(unit, kind="stable")
     starts = np.cumsum(sizes) - sizes
     ranks = np.empty(unit.size)

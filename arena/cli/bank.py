@@ -116,9 +116,7 @@ def convert_workbench(
     out: Annotated[Path, typer.Argument(metavar="OUT", help=".jsonl.gz file to write")],
     bank: Annotated[Path | None, typer.Option(help="file of the test bank, which marks secret items")] = None,
     secret: Secret = False,
-    onto: Annotated[
-        Path | None, typer.Option(help="workbench file to copy and add the grades to; it is not changed")
-    ] = None,
+    onto: Annotated[Path | None, typer.Option(help="workbench file to copy into OUT, with the grades added")] = None,
     documents: Annotated[
         Path | None, typer.Option(help="table with the passages' texts: qid, did, document, agent, rank")
     ] = None,

@@ -86,7 +86,7 @@ def calibrate(
     as_games: Annotated[
         bool,
         reading_option(
-            "--as-games/--reconcile", help="count every row as one game, or reconcile both orders of a game"
+            "--as-games/--reconcile", help="count every row as one game, or combine both orders of a game into one"
         ),
     ] = False,
     queries: Annotated[

@@ -83,8 +83,8 @@ _EXAM: Final = CommandGroup(
         "agreement": Command("exam", "Compare grades with people's labels.", many_values=True),
         "compare": Command("exam", "Compare two gradings of the same passages.", many_values=True),
         "summary": Command("exam", "Show what to check before you trust grades and bank.", many_values=True),
-        "answers": Command("exam", "List grades beside the extracted answers.", many_values=True),
-        "grid": Command("exam", "Show the grades of one query, passages by items.", many_values=True),
+        "answers": Command("exam", "List grades beside the answers found in passages.", many_values=True),
+        "grid": Command("exam", "Show one query's grades as passages by items.", many_values=True),
         "uncovered": Command("exam", "List relevant passages that cover no item.", many_values=True),
         "spurious": Command("exam", "List items that irrelevant passages cover.", many_values=True),
         "influence": Command("exam", "List items whose removal changes the leaderboard.", many_values=True),
@@ -128,7 +128,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "queries": Command("queries", "Which queries tell the agents apart, and where each agent fails."),
         "calibrate": Command("calibrate", "Compare judges with people, to see whether they can be trusted.", True),
         "agreement": Command("metrics", "Compare sets of relevance labels with people's.", many_values=True),
-        "failures": Command("failures", "List what failed and why."),
+        "failures": Command("failures", "List failed judgments and answers, with causes."),
         "batches": Command("failures", "List, cancel or give up batches that are under way."),
         "votes": Command("transfer", "Count people's labels by person and kind."),
         "report": Command("report", "Write a report as one HTML file."),
@@ -147,7 +147,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "nuggets": _NUGGETS,
         "bank": _BANK,
     },
-    "Service": {"doctor": Command("doctor", "Check what is installed and set."), "store": _STORE},
+    "Service": {"doctor": Command("doctor", "Check the installation, or a configuration."), "store": _STORE},
 }
 COMMANDS: Final = {name: entry for commands in SECTIONS.values() for name, entry in commands.items()}
 """All commands and groups of commands by name, in the order in which ``--help`` lists them."""

@@ -77,7 +77,7 @@ def doctor(
     ] = False,
     form: JsonForm = "table",
 ) -> None:
-    """Check what is installed and set.
+    """Check the installation, or a configuration.
 
     With a configuration it checks the packages, data, judges and keys that this needs, and says which documents cannot
     be read. It never shows a key.

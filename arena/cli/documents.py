@@ -50,7 +50,7 @@ def documents(
         int | None,
         typer.Option(
             min=1,
-            help="maximum size of a passage; default by --by: 400 words, 256 tokens, 10 sentences, 2000 for pages",
+            help="maximum size of a passage; default: 400 words, 256 tokens, 10 sentences; by pages 2000 tokens",
         ),
     ] = None,
     overlap: Annotated[

@@ -256,7 +256,7 @@ def exam_answers(
     out: OutTable = None,
     form: Form = "table",
 ) -> None:
-    """List grades beside the extracted answers."""
+    """List grades beside the answers found in passages."""
     study = load_study(file, bank=bank, items=items, llm=llm, prompt=prompt)
     _show_rows(_oversight(study, query).view("answers"), out, form)
 
@@ -272,7 +272,7 @@ def exam_grid(
     out: OutTable = None,
     form: Form = "table",
 ) -> None:
-    """Show the grades of one query, passages by items."""
+    """Show one query's grades as passages by items."""
     board = _oversight(load_study(file, bank=bank, items=items, llm=llm, prompt=prompt), query, min_grade)
     _show_rows(board.view("grid"), out, form, items_table(board.study, query, board.level))
 

@@ -42,7 +42,7 @@ def failures(
     judge: Annotated[list[str] | None, typer.Option(help="list only failures of this judge; may be repeated")] = None,
     form: Form = "table",
 ) -> None:
-    """List what failed and why.
+    """List failed judgments and answers, with causes.
 
     Prints the number of failures by cause and judge, then each failure with the server's last reply. Failures are
     judgments, and answers that agents failed to give.

@@ -46,7 +46,7 @@ def make_queries(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="draw queries from this review file, in which people have accepted or rejected each query",
+            help="draw queries from this review file, in which people have accepted or rejected queries",
         ),
     ] = None,
     retry_failed: RetryFailed = False,

@@ -14,7 +14,9 @@ from judges.errors import InputError
 from judges.sections import Section, describe, nearest
 
 Config = Annotated[Path, typer.Argument(metavar="CONFIG", help="YAML file with the configuration")]
-Source = Annotated[str, typer.Argument(metavar="CONFIG|STORE", help="YAML file of a tournament, or its store")]
+Source = Annotated[
+    str, typer.Argument(metavar="CONFIG|STORE", help="YAML file of a tournament, or the store with its results")
+]
 Tournament = Annotated[str | None, typer.Option(help="name of the tournament, if the store has several")]
 BelowCoverage = Annotated[
     bool,
@@ -84,7 +86,7 @@ LogJson = Annotated[
 Set = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="KEY=VALUE", help="value of one of the settings listed under --set above; may be repeated"
+        "--set", metavar="KEY=VALUE", help="set one of the settings that the description above lists; may be repeated"
     ),
 ]
 _Section = TypeVar("_Section", bound="Section")

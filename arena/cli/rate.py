@@ -50,7 +50,7 @@ def rate(
         bool | None,
         reading_option(
             "--as-games/--reconcile",
-            help="count every row as one game, or reconcile both orders; default: depends on the columns",
+            help="count every row as one game, or combine both orders of a game; default: depends on the columns",
         ),
     ] = None,
     queries: Annotated[
