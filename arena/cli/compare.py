@@ -1,4 +1,4 @@
-"""Commands ``compare``, to compare two agents, and ``gate``, to let a new agent pass if it is not worse than an old."""
+"""Commands ``compare``, of two agents, and ``gate``, which passes if a new agent is not worse than an old one."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def rate(
         if misplaced := [option for option, value in table_options.items() if value]:
             listing = ", ".join(misplaced)
             raise InputError(
-                f"{file}: is a matrix of win percentages; leave out {listing}, only for a table of verdicts"
+                f"{file}: is a matrix of win percentages; leave out {listing}, which is only for a table of verdicts"
             )
     elif queries is not None:
         raise InputError(
