@@ -1,4 +1,4 @@
-"""Boards of nuggets: six scores of each run or agent, coverage of each nugget, and people's edits of a list."""
+"""Tables and charts about nuggets: six scores of each run or agent, a comparison of two sets, and people's edits."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ SCORES: Final[Mapping[str, tuple[str, str]]] = {
     "a_strict": ("All strict", "Share of all nuggets that an answer states in full."),
     "a": ("All", "Share of all nuggets; one stated in part counts a half."),
 }
-"""Heading and meaning of each score; the primary score comes first."""
+"""Heading and meaning of each nugget score, by its name; the primary score comes first."""
 _DIGITS = 8
-"""Significant digits in files of single scores, where p-values are small."""
+"""Significant digits of the floats in JSON; fixed decimals would write a small p-value as 0."""
 MOST_NAMED: Final = 5
 
 
@@ -103,7 +103,7 @@ class Nuggets(Board, frozen=True):
 
 
 class NuggetScores(Board, frozen=True):
-    """Nugget scores of runs read from files, with the runs' citation scores in ``cited``."""
+    """Nugget scores of runs that were read from files; ``cited`` has the citation scores by run, if known."""
 
     scores: ScoreTable
     cited: Mapping[str, CitationScores] = field(default_factory=dict)
@@ -125,7 +125,7 @@ class NuggetScores(Board, frozen=True):
         return exact(shape)
 
     def metrics(self) -> Iterator[TableRow]:
-        """Lines of nuggetizer's metrics file: each run's queries, then its means under the query ``all``."""
+        """Rows of a metrics file in nuggetizer's format: a run's row per query, then its means as query ``all``."""
         table = self.scores
         for run in table.best_first():
             row = table.runs.index(run)
@@ -146,7 +146,10 @@ def scores_table(
     who: str = "Agent",
     more: Mapping[str, TableRow] = MappingProxyType({}),
 ) -> Table:
-    """Six scores of each run, those in ``order`` first; ``more`` are further columns for programs, by run."""
+    """Table of the six nugget scores, a row per run. The runs in ``order`` come first.
+
+    ``more`` has, by run, further columns that only CSV and JSON show.
+    """
     none = dict.fromkeys(key for row in more.values() for key in row)
     rows = [_score_row(table, run) | more.get(run, none) for run in _ordered(table, order)]
     if all(row["v_strict_topics"] == len(table.topics) for row in rows):
@@ -198,7 +201,7 @@ def _score_row(table: ScoreTable, run: str) -> TableRow:
 
 
 def _bounds(scores: Scores, run: str) -> list[float | None]:
-    """The lowest and highest possible mean over all outcomes of the failed labels."""
+    """Lowest and highest mean score of the run that the missing labels could lead to; ``None`` if unknown."""
     return [None if math.isnan(bound) else bound for bound in scores.mean_bounds(run)]
 
 
@@ -241,7 +244,7 @@ def score_notes(table: ScoreTable) -> list[str]:
 
 
 def exact(value: Any) -> Any:
-    """The value with floats rounded to significant digits, for JSON; NaN becomes ``None``."""
+    """Round all floats in a JSON value to significant digits; NaN becomes ``None``."""
     if isinstance(value, float):
         return None if math.isnan(value) else Exact(f"{value:.{_DIGITS}g}")
     if isinstance(value, Mapping):
@@ -265,7 +268,12 @@ def support_words(label: Support | None) -> str:
 
 
 class NuggetEdits(Board, frozen=True):
-    """People's edits of lists of nuggets by query; lists that the edited file lacks are unchanged."""
+    """Changes that a person made to a file of nuggets, by query.
+
+    Attributes:
+        file: name of the file that was written.
+        not_in_edited_file: ids of the queries that the edited file lacks; their nuggets are unchanged.
+    """
 
     file: str
     changes: Mapping[str, Sequence[Change]]
@@ -291,7 +299,10 @@ def edits_table(before: NuggetBank, after: NuggetBank) -> Table:
 
 
 def preview_table(before: ScoreTable, after: ScoreTable) -> Table:
-    """V strict and All of each agent before and after an edit; ranges where nuggets have no assigned label yet."""
+    """Table of each agent's scores "V strict" and "All" before and after an edit of the nuggets.
+
+    A score is shown as a range if some answers have no label for a nugget yet.
+    """
     shown = {key: SCORES[key][0] for key in ("v_strict", "a")}
     columns = [
         Column("agent", "Agent"),
@@ -348,7 +359,12 @@ _LABELS_OF_NUGGETS: Final = (Column("labels", "Labels"), Column("n", "Labels in 
 
 
 class NuggetComparison(Board, frozen=True):
-    """Two conditions compared by one score; ``names`` are the conditions, ``column`` is the score."""
+    """Comparison of how two conditions, such as manual and automatic nuggets, rank the same runs.
+
+    Attributes:
+        column: name of the score that ranks the runs.
+        names: names of the two conditions.
+    """
 
     comparison: ConditionsCompared
     column: str
@@ -379,7 +395,11 @@ class NuggetComparison(Board, frozen=True):
         return sections
 
     def _charts(self) -> Iterator[Chart]:
-        """Both scores, and the first score by length with its front (Pradeep et al. 2024, Figures 6 and 7)."""
+        """Two scatter plots: the score in both conditions, and the score in the first against the answers' length.
+
+        In the second, a line joins the runs that no other run beats in both length and score (Pradeep et al. 2024,
+        Figures 6 and 7).
+        """
         comparison = self.comparison
         points = [*comparison.runs, *comparison.pairs]
         first, second = (f"{self.column}, {name}" for name in self.names)

@@ -123,7 +123,7 @@ _TABLES: Final[Mapping[str, tuple[str, Sequence[Column]]]] = {
 }
 
 OUTCOME_WORDS: Final = {GameOutcome.FIRST: "first wins", GameOutcome.TIE: "tie", GameOutcome.SECOND: "second wins"}
-"""Names of a verdict's values; the first agent is the agent whose name sorts first."""
+"""Words for the outcome of a game; its first agent is the agent whose name comes first in alphabetical order."""
 _LOOKS: Final[Mapping[Look, str]] = {"blue": "vote_agreement", "orange": "same"}
 _ALIKE: Final = "How often a judge says what a person says, beside how often two people agree."
 _MEASURED: Final = "Compare each judge with the agreement of people. Whiskers: 95% intervals over queries."
@@ -167,14 +167,18 @@ def remarks_of(comparisons: Sequence[Comparison]) -> list[str]:
 
 
 def people_checks(comparisons: Sequence[Comparison], apart: Sequence[Level] = ()) -> Sequence[Check]:
-    """Check whether each judge agrees with people as often as people agree with each other."""
+    """Check whether each judge agrees with people as often as people agree with each other.
+
+    If nothing can be compared, the one check is unknown; it names the levels in ``apart``, such as labels, which
+    judges and people both judged, but on different items.
+    """
     known = [finding for comparison in comparisons for finding in findings(comparison) if finding.trust != "unknown"]
     checks = [Check(f"{PEOPLE} {finding.judge} on {finding.level}", *_agreement(finding)) for finding in known]
     return checks or [no_people(apart)]
 
 
 def _agreement(finding: Finding) -> tuple[Status, str, str]:
-    """Status, finding and remedy of a check.
+    """Status, finding and remedy of the check that compares one judge with people.
 
     If several people judged the same items, the judge must agree with them as often as two of them agree. Otherwise it
     must agree well beyond chance: kappa is compared with a threshold.
@@ -210,7 +214,7 @@ def in_short(comparisons: Sequence[Comparison]) -> Table:
 
 
 def coefficient_tables(comparisons: Sequence[Comparison], whom: str) -> list[Table]:
-    """Tables of all coefficients, of the alternative annotator test and of confusions."""
+    """Tables that compare judges with people: coefficients, the alternative annotator test, and confusion matrices."""
     people = [
         {"judge": "people", "what": comparison.what, **flat(comparison.orders or {})} for comparison in comparisons
     ]
@@ -226,7 +230,10 @@ def coefficient_tables(comparisons: Sequence[Comparison], whom: str) -> list[Tab
 
 
 def alternative_table(judges: Sequence[JudgeAgainstPeople], name: str = "alternative-test") -> list[Table]:
-    """Table of the alternative annotator test, a row for each annotator left out; no table if none can be left out."""
+    """Table of the alternative annotator test, a row for each judge and each person that it is compared with.
+
+    The list is empty if no judge could be tested.
+    """
     rows: list[dict[str, Any]] = []
     notes = []
     for judge in judges:
@@ -240,7 +247,7 @@ def alternative_table(judges: Sequence[JudgeAgainstPeople], name: str = "alterna
 
 
 def _by_unit(column: Column, judges: Sequence[JudgeAgainstPeople]) -> Column:
-    """The column, with "conversation" for "query" if any judge's statistics are by conversation."""
+    """Replace "query" by "conversation" in a column's heading and meaning if a judge's statistics use conversations."""
     if all(judge.unit == "query" for judge in judges):
         return column
     heading = {"clusters": "Conversations", "p_clustered": "p, by conversation"}.get(column.key, column.heading)
@@ -348,7 +355,7 @@ def _remarks(comparison: Comparison) -> Iterator[str]:
 
 
 def gain_from_ties(comparison: Comparison) -> str:
-    """Phrase on the part of a panel's gain over its best member that comes from games people tied; may be empty."""
+    """Say how much of the panel's gain over its best judge comes from games on which people tie; empty if none does."""
     gain = comparison.gain
     if gain is None or not gain.gain_on_ties or gain.gain_on_ties < 0 or gain.agreement <= gain.best_agreement:
         return ""
@@ -360,7 +367,7 @@ def gain_from_ties(comparison: Comparison) -> str:
 
 
 def outside_scale(judge: JudgeAgainstPeople) -> str:
-    """Phrase with counts of the judge's values outside the range of people's values; may be empty."""
+    """Say which of the judge's values lie outside the range of people's values, and how often; empty if none does."""
     if not judge.outside or judge.people_range is None:
         return ""
     values = ", ".join(f"{value:g} ({count:,})" for value, count in judge.outside)
@@ -374,7 +381,7 @@ def difference_charts(comparisons: Sequence[Comparison]) -> list[Chart]:
 
 
 def difference_chart(judge: JudgeAgainstPeople) -> Chart | None:
-    """Bland-Altman plot of one judge; ``None`` for verdicts, or without common items."""
+    """Bland-Altman plot of one judge's values against people's; ``None`` for verdicts, or if no item has both."""
     differences = judge.differences
     if differences is None or not differences.points:
         return None
@@ -406,7 +413,11 @@ def difference_chart(judge: JudgeAgainstPeople) -> Chart | None:
 
 
 def disagreements(comparisons: Sequence[Comparison], texts: Mapping[tuple[str, str], str]) -> Iterator[str]:
-    """Lines on the items on which judges and people differ, with the known texts of query, answers and documents."""
+    """Lines of text about each item on which a judge and people differ.
+
+    ``texts`` has the texts of queries, answers and documents by query id and name; the name of a query's own text is
+    empty.
+    """
     for judge in judges_of(comparisons):
         for disagreement in judge.disagreements:
             query_id = disagreement.query_id
@@ -432,7 +443,7 @@ def disagreement_table(
 
 
 def value_words(level: Level, disagreement: Disagreement) -> tuple[str, str, str]:
-    """The judge's value, people's consensus and all their votes, each in words."""
+    """Words for the judge's value of an item, for people's consensus and for each person's vote."""
     words = kind_of(level).words
 
     def worded(value: float) -> str:

@@ -45,8 +45,8 @@ _STANDING_OUT: Final[Mapping[Unlike, tuple[str, str]]] = {
     "reversed": ("turns the order of the others round,", "turn the order of the others round,"),
 }
 GAMES, EXAM, NUGGETS, GRADE = "games", "EXAM", "vital nuggets", "mean grade"
-"""Kinds of score on a query: share of points, share of the exam's items covered, share of vital nuggets stated in full,
-and mean grade over the criteria."""
+"""Kinds of score that an agent has on a query: share of points in games, share of the exam's items covered, share of
+vital nuggets stated in full, and mean grade over the criteria."""
 _WHOLE: Final = Number(0, factor=100)
 _NAMES: Final[Mapping[str, tuple[str, str]]] = {
     GAMES: ("Share of points", "A win counts 1, a tie half."),
@@ -61,14 +61,16 @@ _STATED: Final[Mapping[Support | None, MatrixCell]] = {
     None: MatrixCell("?", -0.4),
 }
 Link = Callable[[str, str], str]
-"""Function that returns the address of a query, an agent, or an agent on a query; the other name is empty."""
+"""Function from a query id and an agent to the address of the page to link to.
+
+With an empty agent it is the query's page, and with an empty query id the agent's page."""
 
 
 class QueryBoard(Board, frozen=True, eq=False):
     """Scores of agents on each query of a tournament.
 
     Attributes:
-        verdicts: by query, numbers of existing and of planned verdicts; each order of a game has one verdict.
+        verdicts: numbers of existing and of planned verdicts, by query id; each order of a game has one verdict.
         silent: pairs of a query and an agent that gave no answer to it.
         scores: scores other than games, by kind, then by query and agent.
     """
@@ -89,12 +91,12 @@ class QueryBoard(Board, frozen=True, eq=False):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns of the queries' table whose values divide the queries into groups."""
+        """Names of the columns in the table of queries that divide the queries into a few groups."""
         return tuple(groupings(self.queries.values()))
 
     @property
     def all_columns(self) -> tuple[str, ...]:
-        """``columns``, and the columns with too many values to show as groups by default."""
+        """Names of all further columns in the table of queries, also of those with too many values for groups."""
         return tuple(dict.fromkeys(name for query in self.queries.values() for name in query.metadata))
 
     @property
@@ -109,7 +111,7 @@ class QueryBoard(Board, frozen=True, eq=False):
         return replace(self, queries=chosen, verdicts=verdicts, standings=self.standings.of(places))
 
     def measured(self, kind: str) -> tuple[Floats, Floats]:
-        """Sum of each agent's scores on each query, and the number of scores summed; shape (queries, agents) each."""
+        """Sums and numbers of each agent's scores of one kind on each query; shape (queries, agents) each."""
         games = self.standings
         if kind == GAMES:
             return games.won + games.tied / 2, games.won + games.tied + games.lost
@@ -122,9 +124,9 @@ class QueryBoard(Board, frozen=True, eq=False):
         return np.where(scored, values, 0), scored.astype(np.float64)
 
     def separating(self, kind: str) -> list[str]:
-        """Ids of the queries, largest separation by this kind of score first, queries of unknown separation last.
+        """Ids of the queries, first those that separate the agents most by this kind of score.
 
-        The order is for reading only: significance of a query's separation is known for games alone.
+        Queries of unknown separation come last. The order is no test: significance is known for games alone.
         """
         spread, agreement = separations(*self.measured(kind))
         separation = np.where(spread == 0, 0, spread * agreement)
@@ -133,7 +135,7 @@ class QueryBoard(Board, frozen=True, eq=False):
     def heat_map(self, kind: str, agents: Sequence[str], query_ids: Sequence[str], link: Link = nowhere) -> Matrix:
         """Matrix of queries by agents: scores, coloured by the distance from the query's mean over agents.
 
-        The first row is the mean over all queries. ``link`` returns addresses of names and cells.
+        The first row is the mean over all queries. ``link`` gives the addresses that names and cells link to.
         """
         points, played = self.measured(kind)
         values, overall = divided(points, played), divided(points.sum(axis=0), played.sum(axis=0))
@@ -190,10 +192,11 @@ class QueryBoard(Board, frozen=True, eq=False):
         return Figures(figures)
 
     def failures(self, agent: str) -> list[dict[str, Any]]:
-        """Every query, the agent's worst first: unanswered, then lowest share of points, then most games lost.
+        """A row for every query, those on which the agent did worst first.
 
-        Each row has the agent's games on the query, its share of points on all other queries (``elsewhere``), whether
-        it ``answered``, and the other ``scores`` of its answer.
+        Unanswered queries come first, then those with the lowest share of points, then with most games lost. Each row
+        has the agent's games on the query, its share of points on all other queries (``elsewhere``), whether it
+        ``answered``, and the other ``scores`` of its answer.
         """
         records = self.standings.each(agent)
         won, tied, lost = (sum(getattr(record, name) for record in records) for name in ("won", "tied", "lost"))
@@ -214,7 +217,7 @@ class QueryBoard(Board, frozen=True, eq=False):
         return sorted(rows, key=lambda row: (row["answered"], row["share"] is None, row["share"] or 0.0, -row["lost"]))
 
     def by_group(self, column: str) -> list[dict[str, Any]]:
-        """Rows of a grouping column: value, number of queries, mean separation, and each agent's games."""
+        """A row for each value in a column of the queries: number of queries, mean separation, each agent's games."""
         groups: defaultdict[str, list[int]] = defaultdict(list)
         for row, query in enumerate(self.queries.values()):
             groups[query.metadata.get(column, "")].append(row)
@@ -398,7 +401,10 @@ def label_of_query(query_id: str, query: Query) -> str:
 
 
 def queries_meant(words: str, queries: Mapping[str, Query]) -> list[str] | None:
-    """Ids of the queries with this id or label, or that contain all the words; ``None`` without words."""
+    """Ids of the queries that a search finds; ``None`` for an empty search.
+
+    A query whose id or label is exactly ``words`` is the only hit; otherwise a hit contains every word.
+    """
     search = words.strip()
     if not search:
         return None
@@ -411,7 +417,7 @@ def queries_meant(words: str, queries: Mapping[str, Query]) -> list[str] | None:
 
 
 def query_board(store: Store, tournament: str) -> QueryBoard:
-    """Read a tournament's queries; the result is cached in the store until a new verdict or run arrives."""
+    """Read a tournament's scores by query from the store, which caches them until a new verdict or run arrives."""
     return Cache(store, tournament).made("queries", lambda: _computed(store, tournament))
 
 
@@ -436,7 +442,10 @@ def _computed(store: Store, tournament: str) -> QueryBoard:
 
 
 def nugget_matrix(assignments: Iterable[Assignment], query_id: str, agents: Sequence[str]) -> Matrix | None:
-    """Which answers to a query state which nugget; nuggets on which they differ come first."""
+    """Matrix of nuggets by agents: whether each agent's answer to the query states the nugget.
+
+    Nuggets on which the answers differ come first. ``None`` if no answer to the query was checked.
+    """
     by_agent = {assignment.run: assignment for assignment in assignments if assignment.query_id == query_id}
     columns = [agent for agent in agents if agent in by_agent]
     if not columns:
@@ -457,7 +466,10 @@ def nugget_matrix(assignments: Iterable[Assignment], query_id: str, agents: Sequ
 
 
 def exam_matrix(study: Study, query_id: str, agents: Sequence[str], depth: int) -> Matrix | None:
-    """The best grade of each answer to a query, items by agents; ``None`` without grades."""
+    """Matrix of exam items by agents: the best grade of each agent's first ``depth`` passages for the query.
+
+    ``None`` if the query has no grades.
+    """
     grid = study.grids.grids.get(query_id)
     ranked = {agent: study.rankings[query_id, agent] for agent in agents if (query_id, agent) in study.rankings}
     if grid is None or not grid.items or not ranked:

@@ -1,4 +1,4 @@
-"""Rate a file of verdicts or a win matrix, with counts of skipped, repeated and conflicting rows."""
+"""Rate agents from a file of verdicts or of win percentages, and count skipped, repeated and conflicting rows."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _UNKNOWN_ORDER = {
     **dict.fromkeys(("both_orders", "contradictions"), 0),
     **dict.fromkeys(("order_agreement", "first_share", "first_effect"), Estimate(None)),
 }
-"""Values of the judge health figures that depend on the order shown, for games without a known order."""
+"""Fields of ``JudgeHealth`` that depend on which answer was shown first, with their values if no verdict says so."""
 
 
 class TableOptions(Struct, frozen=True):
-    """How to read a table of verdicts; the fields are the options of ``ragleague rate``."""
+    """Options of ``ragleague rate`` that say how to read a table of verdicts."""
 
     cluster: str = AUTO
     covariates: tuple[str, ...] = ()
@@ -54,12 +54,12 @@ class TableOptions(Struct, frozen=True):
 
 
 class RatedTable(Struct, frozen=True):
-    """Ratings of a file.
+    """Ratings of the agents in a file.
 
     Attributes:
-        by_judge: ratings of each judge's verdicts, by judge; an empty dictionary unless requested.
-        rows: counts of rows with a peculiarity: skipped, repeated, conflicting, ...
-        cluster_column: the column whose values are resampled as a whole; ``None`` to resample queries.
+        by_judge: ratings from each judge's verdicts alone, by judge; empty unless requested.
+        rows: number of all rows, of verdicts, and of rows that were skipped, repeat another, contradict another, ...
+        cluster_column: column by which the bootstrap resamples rows, one value at a time; ``None`` for queries.
     """
 
     ratings: Ratings
@@ -73,7 +73,7 @@ def rate_win_matrix(file: Path, settings: RatingSettings, queries: int | None) -
     """Rate a matrix of win percentages; each cell counts as ``queries`` games."""
     if queries is None:
         raise InputError(
-            f"{file}: a matrix of win percentages; give the number of games behind each cell with --queries"
+            f"{file}: is a matrix of win percentages; give the number of games behind each cell with --queries"
         )
     agents, percentages = read_win_matrix(file)
     if settings.anchor is not None and settings.anchor not in agents:
@@ -91,7 +91,10 @@ def rate_table(source: TextSource, settings: RatingSettings, options: TableOptio
         preferences=settings.preferences == "soft",
     )
     if not len(verdict_file.table):
-        raise DataError(verdict_file.path, "no row has a verdict to rate; check the column of verdicts")
+        raise DataError(
+            verdict_file.path,
+            "no row has a verdict, so there is nothing to rate; check the column of verdicts",
+        )
     sides = [_sides(verdict_file, name) for name in options.covariates]
     verdict_file.say({options.cluster, *(column for pair in sides for column in pair)})
     if settings.position and verdict_file.order_unknown:
@@ -122,7 +125,7 @@ def rate_table(source: TextSource, settings: RatingSettings, options: TableOptio
 
 
 def column_names(entries: Sequence[str]) -> dict[str, str]:
-    """The file's column name for each of ragleague's, from ``NAME=COLUMN`` entries of a command-line option."""
+    """Parse ``NAME=COLUMN`` entries of the option ``--column``: the file's columns, by the standard name of each."""
     columns: dict[str, str] = {}
     for entry in entries:
         name, separator, column = entry.partition("=")
@@ -152,7 +155,7 @@ def _by_judge(verdict_file: ImportedVerdicts, settings: RatingSettings) -> dict[
 def _with_known_order(
     ratings: Ratings, verdict_file: ImportedVerdicts, settings: RatingSettings, judge: str | None = None
 ) -> Ratings:
-    """Recompute health figures that depend on the order shown, only from verdicts with an order in the file."""
+    """Recompute the judge's position bias from only those verdicts for which the file says what was shown first."""
     if not verdict_file.order_unknown or ratings.judge_health is None:
         return ratings
     order_given = verdict_file.order_known.copy()
@@ -176,7 +179,7 @@ def _clusters(verdict_file: ImportedVerdicts, column: str) -> dict[str, str]:
 
 
 def _controlled(verdict_file: ImportedVerdicts, settings: RatingSettings, options: TableOptions) -> Controlled:
-    """Ratings controlled for covariates; every verdict counts as a game, since covariates belong to single answers."""
+    """Ratings adjusted for covariates such as length. Every verdict counts as a game, in the order it was shown."""
     differences = {name: _difference(verdict_file, name) for name in options.covariates}
     games = as_games(verdict_file.table, soft=settings.preferences == "soft")
     try:
@@ -186,7 +189,7 @@ def _controlled(verdict_file: ImportedVerdicts, settings: RatingSettings, option
 
 
 def _difference(verdict_file: ImportedVerdicts, name: str) -> Floats:
-    """The covariate of the answer shown first minus that of the second, in standard deviations."""
+    """A covariate's value for the answer shown first minus its value for the other, in standard deviations, by row."""
     log = name.startswith(LOG) or _is_log_name(verdict_file, name)
     values_a, values_b = (_numbers(verdict_file, column, log=log) for column in _sides(verdict_file, name))
     shown_first, shown_second = (
@@ -201,7 +204,7 @@ def _is_log_name(verdict_file: ImportedVerdicts, name: str) -> bool:
 
 
 def _sides(verdict_file: ImportedVerdicts, name: str) -> tuple[str, str]:
-    """The two columns of a covariate: agent_a's and agent_b's."""
+    """Names of the two columns that hold a covariate: for the answer of ``agent_a`` and of ``agent_b``."""
     plain = name.removeprefix(_LOG_NAME if _is_log_name(verdict_file, name) else LOG)
     first, separator, second = plain.partition(":")
     return (first, second) if separator else (f"{plain}_a", f"{plain}_b")
@@ -223,5 +226,5 @@ def _numbers(verdict_file: ImportedVerdicts, column: str, *, log: bool) -> Float
 def _extra(verdict_file: ImportedVerdicts, column: str) -> Texts:
     if column not in verdict_file.further:
         names = ", ".join(sorted(verdict_file.further)) or "none"
-        raise InputError(f"{verdict_file.path}: no other column {column!r}; there are: {names}")
+        raise InputError(f"{verdict_file.path}: has no further column {column!r}; its further columns: {names}")
     return verdict_file.further[column]

@@ -1,4 +1,4 @@
-"""Boards of ratings: leaderboard, conclusion, robustness of the order, ratings by judge, and controlled ratings."""
+"""Tables and charts of ratings: leaderboard, conclusion, robustness, ratings by judge, and controlled ratings."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _JSON: Final = (
     *("judges", "fragility", "pairs", "position_effect", "position_low", "position_high", "tie_parameter"),
     *("convergence", "notes", "settings"),
 )
-"""Fields of ratings that their JSON has as they are."""
+"""Fields of ``Ratings`` that are written to JSON unchanged."""
 _ROWS: Final = {
     "skipped": "without a verdict left out",
     "self_play": "of an agent against itself left out",
@@ -78,7 +78,7 @@ class RatedBoard(Board, frozen=True):
         return sections
 
     def tables(self) -> list[Table]:
-        """One table of all ratings, followed by each judge's ratings if requested; then the other tables."""
+        """A table of the ratings, with each judge's own ratings if requested; then the tables of the sections."""
         ratings, by_judge = self.rated.ratings, self.rated.by_judge
         table = rating_table(ratings)
         columns, rows = [*table.columns], [dict(row) for row in table.rows]
@@ -121,7 +121,7 @@ class RatedBoard(Board, frozen=True):
 def _weighed_conclusion(
     ratings: Ratings, comparisons: Sequence[Comparison] = (), of_words: Sequence[str] = ()
 ) -> Conclusion:
-    """The conclusion of ratings, with the standing that follows from their trust checks."""
+    """Conclude which agent is best, and weaken the conclusion if the trust checks of the ratings fail."""
     conclusion = conclude(ratings, comparisons=comparisons, of_words=of_words)
     return conclusion.weighed([*rating_checks(ratings, conclusion)])
 
@@ -143,7 +143,10 @@ def ratings_section(
     name: str = "leaderboard",
     title: str = "Leaderboard",
 ) -> Section:
-    """Ratings, the changes that would reverse their order, and notes; ``queries`` are texts by id."""
+    """Section with the ratings, the queries or games that decide their order, and notes.
+
+    ``queries`` has the queries' texts by id; ``table`` replaces the usual table of ratings.
+    """
     shown = table or rating_table(ratings, name=name)
     blocks: list[Block] = [_whiskers(ratings, conclusion.top, name), replace(shown, title=title)]
     if controlled is not None:
@@ -210,7 +213,7 @@ def controlled_json(board: Controlled) -> dict[str, Any]:
 
 
 def few_alike(notes: Sequence[str]) -> list[str]:
-    """The first few notes of each kind (the text before the colon), with a count of the others."""
+    """Keep the first few notes of each kind and count the others; a note's kind is its text before the colon."""
     kinds = [note.partition(": ")[0] for note in notes]
     shown = []
     for position, note in enumerate(notes):
@@ -311,7 +314,7 @@ def _neighbours(ratings: Ratings, name: str) -> Iterator[Table]:
 
 
 def _carriers(flips: Sequence[Fragility], texts: Mapping[str, str], name: str) -> Iterator[Table]:
-    """The queries without which another agent would lead; no table without texts."""
+    """Table of the queries without which another agent would lead; nothing if ``texts``, by query id, is empty."""
     flip = next((flip for flip in flips if flip.unit != "game"), None)
     if flip is None or not texts:
         return

@@ -45,9 +45,9 @@ from retrieval_eval.stats.arrays import Floats
 JudgedWants: TypeAlias = Sequence[tuple[Wanted, Result | None]]
 
 _PACKAGES: Final = ("ragleague", "numpy", "scipy", "ir-measures")
-"""Packages whose versions may change a figure."""
+"""Packages whose versions the report states, since another version may change a figure."""
 _SECTIONS: Final = ("pairwise", "retrieval", "criteria", "exam", "nuggets", "agents", "ratings", "prompts")
-"""Order of the settings' sections; other sections follow."""
+"""Order in which the report shows the configuration's sections; the others follow."""
 _COMMANDS: Final = ("leaderboard", "report", "failures")
 _REPRODUCED: Final = (
     "The same store gives the same figures, whatever the machine: all draws are seeded. With the same data, prompts "
@@ -68,11 +68,11 @@ _EFFORT: Final = (
 
 
 class TournamentReport(Board, frozen=True):
-    """Contents of a report.
+    """Contents of the report on a tournament.
 
     Attributes:
         judged: day of the last judgments in words; empty if unknown.
-        source: the configuration or store, in a form that may be shown.
+        source: name of the configuration or store, fit for readers elsewhere.
         data_digest: SHA-256 of the data, see ``arena.data.dataset.Dataset.digest``.
         results_digest: SHA-256 of the ids and outcomes of all judgments.
     """
@@ -184,7 +184,10 @@ def tournament_report(store: Store, tournament: str, source: str, *, below_cover
 def write_report(
     store: Store, tournament: str, out: Path, source: str, *, below_coverage: bool = False, force: bool = False
 ) -> tuple[TournamentReport, int]:
-    """Write a report as one HTML file and return its size; only ``force`` replaces a file that is no report."""
+    """Write a tournament's report as one HTML file; returns the report and the file's size in bytes.
+
+    A file at ``out`` that is no report is replaced only with ``force``.
+    """
     if not force:
         _refuse_to_replace(out)
     report = tournament_report(store, tournament, source, below_coverage=below_coverage)
@@ -199,7 +202,7 @@ def _refuse_to_replace(out: Path) -> None:
 
 
 def _effort(outcomes: JudgedWants) -> list[Table]:
-    """Each judge's calls, tokens and cost by stage, as far as servers report them."""
+    """Table of each judge's calls, tokens and cost by stage, as far as servers report them; none without results."""
     by_judge: defaultdict[tuple[Task, str], dict[str, Result]] = defaultdict(dict)
     for want, result in outcomes:
         if result is not None and result.judgment_id != IDENTICAL:
@@ -283,11 +286,13 @@ _INDEX: Final = "index.html"
 _FOLDERS: Final = ("queries", "agents")
 _WORST: Final = 30
 _GAMES, _PLAYING, _MOST_DOCUMENTS = 30, 6, 20
-"""Limits of a query's page: games shown in full; if there are more, the best agents to show games of; documents."""
+"""Limits on the page of a query: number of games; if there are more, number of best agents whose games are shown
+instead; number of documents."""
 _LARGE: Final = 2000
-"""If a tournament has more answers, a query's page shows only some, and heat maps have no tooltips or links."""
+"""In a tournament with more answers, a query's page shows only some of them; a heat map with more cells has no tooltips
+or links."""
 _NEEDLESS: Final = re.compile(r"</(?:td|th|tr|li|dt|dd)>| class=\"\"|(?<==)\"([\w.#/-]*[\w.#-])\"")
-"""End tags and quotes that HTML does not need; texts never match, since their quotes and brackets are escaped."""
+"""Matches end tags and quotes that HTML does not need; the text of a page never matches, since it is escaped."""
 _DOCUMENTS: Final = (
     Column("did", "Document"),
     Column("text", "Text"),
@@ -298,7 +303,11 @@ _DOCUMENTS: Final = (
 
 
 class _Site(Struct, frozen=True):
-    """Data and settings behind the pages; ``numbers`` are file names, since names of queries may contain anything."""
+    """A tournament's data and settings, from which its pages are made.
+
+    ``numbers`` has the number that names a page's file, by ``queries`` or ``agents`` and the name: ids may contain
+    characters that a file name may not.
+    """
 
     store: Store
     report: TournamentReport
@@ -315,7 +324,7 @@ class _Site(Struct, frozen=True):
         return self.report.shown.board.tournament
 
     def pages(self) -> Iterator[tuple[str, Report]]:
-        """Each page with the path of its file; a page comes after the pages that it links to."""
+        """Path and content of each page; pages of queries and agents come before the overviews that link to them."""
         queries = self.board.separating(self.board.kinds[0]) if self.board.kinds else [*self.board.queries]
         maps: list[Block] = [
             _sparing(
@@ -396,14 +405,14 @@ class _Site(Struct, frozen=True):
 def publish(
     store: Store, tournament: str, folder: Path, source: str, *, below_coverage: bool = False
 ) -> tuple[TournamentReport, int, int]:
-    """Write a tournament as pages into a folder; returns its report, the number of pages and the number of bytes.
+    """Write a tournament as HTML pages into a folder; returns its report, the number of pages and the number of bytes.
 
     Pages of an earlier call are replaced; pages of removed queries or agents are deleted. Other files are not touched.
-    The pages contain no script and load only each other and their style sheet. The folder is created if it is missing;
-    ``source`` is the configuration or store in a form that may be shown.
+    The pages contain no script and load only each other and their style sheet. The folder is created if it is missing.
+    ``source`` is the name of the configuration or store, as the pages show it.
     """
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: is a file; name a folder")
+        raise InputError(f"{folder}: is a file; name a folder to write the pages into")
     existing = [
         path for pattern in ("*.html", *(f"{name}/*.html" for name in _FOLDERS)) for path in folder.glob(pattern)
     ]

@@ -1,4 +1,4 @@
-"""Boards of retrieval: measures by labels of judges and of people, their agreement, and citations of answers."""
+"""Tables about retrieval: scores by judges' and by people's relevance labels, their agreement, and citations."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _CITATION_KEYS: Final[Mapping[LabelSource, str]] = {
 
 
 class Citations(Board, frozen=True):
-    """Citation precision of agents; the agents in ``order`` come first, then the others, most precise first."""
+    """Citation precision of a tournament's agents; the agents in ``order`` come first, then the others, best first."""
 
     cited: CitationBoard
     order: Sequence[str] = ()
@@ -131,7 +131,7 @@ class Retrieval(Board, frozen=True):
         return list(dict.fromkeys([*self.order, *best, *self.board.distributions, *self.board.without_documents]))
 
     def scored(self) -> list[str]:
-        """All agents that retrieved documents, if any agent has a score."""
+        """The agents with a retrieval column on the leaderboard: all that were scored, if any has a mean score."""
         agents: dict[str, None] = {}
         for scores in self.board.scores.values():
             if any(estimates[self.board.measures[0]].value is not None for estimates in scores.estimates.values()):

@@ -1,4 +1,4 @@
-"""Runs of a tournament: the plan of the next run, and calls, results and cost of past runs, as tables and in words."""
+"""Tables about a tournament's runs: the plan of the next run, the calls and cost of past runs, and failures."""
 
 from __future__ import annotations
 
@@ -105,13 +105,13 @@ def _rows(plan: Plan) -> list[dict[str, Any]]:
 
 
 def runs_table(runs: Sequence[StoredRun], link: Callable[[StoredRun], str] = lambda _: "") -> Table:
-    """A row for each run, latest first; figures that the run did not record are empty."""
+    """Table of runs, latest first; figures that a run did not record are empty. ``link`` gives the address of a run."""
     asks = any(AGENTS in run.spent for run in runs)
     return Table("runs-so-far", "", _RUNS, [_run(run, asks=asks) | {"to": link(run)} for run in runs])
 
 
 def stages_table(run: StoredRun) -> Table:
-    """A row for each stage of a run, agents first; an unknown figure is empty, not 0."""
+    """Table of a run's stages; the answers that agents were asked for come first. An unknown figure is empty, not 0."""
     words = {AGENTS: AGENTS_ASKED} | {task.value: heading for task, heading in stage_words().items()}
     words |= {stage: stage for stage in (*run.stages, *run.spent) if stage not in words}
     present = {stage: heading for stage, heading in words.items() if stage in run.stages or stage in run.spent}
@@ -119,7 +119,10 @@ def stages_table(run: StoredRun) -> Table:
 
 
 def run_names(runs: Sequence[StoredRun]) -> dict[str, str]:
-    """Names of all runs, given latest first, by id: the time each began, numbered within one second."""
+    """Name of each run by its id: the time it began, with a number if several began in the same second.
+
+    ``runs`` must be ordered from the latest to the earliest.
+    """
     begun: Counter[str] = Counter()
     names = {}
     for run in reversed(runs):
@@ -135,7 +138,7 @@ def agents_so_far(run: StoredRun) -> tuple[int, int, int]:
 
 
 def in_words(run: StoredRun) -> str:
-    """Results, calls, tokens and cost of a run in words, with the number of results whose figures are unknown."""
+    """Say in words how many results, calls and tokens a run had, its cost, and how many results lack these figures."""
     spent, answers = _total(run), run.spent.get(AGENTS, Spent()).judged
     if not spent.results:
         return "nothing was asked for" if run.state == "complete" else "no reply was kept"
@@ -182,9 +185,10 @@ def _total(run: StoredRun) -> Spent:
 
 
 def _ended(run: StoredRun, stage: str) -> tuple[int, int, int]:
-    """Numbers of judgments made, failed, and finished in total, including judgments known before the run.
+    """Numbers of a stage's judgments that the run made, that failed, and that are finished in all.
 
-    The larger of two records counts, since the recorded progress may be out of date.
+    The last number includes judgments known before the run. The first two are the larger of the recorded progress and
+    the recorded spending, since the progress may be out of date.
     """
     progress, spent = run.stages.get(stage, {}), run.spent.get(stage, Spent())
     made, failed = max(progress.get("judged", 0), spent.judged), max(progress.get("failed", 0), spent.failed)
@@ -197,9 +201,9 @@ def _without(number: int, figure: str) -> str:
 
 _ABOUT_ITEMS: Final = frozenset({Task.GRADING, Task.EXTRACTION, Task.ANSWER_CHECK})
 _SHOWN: Final = 200
-"""Characters of a reply to show in the text for people; programs get the whole reply."""
+"""Maximum number of characters of a failure's reply in the text output; JSON has the complete reply."""
 Failed: TypeAlias = Mapping[str, Any]
-"""One failure of a judge, or of an agent that gave no answer, as a row for programs. Secret items are masked."""
+"""A failed judgment, or an answer that an agent failed to give, as a JSON object. Secret exam items are masked."""
 
 _COLUMNS: Final = (
     Column("cause", "Cause"),
@@ -210,7 +214,12 @@ _COLUMNS: Final = (
 
 
 class FailuresBoard(Board, frozen=True):
-    """All failures of some tournaments; ``waiting`` are sentences on batches that still run."""
+    """Failures of one or more tournaments.
+
+    Attributes:
+        several: whether the failures may be of several tournaments, so that each line names its own.
+        waiting: sentences about batches that the servers still process.
+    """
 
     failed: Sequence[Failed]
     several: bool = False
@@ -240,7 +249,7 @@ class FailuresBoard(Board, frozen=True):
 
 
 def failed_in(store: Store, tournament: str) -> list[dict[str, Any]]:
-    """The failures of one tournament, agents' failures first."""
+    """Read the failures of one tournament: answers that agents failed to give, then failed judgments."""
     settings = store.settings(tournament)  # raises InputError with the known names if there is no such tournament
     agent_failures = failures_of_agents(store, store.dataset(tournament), settings)
     results = (outcome for task in all_tasks() for outcome in store.outcomes(tournament, task))
@@ -271,7 +280,7 @@ def _remedy(cause: str, *, of_agents: bool) -> str:
 
 
 def _of_judge(want: Wanted, result: JudgeFailure, open_ids: Collection[str]) -> dict[str, Any]:
-    """Fields of a judge's failure; hides the id of a secret item, and message and reply, which may quote it."""
+    """JSON fields of a failed judgment; for a secret exam item, id, message and reply are masked."""
     secret = want.task in _ABOUT_ITEMS and not set(GradedSubject.of(want).by) <= set(open_ids)
     item = " / ".join(filter(None, (want.item, SECRET_TEXT if secret else want.other, want.order)))
     where = {"task": want.task.value, "judge": want.judge, "qid": want.query_id, "item": item}

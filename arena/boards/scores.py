@@ -1,4 +1,4 @@
-"""The board of scores that need no games: their table, JSON and columns of the leaderboard."""
+"""Scores of agents that need no games, such as grades: their table, their JSON and their leaderboard columns."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class ScoreBoard(Board, frozen=True, eq=False):
     """Scores of a tournament's agents.
 
     Attributes:
-        key: name of the section with the scores.
-        scores: the scores, each with its column; agents are ordered by the first score.
+        key: name of the configuration's section that the scores come from.
+        scores: one entry per kind of score, with all agents; agents are ordered by the first kind.
         title: title of the table of scores.
-        order: agents to list first, best rated first; the others follow, best first.
+        order: agents to list first, in this order; the others follow, best first.
     """
 
     key: str
@@ -67,7 +67,7 @@ class ScoreBoard(Board, frozen=True, eq=False):
 
 
 def further_boards(results: Mapping[str, StageResults]) -> dict[str, Board]:
-    """Boards by section, from the results that ``arena.results.outcomes`` read."""
+    """Boards with the results of further stages, by the name of the stage's section in the configuration."""
     boards: dict[str, Board] = {}
     for key, result in results.items():
         stage = further_stages()[key]

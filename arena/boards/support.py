@@ -1,4 +1,4 @@
-"""Board of the support stage: whether cited documents support the answers' claims."""
+"""Table of support scores: whether the documents that answers cite support the answers' sentences."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _COUNTS: Final = ("invented", "unjudged", "missing")
 
 
 class SupportBoard(ScoreBoard, frozen=True, eq=False, kw_only=True):
-    """Support scores by agent, with the numbers of judged pairs of a sentence and a document that it cites."""
+    """Support scores by agent, with the number of (sentence, cited document) pairs at each level of support."""
 
     results: SupportResults
 

@@ -1,4 +1,4 @@
-"""Board of synthetic queries: counts by model, reasons for dropping, lengths, similarity, and source documents."""
+"""Tables about synthetic queries: numbers written and dropped by model, lengths, similarity, and source documents."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SynthBoard(Board, frozen=True):
         return [Section("synth", "Synthetic queries", "", blocks)]
 
     def json(self) -> Any:
-        """The report as JSON, without the summary of calls, which the run's output shows."""
+        """The report as JSON. It leaves out the summary of calls, which the command prints separately."""
         report = self.report
         short = {model: {"kept": kept, "quota": quota} for model, (kept, quota) in report.short.items()}
         shape = {name: value for name, value in asdict(report).items() if name != "summary"}

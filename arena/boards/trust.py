@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 PEOPLE: Final = "Agreement of people with the judge"
 _CARRIED_BY: Final = 0.02
-"""A check fails if leaving out this share of the queries (at least two) can change the leader."""
+"""Share of the queries, at least two, whose removal must not change the leader; otherwise a trust check fails."""
 _NAMED: Final = 5
 _ORDER: Final[Sequence[Status]] = ("failed", "unknown", "passed")
 _STATUS: Final[Mapping[Status, str]] = {"failed": "Failed", "unknown": "Not known"}
@@ -64,19 +64,20 @@ NOT_FOOLED: Final = "No points for cheats from"
 LENGTH: Final = "No favour for length"
 PLACE: Final = "No favour for the place shown"
 TIES: Final = "Few ties"
-"""Names of the checks of preferences that people may share."""
+"""Names of the checks of a judge's preferences; people may share these preferences."""
 _LONGER: Final = (0.35, 0.65)
 _TIES: Final = (0.0, 0.5)
 _CIRCLES: Final = (0.0, 0.1)
 _SAME_AGAIN: Final = (0.8, math.inf)
 ALPHA: Final = 0.4
-"""Threshold for alpha: moderate agreement, as kappa is usually read (Landis and Koch 1977)."""
+"""Lowest kappa or Krippendorff's alpha that passes a check: moderate agreement (Landis and Koch 1977)."""
 
 
 def trust_checks(board: Leaderboard, conclusion: Conclusion, of_people: Sequence[Check] = ()) -> tuple[Check, ...]:
-    """All checks that apply to a tournament: first failed checks, then unknown, then passed checks.
+    """Run all trust checks that apply to a tournament; failed checks come first, then unknown, then passed ones.
 
-    ``of_people`` are the checks of its judges against people; without them, the check against people is unknown.
+    ``of_people`` are the checks that compare the judges with people. If it is empty, one check says that this is
+    unknown.
     """
     results = [*_enough(board), *_even(board)]
     if board.ratings is not None:
@@ -113,7 +114,7 @@ def rating_checks(ratings: Ratings, conclusion: Conclusion, *, both_orders: bool
 
 
 def _by_judge(checks: Iterable[Check], by_judge: Mapping[str, Ratings], *, both_orders: bool | None) -> Iterator[Check]:
-    """The checks; if only some judges fail a check, it names these judges."""
+    """Add to each failed check the names of the judges that fail it, if others pass it."""
     statuses = {
         judge: {
             check.name: check.status for check in habit_checks(ratings.judge_health, ratings, both_orders=both_orders)
@@ -130,7 +131,10 @@ def _by_judge(checks: Iterable[Check], by_judge: Mapping[str, Ratings], *, both_
 
 
 def no_people(apart: Sequence[Level] = ()) -> Check:
-    """The check without people to compare with; ``apart``: levels that both judged, but not the same things."""
+    """Unknown check, for judges that cannot be compared with people.
+
+    ``apart`` has the levels, such as labels, that both judged, but on different items.
+    """
     finding = "No person judged anything that the judge did."
     if apart:
         finding = f"Judges and people have no {', '.join(apart)} of the same things to compare."
@@ -144,7 +148,7 @@ def in_short(checks: Sequence[Check], named: Sequence[Status] = ("failed", "unkn
 
 
 def names_of(checks: Sequence[Check], status: Status) -> str:
-    """Names of the checks with this status, as within a sentence."""
+    """Names of the checks with this status, in lower case and joined by semicolons."""
     return "; ".join(check.name[0].lower() + check.name[1:] for check in checks if check.status == status)
 
 
@@ -256,7 +260,10 @@ def _of_ratings(ratings: Ratings, conclusion: Conclusion) -> Iterator[Check]:
 
 
 def habit_checks(health: JudgeHealth, ratings: Ratings, *, both_orders: bool | None) -> Iterator[Check]:
-    """Checks of position, length and ties; ``both_orders`` as in ``rating_checks``."""
+    """Check a judge's position bias, preference for length, and share of ties.
+
+    ``both_orders`` is the setting ``pairwise.both_orders``; ``None`` for imported verdicts.
+    """
     tally = ratings.tally
     all_in_both = tally is not None and tally.both_orders == tally.games
     import_advice = "Bring verdicts on both orders of every game, so that"
@@ -315,7 +322,7 @@ _CONTROLLED: Final = ", and see the ratings controlled for length (ratings.bradl
 
 
 def _between_equals(advantage: Estimate, scale: float) -> Estimate:
-    """An advantage in rating points as a win rate between equally strong agents, so that strength plays no part."""
+    """Convert an advantage in rating points to the win rate that it gives an agent over an equally strong one."""
     points = advantage.value, advantage.low, advantage.high
     value, low, high = (None if point is None else 1 / (1 + 10 ** (-point / scale)) for point in points)
     return Estimate(value, low, high)
@@ -324,7 +331,10 @@ def _between_equals(advantage: Estimate, scale: float) -> Estimate:
 def _share_check(
     name: str, share: Estimate, bar: tuple[float, float], template: str, remedy: str, *, unknown: str = ""
 ) -> Check:
-    """Check that a share lies within ``bar``; ``{}`` in the template stands for the share."""
+    """Check that a share lies between the two bounds of ``bar``.
+
+    The share replaces ``{}`` in ``template``, the finding; ``unknown`` is the finding if there is no share.
+    """
     low, high = bar
     shown = PERCENT.between(low, high) if low and high <= 1 else PERCENT.write(low or high)
     finding = f"{template.format(with_interval(share, PERCENT))}; the bar is {shown}."
@@ -361,7 +371,10 @@ def _between_agents_and_judges(ratings: Ratings) -> Iterator[Check]:
 
 
 def odd_judge(judges: JudgeAgreement) -> str:
-    """The judge that agrees with each other judge clearly less than any two others agree; empty if there is none."""
+    """Name of the judge that agrees with every other judge less than any two others agree; empty if there is none.
+
+    "Less" means that the intervals of kappa do not overlap.
+    """
     for judge in judges.judges:
         sides: tuple[list[float | None], list[float | None]] = [], []
         for pair in judges.pairs:
@@ -408,7 +421,7 @@ def _cards(board: Leaderboard) -> Iterator[Check]:
 
 
 def _by_servers(board: Leaderboard) -> Iterator[Check]:
-    """Failed checks of the servers: answers from a model that was not requested, and prompts that were cut short."""
+    """Failed checks of the judges' servers: replies from a model that was not requested, and truncated prompts."""
     sentences = [*_by_others(board)]
     if refused := board.causes.get("other_model", 0):
         sentences.append(f"{counted(refused, 'judgment')} failed since another model replied.")
@@ -458,7 +471,7 @@ def _language_models(board: Leaderboard) -> Iterator[Check]:
 
 _MOST_PAIRS: Final = 15
 _FEWEST_GAMES: Final = 10
-"""Smallest number of games in common for which kappa is shown."""
+"""Minimum number of games that two judges must share for their kappa to be shown."""
 _WORTH: Final = Number(0, signed=True, unit=" points")
 _HABITS: Final[Sequence[tuple[str, str, Number, str]]] = (
     ("order_agreement", "Orders agree", PERCENT, "near 100%"),
@@ -467,7 +480,7 @@ _HABITS: Final[Sequence[tuple[str, str, Number, str]]] = (
     ("longer_share", "Longer wins", PERCENT, "near 50%"),
     ("tie_rate", "Ties", PERCENT, "few"),
 )
-"""Judge health's fields with heading, number format, and value of an unbiased judge."""
+"""Fields of ``JudgeHealth`` to show, each with heading, number format, and the value of an unbiased judge."""
 _OF_GAMES: Final = (
     "1 is full agreement, 0 what chance gives. Each game counts in both directions, so that it changes nothing which "
     "agent is named first."

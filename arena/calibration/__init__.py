@@ -6,4 +6,5 @@ A pure core: records and arrays in, frozen results out. Files, the store and the
 from typing import Final
 
 EPSILON: Final = 0.1
-"""The default epsilon: the strictest value that the authors of the alternative annotator test recommend, for crowds."""
+"""Default of epsilon in the alternative annotator test: by how much a judge may be worse than a person and still pass.
+It is the strictest value that the test's authors recommend, for crowd workers."""

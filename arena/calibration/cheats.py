@@ -1,4 +1,4 @@
-"""Canaries: cheating answers that a judge should reject, and the rating that a share of points corresponds to.
+"""Canaries: cheating answers that a judge should reject, and the rating that follows from their share of points.
 
 Zheng et al. (2025, ICLR, arXiv 2410.07137) showed that a constant text can win most games on public leaderboards. The
 cheats here are the simple published ones; they are not tailored to any judge.
@@ -35,9 +35,9 @@ CANARIES: Final[Mapping[str, Callable[[str, str], str]]] = {
     "padded": lambda query, other: f"{other}\n\nTo say it once more in full: {other}",  # noqa: ARG005
     "citations": lambda query, other: _END.sub(r" [97] (Meyer and Osei, 2031)\1", other),  # noqa: ARG005
 }
-"""For each cheat by name, a function from the query and the opponent's answer to the cheating answer."""
+"""Functions by the cheat's name, each from the query and the opponent's answer to the cheating answer."""
 COPIES: Final = frozenset({"padded", "citations"})
-"""Cheats that repeat the opponent's answer and so deserve half of the points. All others deserve none."""
+"""Names of the cheats that repeat the opponent's answer and so deserve half of the points. All others deserve none."""
 
 
 def rating_for(

@@ -57,7 +57,7 @@ OrdersOfGames: TypeAlias = Literal["reconciled", "ordered"]
 
 
 class Settings(Struct, frozen=True):
-    """Settings for combining people's opinions, for comparing a judge with them, and for computing intervals.
+    """How to combine the opinions of several people, compare a judge with them, and compute intervals.
 
     Attributes:
         against: compare a judge's labels with people's ``consensus``, or with each of their ``votes``.
@@ -74,7 +74,7 @@ class Settings(Struct, frozen=True):
     epsilon: float = EPSILON
 
     def mirrored(self, level: Level) -> bool:
-        """Whether the two sides of an item are arbitrary, so that statistics must be symmetric in them."""
+        """Whether an item is a pair of agents in arbitrary order; statistics must not depend on this order."""
         return level == "verdicts" and self.games == "reconciled"
 
 
@@ -82,13 +82,14 @@ USUAL: Final = Settings()
 
 
 class People(Struct, frozen=True):
-    """People's opinions and their agreement with each other, without any judge.
+    """People's opinions on the items of one level, such as labels, and their agreement with each other.
 
     Attributes:
         opinions: people's votes, one per person and item.
-        things, repeated: number of items that people judged, and that at least two people judged.
-        within, within_decided: how often two people agree, also with ties left out; the latter is ``None`` unless the
-            values are verdicts.
+        things: number of items that people judged.
+        repeated: number of items that at least two people judged.
+        within: how often two people agree.
+        within_decided: how often two people agree if ties are left out; ``None`` unless the values are verdicts.
         alpha: Krippendorff's alpha; ``None`` if no item has two people's votes, or the values are not integers.
     """
 
@@ -104,7 +105,7 @@ class People(Struct, frozen=True):
 
 
 class Disagreement(Struct, frozen=True):
-    """An item on which the judge and people's consensus differ; ``votes`` are people's values by name."""
+    """An item on which the judge and people's consensus differ; ``votes`` has each person's value by name."""
 
     query_id: str
     item: ItemKey
@@ -117,8 +118,10 @@ class JudgeAgainstPeople(Struct, frozen=True):
     """A judge compared with people on the items that both judged.
 
     Attributes:
-        n, queries: number of items that both judged, and number of queries with such items.
-        judge_only, people_only: number of items that only the judge, or only people, judged.
+        n: number of items that both judged.
+        queries: number of queries, or of conversations (``unit``), with items that both judged.
+        judge_only: number of items that only the judge judged.
+        people_only: number of items that only people judged.
         votes: how often the judge and a person agree.
         votes_decided: how often they agree if ties are left out; ``None`` unless the values are verdicts.
         less_people: agreement of the judge with a person, minus the agreement of two people, on the same items.
@@ -127,7 +130,8 @@ class JudgeAgainstPeople(Struct, frozen=True):
         correlations: correlations of the judge's values with people's consensus, or with their votes.
         differences: differences between judge and people; ``None`` for verdicts, whose sides are arbitrary.
         alternative: the alternative annotator test, which decides whether the judge may replace a person.
-        outside: the judge's values outside the range of people's values, with the number of items; empty for verdicts.
+        outside: each value of the judge outside the range of people's values, with its number of items; empty for
+            verdicts.
         people_range: lowest and highest value that people gave; ``None`` if they gave none.
         judge_range: lowest and highest value that the judge gave to these items; ``None`` for verdicts.
         other_scale: whether judge and people used different scales. Either most of the judge's values lie outside
@@ -138,8 +142,7 @@ class JudgeAgainstPeople(Struct, frozen=True):
         estimates: the judge's means and ratings corrected by people's labels, if requested.
         boards: rank correlation between the judge's and people's leaderboards on the same items; ``None`` for fewer
             than three agents.
-        unit: the independent unit, queries or conversations: ``queries`` counts them; intervals and tests are clustered
-            by them.
+        unit: what intervals and tests treat as independent of each other, queries or conversations.
     """
 
     level: Level
@@ -168,7 +171,7 @@ class JudgeAgainstPeople(Struct, frozen=True):
 
     @property
     def named(self) -> str:
-        """The names of judge, group and level, for headings."""
+        """Heading that names the judge, the group of items if there is one, and the level, such as labels."""
         return ", ".join(filter(None, (self.judge, self.group, self.level)))
 
     @property
@@ -178,7 +181,7 @@ class JudgeAgainstPeople(Struct, frozen=True):
 
 
 def people(level: Level, opinions: Sequence[Opinion], settings: Settings = USUAL) -> People:
-    """Describe people's opinions without a judge; ``opinions`` must hold one vote per person and item."""
+    """Summarise people's opinions and how far they agree; ``opinions`` must hold one vote per person and item."""
     mirrored = settings.mirrored(level)
     counts = Counter((opinion.query_id, opinion.item) for opinion in opinions)
     raters = [whole_numbers(values) for values in by_rater(opinions).values()]
@@ -202,8 +205,8 @@ def judge_against_people(
 ) -> JudgeAgainstPeople:
     """Compare one judge with people on the items that both judged.
 
-    ``values`` is the judge's value of each item, with the two orders of a game reconciled; ``opinions`` are all
-    opinions of the judge, for the comparison with each vote.
+    ``values`` has the judge's value of each item, with the two orders of a game combined. ``opinions`` has all
+    opinions of the judge, several on an item if it was judged several times; they are compared with each person's vote.
     """
     verdicts = against.level == "verdicts"
     mirrored = settings.mirrored(against.level)
@@ -247,7 +250,6 @@ def judge_against_people(
 
 
 def _is_other_scale(judge_values: Sequence[float], votes: Sequence[float]) -> bool:
-    """Whether the judge and people used different scales (see ``JudgeAgainstPeople.other_scale``)."""
     if not judge_values or not votes:
         return False
     low, high = min(votes), max(votes)
@@ -257,7 +259,7 @@ def _is_other_scale(judge_values: Sequence[float], votes: Sequence[float]) -> bo
 
 
 def _alternative(values: Values, against: People, settings: Settings) -> AlternativeTest:
-    """Alternative annotator test; verdicts are scored as unordered labels, all other values as numbers."""
+    """Run the alternative annotator test; it scores verdicts by equality, all other values by their distance."""
     votes: dict[str, dict[tuple[str, ItemKey], float]] = {
         name: {} for name in sorted({opinion.rater for opinion in against.opinions})
     }
@@ -269,7 +271,10 @@ def _alternative(values: Values, against: People, settings: Settings) -> Alterna
 
 
 def disagreements(values: Values, against: People, most: int) -> list[Disagreement]:
-    """The ``most`` largest disagreements of judge and people; equal ones by people's agreement, highest first."""
+    """List at most ``most`` items on which judge and people differ, the largest difference first.
+
+    Among equal differences, the items on which more people agree come first.
+    """
     votes: dict[tuple[str, ItemKey], dict[str, float]] = {}
     for opinion in against.opinions:
         votes.setdefault((opinion.query_id, opinion.item), {})[opinion.rater] = opinion.value
@@ -288,12 +293,13 @@ def _largest_first(disagreement: Disagreement) -> tuple[float, int, str, ItemKey
 
 
 class PanelGain(Struct, frozen=True):
-    """A panel of judges compared with its best member, on the ``n`` items that all judges and people judged.
+    """A panel of judges compared with its best judge, on the ``n`` items that all judges and people judged.
 
     Attributes:
-        best: the judge that agrees with people most often.
-        agreement, best_agreement: shares of these items on which the panel, and the best judge, agree with people.
-        gain: the difference of the two shares, clustered by query. It is biased in favour of the best judge, which was
+        best: name of the judge that agrees with people most often.
+        agreement: share of the items on which the panel agrees with people.
+        best_agreement: share of the items on which the best judge agrees with people.
+        gain: difference of the two shares, clustered by query. It is biased in favour of the best judge, which was
             chosen on the same items.
         gold_ties: for verdicts, the number of items on which people tie. The panel ties whenever no verdict leads.
         gain_on_ties: the part of the gain that comes from items on which people tie; ``None`` if there are none.
@@ -311,7 +317,10 @@ class PanelGain(Struct, frozen=True):
 def panel_gain(
     judges: Mapping[str, Values], panel: Values, people: Values, *, verdicts: bool = False
 ) -> PanelGain | None:
-    """Compare the panel with its best member; ``None`` for a single judge, or if no item was judged by all."""
+    """Compare how often a panel of judges and its best judge agree with people.
+
+    ``None`` for a single judge, or if no item was judged by all judges and people.
+    """
     correct = {
         name: {(query, item): human == value for query, item, human, value in paired(people, values)}
         for name, values in judges.items()
@@ -333,7 +342,7 @@ def panel_gain(
 
 
 PANEL = "panel (majority)"
-"""Name of the panel: all judges together, each with one vote."""
+"""Name under which the majority vote of all judges is compared with people."""
 
 
 class Comparison(Struct, frozen=True):
@@ -342,8 +351,8 @@ class Comparison(Struct, frozen=True):
     Attributes:
         group: name of the group, if a table has several groups such as dimensions; else empty.
         orders: position bias in people's votes; ``None`` unless they are verdicts.
-        judges: the comparison of each judge; several judges are also compared together, as ``PANEL``.
-        gain: comparison of the panel with its best member; ``None`` for a single judge.
+        judges: the comparison of each judge with people, by name; ``PANEL`` names the majority vote of several judges.
+        gain: comparison of the panel with its best judge; ``None`` for a single judge.
     """
 
     group: str
@@ -370,12 +379,15 @@ def compare(
     boards: bool = True,
     clusters: Clusters = ALONE,
 ) -> Comparison:
-    """Compare each judge with people on one level, and a panel of all judges if there are several.
+    """Compare each judge with people on one level, and the majority vote of all judges if there are several.
 
-    ``most`` disagreements are listed per judge. ``label_next`` items are suggested for labelling; with ``None`` there
-    are no corrected estimates. ``boards`` compares the leaderboards of judges and people, the slowest part. If
-    ``clusters`` has the conversation of each query, statistics are clustered by conversation, and the query is part of
-    the item's key; lists of items still name queries.
+    Args:
+        means: which means, such as an agent's, the value of an item belongs to.
+        group: name of the group of items; empty if there are no groups.
+        most: maximum number of disagreements to list per judge.
+        label_next: number of items to suggest for labelling; ``None`` to compute no corrected estimates.
+        boards: whether to compare the leaderboards of judges and people too, the slowest part.
+        clusters: the conversation of each query; statistics are then clustered by conversation.
     """
     judges = {name: regrouped(opinions, clusters) for name, opinions in judges.items()}
     human_opinions = regrouped(human_opinions, clusters)
@@ -440,7 +452,10 @@ def compare(
 
 
 def regrouped(opinions: Sequence[Opinion], clusters: Clusters) -> Sequence[Opinion]:
-    """Replace each query by its conversation and prepend the query to the item's key; unchanged without clusters."""
+    """Name the conversation in place of the query in each opinion, and put the query first in the item's key.
+
+    Without ``clusters``, the conversation of each query, the opinions are unchanged.
+    """
     if not clusters:
         return opinions
     return [
@@ -452,7 +467,7 @@ def regrouped(opinions: Sequence[Opinion], clusters: Clusters) -> Sequence[Opini
 
 
 def _by_query(values: Values, clusters: Clusters) -> Values:
-    """Undo ``regrouped``: values by query."""
+    """Arrange values by query again, after ``regrouped`` has put the conversation in its place."""
     if not clusters:
         return values
     by_query: dict[str, dict[ItemKey, float]] = {}

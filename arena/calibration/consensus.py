@@ -1,4 +1,4 @@
-"""Consensus of several raters, verdicts of both orders of a game combined into one, and position bias of a judge.
+"""Combine several raters' opinions or both orders of a game into one value, and measure position bias.
 
 The consensus is the majority, or the most likely label under a model of the raters' reliability. In the model of Dawid
 and Skene (1979, Applied Statistics 28) each rater has a confusion matrix: the probability of each label given the true
@@ -33,7 +33,12 @@ _PRIOR_VOTES = 0.1
 
 
 class Reliability(Struct, frozen=True):
-    """A rater's fitted probability of giving an item's true label, and the number of votes it was fitted to."""
+    """Reliability of a rater, as estimated by the model of Dawid and Skene.
+
+    Attributes:
+        votes: number of the rater's votes.
+        accuracy: estimated probability that the rater gives an item its true label.
+    """
 
     rater: str
     votes: int
@@ -45,11 +50,11 @@ class Consensus(Struct, frozen=True):
 
     Attributes:
         method: how the values were combined.
-        values: the combined value, by query and item.
+        values: the combined value of each item, by query and item.
         numbers: as ``values``, except that labels with equally many votes are averaged. Means and differences use
             ``numbers``, since taking the lowest label would bias them.
         contested: number of items on which no single value leads. ``values`` has a tie (verdicts) or the lowest label.
-        raters: the model's reliabilities, the least reliable rater first; empty for the majority.
+        raters: reliability of each rater under the model, the least reliable first; empty for the majority.
         iterations, converged: number of iterations of the fit, and whether it converged; ``None`` for the majority.
     """
 
@@ -63,13 +68,16 @@ class Consensus(Struct, frozen=True):
 
 
 def consensus(opinions: Iterable[Opinion], method: ConsensusMethod, *, mirrored: bool = False) -> Consensus:
-    """Combine the raters' opinions into one value per item; ``mirrored`` values are verdicts, 1 and -1."""
+    """Combine the raters' opinions into one value per item; ``mirrored`` means that the values are verdicts."""
     votes = list(opinions)
     return dawid_skene(votes, mirrored=mirrored) if method == "dawid-skene" else majority(votes, mirrored=mirrored)
 
 
 def majority(opinions: Iterable[Opinion], *, mirrored: bool = False) -> Consensus:
-    """The most frequent value of each item; if several are equally frequent, a tie (verdicts) or the lowest label."""
+    """Take the most frequent value of each item.
+
+    If several values are equally frequent, a verdict (``mirrored``) becomes a tie, and of labels the lowest is taken.
+    """
     leading: dict[tuple[str, ItemKey], Sequence[float]] = {}
     for query_id, items in by_item(opinions).items():
         for item, votes in items.items():
@@ -81,7 +89,7 @@ def majority(opinions: Iterable[Opinion], *, mirrored: bool = False) -> Consensu
 def _consensus_values(
     leading: Mapping[tuple[str, ItemKey], Sequence[float]], *, mirrored: bool
 ) -> tuple[Values, Values, int]:
-    """Return ``values``, ``numbers`` and ``contested`` of ``Consensus``, given each item's leading values."""
+    """Compute ``values``, ``numbers`` and ``contested`` of a ``Consensus`` from the values that lead on each item."""
     values: dict[str, dict[ItemKey, float]] = {}
     numbers: dict[str, dict[ItemKey, float]] = {}
     for (query_id, item), labels in leading.items():
@@ -91,10 +99,10 @@ def _consensus_values(
 
 
 def dawid_skene(opinions: Sequence[Opinion], *, mirrored: bool = False, prior_votes: float = _PRIOR_VOTES) -> Consensus:
-    """The most likely value of each item under Dawid and Skene's model.
+    """Estimate the most likely value of each item under the model of Dawid and Skene.
 
-    ``prior_votes`` virtual votes are added to each cell of each rater's matrix. If the values are verdicts
-    (``mirrored``), each matrix treats both sides alike.
+    ``prior_votes`` virtual votes are added to each cell of each rater's confusion matrix. If the values are verdicts
+    (``mirrored``), each matrix treats the two agents of a game alike.
     """
     items = list(dict.fromkeys((opinion.query_id, opinion.item) for opinion in opinions))
     raters = sorted({opinion.rater for opinion in opinions})
@@ -120,11 +128,17 @@ def dawid_skene(opinions: Sequence[Opinion], *, mirrored: bool = False, prior_vo
 def _fit(
     votes: tuple[NDArray[np.int64], ...], shape: tuple[int, int, int], prior_votes: float, *, mirrored: bool
 ) -> tuple[Floats, Floats, Floats, int, bool]:
-    """Fit the model to votes, the item, rater and label of each; ``shape`` has the number of items, raters and labels.
+    """Fit the model of Dawid and Skene by expectation maximisation.
+
+    Args:
+        votes: indices of the item, the rater and the label of each vote, three arrays.
+        shape: numbers of items, raters and labels.
+        prior_votes: virtual votes in each cell of a confusion matrix.
+        mirrored: whether the labels are verdicts, so that the two agents of a game are treated alike.
 
     Returns:
-        Probabilities of each item's label, shape (items, labels); confusion, shape (raters, true, given labels); shares
-        of the labels; the number of iterations, and whether they converged.
+        Probabilities of each item's label, shape (items, labels); confusion matrices, shape (raters, true labels,
+        given labels); shares of the labels; number of iterations; whether they converged.
     """
     item, rater, label = votes
     items, raters, labels = shape
@@ -168,10 +182,11 @@ class OrderHealth(Struct, frozen=True):
 
 
 def settled(opinions: Sequence[Opinion], *, verdicts: bool, ordered: bool = False) -> list[Opinion]:
-    """Deduplicate: one opinion per rater and item.
+    """Reduce the opinions to one per rater and item.
 
-    The two orders of a game are reconciled as for ratings, or stay separate items if ``ordered``; then several verdicts
-    on one order are combined by majority. A repeated label or grade replaces the earlier one.
+    The verdicts of a rater on both orders of a game are combined into one, as for ratings. With ``ordered`` each order
+    stays a separate item, and several verdicts on it are combined by majority. A repeated label or grade replaces the
+    earlier one.
     """
     if not opinions:
         return []
@@ -197,7 +212,10 @@ def settled(opinions: Sequence[Opinion], *, verdicts: bool, ordered: bool = Fals
 
 
 def as_shown(opinions: Sequence[Opinion]) -> list[Opinion]:
-    """Verdicts whose ``item`` names the two agents in the order shown (if unknown, the order in the file)."""
+    """Turn each verdict so that its ``item`` names the agent shown first before the other.
+
+    If the order shown is unknown, the order in the file counts.
+    """
     return [
         opinion._replace(
             item=(*opinion.item[:-2], opinion.item[-1], opinion.item[-2]), value=-opinion.value or 0.0, swapped=False
@@ -209,7 +227,7 @@ def as_shown(opinions: Sequence[Opinion]) -> list[Opinion]:
 
 
 def games_of(opinions: Sequence[Opinion]) -> tuple[Games, tuple[str, ...]]:
-    """Convert verdicts, one per rater and game, to ``Games``; also returns the query of each cluster number."""
+    """Convert verdicts, one per rater and game, to ``Games``; also returns the query ids, one per cluster of games."""
     agents, codes = codes_of([name for opinion in opinions for name in opinion.item[-2:]])
     queries, query = codes_of([opinion.query_id for opinion in opinions])
     score = np.array([(1 + opinion.value) / 2 for opinion in opinions])
@@ -217,7 +235,7 @@ def games_of(opinions: Sequence[Opinion]) -> tuple[Games, tuple[str, ...]]:
 
 
 def values_of(settled_opinions: Sequence[Opinion]) -> Values:
-    """The values, by query and item, of one rater's opinions (``settled``)."""
+    """One rater's value of each item, by query and item; ``settled`` must have left one opinion per item."""
     return {
         query_id: {item: opinions[0].value for item, opinions in items.items()}
         for query_id, items in by_item(settled_opinions).items()
@@ -225,7 +243,7 @@ def values_of(settled_opinions: Sequence[Opinion]) -> Values:
 
 
 def order_health(opinions: Sequence[Opinion]) -> OrderHealth | None:
-    """Position bias in the verdicts of all raters together; ``None`` if no verdict has a known order."""
+    """Measure position bias in verdicts, of all raters together; ``None`` if no verdict has a known order."""
     placed = [opinion for opinion in opinions if opinion.placed]
     if not placed:
         return None
@@ -235,7 +253,10 @@ def order_health(opinions: Sequence[Opinion]) -> OrderHealth | None:
 
 
 def table_health(table: VerdictTable, unit: Int32s | None = None) -> OrderHealth:
-    """Position bias in one judge's verdicts; ``unit`` is the independent unit of each query, by default its cluster."""
+    """Measure position bias in a table of verdicts.
+
+    ``unit`` numbers the conversation, or other independent unit, of each query; the default is the table's clusters.
+    """
     assert table.query is not None
     query_unit = table.units[1] if unit is None else unit
     decided = table.outcome != 0
@@ -259,7 +280,7 @@ def _query_keys(table: VerdictTable) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def _verdict_table(opinions: Sequence[Opinion], raters: Sequence[str]) -> VerdictTable:
-    """Verdicts in the order shown; queries are named by ``_query_key``."""
+    """Convert verdicts to a table in the order shown, with queries named by ``_query_key``."""
     pairs = [opinion.item[-2:][:: -1 if opinion.swapped else 1] for opinion in opinions]
     agents, codes = codes_of([name for pair in pairs for name in pair])
     queries, query = codes_of([_query_key(opinion.query_id, opinion.item[:-2]) for opinion in opinions])
@@ -270,5 +291,5 @@ def _verdict_table(opinions: Sequence[Opinion], raters: Sequence[str]) -> Verdic
 
 @lru_cache(maxsize=1 << 16)
 def _query_key(query_id: str, further: tuple[str, ...]) -> str:
-    """A query and the further columns of a game as one string; cached, as it is called once per verdict."""
+    """One string for a query and the further columns that identify a game; cached, as it is called once per verdict."""
     return json.dumps([query_id, *further])

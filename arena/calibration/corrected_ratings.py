@@ -41,26 +41,26 @@ from retrieval_eval.stats.bootstrap import numbered
 from retrieval_eval.stats.estimate import Estimate
 
 Places: TypeAlias = NDArray[np.int64]
-"""Indices of agents."""
+"""Array of indices into the list of agents."""
 Chances: TypeAlias = Mapping[tuple[str, ItemKey], float]
 """The probability with which each item was drawn for labelling, by query and item."""
 
 _CENTRE, _POINTS = 1000.0, 400.0 / math.log(10)
-"""The mean rating, and points per unit of log-odds."""
+"""Mean of the agents' ratings, and rating points per unit of log-odds."""
 _STEPS = 100
 _TOLERANCE = 1e-9
 _FURTHEST = 10.0
-"""A strength further from the mean than this, in log-odds, means that the fit diverges."""
+"""Largest distance of an agent's strength from the mean, in log-odds; beyond it the fit counts as diverged."""
 _TOO_FEW = "corrected by people's labels, some agents only win or only lose: label more games"
 _ROUNDS = 3
-"""Number of rounds that fit strengths and lambda in turn."""
+"""Number of rounds, each of which tunes lambda and then fits the agents' strengths."""
 
 
 class ScoredGame(Struct, frozen=True):
-    """A game with the scores of judge and people: 1 if ``a`` wins, 0.5 for a tie, 0 if ``b`` wins.
+    """A game of two agents, with its score by the judge and by people: 1 if ``a`` wins, 0.5 for a tie, 0 if ``b`` wins.
 
-    ``people`` is ``None`` if they did not judge the game. ``chance`` is the probability with which it was drawn for
-    them; leave the default if all are equal.
+    ``people`` is ``None`` if people did not judge the game. ``chance`` is the probability with which the game was
+    drawn for people to judge; leave the default if it is the same for all games.
     """
 
     query_id: str
@@ -72,14 +72,17 @@ class ScoredGame(Struct, frozen=True):
 
 
 class CorrectedRatings(Struct, frozen=True):
-    """Ratings estimated three ways.
+    """Ratings in points with 95 % intervals, estimated in three ways; they have the order of ``agents``.
 
     Attributes:
-        corrected, people, judge: ratings in points, with 95 % intervals, from judge and people, people only and the
-            judge only. ``people`` is ``None`` if their games do not connect all agents by wins and losses in both
-            directions.
-        weight: lambda, the weight of the judge.
-        games, labelled: number of the judge's games, and of those that people judged too.
+        corrected: ratings from the judge's games, corrected by people's.
+        people: ratings from people's games only; ``None`` if these games do not connect all agents by wins and losses
+            in both directions.
+        judge: ratings from the judge's games only.
+        weight: lambda, the weight of the judge's games in ``corrected``.
+        games: number of games that the judge judged.
+        labelled: number of games that both the judge and people judged.
+        queries: number of queries with games that people judged.
         converged: whether all fits converged.
     """
 
@@ -95,11 +98,13 @@ class CorrectedRatings(Struct, frozen=True):
 
 
 def corrected_ratings(games: Sequence[ScoredGame]) -> CorrectedRatings:
-    """Rate agents by all games of the judge, with the two orders of a game reconciled.
+    """Rate agents by all games of the judge, corrected by the games that people judged too.
+
+    The two orders of a game must be combined into one score beforehand.
 
     Raises:
-        InputError: there are no labels, or the judge's games give no ratings because an agent never wins, never loses
-            or plays against no other agent.
+        InputError: people judged none of the games, or some agents only win or only lose against the others, so that
+            no finite ratings exist.
     """
     table = _GameArrays.of(games)
     if not table.has_maximum(table.f, np.ones(table.f.size, np.bool_)):
@@ -134,14 +139,15 @@ def corrected_ratings(games: Sequence[ScoredGame]) -> CorrectedRatings:
 
 
 class _GameArrays(Struct, frozen=True, eq=False):
-    """Games as arrays, one row per game.
+    """Games as arrays with one element per game.
 
     Attributes:
         a, b: indices of the two agents.
-        f, y: the judge's and people's score of ``a``; ``y`` is 0 without a label.
+        f: the judge's score of agent ``a``.
+        y: people's score of agent ``a``; 0 if people did not judge the game.
         labelled: whether people judged the game.
-        share: weight of the game in a mean of labels (``label_shares``).
-        unit: index of the query.
+        share: weight of the game in a mean over the games that people judged (``label_shares``).
+        unit: index of the game's query.
     """
 
     agents: tuple[str, ...]
@@ -176,13 +182,13 @@ class _GameArrays(Struct, frozen=True, eq=False):
         return int(np.unique(self.unit[self.labelled]).size)
 
     def has_maximum(self, scores: Floats, rows: np.ndarray) -> bool:
-        """Whether the likelihood has a maximum: chains of wins or ties connect all agents (Ford 1957)."""
+        """Whether finite ratings exist: chains of wins or ties lead from every agent to every other (Ford 1957)."""
         a, b, scores = self.a[rows], self.b[rows], scores[rows]
         beats = self.by_pair(a, b, scores > 0) + self.by_pair(b, a, scores < 1)
         return bool(reachable((beats > 0) | np.eye(len(beats), dtype=np.bool_)).all())
 
     def fit(self, weight: float, *, judge_alone: bool = False) -> tuple[Floats, bool]:
-        """Strengths with sum 0 that minimise the loss, and whether Newton's method converged."""
+        """Fit the agents' strengths, with sum 0, by Newton's method; also returns whether it converged."""
         theta = np.zeros(len(self.agents))
         for _ in range(_STEPS):
             slope = self.slopes(theta, weight, judge_alone=judge_alone).sum(axis=0)
@@ -198,7 +204,7 @@ class _GameArrays(Struct, frozen=True, eq=False):
         return theta, False
 
     def slopes(self, theta: Floats, weight: float, *, judge_alone: bool = False) -> Floats:
-        """Gradient of the loss by query, shape (queries, agents)."""
+        """Gradient of the loss in the strengths, split by query; shape (queries, agents)."""
         people_part, judge_part = self.gradient_parts(theta)
         if judge_alone:
             return self.by_query((self.expected(theta) - self.f) / self.f.size)
@@ -206,21 +212,24 @@ class _GameArrays(Struct, frozen=True, eq=False):
         return gradient
 
     def gradient_parts(self, theta: Floats) -> tuple[Floats, Floats]:
-        """Gradient by query for lambda 0, and the part that is subtracted lambda times."""
+        """Two parts by query, shape (queries, agents) each; the gradient is the first minus lambda times the second."""
         p = self.expected(theta)
         people_part = self.by_query(self.share * (p - self.y))
         judge_part = self.by_query(self.share * (p - self.f) - (p - self.f) / p.size)
         return people_part, judge_part
 
     def by_query(self, residuals: Floats) -> Floats:
-        """Sum residuals per query and agent, negated for ``b``, shape (games,) to (queries, agents)."""
+        """Sum the games' residuals by query and agent: added for agent ``a`` of a game, subtracted for agent ``b``.
+
+        From shape (games,) to (queries, agents).
+        """
         agents = len(self.agents)
         cells = (int(self.unit.max()) + 1) * agents
         sums_a, sums_b = (np.bincount(self.unit * agents + side, residuals, cells) for side in (self.a, self.b))
         return np.asarray((sums_a - sums_b).reshape(-1, agents), np.float64)
 
     def by_pair(self, first: Places, second: Places, amounts: np.ndarray) -> Floats:
-        """Sums of amounts by pair of agents, shape (agents, agents)."""
+        """Sum the games' amounts by the pair (first, second) of agents, shape (agents, agents)."""
         agents = len(self.agents)
         sums = np.bincount(first * agents + second, amounts, agents**2)
         return np.asarray(sums.reshape(agents, agents), np.float64)
@@ -230,7 +239,7 @@ class _GameArrays(Struct, frozen=True, eq=False):
         return p
 
     def curvature(self, theta: Floats, weight: float, *, judge_alone: bool = False) -> Floats:
-        """Hessian of the loss, shape (agents, agents)."""
+        """Hessian of the loss in the agents' strengths, shape (agents, agents)."""
         p = self.expected(theta)
         shares = np.full(p.size, (1.0 if judge_alone else weight) / p.size)
         if not judge_alone:
@@ -238,14 +247,14 @@ class _GameArrays(Struct, frozen=True, eq=False):
         return self.hessian(shares * p * (1 - p))
 
     def hessian(self, game_weights: Floats) -> Floats:
-        """Weighted Laplacian of the games, plus the squared mean strength, which only fixes the mean at 0."""
+        """Laplacian matrix of the weighted games, made invertible by a term that only fixes the mean strength at 0."""
         pair_weights = self.by_pair(self.a, self.b, game_weights)
         pair_weights += pair_weights.T
         hessian: Floats = np.diag(pair_weights.sum(axis=0)) - pair_weights + 1 / len(self.agents)
         return hessian
 
     def tuned(self, theta: Floats) -> float:
-        """The lambda in [0, 1] that minimises the sum of variances at these strengths."""
+        """The lambda in [0, 1] that minimises the sum of the strengths' variances."""
         p = self.expected(theta)
         inverse = np.linalg.inv(self.hessian(p * (1 - p) / p.size))
         people_part, judge_part = (part @ inverse for part in self.gradient_parts(theta))
@@ -260,7 +269,10 @@ def _estimates(table: _GameArrays, theta: Floats, weight: float) -> tuple[Estima
 
 
 def _in_points(theta: Floats, influence: Floats, units: int, parameters: int) -> tuple[Estimate, ...]:
-    """Convert strengths to ratings with intervals; ``influence`` is each query's effect, shape (queries, agents)."""
+    """Convert strengths to ratings in points with intervals.
+
+    ``influence`` is the effect of each query on each strength, shape (queries, agents).
+    """
     return tuple(
         by_student(
             _CENTRE + _POINTS * strength,
@@ -276,10 +288,10 @@ class Estimates(Struct, frozen=True):
 
     Attributes:
         figures: corrected means by name; for verdicts, each agent's win rate, where a tie counts half.
-        ratings: Bradley-Terry ratings; for verdicts only.
-        no_ratings: why there are no ratings; else empty.
-        next: items to label next, as query and item.
-        refused: by name of a mean, the reason why it is not corrected: its labels are not a random sample.
+        ratings: corrected Bradley-Terry ratings; for verdicts only.
+        no_ratings: why there are no ratings; empty if there are, or if the values are not verdicts.
+        next: items that people should label next, each as query and item.
+        refused: why a mean was not corrected, by its name: its labels are not a random sample.
     """
 
     figures: Mapping[str, Corrected]
@@ -290,7 +302,7 @@ class Estimates(Struct, frozen=True):
 
 
 class _ItemScore(NamedTuple):
-    """Scores of one item by judge and people; ``kind`` is the opponent in a game, else empty."""
+    """An item's score by the judge and by people, for one agent; ``kind`` names the opponent if the item is a game."""
 
     query_id: str
     judge: float
@@ -311,9 +323,9 @@ def estimates(
 ) -> Estimates:
     """Correct a judge's means and ratings by people's labels, and choose the items to label next.
 
-    ``judge`` has the judge's values in the order of the file, ``people`` people's consensus on some of the items.
-    Without ``chances``, the probability with which each labelled item was drawn, these must be a random sample; figures
-    whose labels visibly are not are refused.
+    ``judge`` has the judge's values in the order of the file. ``people`` has people's consensus on some of the items;
+    these must be a random sample, unless ``chances`` has the probability with which each was drawn. A mean is not
+    corrected if its labels visibly are no random sample.
 
     Raises:
         InputError: only some of the labelled items have a probability.
@@ -323,7 +335,7 @@ def estimates(
     labelled = [key for key, has_label in zip(items, is_labelled, strict=True) if has_label]
     if chances and (missing := sum(key not in chances for key in labelled)):
         raise InputError(
-            f"'probability': missing for {missing:,} of {len(labelled):,} labelled things: "
+            f"column 'probability': missing for {missing:,} of {len(labelled):,} labelled things; "
             "give the probability with every label, or with none"
         )
     queries = [query_id for query_id, _ in items]
@@ -337,7 +349,10 @@ def estimates(
 def _figures(
     level: Level, judge: Values, people: Values, chances: Chances, query_reason: str, *, means: ItemMeans
 ) -> tuple[dict[str, Corrected], dict[str, str]]:
-    """Corrected means by name, and why others are refused; a nonempty ``query_reason`` refuses all means."""
+    """Compute the corrected means by name, and the reason for each mean that is not corrected.
+
+    If ``query_reason`` is not empty, it is the reason for all means.
+    """
     by_name: dict[str, list[_ItemScore]] = {}
     for query_id, values in judge.items():
         for item, value in values.items():
@@ -374,7 +389,7 @@ def _not_random(
 
 
 def _means_of(level: Level, item: ItemKey, means: ItemMeans) -> list[tuple[str, bool, str]]:
-    """For each mean that includes the item's value: its name, whether the value is mirrored, and a game's opponent."""
+    """List the means that an item's value belongs to: the name, whether to reverse the value, and a game's opponent."""
     if level == "verdicts":
         return [(item[-2], False, item[-1]), (item[-1], True, item[-2])]
     return [(", ".join(item[place] for place in means.names) or "all documents", False, "")]
@@ -387,7 +402,7 @@ def _score(level: Level, value: float, mirrored: bool) -> float:
 
 
 def _ratings(judge: Values, people: Values, chances: Chances, query_reason: str) -> tuple[CorrectedRatings | None, str]:
-    """Corrected ratings, or ``None`` and the reason why there are none."""
+    """Compute the corrected ratings; ``None`` with the reason if there are none."""
     games = []
     for query_id, values in judge.items():
         for item, value in values.items():

@@ -30,11 +30,13 @@ _NO_SPREAD = 1e-12
 
 
 class Correlations(Struct, frozen=True):
-    """Correlations between two values of the same ``n`` items.
+    """Correlations between the values that two raters, such as judge and people, gave to the same ``n`` items.
 
     Attributes:
-        pearson, spearman: product-moment correlation of the values, and of their mid-ranks.
-        kendall: tau-b over all pairs of items.
+        queries: number of queries with these items.
+        pearson: product-moment correlation of the values.
+        spearman: product-moment correlation of the values' mid-ranks.
+        kendall: Kendall's tau-b over all pairs of items.
     """
 
     n: int
@@ -47,10 +49,10 @@ class Correlations(Struct, frozen=True):
 def correlations(
     first: Sequence[float], second: Sequence[float], queries: Sequence[Hashable], *, mirrored: bool = False
 ) -> Correlations:
-    """Correlate two values of each item; ``queries`` names the query of each.
+    """Correlate two raters' values of the same items; ``queries`` names the query of each item.
 
-    If the values are verdicts, 1 and -1 for the two sides (``mirrored``), the sides are arbitrary. Each pair of values
-    then counts twice, the second time with opposite signs.
+    If the values are verdicts, 1 and -1 for the two agents (``mirrored``), the order of the agents is arbitrary. Each
+    item then counts twice, the second time with opposite signs.
     """
     x, y = np.asarray(first, np.float64), np.asarray(second, np.float64)
     unit, n, units = numbered(queries), x.size, len(set(queries))
@@ -79,7 +81,10 @@ def _chunked(statistic: Callable[[Floats], Floats], weights: Floats, n: int) -> 
 
 
 def _moments(x: Floats, y: Floats, weights: Floats) -> Floats:
-    """Product-moment correlation for each row of weights, shapes (1 or samples, n) and (samples, n) to (samples,)."""
+    """Product-moment correlation of ``x`` and ``y`` under each row of weights.
+
+    Shapes (1 or samples, n) for values and (samples, n) for weights give (samples,).
+    """
     total = np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
     dx = x - (weights * x).sum(axis=1, keepdims=True) / total
     dy = y - (weights * y).sum(axis=1, keepdims=True) / total
@@ -89,7 +94,10 @@ def _moments(x: Floats, y: Floats, weights: Floats) -> Floats:
 
 
 def _mid_ranks(values: Floats, unit: NDArray[np.int64], weights: Floats) -> Floats:
-    """Mid-ranks of the values, each value repeated by its unit's weight; weights (samples, units) to (samples, n)."""
+    """Mid-ranks of the values if each is repeated as often as its query's weight says.
+
+    ``unit`` is the index of each value's query. Weights of shape (samples, queries) give ranks of shape (samples, n).
+    """
     distinct, index = np.unique(values, return_inverse=True)
     counts = np.zeros((weights.shape[1], distinct.size))
     np.add.at(counts, (unit, index), 1)
@@ -99,7 +107,10 @@ def _mid_ranks(values: Floats, unit: NDArray[np.int64], weights: Floats) -> Floa
 
 
 def _coefficient(values: Floats) -> Coefficient:
-    """The first of ``values``, with a jackknife interval from the other values, each of which leaves out one query."""
+    """A coefficient with its jackknife interval.
+
+    ``values`` has first the coefficient over all queries, then the coefficients without one query each.
+    """
     value, replicates = float(values[0]), values[1:]
     if np.isnan(value):
         return Coefficient(None)
@@ -116,11 +127,18 @@ def _coefficient(values: Floats) -> Coefficient:
 
 _LIMIT = 1.96
 _NO_WIDTH = 1e-9
-"""Narrower intervals are dropped: if all queries have the same values, nothing shows how the figure varies."""
+"""Smallest width of an interval. If all queries have the same values, nothing shows how a figure varies, so narrower
+intervals are left out."""
 
 
 class PlotPoint(Struct, frozen=True):
-    """A mark of the plot: the mean of both values, judge minus people, and the number of items there."""
+    """A mark in the plot by Bland and Altman, for all items with the same two values.
+
+    Attributes:
+        mean: mean of the judge's and people's value.
+        difference: the judge's value minus people's.
+        times: number of items with these values.
+    """
 
     mean: float
     difference: float
@@ -128,11 +146,11 @@ class PlotPoint(Struct, frozen=True):
 
 
 class BlandAltman(Struct, frozen=True):
-    """Differences between judge and people; all intervals are clustered by query.
+    """Differences between the judge's and people's values of ``n`` items; all intervals are clustered by query.
 
     Attributes:
         bias: mean difference; above 0 if the judge gives higher values than people.
-        lower, upper: limits of agreement.
+        lower, upper: limits of agreement, between which about 95 % of the differences lie.
         sd: standard deviation of the differences, ``None`` for fewer than two items.
         points: marks of the plot, sorted by mean and difference.
     """
@@ -146,7 +164,7 @@ class BlandAltman(Struct, frozen=True):
 
 
 def bland_altman(people: Sequence[float], judge: Sequence[float], queries: Sequence[Hashable]) -> BlandAltman:
-    """Compare people's and the judge's value of each item; ``queries`` names the query of each."""
+    """Describe how people's and the judge's values of the same items differ; ``queries`` names each item's query."""
     x, y = np.asarray(people, np.float64), np.asarray(judge, np.float64)
     difference = y - x
     totals = np.zeros((len(set(queries)), 3))
@@ -159,7 +177,10 @@ def bland_altman(people: Sequence[float], judge: Sequence[float], queries: Seque
 
 
 def _estimate(totals: Floats, factor: float) -> Estimate:
-    """Bias plus ``factor`` standard deviations, with its jackknife interval."""
+    """Mean difference plus ``factor`` standard deviations, with a jackknife interval.
+
+    ``totals`` has the number, the sum and the sum of squares of the differences of each query, shape (queries, 3).
+    """
 
     def statistic(sums: Floats) -> Floats:
         n, total, squares = np.moveaxis(sums, -1, 0)

@@ -1,4 +1,4 @@
-"""Rank correlations between scoring methods (ratings, grades, exams, nuggets), and between judge and people.
+"""Rank correlations between agents' scores by two methods (ratings, grades, exams, nuggets), or by judge and people.
 
 Correlations are over agents, with intervals by resampling queries. All methods are scored again on the same resampled
 queries, which preserves the correlation of the methods on a query. p-values treat the agents as independent.
@@ -41,16 +41,20 @@ from retrieval_eval.stats.scores import MissingShare, Scores, shares
 
 _DECIMALS = 9
 _DECIMALS_OF_SAMPLE = 4
-"""Decimals of resampled ratings. Fits are accurate to 2e-6 points; equal agents must not differ by rounding error."""
+"""Decimal places to which resampled ratings are rounded, so that equal agents do not differ by rounding error. Fits are
+accurate to 2e-6 points."""
 _FEWEST_AGENTS = 3
 _ORDERS_OF_SAMPLE = 10
-"""Number of random game orders that Elo is averaged over in each bootstrap sample."""
+"""Number of random orders of the games over which Elo ratings are averaged in each bootstrap sample."""
 _CELLS_IN_MEMORY = 4_000_000
 """Largest number of weights (games x samples) in memory at a time."""
 
 
 class Played(Struct, frozen=True, eq=False):
-    """A method that rates games by Elo or Bradley-Terry; ``queries`` names the clusters of the games."""
+    """Scoring of agents by games: their Elo or Bradley-Terry ratings, according to ``settings``.
+
+    ``queries`` has the query or conversation of each cluster of games.
+    """
 
     name: str
     games: Games
@@ -62,15 +66,16 @@ class Played(Struct, frozen=True, eq=False):
         return self.games.agents
 
     def points(self) -> Floats:
-        """Ratings, shape (agents,)."""
+        """Rate the agents by all games, shape (agents,)."""
         if isinstance(self.settings, RatingSettings):
             return elo(self.games, self.settings).ratings
         return bradley_terry(self.games, self.settings).ratings
 
     def drawn(self, weights: Floats) -> Floats:
-        """Ratings for each row of query weights, shape (samples, queries) to (samples, agents).
+        """Rate the agents in each bootstrap sample of queries.
 
-        A sample in which some agent has no game cannot rank the agents: its row is NaN.
+        ``weights`` has how often each sample contains each query, shape (samples, queries); the ratings have shape
+        (samples, agents). A sample in which some agent has no game cannot rank the agents: its row is NaN.
         """
         games, cluster = self.games, self.games.cluster
         complete = (weights @ self.seen().T.astype(np.float64) > 0).all(axis=1)
@@ -102,11 +107,11 @@ class Played(Struct, frozen=True, eq=False):
 
 
 Method: TypeAlias = Scores | Played
-"""A way of scoring agents: by means over queries, or by ratings of games."""
+"""A way of scoring agents: means over queries, or ratings from games."""
 
 
 class MethodScores(Struct, frozen=True):
-    """One method's scores and ranks by agent; rank 1 is best, and equal scores share a rank."""
+    """The agents' scores and ranks by one scoring method; rank 1 is best, and equal scores share a rank."""
 
     method: str
     scores: Mapping[str, float]
@@ -114,7 +119,7 @@ class MethodScores(Struct, frozen=True):
 
 
 class MethodPair(Struct, frozen=True):
-    """Rank correlations of two methods over the agents that both score."""
+    """Rank correlations of two scoring methods over the ``agents`` agents that both score."""
 
     first: str
     second: str
@@ -124,7 +129,7 @@ class MethodPair(Struct, frozen=True):
 
 
 class PlaceGap(Struct, frozen=True):
-    """An agent's best and worst rank over all methods, and the methods that give them."""
+    """An agent's best and worst rank by any scoring method, with the methods that give it this rank."""
 
     agent: str
     best: int
@@ -134,13 +139,13 @@ class PlaceGap(Struct, frozen=True):
 
 
 class MethodComparison(Struct, frozen=True):
-    """Scores, ranks and rank correlations of several methods.
+    """Scores, ranks and rank correlations of several scoring methods.
 
     Attributes:
-        pairs: the correlation of every two methods that both score at least three agents.
+        pairs: rank correlations of every two methods that score at least three agents in common.
         places: best and worst rank of each agent that every method scores, the largest difference first.
         queries: number of resampled queries or conversations.
-        uneven: agents with significantly more missing judgments of a method than the other agents. They are excluded
+        uneven: agents that lack significantly more of a method's judgments than the other agents do. They are excluded
             from the pairs with this method and from ``places``.
     """
 
@@ -152,9 +157,10 @@ class MethodComparison(Struct, frozen=True):
 
 
 def draw(method: Method, queries: Sequence[str], samples: int, seed: int, clusters: Clusters = ALONE) -> Drawn:
-    """Score a method on all queries and on resampled queries; no samples if all queries are one cluster.
+    """Score the agents by one method, on all queries and on bootstrap samples of the queries.
 
-    The same ``queries``, ``samples`` and ``seed`` give the same resampled queries for every method.
+    The same ``queries``, ``samples`` and ``seed`` give the same samples for every method. There are no samples if all
+    queries belong to one cluster.
     """
     column, unit = {name: index for index, name in enumerate(queries)}, units_of(queries, clusters)
     weights = unit_weights(unit, samples if unit.any() else 0, seed)
@@ -170,9 +176,9 @@ def compare_methods(
     *,
     drawn: Callable[[Method, Sequence[str], int, int, Clusters], Drawn] = draw,
 ) -> MethodComparison:
-    """Score all methods on the same resampled queries, and compare their rankings of the agents.
+    """Score the agents by each method on the same bootstrap samples of queries, and compare the methods' rankings.
 
-    ``drawn`` scores a method, with the arguments of ``draw``; a caller with a cache passes its own function.
+    ``drawn`` is the function that scores the agents by one method; a caller with a cache may replace ``draw``.
     """
     queries = sorted({query for method in methods for query in method.queries})
     scores = [drawn(method, queries, samples, seed, clusters) for method in methods]
@@ -185,9 +191,10 @@ def uneven_shares(methods: Sequence[Method], clusters: Clusters = ALONE) -> tupl
 
 
 def compare_drawn(drawn: Sequence[Drawn], queries: int, uneven: Sequence[MissingShare] = ()) -> MethodComparison:
-    """Compare methods by their scores on the same resampled queries.
+    """Compare scoring methods by the agents' scores on the same bootstrap samples of queries.
 
-    ``queries`` is the number of resampled queries or conversations, ``uneven`` as in ``MethodComparison``.
+    ``queries`` is the number of queries, or of conversations if these are resampled; ``uneven`` is as in
+    ``MethodComparison``.
     """
     methods = tuple(map(_method_scores, drawn))
     excluded = {(share.score, share.agent) for share in uneven}
@@ -217,10 +224,14 @@ def _method_scores(method: Drawn) -> MethodScores:
 def method_pair(
     names: tuple[str, str], points: tuple[Floats, Floats], drawn: tuple[Floats, Floats], queries: int
 ) -> MethodPair:
-    """Rank correlations of two methods by name.
+    """Correlate the rankings by two scoring methods.
 
-    ``points`` are each method's scores of the same agents, shape (agents,); ``drawn`` those on resampled queries, shape
-    (samples, agents); ``queries`` is the number of resampled queries or conversations.
+    Args:
+        names: names of the two methods.
+        points: the agents' scores by each method, shape (agents,).
+        drawn: the agents' scores by each method on bootstrap samples of the queries, shape (samples, agents).
+        queries: number of queries, or of conversations if these are resampled.
+
     """
     a, b = (np.round(scores, _DECIMALS) for scores in points)
     return MethodPair(*names, a.size, *rank_correlations(a, b, *drawn, queries))
@@ -257,8 +268,9 @@ def leaderboard_agreement(
 ) -> MethodPair | None:
     """Correlate the rankings of agents by people and by a judge, with intervals by resampling queries.
 
-    ``judge`` and ``people`` have a value of each item, ``draws`` is the number of resamples and the seed, ``means``
-    says how values become means. ``None`` if items do not belong to agents, or if there are fewer than three agents.
+    ``judge`` and ``people`` have a value of each item. ``draws`` has the number of bootstrap samples and the seed.
+    ``means`` says which agent's mean an item's value belongs to. ``None`` if items do not belong to agents, or if there
+    are fewer than three agents.
     """
     pairs = paired(people, judge)
     places = (-2, -1) if level == "verdicts" else means.names[:1]
@@ -283,9 +295,9 @@ def leaderboard_agreement(
 
 @lru_cache(maxsize=2)
 def _ratings(verdicts: tuple[Opinion, ...], draws: tuple[int, int]) -> tuple[Floats, Floats]:
-    """Ratings, and the ratings of each resample, shapes (agents,) and (samples, agents).
+    """Rate the agents by all verdicts and by each bootstrap sample, shapes (agents,) and (samples, agents).
 
-    Results are cached because people's ratings are slow to compute, and most judges judged the same games.
+    Results are cached: people's ratings are slow to compute and the same for all judges of the same games.
     """
     from arena.calibration.consensus import games_of  # late: callers that read cached draws need no fit
 
@@ -298,7 +310,7 @@ def _ratings(verdicts: tuple[Opinion, ...], draws: tuple[int, int]) -> tuple[Flo
 def _query_means(
     values: Sequence[tuple[str, str, float]], agents: Sequence[str], draws: tuple[int, int], clusters: Clusters
 ) -> tuple[Floats, Floats]:
-    """Means over queries, and the means of each resample, shapes (agents,) and (samples, agents)."""
+    """The agents' means over all queries and over each bootstrap sample, shapes (agents,) and (samples, agents)."""
     row = {agent: index for index, agent in enumerate(agents)}
     column = {query_id: index for index, query_id in enumerate(dict.fromkeys(query_id for query_id, *_ in values))}
     total, count = np.zeros((2, len(row), len(column)))
@@ -311,15 +323,18 @@ def _query_means(
 
 
 LEVEL = 0.95
-"""Probability that no reported reversal is false."""
+"""Probability that none of the reported reversals of two agents is false."""
 _SCALE = 1e4
-"""Factor that turns scores into points: the interval code is made for points and treats a spread below 0.001 as 0."""
+"""Factor on all scores: the code for intervals expects rating points, and treats a spread below 0.001 as 0."""
 _LEAST_DRAWN = 0.5
-"""Share of samples that must score all agents."""
+"""Share of the bootstrap samples in which all agents must have a score; otherwise none of the samples is used."""
 
 
 class Departure(Struct, frozen=True):
-    """Two agents in the opposite order of the reference method: ``way`` ranks ``raised`` above ``lowered``."""
+    """Two agents that the scoring method ``way`` ranks in the opposite order of the reference method.
+
+    ``way`` ranks ``raised`` above ``lowered``; the reference method ranks ``lowered`` above ``raised``.
+    """
 
     way: str
     raised: str
@@ -327,10 +342,11 @@ class Departure(Struct, frozen=True):
 
 
 class Departures(Struct, frozen=True):
-    """The significant reversals between a reference method, the first, and all others.
+    """Pairs of agents that other scoring methods rank significantly in the opposite order of a reference method.
 
     Attributes:
-        tested: methods that could be compared with the reference method.
+        first: name of the reference method.
+        tested: names of the methods that could be compared with the reference method.
         pairs: the reversed pairs of agents, sorted by method, then in the order of the agents.
     """
 
@@ -340,10 +356,10 @@ class Departures(Struct, frozen=True):
 
 
 def departures(drawn: Sequence[Drawn], seen: Mapping[str, Mapping[str, int]]) -> Departures:
-    """Find the significant reversals between the first method, the reference, and each other one.
+    """Find the pairs of agents that another method ranks significantly in the opposite order of the first method.
 
-    ``drawn`` has the scores of all methods on the same resampled queries. ``seen`` has the number of queries behind
-    each score, by method and agent; agents with too few (``fewest_queries``) are excluded.
+    ``drawn`` has the scores by each method on the same bootstrap samples of queries. ``seen`` has the number of queries
+    behind each score, by method and agent; agents with too few (``fewest_queries``) are excluded.
     """
     first, *others = drawn
     level = 1 - (1 - LEVEL) / len(drawn)
@@ -371,7 +387,7 @@ def _comparable(methods: Sequence[Drawn], seen: Mapping[str, Mapping[str, int]])
 def _significantly_above(
     method: Drawn, agents: Sequence[str], seen: Mapping[str, int], level: float
 ) -> NDArray[np.bool_]:
-    """Whether the agent of the row is significantly better than the agent of the column, shape (agents, agents)."""
+    """Matrix of whether the row's agent is significantly better than the column's agent, shape (agents, agents)."""
     columns = [method.agents.index(name) for name in agents]
     samples, units = _complete(_samples_of(method, agents)), min(seen[name] for name in agents)
     joint = joint_differences(_SCALE * method.points[columns], (_SCALE * samples,), units, level)
@@ -383,6 +399,6 @@ def _samples_of(method: Drawn, agents: Sequence[str]) -> Floats:
 
 
 def _complete(samples: Floats) -> Floats:
-    """The samples that score every agent; none if fewer than half do."""
+    """Select the bootstrap samples in which every agent has a score; none if fewer than half are such."""
     complete = samples[without_nan(samples)]
     return complete if len(complete) >= _LEAST_DRAWN * len(samples) else complete[:0]

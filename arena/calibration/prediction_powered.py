@@ -59,26 +59,29 @@ from retrieval_eval.stats.estimate import Estimate
 
 _LEVEL = 0.95
 _NOISE = 1e-20
-"""A sum of squares smaller than this, relative to another, is rounding error."""
+"""Ratio of two sums of squares below which the smaller one counts as rounding error."""
 _VARIANCE_QUANTILE = 0.95
-"""Quantile of the future variance that ``labels_needed`` plans for: the labels sufficed in over 90 % of simulations."""
+"""Quantile of the variance, as estimated after further labels, that ``labels_needed`` plans for. With this quantile the
+labels sufficed in over 90 % of simulations."""
 
 
 class Corrected(Struct, frozen=True):
-    """A mean estimated three ways, each with its interval.
+    """A mean over items, estimated in three ways, each with its interval.
 
     Attributes:
         corrected: the mean from the judge's values and people's labels together.
-        people: the mean of the labels only.
+        people: the mean of people's labels only.
         judge: the mean of the judge's values only; the interval ignores the judge's bias.
-        weight: lambda, the weight of the judge.
+        weight: lambda, the weight of the judge's values in ``corrected``.
         ends: lowest and highest value of the scale; a mean lies between them.
-        n, labelled: number of items with a value of the judge, and of those that people labelled.
-        queries, all_queries: number of queries with labels, and with items.
+        n: number of items, all of which have a value of the judge.
+        labelled: number of items that people labelled.
+        queries: number of queries with items that people labelled.
+        all_queries: number of all queries.
         alike: intraclass correlation of the judge's values within queries. The higher it is, the less a second label
             on a query adds.
-        people_variance, fixed_variance: the parts of the variance of ``corrected`` that further labels reduce, and do
-            not reduce.
+        people_variance: the part of the variance of ``corrected`` that further labels would reduce.
+        fixed_variance: the rest of this variance, which further labels would not reduce.
     """
 
     corrected: Estimate
@@ -96,11 +99,12 @@ class Corrected(Struct, frozen=True):
 
 
 class LabelsNeeded(Struct, frozen=True):
-    """Number of labels needed for an interval of a width, in all; ``None`` if labelling all items is not enough.
+    """Total number of labels by people that makes an interval as narrow as ``width``.
 
     Attributes:
-        corrected: number of labels if the judge's values are used too.
-        people: number of labels if only people's labels are used.
+        corrected: number of labels if the judge's values are used too; ``None`` if not even labels on all items would
+            be enough, or if this is unknown.
+        people: number of labels if only people's labels are used; ``None`` as above.
     """
 
     width: float
@@ -118,7 +122,8 @@ def corrected_mean(
     """Estimate the mean that people's labels would have if they had labelled all items.
 
     ``people`` is ``None`` for an item without a label. ``chances`` has the probability with which each labelled item
-    was drawn; by default all are equal. ``ends`` are the lowest and highest value of the scale, by default those given.
+    was drawn; by default all are equal. ``ends`` has the lowest and highest value of the scale, by default those that
+    occur.
 
     Raises:
         ValueError: there are no labels.
@@ -180,7 +185,10 @@ def _intraclass_correlation(values: Floats, unit: NDArray[np.int64]) -> float:
 
 
 def label_shares(labelled: NDArray[np.bool_], chances: Sequence[float] | None = None) -> Floats:
-    """Weight of each item in a mean of labels: 1 over its sampling probability, scaled to sum to 1; 0 if unlabelled."""
+    """Weight of each item in a mean over labelled items: 1 over the probability of drawing it, scaled to sum to 1.
+
+    Items without a label have weight 0.
+    """
     weights = labelled.astype(np.float64)
     if chances is not None:
         weights[labelled] = 1 / np.asarray(chances, np.float64)[labelled]
@@ -188,14 +196,14 @@ def label_shares(labelled: NDArray[np.bool_], chances: Sequence[float] | None = 
 
 
 def labels_needed(estimate: Corrected, width: float) -> LabelsNeeded:
-    """Number of labels that make the interval this narrow in nine of ten cases, if further labels resemble these.
+    """Estimate how many labels make the mean's interval as narrow as ``width`` in nine of ten cases.
 
-    With k times the labels, the part of the variance that comes from labels is divided by k. The labels then lie on k
-    times the queries, up to the number of queries, so the quantile of Student's t falls. Further labels on the same
-    queries add less, by the intraclass correlation of the judge's values. Fewer labels than now would be spread over
-    queries. The variance is estimated from a few queries and varies from sample to sample, so it is multiplied by a
-    quantile of F, the distribution of the ratio of two such variances. Once people label everything, the judge adds
-    nothing, so ``corrected`` is never more than ``people``.
+    Further labels are assumed to resemble those that exist. With k times the labels, the part of the variance that
+    comes from labels is divided by k. The labels then lie on k times the queries, up to the number of queries, so the
+    quantile of Student's t falls. Further labels on the same queries add less, by the intraclass correlation of the
+    judge's values. Fewer labels than now would be spread over queries. The variance is estimated from a few queries and
+    varies from sample to sample, so it is multiplied by a quantile of F, the distribution of the ratio of two such
+    variances. Once people label everything, the judge adds nothing, so ``corrected`` is never more than ``people``.
     """
     people, corrected = estimate.people, estimate.corrected
     if people.low is None or people.high is None or corrected.low is None or corrected.high is None:
@@ -203,7 +211,7 @@ def labels_needed(estimate: Corrected, width: float) -> LabelsNeeded:
     labels_variance = ((people.high - people.low) / 2 / student(_LEVEL, estimate.queries)) ** 2
 
     def design_effect(labels_per_query: float) -> float:
-        """Variance of labels clustered in queries, relative to as many labels on different queries."""
+        """Variance of a mean of labels, relative to the variance if each label were on a different query."""
         return 1 + (labels_per_query - 1) * estimate.alike
 
     def fewest(people_variance: float, fixed: float, parameters: int, width_now: float) -> int | None:
@@ -234,7 +242,7 @@ def labels_needed(estimate: Corrected, width: float) -> LabelsNeeded:
 
 
 def next_labels(queries: Sequence[Hashable], labelled: Sequence[bool], count: int, seed: int = 0) -> list[int]:
-    """Indices of the items to label next: a random sample of those without a label.
+    """Draw ``count`` items for people to label next, at random from those without a label; returns their indices.
 
     The sample is systematic: queries are put in random order, the items of each query too, and every k-th item is
     taken from a random start. Every item has the same probability, whatever the order of the file, so all labels
@@ -255,7 +263,7 @@ def next_labels(queries: Sequence[Hashable], labelled: Sequence[bool], count: in
 
 
 def tuned(a: Floats, b: Floats) -> float:
-    """The weight in [0, 1] that minimises the sum of squares of ``a - weight * b``; 0 if ``b`` is negligible.
+    """Weight in [0, 1] that minimises the sum of squares of ``a - weight * b``; 0 if ``b`` is negligible.
 
     An optimum outside [0, 1] is mostly noise: the judge contradicts people, or nearly everything is labelled, so that
     ``b`` vanishes and the weight does not matter.
@@ -270,7 +278,7 @@ def inflated(squares: float, units: int, parameters: int = 1) -> float:
 
 
 def by_student(value: float, variance: float, freedom: int) -> Estimate:
-    """Estimate with Student's interval; without an interval if the variance is 0 or unknown."""
+    """Estimate with an interval from Student's t distribution; without an interval if the variance is 0 or unknown."""
     if not variance > 0 or freedom < 1:
         return Estimate(value)
     half = student(_LEVEL, freedom + 1) * math.sqrt(variance)
@@ -280,17 +288,18 @@ def by_student(value: float, variance: float, freedom: int) -> Estimate:
 Mask: TypeAlias = NDArray[np.bool_]
 
 REJECTED: Final = 0.001
-"""Probability that a random sample is rejected."""
+"""Probability that labels which are a random sample are rejected as not random."""
 
 _MOST_VALUES: Final = 10
-"""If an attribute has more values, numbers are cut into quartiles and names are skipped."""
+"""Maximum number of groups when items are grouped by the judge's value or by the opponent. If there are more distinct
+values, numbers are grouped by quartiles and names are not tested."""
 
 
 def queries_not_random(labelled: Mask, queries: Sequence[Hashable], level: float = REJECTED) -> str:
-    """Say why the labelled queries cannot be a random sample; empty if they can.
+    """Say why the queries with labels cannot be a random sample of all queries; empty if they can.
 
-    ``labelled`` and ``queries`` have one entry per item, in the order of the file. A random sample is rejected with
-    probability ``level``.
+    ``labelled`` says whether people labelled an item, ``queries`` names its query; both are in the order of the judge's
+    file. A random sample is rejected with probability ``level``.
     """
     unit = numbered(queries)
     return _position_test(
@@ -303,7 +312,8 @@ def not_random(
 ) -> str:
     """Say why the labelled items cannot be a random sample; empty if they can.
 
-    The arguments are as in ``queries_not_random``; ``kinds`` has the value of each item by name of an attribute.
+    ``kinds`` has attributes of the items by name, such as the judge's values: one value per item. The other arguments
+    are as in ``queries_not_random``.
     """
     unit = numbered(queries)
     sizes, labels = np.bincount(unit), np.bincount(unit, labelled)
@@ -329,7 +339,7 @@ def _position_test(what: str, z: float, level: float) -> str:
 
 
 def _by_query(sizes: NDArray[np.int64], labels: Floats) -> float:
-    """Rank-sum z of the positions of labelled queries; standard normal if labels do not depend on position."""
+    """Rank-sum z: above 0 if late queries of the file have more labels than early ones; standard normal by chance."""
     excess = labels - sizes * (labels.sum() / sizes.sum())
     ranks = np.arange(sizes.size) - (sizes.size - 1) / 2
     spread = float((excess**2).sum() * (ranks**2).sum()) / max(1, sizes.size - 1)
@@ -337,7 +347,7 @@ def _by_query(sizes: NDArray[np.int64], labels: Floats) -> float:
 
 
 def _in_query(unit: NDArray[np.int64], sizes: NDArray[np.int64], labelled: Mask) -> float:
-    """Rank-sum z of the positions of labels within queries; standard normal if labels do not depend on position."""
+    """Rank-sum z: above 0 if late items of a query have more labels than early ones; standard normal by chance."""
     order = np.argsort(unit, kind="stable")
     starts = np.cumsum(sizes) - sizes
     ranks = np.empty(unit.size)
@@ -350,7 +360,10 @@ def _in_query(unit: NDArray[np.int64], sizes: NDArray[np.int64], labelled: Mask)
 
 
 def _count_p_value(count: float, expected: float, batch: float) -> float:
-    """Chernoff's bound on the probability of a count this far from ``expected``; draws come in batches of that size."""
+    """Chernoff's bound on the probability that a number of labels is this far from ``expected``.
+
+    ``batch`` is the number of labels that are drawn together.
+    """
     if expected <= 0:
         return 1.0
     surplus = count * math.log(count / expected) if count else 0.0

@@ -31,21 +31,21 @@ QUALITIES: Final[Mapping[str, Callable[[str], float]]] = {
 }
 
 Tell: TypeAlias = Callable[[float], None]
-"""Callback that reports progress, from 0 to 1."""
+"""Function to call with the share of the work that is done, from 0 to 1."""
 _REPORT_EVERY: Final = 2000
-"""Number of answers between two progress reports."""
+"""Number of answers to measure between two reports of progress."""
 
 AnswerQualities: TypeAlias = Mapping[tuple[str, str], Sequence[float]]
-"""The qualities of each answer, in the order of ``QUALITIES``, by query and agent."""
+"""Measured qualities of each answer, such as its length, in the order of ``QUALITIES``; by query and agent."""
 
 
 class StyleEffect(Struct, frozen=True):
-    """Effect of one quality, or of the judge's own model family, on a judge's verdicts.
+    """How much a quality of answers, or being of the judge's own model family, raises an agent in a judge's verdicts.
 
     Attributes:
         name: name of the quality, or ``own family``.
-        points: rating points per standard deviation (of a family: for belonging to it), with a 95 % interval
-            clustered by query.
+        points: effect in rating points, for one standard deviation more of the quality or for being of the family,
+            with a 95 % interval clustered by query.
         games: number of verdicts from which the effect is estimated.
         why_not: why the effect is unknown; else empty.
     """
@@ -58,7 +58,7 @@ class StyleEffect(Struct, frozen=True):
 
 
 def answer_qualities(texts: Mapping[tuple[str, str], str], tell: Tell = lambda _: None) -> AnswerQualities:
-    """Measure the qualities of each answer once; ``texts`` has the answers by query and agent."""
+    """Measure qualities of each answer, such as its length; ``texts`` has the answers' texts by query and agent."""
     qualities = {}
     for number, (key, text) in enumerate(texts.items()):
         if not number % _REPORT_EVERY:
@@ -97,7 +97,8 @@ def family_effects(
 ) -> tuple[StyleEffect, ...]:
     """Estimate how much higher each judge rates agents of its own model family than all other raters do.
 
-    ``verdicts`` are those of all raters, people included; ``judges`` and ``agents`` give the model family of each.
+    ``verdicts`` has the verdicts of all raters, people included. ``judges`` and ``agents`` have the model family of
+    each judge and agent by name.
     """
     games, _ = games_of(verdicts)
     effects = []
@@ -118,7 +119,7 @@ def family_effects(
 
 
 def _quality_table(verdicts: VerdictTable, answers: AnswerQualities) -> Floats:
-    """Qualities of the answers in the games, NaN if unknown, shape (queries, agents, qualities)."""
+    """Arrange the answers' qualities by query and agent, shape (queries, agents, qualities); NaN if unknown."""
     unknown = [np.nan] * len(QUALITIES)
     queries = verdicts.queries or ()
     return np.array([[answers.get((query_id, agent), unknown) for agent in verdicts.agents] for query_id in queries])

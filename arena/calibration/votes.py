@@ -1,4 +1,4 @@
-"""Opinions of people and judges on single items: how often two raters agree, and which raters agree only by chance.
+"""Values that people and judges give to items: how often two raters agree, and which raters agree only by chance.
 
 Zheng et al. (2023, NeurIPS, "Judging LLM-as-a-judge with MT-bench and chatbot arena", section 4.2) compare judge and
 people, and people with each other, by pairs of randomly drawn votes: with ties as a third vote (setup 1) and without
@@ -35,22 +35,22 @@ Level: TypeAlias = str
 """Name of what raters judge, such as ``verdicts`` or ``labels``; see ``arena.data.kinds``."""
 
 ItemKey: TypeAlias = tuple[str, ...]
-"""Identifies an item within its query: two agents in alphabetical order; a document; an agent and the judged part of
-its answer. Further columns come first if these names do not identify the item.
+"""Key of a judged item within its query: for a game, two agents in alphabetical order; for a label, a document; for a
+grade, an agent and the judged part of its answer. Values of further columns come first if these names are not enough.
 """
 
 Values: TypeAlias = Mapping[str, Mapping[ItemKey, float]]
-"""A value for each item, by query."""
+"""Numeric value of each item, by query and item."""
 
 
 class ItemMeans(Struct, frozen=True):
-    """How the values of items become means.
+    """Which mean, such as an agent's, the value of an item belongs to.
 
     Attributes:
-        names: the positions in ``Opinion.item``, counted from its end, of the names that identify the item's mean, the
-            agent's first; empty if all items of the tournament have one mean, as documents do. In verdicts, both agents
-            have a mean.
-        ends: lowest and highest value, if the scale is the same in every tournament.
+        names: the parts of the item's key that identify the mean, as positions counted from the key's end; the agent's
+            comes first. Empty if all items of the tournament have one mean, as documents do. A verdict is an exception:
+            it belongs to the means of both agents.
+        ends: lowest and highest value of the scale; ``None`` if the scale may differ between tournaments.
     """
 
     names: tuple[int, ...] = ()
@@ -82,7 +82,7 @@ class Opinion(NamedTuple):
 
 
 Opinions: TypeAlias = Mapping[tuple[Level, str], Sequence[Opinion]]
-"""Opinions by level and group."""
+"""Opinions by level, such as labels, and group of items, such as a dimension."""
 
 
 def by_rater(opinions: Iterable[Opinion]) -> dict[str, dict[str, dict[ItemKey, float]]]:
@@ -101,7 +101,7 @@ def by_item(opinions: Iterable[Opinion]) -> dict[str, dict[ItemKey, list[Opinion
 
 
 def paired(first: Values, second: Values) -> list[tuple[str, ItemKey, float, float]]:
-    """Query, item and both values of each item that is in ``first`` and ``second``, in the order of ``first``."""
+    """Match two raters' values of the same items: query, item, and both values, in the order of ``first``."""
     return [
         (query_id, item, value, second[query_id][item])
         for query_id, items in first.items()
@@ -112,21 +112,24 @@ def paired(first: Values, second: Values) -> list[tuple[str, ItemKey, float, flo
 
 
 def whole_numbers(values: Values) -> dict[str, dict[ItemKey, int]] | None:
-    """The values as integer labels; ``None`` if any is fractional, such as the mean of several labels."""
+    """Convert the values to integer labels; ``None`` if any value is fractional, such as the mean of several labels."""
     if any(value != int(value) for items in values.values() for value in items.values()):
         return None
     return {query_id: {item: int(value) for item, value in items.items()} for query_id, items in values.items()}
 
 
 class VoteAgreement(Struct, frozen=True):
-    """Number of pairs of votes on the same item, and the share with equal votes; its interval is clustered by query."""
+    """How often two votes on the same item are equal: number of pairs of votes, and share of pairs with equal votes.
+
+    The interval of the share is clustered by query.
+    """
 
     pairs: int
     share: Estimate
 
 
 def agreement_between(judge: Iterable[Opinion], people: Iterable[Opinion]) -> VoteAgreement:
-    """Agreement of judge and people: all pairs of a judge's and a person's vote on the same item."""
+    """How often judge and people agree, over all pairs of a judge's and a person's vote on the same item."""
     human_opinions = by_item(people)
     equal: Counter[str] = Counter()
     pairs: Counter[str] = Counter()
@@ -140,7 +143,7 @@ def agreement_between(judge: Iterable[Opinion], people: Iterable[Opinion]) -> Vo
 
 
 def agreement_within(people: Iterable[Opinion]) -> VoteAgreement:
-    """Agreement of people with each other: all pairs of votes of different people on the same item."""
+    """How often people agree with each other, over all pairs of two persons' votes on the same item."""
     equal: Counter[str] = Counter()
     pairs: Counter[str] = Counter()
     for query_id, items in by_item(people).items():
@@ -152,10 +155,10 @@ def agreement_within(people: Iterable[Opinion]) -> VoteAgreement:
 
 
 def judge_less_people(judge: Iterable[Opinion], people: Iterable[Opinion]) -> Estimate:
-    """Agreement of the judge with a person, minus the agreement of two people, on the same items.
+    """How much more often the judge agrees with a person than two people agree with each other, on the same items.
 
     Only items that the judge and at least two people judged count, each once, so that difficult items affect both
-    agreements equally. The interval is clustered by query; ``n`` is the number of queries.
+    shares equally. The interval is clustered by query; ``n`` is the number of queries.
     """
     human_opinions = by_item(people)
     gaps: defaultdict[str, float] = defaultdict(float)
@@ -175,13 +178,13 @@ def judge_less_people(judge: Iterable[Opinion], people: Iterable[Opinion]) -> Es
 
 
 def mean_of_totals(totals: Floats) -> Floats:
-    """Sums divided by their counts, shape (samples, 2) to (samples,)."""
+    """Divide each row's first number, a sum, by its second, a count; shape (samples, 2) to (samples,)."""
     with np.errstate(invalid="ignore"):  # 0 / 0 when the jackknife leaves out the only query
         return np.asarray(totals[:, 0] / totals[:, 1], np.float64)
 
 
 def _pairs_of_people(votes: Sequence[Opinion]) -> tuple[int, int]:
-    """Number of pairs of equal votes of different people, and of all pairs of votes of different people."""
+    """Number of pairs of two persons whose votes on the item are equal, and number of all such pairs."""
     same_rater = _equal_pairs([vote.rater for vote in votes])
     equal = _equal_pairs([vote.value for vote in votes])
     if same_rater:
@@ -190,7 +193,11 @@ def _pairs_of_people(votes: Sequence[Opinion]) -> tuple[int, int]:
 
 
 def each_vote(judge: Values, people: Iterable[Opinion]) -> tuple[Values, Values]:
-    """People's votes on items that the judge judged, each as a separate item, and the judge's value for each vote."""
+    """Make each person's vote on an item that the judge judged an item of its own.
+
+    Returns:
+        People's votes, and the judge's value for each of them; the vote's number is added to the item's key.
+    """
     votes: dict[str, dict[ItemKey, float]] = {}
     values: dict[str, dict[ItemKey, float]] = {}
     for query_id, items in by_item(people).items():
@@ -209,7 +216,6 @@ def decided(votes: Iterable[Opinion]) -> list[Opinion]:
 
 
 def _equal_pairs(keys: Sequence[Hashable]) -> int:
-    """Number of pairs of equal elements."""
     if len(set(keys)) == len(keys):
         return 0
     return sum(count * (count - 1) // 2 for count in Counter(keys).values())
@@ -220,19 +226,20 @@ def _agreement(equal: Counter[str], pairs: Counter[str]) -> VoteAgreement:
 
 
 _FEWEST = 10
-"""A rater with fewer votes on items that others judged is not reported as no better than chance."""
+"""Minimum number of votes on items that others judged too, for saying that a rater agrees no better than chance."""
 
 
 class Annotator(Struct, frozen=True):
-    """One rater compared with all others on the items that they share.
+    """One rater compared with all other raters of the same items.
 
     Attributes:
-        shared: number of votes on items that other raters judged too.
+        votes: number of the rater's votes.
+        shared: number of the rater's votes on items that other raters judged too.
         kappa: Cohen's kappa with the votes of all other raters; each vote of the rater counts once. The interval is
             clustered by query.
-        above_chance: whether the interval lies above 0. Labels and grades use kappa with linear weights, so that a
-            rater who is always one grade off still agrees. ``None`` if there is no interval, or if it does not lie
-            above 0 and fewer than ten votes are shared.
+        above_chance: whether kappa's interval lies above 0. For labels and grades, kappa has linear weights here, so
+            that a rater who is always one grade off still agrees. ``None`` if there is no interval, or if it does not
+            lie above 0 and ``shared`` is below ten.
     """
 
     rater: str
@@ -243,9 +250,10 @@ class Annotator(Struct, frozen=True):
 
 
 def annotators(opinions: Sequence[Opinion], *, mirrored: bool = False, graded: bool = False) -> tuple[Annotator, ...]:
-    """Compare every rater with all others; the rater with the least agreement first, incomparable raters last.
+    """Compare every rater with all others; the rater with the lowest kappa comes first, raters without kappa come last.
 
-    ``mirrored`` values are verdicts, whose sides are arbitrary; ``graded`` values are ordered labels or grades.
+    ``mirrored`` means that the values are verdicts on two agents in arbitrary order; ``graded``, that they are ordered
+    labels or grades.
     """
     observed = {opinion.value for opinion in opinions}
     labels = sorted(observed | {-value for value in observed}) if mirrored else sorted(observed)
@@ -290,8 +298,8 @@ class GradeTest(Struct, frozen=True):
 
     Attributes:
         group: name of what people graded, if a table has several groups; else empty.
-        comparison: the test on the queries on which people graded both agents; ``p_t_holm`` is corrected for all tests
-            made together.
+        comparison: the test on the queries on which people graded both agents; its ``p_t_holm`` is corrected for all
+            tests of the same call.
         queries: number of queries on which people graded both. If the queries belong to conversations,
             ``comparison.difference.n`` counts conversations.
     """
@@ -307,9 +315,13 @@ def grade_tests(
 ) -> tuple[GradeTest, ...]:
     """Paired t tests of every two agents on each criterion (Rackauckas, Camara, Zavrel 2024, section 7.2.2).
 
-    They are two-sided. A query's value is the mean over its raters and items. Queries of one conversation count as one
-    unit, and all p-values are corrected together (Holm). ``groups`` are grades by group; the last two parts of each
-    opinion's ``item`` are agent and criterion. ``seed`` is that of a permutation test.
+    The tests are two-sided. An agent's value on a query is the mean of its grades by all raters. Queries of one
+    conversation count as one unit, and all p-values are corrected together (Holm).
+
+    Args:
+        groups: names of groups, each with its grades; the last two parts of a grade's ``item`` are agent and criterion.
+        seed: random seed of a permutation test.
+        clusters: the conversation of each query.
     """
     tests = []
     for group, opinions in groups:

@@ -18,7 +18,7 @@ from judges.sections import describe, did_you_mean, nearest
 
 _TYPER: Final[Mapping[str, Any]] = {"pretty_exceptions_enable": False, "rich_markup_mode": None}
 _WRONG: Final[Any] = import_module(typer.BadParameter.__module__)
-"""The library's module of exceptions, whose name differs between versions of the library."""
+"""Typer's module of exceptions, found through a class in it, as its name differs between versions of typer."""
 
 
 class _Leaf(TyperCommand):
@@ -35,7 +35,7 @@ class _Leaf(TyperCommand):
         if rest and not ctx.resilient_parsing:
             arguments = [_name(param) for param in self.params if param.param_type_name == "argument"]
             choice = " ".join(arguments) or "options alone"
-            raise InputError(f"{_at(ctx)}unexpected {' '.join(rest)!r}; give only {choice}")
+            raise InputError(f"{_at(ctx)}unexpected {' '.join(rest)!r}; this command takes {choice}")
         return rest
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -109,7 +109,10 @@ class _Subcommands(_Commands):
 
 
 def _command(words: str, entry: Command) -> Any:
-    """Build a command from its function, in the module that the entry names; ``words`` are the command's words."""
+    """Import the function behind an entry of the table of commands, and build the typer command that calls it.
+
+    ``words`` is the command as the user types it, such as ``make bank``.
+    """
     function = getattr(import_module(f"arena.cli.{entry.module}"), words.replace(" ", "_").replace("-", "_"))
     alone = typer.Typer(add_completion=False, **_TYPER)
     alone.command(words.rsplit(maxsplit=1)[-1], cls=_ManyValues if entry.many_values else _Leaf)(function)
@@ -137,7 +140,7 @@ app.callback()(_options)
 
 
 def run_app() -> int:
-    """Run the command that ``sys.argv`` names, report its error if it fails, and return its exit status."""
+    """Run the command that ``sys.argv`` names, print its error if it fails, and return its exit status."""
     try:
         with _explained_damage():
             app()
@@ -161,7 +164,7 @@ def run_app() -> int:
 
 @contextmanager
 def _explained_damage() -> Iterator[None]:
-    """If damaged rows of a store led to an error in the block, raise an error that names the damaged store instead."""
+    """Replace an error in the block that a damaged store has caused by an error that names the store and the damage."""
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -180,7 +183,7 @@ def _report_error(status: int, error: RagleagueError) -> int:
 
 @contextmanager
 def _plain_errors(ctx: Any) -> Iterator[None]:
-    """Turn errors that the library raises for a wrong command line into an ``InputError`` with our own message."""
+    """Replace typer's error for a wrong command line by an ``InputError`` that says what to do."""
     try:
         yield
     except _WRONG.NoSuchOption as error:
@@ -201,7 +204,7 @@ def _plain_errors(ctx: Any) -> Iterator[None]:
 
 
 def _words(ctx: Any) -> str:
-    """The command's words after the program's name; empty for the program itself."""
+    """Words of the command after ``ragleague``, such as ``make bank``; empty for ``ragleague`` alone."""
     return f"{_words(ctx.parent)} {ctx.info_name}".strip() if ctx.parent else ""
 
 
@@ -218,7 +221,7 @@ def _name(param: Any) -> str:
 
 
 def _wrong_value(error: Any) -> str:
-    """Message about a wrong value of an option: the values that are allowed, and the value that was given."""
+    """Say which values an option allows, and which value was given."""
     kind, value = error.param.type_descriptor, error.__cause__.errors()[0]["input"]
     if choices := [str(getattr(choice, "value", choice)) for choice in kind.choices or ()]:
         named = " or ".join(filter(None, (", ".join(choices[:-1]), choices[-1])))
@@ -229,7 +232,7 @@ def _wrong_value(error: Any) -> str:
 
 
 def _require_once(params: Sequence[Any], words: Sequence[str]) -> None:
-    """Refuse a single-value option that is given twice: the library would silently take the last value."""
+    """Refuse an option that takes one value and is given twice: typer would silently use the last value."""
     single = {
         name: param
         for param in params

@@ -1,4 +1,4 @@
-"""``bank`` shows a test bank or what changed in it; ``convert`` writes banks and grades in other formats."""
+"""Commands ``bank``, to show or compare test banks, and ``convert``, to write banks and grades in other formats."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from retrieval_eval.exam.oversight import edit_effect
 BankFile = Annotated[
     Path,
     typer.Argument(
-        metavar="BANK", help="file of a test bank: the workbench's .jsonl.gz, .yaml, a table qid, question, or nuggets"
+        metavar="BANK",
+        help="file of a test bank: the workbench's .jsonl.gz, .yaml, a table (qid, question), or nuggets",
     ),
 ]
-Secret = Annotated[bool, typer.Option("--secret", help="also write secret items and their grades")]
+Secret = Annotated[bool, typer.Option("--secret", help="also write secret items of the test bank and their grades")]
 
 
 def bank_show(
@@ -33,7 +34,7 @@ def bank_show(
     secret: Annotated[bool, typer.Option("--secret", help="also show secret items and their texts")] = False,
     form: Form = "table",
 ) -> None:
-    """Show a test bank, or nuggets."""
+    """Show the items of a test bank, or nuggets."""
     test_bank = read_bank(file)
     if query is not None and query not in test_bank.query_ids:
         raise InputError(f"{file}: this test bank has no query {query!r}")
@@ -43,9 +44,9 @@ def bank_show(
 
 def bank_diff(
     before: BankFile,
-    after: Annotated[Path, typer.Argument(metavar="NEXT", help="file of the next version of BANK")],
+    after: Annotated[Path, typer.Argument(metavar="NEXT", help="file of the new version of BANK")],
     grades: Annotated[
-        Path | None, typer.Option(help="file of grades by BANK, to show also which labels and rankings change")
+        Path | None, typer.Option(help="file of grades made with BANK; shows also which labels and rankings change")
     ] = None,
     run: Runs = None,
     min_grade: MinGrade = None,
@@ -55,9 +56,9 @@ def bank_diff(
     secret: Annotated[bool, typer.Option("--secret", help="also show secret items and their texts")] = False,
     form: Form = "table",
 ) -> None:
-    """Show what changed from one version to the next.
+    """Show what changed between two versions of a bank.
 
-    With --grades it also shows what the edit changes before you grade again.
+    With --grades it also shows which labels and rankings change, before you grade by the new version.
     """
     old, new = read_bank(before), read_bank(after)
     effect = None
@@ -77,7 +78,7 @@ def convert_bank(
     ],
     secret: Secret = False,
 ) -> None:
-    """Write a test bank in another form.
+    """Write a test bank in another format.
 
     Secret items are left out without --secret.
     """
@@ -90,17 +91,19 @@ def convert_bank(
 
 
 def convert_tables(
-    file: Annotated[Path, typer.Argument(metavar="GRADED", help="graded file of the workbench, .jsonl.gz")],
+    file: Annotated[
+        Path, typer.Argument(metavar="GRADED", help="file of graded passages, as the workbench writes it: .jsonl.gz")
+    ],
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="new folder to write the tables into")],
     bank: Annotated[
-        Path | None, typer.Option(help="file of its test bank, which marks secret items; also writes queries and items")
+        Path | None, typer.Option(help="file of the test bank, which marks secret items; writes queries and items too")
     ] = None,
     secret: Secret = False,
 ) -> None:
     """Write a graded file of the workbench as a folder of tables.
 
-    The tables are documents, grades and labels; with its bank also queries and items. Secret items are left out
-    without --secret.
+    The tables are documents, grades and labels; with --bank also queries and items. Secret items are left out without
+    --secret.
     """
     for table in import_workbench(file, folder, bank, secret=secret):
         output.print(f"{table.rows:>7}  {table.path}")
@@ -113,9 +116,7 @@ def convert_workbench(
     out: Annotated[Path, typer.Argument(metavar="OUT", help=".jsonl.gz file to write")],
     bank: Annotated[Path | None, typer.Option(help="file of the test bank, which marks secret items")] = None,
     secret: Secret = False,
-    onto: Annotated[
-        Path | None, typer.Option(help="workbench file to which the grades are added; the rest of it is copied")
-    ] = None,
+    onto: Annotated[Path | None, typer.Option(help="workbench file to copy into OUT, with the grades added")] = None,
     documents: Annotated[
         Path | None, typer.Option(help="table with the passages' texts: qid, did, document, agent, rank")
     ] = None,
@@ -123,8 +124,8 @@ def convert_workbench(
 ) -> None:
     """Write grades as a graded file of the workbench.
 
-    The passages of a table of grades come from --documents or from --onto. Grades of secret items are left out without
-    --secret.
+    If GRADES is a table, the texts of the passages come from --documents or --onto. Grades of secret items are left out
+    without --secret.
     """
     _require_other(file, out)
     if ".jsonl" not in out.suffixes:

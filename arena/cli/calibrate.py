@@ -39,7 +39,7 @@ _people_option = partial(typer.Option, rich_help_panel="People")
 _label_option = partial(typer.Option, rich_help_panel="What to label")
 _card_option = partial(typer.Option, rich_help_panel="Judge card")
 _OF_PEOPLE = "people:"
-"""Prefix of option values that apply only to files with labels by people."""
+"""Prefix of values of ``--column`` and ``--value`` that apply only to the files of people's labels."""
 
 
 def calibrate(
@@ -47,7 +47,7 @@ def calibrate(
         list[str] | None,
         typer.Argument(
             metavar="CONFIG|STORE|FILE...",
-            help="a tournament, or tables of judges' results; without it, people's grades compare the agents",
+            help="a tournament, or tables of judges' results; without it, agents are compared by people's grades",
         ),
     ] = None,
     people: Annotated[
@@ -59,11 +59,14 @@ def calibrate(
     ] = "majority",
     against: Annotated[
         Literal["consensus", "votes"],
-        _people_option(help="compare judges with people's combined label, or with each single vote"),
+        _people_option(help="compare judges with people's combined label, or with each person's label"),
     ] = "consensus",
     item: Annotated[
         list[str] | None,
-        reading_option(metavar="COLUMN", help="a further column that identifies an item of a query, such as the turn"),
+        reading_option(
+            metavar="COLUMN",
+            help="further column that identifies what was judged on a query, such as the turn; may be repeated",
+        ),
     ] = None,
     by: Annotated[
         str | None,
@@ -73,7 +76,7 @@ def calibrate(
         list[str] | None,
         reading_option(
             metavar="NAME=COLUMN",
-            help="read NAME from the column COLUMN; people:NAME=COLUMN applies to people's files only",
+            help="read the file's column COLUMN as NAME; people:NAME=COLUMN applies to people's files only",
         ),
     ] = None,
     value: Values = None,
@@ -83,13 +86,14 @@ def calibrate(
     as_games: Annotated[
         bool,
         reading_option(
-            "--as-games/--reconcile", help="count every row as one game, or reconcile both orders of a game"
+            "--as-games/--reconcile", help="count every row as one game, or combine both orders of a game into one"
         ),
     ] = False,
     queries: Annotated[
         Path | None,
         _table_option(
-            metavar="FILE", help="table of queries, to group conversations and to show texts of disagreements"
+            metavar="FILE",
+            help="table of queries, to group them by conversation and show their texts with disagreements",
         ),
     ] = None,
     answers: Annotated[
@@ -101,18 +105,22 @@ def calibrate(
         _table_option(metavar="FILE", help="table with the documents' texts, to show them with disagreements"),
     ] = None,
     disagreements: Annotated[
-        int, _label_option(min=0, help="list this many items on which a judge and people disagree")
+        int, _label_option(min=0, help="number of items to list on which a judge and people disagree")
     ] = 0,
     estimates: Annotated[
         bool, _label_option("--estimates", help="show means, win rates and ratings corrected by people's labels")
     ] = False,
-    width: Annotated[float | None, _label_option(help="show how many labels an interval of this width needs")] = None,
-    label_next: Annotated[int, _label_option("--next", min=0, help="list this many items to label next")] = 0,
+    width: Annotated[
+        float | None, _label_option(help="show how many labels by people make the intervals of --estimates this narrow")
+    ] = None,
+    label_next: Annotated[
+        int, _label_option("--next", min=0, help="number of items to list that people should label next")
+    ] = 0,
     plot: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="write plots to this .svg, .png or .html file: judges against people, or each two methods",
+            help="write plots to this .svg, .png or .html file: judges against people, or scores against scores",
         ),
     ] = None,
     epsilon: Annotated[
@@ -127,16 +135,16 @@ def calibrate(
         list[Path] | None,
         _card_option(
             metavar="FILE",
-            help="write a report on whether judges can replace people, as .json or .html; may be repeated",
+            help="write a judge card, a report on whether judges can replace people: .json or .html; may be repeated",
         ),
     ] = None,
     expires: Annotated[
         datetime | None,
-        _card_option(formats=["%Y-%m-%d"], help="last day on which the card is valid; default: in 90 days"),
+        _card_option(formats=["%Y-%m-%d"], help="last day on which the judge card is valid; default: in 90 days"),
     ] = None,
     tournament: Tournament = None,
     method_samples: Annotated[
-        int, typer.Option(min=0, help="number of bootstrap samples for the correlations between a tournament's methods")
+        int, typer.Option(min=0, help="number of bootstrap samples for the correlations between a tournament's scores")
     ] = 200,
     samples: Annotated[
         int | None,
@@ -152,12 +160,12 @@ def calibrate(
 ) -> None:
     """Compare judges with people, to see whether they can be trusted.
 
-    For a tournament it also shows how well its ways of scoring agents agree with each other.
+    For a tournament it also shows how far different scores, such as ratings and grades, agree on the order of agents.
 
-    Tables hold verdicts, relevance labels, grades or nugget assignments; the columns show which. Qrels are labels, and
-    'agreement' shows more of them. A tournament's store has its judges' results; people's labels come from --people,
-    from the pages and from the data's qrels. People's grades of answers also compare the agents: paired t tests for
-    each criterion, corrected by Holm; '--people FILE' alone shows only these.
+    Tables hold verdicts, relevance labels, grades or nugget assignments; the columns show which. Qrels are relevance
+    labels, of which 'agreement' shows more. For a tournament, the judges' results come from its store, and people's
+    labels from --people, from the web pages and from the qrels in its data. If people graded answers, paired t tests
+    compare the agents on each criterion, corrected by Holm; '--people FILE' alone shows only these tests.
     """
     sources = sources or []
     _check_cards(card or [], sources)
@@ -184,7 +192,7 @@ def calibrate(
 
     if all(known_format(source) or is_qrels(source) for source in sources):
         if not people:
-            raise InputError("--people: is missing; name the files with people's labels")
+            raise InputError("--people: is missing; name the files with people's labels, to compare the judges with")
         calibration = calibrate_tables(
             OpinionFiles([Path(source) for source in sources], reading),
             people_files,
@@ -221,7 +229,7 @@ def _check_cards(paths: Sequence[Path], sources: Sequence[str]) -> None:
         raise InputError("--card: name a file that ends in .json or .html")
     if paths and all(known_format(source) or is_qrels(source) for source in sources):
         raise InputError(
-            "--card: needs a tournament, which knows its judges' models and prompts; leave it out with tables"
+            "--card: needs a tournament, since tables do not say the judges' models and prompts; leave it out"
         )
 
 
@@ -241,7 +249,9 @@ def _write_cards(paths: Sequence[Path], store: Store, calibration: Calibration, 
 
 def _require_tournament(sources: Sequence[str], table_options: Mapping[str, object]) -> None:
     if len(sources) > 1:
-        raise InputError(f"{sources[0]}, {sources[1]}: name one tournament, or only tables")
+        raise InputError(
+            f"{sources[0]}, {sources[1]}: cannot be compared together; name one tournament, or only tables"
+        )
     for option, value in table_options.items():
         if value:
             raise InputError(f"{option}: is only for tables; leave it out, as the store of {sources[0]} has the data")

@@ -1,4 +1,4 @@
-"""The table of commands: names, modules and summaries.
+"""The table of commands: the name of each command, the module with its function, and a summary.
 
 ``ragleague --help`` and the help of each group are written from this table alone, so they import nothing else.
 """
@@ -11,14 +11,18 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 INTERRUPTED: Final = 130
-"""Exit status after Ctrl-C, as in shells."""
+"""Exit status of a command that Ctrl-C stopped, as in shells."""
 ABOUT: Final = "Decide which of your RAG systems is better, and whether the judge that says so can be trusted."
 
 
 class Command(Struct, frozen=True):
-    """A command. Its words, joined by ``_``, name its function in the submodule ``module`` of ``arena.cli``.
+    """A command of ``ragleague``.
 
-    With ``many_values``, its repeatable options take several values at once. ``summary`` is the first line of its help.
+    Attributes:
+        module: submodule of ``arena.cli`` with the command's function, which is named by the command's words: ``make
+            bank`` is ``make_bank``.
+        summary: first line of the command's help.
+        many_values: whether its repeatable options take several values at once, as in ``--run runs/*.run``.
     """
 
     module: str
@@ -64,9 +68,9 @@ _EXPORT: Final = CommandGroup(
     },
 )
 _CONVERT: Final = CommandGroup(
-    "Write a test bank or grades in another form.",
+    "Write a test bank or grades in another format.",
     {
-        "bank": Command("bank", "Write a test bank in another form."),
+        "bank": Command("bank", "Write a test bank in another format."),
         "tables": Command("bank", "Write a graded file of the workbench as a folder of tables."),
         "workbench": Command("bank", "Write grades as a graded file of the workbench."),
     },
@@ -79,8 +83,8 @@ _EXAM: Final = CommandGroup(
         "agreement": Command("exam", "Compare grades with people's labels.", many_values=True),
         "compare": Command("exam", "Compare two gradings of the same passages.", many_values=True),
         "summary": Command("exam", "Show what to check before you trust grades and bank.", many_values=True),
-        "answers": Command("exam", "List grades beside the extracted answers.", many_values=True),
-        "grid": Command("exam", "Show the grades of one query, passages by items.", many_values=True),
+        "answers": Command("exam", "List grades beside the answers found in passages.", many_values=True),
+        "grid": Command("exam", "Show one query's grades as passages by items.", many_values=True),
         "uncovered": Command("exam", "List relevant passages that cover no item.", many_values=True),
         "spurious": Command("exam", "List items that irrelevant passages cover.", many_values=True),
         "influence": Command("exam", "List items whose removal changes the leaderboard.", many_values=True),
@@ -97,8 +101,8 @@ _NUGGETS: Final = CommandGroup(
 _BANK: Final = CommandGroup(
     "Show a test bank, or what changed in its next version.",
     {
-        "show": Command("bank", "Show a test bank, or nuggets."),
-        "diff": Command("bank", "Show what changed from one version to the next.", many_values=True),
+        "show": Command("bank", "Show the items of a test bank, or nuggets."),
+        "diff": Command("bank", "Show what changed between two versions of a bank.", many_values=True),
     },
 )
 _STORE: Final = CommandGroup(
@@ -124,7 +128,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "queries": Command("queries", "Which queries tell the agents apart, and where each agent fails."),
         "calibrate": Command("calibrate", "Compare judges with people, to see whether they can be trusted.", True),
         "agreement": Command("metrics", "Compare sets of relevance labels with people's.", many_values=True),
-        "failures": Command("failures", "List what failed and why."),
+        "failures": Command("failures", "List failed judgments and answers, with causes."),
         "batches": Command("failures", "List, cancel or give up batches that are under way."),
         "votes": Command("transfer", "Count people's labels by person and kind."),
         "report": Command("report", "Write a report as one HTML file."),
@@ -143,10 +147,10 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "nuggets": _NUGGETS,
         "bank": _BANK,
     },
-    "Service": {"doctor": Command("doctor", "Check what is installed and set."), "store": _STORE},
+    "Service": {"doctor": Command("doctor", "Check the installation, or a configuration."), "store": _STORE},
 }
 COMMANDS: Final = {name: entry for commands in SECTIONS.values() for name, entry in commands.items()}
-"""Commands and groups by name, in the order of ``--help``."""
+"""All commands and groups of commands by name, in the order in which ``--help`` lists them."""
 
 _OPTIONS: Final = {
     "--version": "Print the version and exit.",
@@ -157,7 +161,7 @@ _OPTIONS: Final = {
 
 
 def overview(name: str = "") -> str:
-    """The text of ``ragleague --help``, or of a group's help."""
+    """Text of ``ragleague --help``, or of the help on the group of commands with this name."""
     group = COMMANDS.get(name)
     if isinstance(group, CommandGroup):
         return _help(f"{name} ", group.summary, {"Commands": group.commands}, {"--help": _OPTIONS["--help"]})

@@ -1,4 +1,4 @@
-"""``compare`` compares two agents; ``gate`` passes if a new agent is not worse than an old one."""
+"""Commands ``compare``, of two agents, and ``gate``, which passes if a new agent is not worse than an old one."""
 
 from __future__ import annotations
 
@@ -31,16 +31,14 @@ On = Annotated[
 ]
 Margin = Annotated[
     float,
-    typer.Option(
-        min=0, help="by how much NEW may be worse and still pass: as a share of games, or in units of the score"
-    ),
+    typer.Option(min=0, help="by how much the new agent may be worse: as a share of games, or in units of the score"),
 ]
 
 
 def compare(
     source: Source,
     new: Annotated[str, typer.Argument(metavar="NEW", help="name of the new agent")],
-    old: Annotated[str, typer.Argument(metavar="OLD", help="name of the agent that it is compared with")],
+    old: Annotated[str, typer.Argument(metavar="OLD", help="name of the agent to compare the new one with")],
     on: On = None,
     margin: Margin = 0.05,
     tournament: Tournament = None,
@@ -48,7 +46,8 @@ def compare(
 ) -> None:
     """Compare two agents: better, not worse, worse or undecided.
 
-    Compares all scores, query by query, unless --on names some. Reports how many more queries would decide.
+    Compares all scores of the agents, query by query, unless --on names some. If the result is undecided, reports how
+    many more queries would decide it.
     """
     show_gate(compare_stored(source, tournament, new, old, on or [], margin), form)
 
@@ -67,8 +66,8 @@ def show_gate(board: GateBoard, form: str) -> None:
 
 def gate(
     source: Source,
-    new: Annotated[str, typer.Option(metavar="AGENT", help="name of the agent that may replace the other")],
-    old: Annotated[str, typer.Option(metavar="AGENT", help="name of the agent that it would replace")],
+    new: Annotated[str, typer.Option(metavar="AGENT", help="name of the new agent, which is to replace the old one")],
+    old: Annotated[str, typer.Option(metavar="AGENT", help="name of the old agent, which the new one would replace")],
     margin: Margin = 0.05,
     on: On = None,
     junit: Annotated[
@@ -84,8 +83,8 @@ def gate(
 ) -> None:
     """Pass if a new agent is not worse than an old one.
 
-    With a configuration it first makes the judgments that are missing; with an adaptive schedule it stops as soon as
-    the games decide. With a store or --tournament it judges nothing. Without --on it compares the games won.
+    With a configuration it first runs the missing judgments; with an adaptive schedule it stops as soon as the games
+    decide. With a store or --tournament it judges nothing. Without --on it compares the agents by the games they won.
 
     Exit status 0: better, or not worse by more than the margin. 1: worse. 3: undecided.
     """

@@ -1,4 +1,4 @@
-"""Consoles and small formatting functions that the commands share."""
+"""Consoles for standard output and standard error, and functions by which all commands print to them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from arena.present.table import json_text
 from retrieval_eval.data.table_spec import READ
 
 INCOMPLETE = 3
-"""Exit status of a command that finished, but for which something failed or is missing."""
+"""Exit status of a command that ended, but with failed or missing judgments, answers or files."""
 
 WIDE = 10_000
 """Line width when the output is not a terminal: lines are not wrapped, so that they can be searched and compared."""
 
 
 class _Console(Console):
-    """A console that escapes control codes in every text it prints: names in sentences, tables and bar labels."""
+    """A console that escapes control codes in all texts that it prints, as names from files may contain them."""
 
     @property
     def file(self) -> IO[str]:
@@ -39,7 +39,7 @@ class _Console(Console):
         self._file = new_file
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print the objects; notes on columns that are still pending are printed first."""
+        """Print the objects, but first the notes on how columns were read that have not been printed yet."""
         COLUMN_NOTES.print_new()
         super().print(*objects, **options)
 
@@ -61,7 +61,7 @@ class _ColumnNotes(logging.Handler):
         self._printed: dict[str, bool] = {}
 
     def listen(self, *, quiet: bool) -> None:
-        """Start to collect a command's notes; ``quiet``, for commands whose output programs read, drops the notes."""
+        """Start to collect the notes of a command; ``quiet`` drops them, for output that programs read."""
         READ.setLevel(logging.WARNING if quiet else logging.INFO)
         READ.addHandler(self)
         self.clear()
@@ -92,9 +92,9 @@ output, errors = _console(1), _console(2)
 
 
 def program() -> str:
-    """The words by which the user's shell finds this program.
+    """Command that starts this program in the user's shell, to print in suggestions.
 
-    The name ``ragleague``, or the program's path if the shell would run nothing or another program under that name.
+    It is ``ragleague``, or the program's path if the shell would find nothing or another program under that name.
     """
     path = Path(sys.argv[0])
     installed = shutil.which("ragleague")
@@ -104,7 +104,7 @@ def program() -> str:
 
 
 def short_paths(text: str) -> str:
-    """Make paths below the working directory relative in a text."""
+    """Shorten the paths in a text: those below the working directory become relative."""
     return text.replace(f"{Path.cwd()}{os.sep}", "") if Path.cwd() != Path.cwd().parent else text
 
 
@@ -113,7 +113,10 @@ def print_json(value: Any) -> None:
 
 
 def tell(record: Mapping[str, Any], lines: Iterable[str], form: str) -> None:
-    """Print the result of a command: the record as JSON, or the lines as text, with names in them escaped."""
+    """Print a command's result: as JSON from ``record`` if ``form`` is ``json``, else the ``lines`` of text.
+
+    Control codes in the lines are escaped.
+    """
     if form == "json":
         print_json(record)
         return
@@ -122,5 +125,5 @@ def tell(record: Mapping[str, Any], lines: Iterable[str], form: str) -> None:
 
 
 def say(text: str, console: Console = output) -> None:
-    """Print a line of text with the names in it escaped; a leading line break stays."""
+    """Print a line of text; control codes in it are escaped, except a line break at its start."""
     console.print(("\n" if text.startswith("\n") else "") + printable(text.lstrip("\n")))

@@ -1,4 +1,4 @@
-"""``demo`` and ``init``: run the bundled tournament, or write its files for you to edit."""
+"""Commands ``demo``, to run the bundled tournament, and ``init``, to write a starter configuration for you to edit."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from judges.errors import InputError
 
 def demo(
     folder: Annotated[
-        Path, typer.Option("--out", metavar="FOLDER", help="folder for the demo's files and store")
+        Path, typer.Option("--out", metavar="FOLDER", help="folder to write the demo's files and store into")
     ] = Path("demo"),
 ) -> None:
     """Run a tournament offline on the bundled data.
 
     RAG and RAG-Fusion over BM25, dense and hybrid retrieval, and a weak baseline, answered 26 questions about a
-    handbook. A lexical judge, not a language model, compares them.
+    handbook. A lexical judge, not a language model, compares their answers.
     Prints the leaderboard. If you run it again, it judges nothing twice.
 
-    Below that it shows, with simulated verdicts, what a decided result looks like.
+    Below the leaderboard it shows, with simulated verdicts, what a clear result looks like.
     """
     run([str(copy_demo(folder))])
     _show_simulated(folder)

@@ -41,7 +41,7 @@ from retrieval_eval.documents.read import read_documents
 from retrieval_eval.documents.types import FileNote, Limits
 
 DoctorLine: TypeAlias = tuple[str, bool, str]
-"""Result of a check: its name, whether it passed, and details."""
+"""Result of one check: the check's name, whether it passed, and details."""
 
 _EXTRAS = {
     "documents": ("datasketch", "docx", "lxml", "pypdf"),
@@ -56,7 +56,7 @@ _EXTRAS = {
 }
 _PACKAGES = ("arena", "judges", "retrieval_eval", "ui")
 _NAMES: Final = {"data": "config"}
-"""Names of checks, by the names that ``Preflight`` uses; other checks are called ``config NAME``."""
+"""Printed names of the checks that ``Preflight`` makes; a check without an entry is printed as ``config NAME``."""
 _DOCUMENTS: Final = "documents"
 _FAILED_WORDS: Final = {_DOCUMENTS: "unread"}
 _KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
@@ -66,20 +66,24 @@ _NAMED: Final = 5
 
 def doctor(
     config: Annotated[
-        str | None, typer.Argument(metavar="[CONFIG]", help="YAML file of a configuration to check too")
+        str | None,
+        typer.Argument(
+            metavar="[CONFIG]",
+            help="YAML file with a configuration, to check it and what it needs",
+        ),
     ] = None,
     reach: Annotated[
         bool, typer.Option("--reach", help="send a GET request, which is free, to each address of a judge or an agent")
     ] = False,
     form: JsonForm = "table",
 ) -> None:
-    """Check what is installed and set.
+    """Check the installation, or a configuration.
 
-    With a configuration it checks what that needs, what is missing, and which of its documents cannot be read. It never
-    shows a key.
+    With a configuration it checks the packages, data, judges and keys that this needs, and says which documents cannot
+    be read. It never shows a key.
     """
     if reach and config is None:
-        raise InputError("--reach: name the configuration with the addresses to check")
+        raise InputError("--reach: checks the addresses in a configuration; name its YAML file too")
     findings = examine(config, reach=reach)
     if form == "json":
         print_json([{"check": check, "ok": ok, "detail": detail} for check, ok, detail in findings])
@@ -116,7 +120,7 @@ def _extra(extra: str) -> DoctorLine:
 
 
 def _needed(config: Config) -> Iterator[str]:
-    """The extras that a configuration needs, in the order of ``_EXTRAS``."""
+    """Names of ragleague's optional extras that the configuration needs."""
     provider_names = {config.judges[name].provider for name in config.judges_asked()}
     embedding_providers = {agent.embeddings.provider for agent in config.agents.values() if agent.retriever != "bm25"}
     sources = [*config.data.queries, *config.data.documents, *config.data.corpus, *config.data.qrels]
@@ -135,7 +139,7 @@ def _needed(config: Config) -> Iterator[str]:
 
 
 def _folders(config: Config) -> dict[Path, Limits]:
-    """Folders and files of documents that the tool cuts into passages, each with the limits for reading a file."""
+    """Folders and files whose documents a run cuts into passages, each with the limits on a file's size."""
     tables = tables_of(config.data.corpus) if config.data.corpus else []
     corpus_folders = {path: config.data.limits for path in config.data.corpus if path not in tables}
     synth_folders = {} if config.synth is None else dict.fromkeys(config.synth.documents, config.synth.limits)
@@ -143,7 +147,7 @@ def _folders(config: Config) -> dict[Path, Limits]:
 
 
 def _packages() -> DoctorLine:
-    """Check that no other distribution installs packages of the same names: one would hide the other."""
+    """Check that no other installed distribution has packages with ragleague's names; one would hide the other."""
     owners_by_package: dict[str, set[str]] = {name: set() for name in _PACKAGES}
     for distribution in metadata.distributions():
         files = f"\n{distribution.read_text('RECORD') or distribution.read_text('top_level.txt') or ''}\n"
@@ -194,7 +198,7 @@ def _examine_synth(config: SynthConfig, *, reach: bool) -> list[DoctorLine]:
 
 
 def _unread(folders: Mapping[Path, Limits]) -> Iterator[DoctorLine]:
-    """One line per document that cannot be read, and a line with the number of documents that can be read."""
+    """A line for each document that cannot be read; then, per folder, a line with the number of readable documents."""
     for folder, limits in folders.items():
         readable = 0
         try:
@@ -211,7 +215,7 @@ def _unread(folders: Mapping[Path, Limits]) -> Iterator[DoctorLine]:
 
 
 def _data_lines(config: Config, path: Path, checked: Preflight) -> list[DoctorLine]:
-    """Lines with the number of judgments and the size of the data; none if the data cannot be read."""
+    """Lines on the number of planned judgments, the prompts and the size of the data; none for unreadable data."""
     data, stages = checked.data, checked.stages
     if data is None or stages is None or "data" in checked.faults:
         return []
@@ -243,11 +247,13 @@ def _judge_line(config: Config | SynthConfig, name: str, fault: RagleagueError |
 
 
 class _Place(Struct, frozen=True):
-    """An address to check.
+    """Address of a judge, an agent or an embedding model, to check that its server replies.
 
     Attributes:
-        path: path of the list of models, relative to the address; empty to request the address itself.
-        key, address: where the key and the address come from, for messages.
+        name: whose address it is, such as ``judge NAME``.
+        key: environment variable or setting that the API key comes from, to name in messages.
+        address: setting that the address comes from, to name in messages.
+        path: path of the server's list of models, relative to the address; empty to request the address itself.
         model: name of the model that the list should contain.
     """
 
@@ -260,7 +266,7 @@ class _Place(Struct, frozen=True):
 
 
 def _reach_lines(config: Config | SynthConfig, judge_names: Iterable[str]) -> list[DoctorLine]:
-    """Send a request to each address of a judge, an agent or embeddings; a line for each."""
+    """Send a request to each address of a judge, an agent or an embedding model; returns a line for each address."""
     agents = config.agents if isinstance(config, Config) else {}
     places = list(_places({name: config.judges[name] for name in judge_names}, agents))
 
@@ -287,7 +293,7 @@ async def _look(place: _Place) -> DoctorLine:
 
 
 def _of_models(content: bytes, model: str) -> str:
-    """A phrase on whether the server lists the model; empty if it lists no models."""
+    """Say whether the server's list of models contains the model; empty if the reply is no such list."""
     listed: list[str] = []
     with suppress(ValueError, LookupError, TypeError, RecursionError):
         listed = [str(each["id"]) for each in json.loads(content)["data"]]
@@ -300,7 +306,7 @@ def _of_models(content: bytes, model: str) -> str:
 
 
 def _places(judges: Mapping[str, JudgeSpec], agents: Mapping[str, AgentSpec]) -> Iterator[_Place]:
-    """The addresses of judges and agents that can be opened; other checks report the others."""
+    """Addresses of judges and agents. Those whose settings are wrong are left out, since other checks report them."""
     for name, spec in judges.items():
         with suppress(InputError):
             provider = Judge(name, spec, read_records=read_recordings).provider

@@ -1,4 +1,4 @@
-"""``documents`` cuts files into passages; ``retrieve`` searches a corpus with every query."""
+"""Commands ``documents``, to cut files into passages, and ``retrieve``, to search a corpus with every query."""
 
 from __future__ import annotations
 
@@ -49,16 +49,21 @@ def documents(
     size: Annotated[
         int | None,
         typer.Option(
-            min=1, help="maximum size of a passage; paragraph: 400 words, tokens: 256, pages: 2000, sentences: 10"
+            min=1,
+            help="maximum size of a passage; default: 400 words, 256 tokens, 10 sentences; by pages 2000 tokens",
         ),
     ] = None,
     overlap: Annotated[
         int | None,
-        typer.Option(min=0, help="number of tokens (0) or sentences (5) that a passage repeats of the previous one"),
+        typer.Option(
+            min=0, help="number of tokens (default: 0) or sentences (5) that a passage repeats of the previous one"
+        ),
     ] = None,
     near_duplicates: Annotated[
         float,
-        typer.Option(min=0, max=1, help="leave out passages at least this similar to an earlier one; 0 keeps all"),
+        typer.Option(
+            min=0, max=1, help="leave out passages at least this similar (0 to 1) to an earlier one; 0 keeps all"
+        ),
     ] = 0.8,
     out: Annotated[
         Path | None,
@@ -124,7 +129,7 @@ def _lines(reading: CorpusReading, out: Path | None) -> Iterator[str]:
 
 
 class _Fusion(Section):
-    """Settings of reciprocal rank fusion, which merges two rankings."""
+    """Settings of reciprocal rank fusion, which merges the rankings of hybrid retrieval."""
 
     rrf_k: Count = 60
 
@@ -139,7 +144,9 @@ def retrieve(
     queries: Annotated[
         str, typer.Option(metavar="FILE|irds:NAME", help="file of queries: a table qid, query, or TREC topics")
     ],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="file to write, a run in TREC format")],
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="file to write the retrieved documents into, a run in TREC format")
+    ],
     retriever: Annotated[
         Literal["bm25", "dense", "hybrid"],
         typer.Option(help="way to search: by words (bm25), by embeddings (dense), or both merged (hybrid)"),
@@ -150,7 +157,9 @@ def retrieve(
         typer.Option(help="embeddings for dense and hybrid; auto: minilm if installed, else hashed words"),
     ] = "auto",
     cache: Annotated[Path | None, typer.Option(metavar="FOLDER", help="folder in which embeddings are cached")] = None,
-    name: Annotated[str | None, typer.Option(help="tag of the run; default: retriever and model")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="name of the run, its tag in the file; default: retriever and model")
+    ] = None,
     set_entries: Set = None,
 ) -> None:
     """Search a corpus with every query.

@@ -1,4 +1,4 @@
-"""``exam``: evaluate grades by a test bank: scores, relevance labels, agreement with people, and what to check."""
+"""Commands ``exam``, to turn grades by a test bank into scores and labels, compare them with people, and check them."""
 
 from __future__ import annotations
 
@@ -37,26 +37,38 @@ _grader_option = partial(typer.Option, rich_help_panel="Which grades")
 _label_option = partial(typer.Option, rich_help_panel="Labels")
 _By: TypeAlias = Literal["highest", "count"]
 
-Bank = Annotated[Path | None, _grader_option("--bank", help="file of the test bank; default: the items in GRADES")]
+Bank = Annotated[
+    Path | None,
+    _grader_option(
+        "--bank", help="file of the test bank, by whose items the passages were graded; default: the items in GRADES"
+    ),
+]
 Items = Annotated[
-    str | None, _grader_option("--items", metavar="PATTERN", help="use only items whose ids match, such as '*-Q*'")
+    str | None,
+    _grader_option(
+        "--items", metavar="PATTERN", help="use only items of the test bank whose ids match PATTERN, such as '*-Q*'"
+    ),
 ]
-OneQuery = Annotated[str | None, _grader_option("--query", help="show only this query")]
+OneQuery = Annotated[str | None, _grader_option("--query", help="id of a query, to show only its rows")]
 PeoplesLabels = Annotated[
-    Path | None, _label_option("--qrels", help="file of people's relevance labels; default: the judgments in GRADES")
+    Path | None, _label_option("--qrels", help="file of people's relevance labels; default: those in GRADES")
 ]
-MinLabel = Annotated[int, _label_option("--min-label", help="lowest of people's labels that counts as relevant")]
+MinLabel = Annotated[int, _label_option("--min-label", help="lowest label by people that counts as relevant")]
 By = Annotated[
     _By,
     _label_option(
-        "--by", help="make labels from the highest grade, or from the number of items that reach --min-grade"
+        "--by", help="make a passage's label from its highest grade, or from its number of items that reach --min-grade"
     ),
 ]
 GradeMap = Annotated[
-    str | None, _label_option("--map", metavar="MAP", help="label for each grade or count, such as 0:0,1-3:1,4:2,5:3")
+    str | None,
+    _label_option(
+        "--map", metavar="MAP", help="label for each grade, or for each number of items, such as 0:0,1-3:1,4:2,5:3"
+    ),
 ]
 OutTable = Annotated[
-    Path | None, typer.Option("--out", metavar="FILE", help="write the rows to this table instead of showing them")
+    Path | None,
+    typer.Option("--out", metavar="FILE", help="write the rows to this file instead of showing them: .csv, .jsonl ..."),
 ]
 _NOT_OF_LABELS: Final = "--prompt: this prompt labels passages without items; leave out --by, --min-grade and --map"
 
@@ -66,12 +78,13 @@ def exam_score(
     bank: Bank = None,
     run: Runs = None,
     official: Annotated[
-        Path | None, typer.Option(help="table of a leaderboard to compare with: agent, rank or score")
+        Path | None, typer.Option(help="table of an official leaderboard to compare with: agent, rank or score")
     ] = None,
     k: K = 20,
     alpha: Annotated[float, typer.Option(min=0, max=1, help="parameter alpha of alpha-nDCG")] = 0.5,
     compat: Annotated[
-        Literal["workbench"] | None, typer.Option(help="compute scores as the workbench's code does")
+        Literal["workbench"] | None,
+        typer.Option(help="compute scores as the code of the EXAM workbench does, to reproduce its figures"),
     ] = None,
     items: Items = None,
     llm: Llm = None,
@@ -84,12 +97,14 @@ def exam_score(
 ) -> None:
     """Score the agents by a test bank.
 
-    Shows each agent's EXAM-Cover at each level with standard errors, normalised cover, alpha-nDCG, and how well the
-    leaderboard agrees with an official one.
+    Shows each agent's EXAM-Cover, the share of items that its passages cover, for each lowest grade that counts as
+    covering, with standard errors; also normalised cover, alpha-nDCG, and the agreement with an official leaderboard.
     """
     study = load_study(file, bank=bank, runs=run or (), items=items, llm=llm, prompt=prompt)
     if not study.rankings:
-        raise InputError(f"{file}: does not say which response a passage belongs to; name the runs with --run")
+        raise InputError(
+            f"{file}: does not say which agents retrieved the passages; name the agents' ranked passages with --run"
+        )
     official_ranks = read_official(official) if official is not None else None
     study = replace(study, clusters=clusters_in(queries))
     board = exam_board(exam_scores(study, k=k, alpha=alpha, workbench=compat is not None, official=official_ranks))
@@ -113,7 +128,7 @@ def exam_labels(
 ) -> None:
     """Turn grades into relevance labels.
 
-    Writes qrels with the highest grade of each passage, or with the number of items that it covers.
+    Writes qrels: a passage's label is its highest grade, or the number of items that it covers (--by count).
     """
     direct = _direct_labels(file, llm, prompt, plain=by == "highest" and min_grade is None and grade_map is None)
     if direct is not None:
@@ -154,12 +169,14 @@ def exam_agreement(
 ) -> None:
     """Compare grades with people's labels.
 
-    Grades become labels as in 'exam labels'. A file of predicted labels is compared as it is.
+    Grades become relevance labels as in 'exam labels'. If the file holds qrels, these labels are compared unchanged.
     """
     clusters = clusters_in(queries)
     if is_qrels(file):
         if qrels is None:
-            raise InputError(f"{file}: has predicted labels only; name the file of people's labels with --qrels")
+            raise InputError(
+                f"{file}: has only predicted labels; name the file of people's labels to compare with by --qrels"
+            )
         board = of_labels(read_qrels(file).labels, read_qrels(qrels).labels, None, min_label, clusters)
     elif direct := _direct_labels(file, llm, prompt, plain=by == "highest" and min_grade is None and grade_map is None):
         people = direct[1] if qrels is None else read_qrels(qrels).labels
@@ -174,13 +191,17 @@ def exam_agreement(
         level = (min_grade or study.usual_level) if unmapped else None
         board = of_labels(labels.labels, people, level, min_label, clusters)
     if not board.agreement.n:
-        raise InputError(f"{file}: none of its passages has a label by people; check that both files use the same ids")
+        raise InputError(
+            f"{file}: people labelled none of its passages; check that both files use the same query and passage ids"
+        )
     _show_agreement(board, form)
 
 
 def exam_compare(
     file: GradesFile,
-    other: Annotated[Path, typer.Argument(metavar="OTHER", help="file of other grades of the same passages")],
+    other: Annotated[
+        Path, typer.Argument(metavar="OTHER", help="file with a second grader's grades of the same passages")
+    ],
     bank: Bank = None,
     min_grade: MinGrade = None,
     items: Items = None,
@@ -197,7 +218,9 @@ def exam_compare(
     )
     board = of_grades(first, second, min_grade)
     if not board.agreement.n:
-        raise InputError(f"{file}: has no passage and item in common with {other}; check that both use the same ids")
+        raise InputError(
+            f"{file}: has no grade of the same passage and item as {other}; check that both use the same ids"
+        )
     _show_agreement(board, form)
 
 
@@ -217,7 +240,7 @@ def exam_summary(
 ) -> None:
     """Show what to check before you trust grades and bank.
 
-    The first rows of 'exam uncovered', 'exam spurious' and 'exam influence'.
+    Shows the first rows of 'exam uncovered', 'exam spurious' and 'exam influence'.
     """
     study = load_study(file, bank=bank, runs=run or (), qrels=qrels, items=items, llm=llm, prompt=prompt)
     show(_oversight(study, query, min_grade, min_label, k), form)
@@ -233,7 +256,7 @@ def exam_answers(
     out: OutTable = None,
     form: Form = "table",
 ) -> None:
-    """List grades beside the extracted answers."""
+    """List grades beside the answers found in passages."""
     study = load_study(file, bank=bank, items=items, llm=llm, prompt=prompt)
     _show_rows(_oversight(study, query).view("answers"), out, form)
 
@@ -249,7 +272,7 @@ def exam_grid(
     out: OutTable = None,
     form: Form = "table",
 ) -> None:
-    """Show the grades of one query, passages by items."""
+    """Show one query's grades as passages by items."""
     board = _oversight(load_study(file, bank=bank, items=items, llm=llm, prompt=prompt), query, min_grade)
     _show_rows(board.view("grid"), out, form, items_table(board.study, query, board.level))
 
@@ -309,7 +332,11 @@ def exam_influence(
 
 
 def _direct_labels(file: Path, llm: str | None, prompt: str | None, *, plain: bool) -> tuple[Labels, Labels] | None:
-    """Labels that the named grader gave to passages directly, and people's labels; ``None`` if it graded by items."""
+    """Read relevance labels that the grader gave to passages without items of a test bank, and people's labels.
+
+    ``llm`` and ``prompt`` name the grader. ``None`` if it graded by items. ``plain`` says that no option was given that
+    turns grades into labels.
+    """
     direct = None if llm is None and prompt is None else load_labels(file, llm=llm, prompt=prompt)
     if direct is not None and not plain:
         raise InputError(_NOT_OF_LABELS)
@@ -328,12 +355,12 @@ def _labels(study: Study, by: _By, min_grade: int | None, grade_map: str | None)
 
 def _required(people: Labels, file: Path) -> Labels:
     if not people:
-        raise InputError(f"{file}: has no labels by people; name a file of them with --qrels")
+        raise InputError(f"{file}: has no relevance labels by people; name a file of them with --qrels")
     return people
 
 
 def _ask_for_map(highest_grade: int, people: Labels) -> None:
-    """Print a note that asks for a map of grades to labels, if grades and people's labels have different scales."""
+    """Print a note that asks for the option ``--map`` if grades and people's labels have different scales."""
     highest_label = max(label for labels in people.values() for label in labels.values())
     if highest_label != highest_grade:
         say(
@@ -356,13 +383,13 @@ def _oversight(
 ) -> OversightBoard:
     if query is not None and query not in study.grids.grids:
         raise InputError(
-            f"--query: the grades have no query {query!r}; there are {', '.join(list(study.grids.grids)[:5])} ..."
+            f"--query: no grade is on query {query!r}; graded queries: {', '.join(list(study.grids.grids)[:5])} ..."
         )
     return OversightBoard(study, min_grade or study.usual_level, min_label, k, query)
 
 
 def _show_rows(table: Table, out: Path | None, form: str, *before: Table) -> None:
-    """Write a table's rows to a file, or show the table below the tables ``before``."""
+    """Write a table's rows to the file ``out``; without one, print the tables ``before`` and then the table."""
     if out is not None:
         _save(out, table)
         output.print(f"{counted(len(table.rows), 'row')} written to {out}")

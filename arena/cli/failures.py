@@ -1,4 +1,4 @@
-"""``failures`` lists failed judgments and answers; ``batches`` lists, cancels or gives up batches."""
+"""Commands ``failures``, to list failed judgments and answers, and ``batches``, to list, cancel or give up batches."""
 
 from __future__ import annotations
 
@@ -35,17 +35,20 @@ _UNKNOWN_NOTE: Final = (
 
 def failures(
     source: Source,
-    tournament: Annotated[str | None, typer.Option(help="list only this tournament, if the store has several")] = None,
+    tournament: Annotated[
+        str | None, typer.Option(help="list only the failures of this tournament, if the store has several")
+    ] = None,
     cause: Annotated[list[str] | None, typer.Option(help="list only failures with this cause; may be repeated")] = None,
     judge: Annotated[list[str] | None, typer.Option(help="list only failures of this judge; may be repeated")] = None,
     form: Form = "table",
 ) -> None:
-    """List what failed and why.
+    """List failed judgments and answers, with causes.
 
-    Prints counts per cause and judge, then each failure with its last reply, and the answers that agents still owe.
+    Prints the number of failures by cause and judge, then each failure with the server's last reply. Failures are
+    judgments, and answers that agents failed to give.
 
-    If the store has several tournaments, it lists all. 'ragleague run' retries most causes by itself, the others with
-    --retry-failed.
+    If the store has several tournaments, it lists the failures of all. 'ragleague run' retries most failures by itself;
+    to retry the others, add --retry-failed to it.
     """
     location, configured_name, config = read_source(source)
     _require("--cause", cause or (), AGENT_CAUSES)
@@ -78,20 +81,24 @@ def batches(
     cancel: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="ID", help="cancel this batch on the server; replies that it already has are kept; 'all' for all"
+            metavar="ID",
+            help="cancel the batch with this ID on the server, which keeps finished replies; 'all': every batch",
         ),
     ] = None,
     forget: Annotated[
         list[str] | None,
-        typer.Option(metavar="ID", help="give up this batch: its replies are lost and requested again; 'all' for all"),
+        typer.Option(
+            metavar="ID",
+            help="give up the batch with this ID: the next run requests its lost replies again; 'all': every batch",
+        ),
     ] = None,
     form: Form = "table",
 ) -> None:
     """List, cancel or give up batches that are under way.
 
     This command contacts a server only to cancel a batch. 'ragleague run CONFIG' fetches the replies of batches that
-    have ended; of a cancelled batch it fetches the finished replies, and --retry-failed requests the rest again. Forget
-    a batch only if the server has lost it or you do not want its replies: you pay for it anyway.
+    have ended. Of a cancelled batch it fetches the finished replies; with --retry-failed it requests the others again.
+    Forget a batch only if the server has lost it or you do not want its replies: you pay for it anyway.
     """
     store = Store.open(read_source(source)[0])
     pending = open_batches(store)
@@ -133,7 +140,7 @@ def _cancel(source: str, chosen: Sequence[OpenBatch]) -> bool:
     """Cancel batches and print each batch's result on standard error; returns whether all batches were cancelled."""
     if not source.endswith((".yaml", ".yml")):
         raise InputError(
-            f"--cancel: name the tournament's YAML file in place of {shown(source)}: the server is declared there"
+            f"--cancel: name the tournament's YAML file instead of {shown(source)}; only it names the server"
         )
     judges = load_config(Path(source)).judges
 
@@ -152,7 +159,10 @@ def _cancel(source: str, chosen: Sequence[OpenBatch]) -> bool:
 
 
 def _batches_named(option: str, ids: Sequence[str], batches: Sequence[OpenBatch]) -> list[OpenBatch]:
-    """The batches that an option names by their ID in the store or on the server, without duplicates."""
+    """Find the batches whose IDs the user gave with an option, each once.
+
+    An ID is the batch's ID in the store or on the server, or ``all``.
+    """
     by_id = {name: each for each in batches for name in (each.batch.marker, each.batch.remote_id) if name}
     for name in ids:
         if name not in by_id and name != "all":

@@ -1,4 +1,4 @@
-"""``leaderboard``: ratings from a tournament's judgments."""
+"""Command ``leaderboard``, to print ratings and other scores from a tournament's judgments."""
 
 from __future__ import annotations
 
@@ -31,10 +31,15 @@ def leaderboard(
     matrix: Annotated[bool, typer.Option("--matrix", help="print the matrix of win percentages instead")] = False,
     details: Details = False,
     group: Annotated[
-        str | None, typer.Option(metavar="COLUMN=VALUE", help="rate only by queries with this value in this column")
+        str | None,
+        typer.Option(
+            metavar="COLUMN=VALUE",
+            help="rate the agents only by the queries with this value in a column, such as kind=factual",
+        ),
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="plot ratings, win matrix and all other scores to this .svg, .png or .html file")
+        Path | None,
+        typer.Option(help="write a plot of ratings, win matrix and all other scores to this .svg, .png or .html file"),
     ] = None,
 ) -> None:
     """Print the leaderboard of a tournament.
@@ -77,8 +82,8 @@ def print_leaderboard(
 ) -> None:
     """Write a leaderboard to standard output in one of the formats of ``leaderboard --format``.
 
-    ``source`` and ``tournament`` are those of the command line, for the commands that the output suggests; ``details``
-    prints every section instead of one screen.
+    ``source`` and ``tournament`` are the command's arguments, to repeat in the commands that the output suggests.
+    ``details`` prints every section instead of one screen.
     """
     shortfall = board.shortfall
     refusal = f"no ratings: {shortfall.message}; {shortfall.remedy}" if shortfall is not None and board.withheld else ""
@@ -102,7 +107,7 @@ def print_leaderboard(
 
 
 def _show_sections(sections: Sequence[Section], form: str) -> None:
-    """Write sections as text, Markdown or HTML."""
+    """Write sections of a board to standard output as text, Markdown or HTML."""
     if form == "table":
         terminal.show(output, sections)
     else:

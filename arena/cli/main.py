@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def _status() -> int:
-    """Run the command and return its exit status."""
+    """Print help from the table of commands if the user asks only for it, else run the command; return the status."""
     *name, last = sys.argv[1:] or [""]
     if last == "--help" and (not name or (len(name) == 1 and isinstance(COMMANDS.get(name[0]), CommandGroup))):
         sys.stdout.write(overview(*name))

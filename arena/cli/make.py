@@ -1,4 +1,4 @@
-"""``make``: queries, answers, test banks, grades and nuggets that models write."""
+"""Commands ``make``, which have models write queries, answers, test banks, grades, nuggets and assignments."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def make_queries(
     reviewed: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="draw queries from this review file, in which people have made their decisions"
+            metavar="FILE",
+            help="draw queries from this review file, in which people have accepted or rejected queries",
         ),
     ] = None,
     retry_failed: RetryFailed = False,
@@ -54,8 +55,8 @@ def make_queries(
 ) -> None:
     """Have models write queries about your documents.
 
-    Models write queries about passages of documents; these are filtered, and a test set is drawn by quotas. The
-    configuration names the files.
+    Models write queries about passages of your documents. The queries are filtered, and a test set is drawn from them
+    by quotas. The configuration names the documents and the files to write.
 
     No call is made twice: run the command again to go on. Exit status 3: something failed or is missing; the output
     says what.
@@ -88,7 +89,7 @@ def make_answers(
 ) -> None:
     """Ask the agents for the answers that are missing.
 
-    The answers go into the store, and nothing is judged. Run the command again to go on. Exit status 3: something
+    The answers are written into the store; nothing is judged. Run the command again to go on. Exit status 3: something
     failed or is missing; the output says what.
     """
     loaded = load_config(config)
@@ -120,8 +121,8 @@ def make_bank(
 ) -> None:
     """Have a judge write a test bank, with its secret items.
 
-    No call is made twice: run the command again to go on. Exit status 3: something failed or is missing; the output
-    says what.
+    The items are exam questions by which passages can be graded. No call is made twice: run the command again to go on.
+    Exit status 3: something failed or is missing; the output says what.
     """
     loaded = load_config(config)
     require_free(out, force)
@@ -148,15 +149,17 @@ def make_grades(
         Path | None,
         typer.Option(metavar="FILE", help="also write the grades to this file: a .csv, or the workbench's .jsonl.gz"),
     ] = None,
-    secret: Annotated[bool, typer.Option("--secret", help="also write the grades of secret items")] = False,
+    secret: Annotated[
+        bool, typer.Option("--secret", help="also write the grades by secret items of the test bank")
+    ] = False,
     retry_failed: RetryFailed = False,
     log_json: LogJson = None,
     form: Form = "table",
 ) -> None:
     """Have a judge grade passages by a test bank.
 
-    Shows the scores of 'exam score'. No call is made twice: run the command again to go on. Exit status 3: something
-    failed or is missing; the output says what.
+    Then shows the same scores as 'exam score'. No call is made twice: run the command again to go on. Exit status 3:
+    something failed or is missing; the output says what.
     """
     loaded = load_config(config)
     with asking(log_json) as (bars, trace):
@@ -182,7 +185,10 @@ def make_nuggets(
         Path, typer.Option(metavar="FILE", help="file to write the nuggets into, in nuggetizer's format")
     ] = Path("nuggets.jsonl"),
     for_editing: Annotated[
-        bool, typer.Option("--for-editing", help="write all nuggets without importance, for people to edit")
+        bool,
+        typer.Option(
+            "--for-editing", help="write all nuggets for people to edit, before a judge decides which are vital"
+        ),
     ] = False,
     force: Force = False,
     retry_failed: RetryFailed = False,
@@ -190,12 +196,12 @@ def make_nuggets(
 ) -> None:
     """Have a judge write nuggets from relevant documents.
 
-    No call is made twice: run the command again to go on. Exit status 3: something failed or is missing; the output
-    says what.
+    Nuggets are the facts that a good answer to a query states. No call is made twice: run the command again to go on.
+    Exit status 3: something failed or is missing; the output says what.
     """
     loaded = load_config(config)
     if nuggets_of(loaded).create is None:
-        raise InputError(f"{config}: nuggets.bank names existing nuggets; leave it out to make new ones")
+        raise InputError(f"{config}: nuggets.bank names a file of existing nuggets; leave the key out to make new ones")
     require_free(out, force)
     tasks = [Task.RELEVANCE, Task.NUGGETS] + ([] if for_editing else [Task.IMPORTANCE])
     summary = _run(loaded, tasks, retry_failed=retry_failed)
@@ -227,21 +233,25 @@ def make_nuggets(
 def make_assignments(
     config: Config,
     nuggets: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="file of nuggets to use instead of the configuration's")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="file of nuggets to look for, instead of the configuration's; needs --answers"
+        ),
     ] = None,
     answers: Annotated[
         list[Path] | None,
         typer.Option(
-            metavar="FILE", help="file of answers to check for them: a table or TREC RAG runs; may be repeated"
+            metavar="FILE", help="file of answers to look for nuggets in: a table or TREC RAG runs; may be repeated"
         ),
     ] = None,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="file to write assignments to answers into")] = Path(
-        "assignments.jsonl"
-    ),
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="file to write into which nuggets each answer states")
+    ] = Path("assignments.jsonl"),
     documents_out: Annotated[
         Path,
         typer.Option(
-            metavar="FILE", help="file to write assignments to documents into, with 'assign: {texts: documents}'"
+            metavar="FILE",
+            help="file to write into which nuggets each document states, with 'assign: {texts: documents}'",
         ),
     ] = Path("passages.jsonl"),
     force: Force = False,
@@ -250,12 +260,14 @@ def make_assignments(
 ) -> None:
     """Have a judge decide which nuggets the answers state.
 
-    Writes assignments for 'nuggets score'. No call is made twice: run the command again to go on. Exit status 3:
-    something failed or is missing; the output says what.
+    Writes files of assignments, which 'nuggets score' reads. No call is made twice: run the command again to go on.
+    Exit status 3: something failed or is missing; the output says what.
     """
     loaded = load_config(config)
     if (nuggets is None) is not (not answers):
-        raise InputError("--nuggets and --answers go together: nuggets are assigned to answers to the same queries")
+        raise InputError(
+            "--nuggets and --answers go together: give both files, with nuggets and answers for the same queries"
+        )
     data = None
     if nuggets is not None:
         loaded, data = assignment_of_files(loaded, nuggets, answers or [])
@@ -289,7 +301,7 @@ def make_assignments(
 def _run(
     config: schema.Config, tasks: Sequence[Task], data: Dataset | None = None, *, retry_failed: bool
 ) -> RunSummary:
-    """Make the missing judgments and print a summary; the caller writes its file even if some judgments failed."""
+    """Make the missing judgments of the tasks and print a summary of the run."""
     with asking() as (bars, _):
         summary = judging.run(config, bars, data=data, only=tasks, retry_failed=retry_failed)
     print_summary(summary, "--force")

@@ -1,4 +1,4 @@
-"""``metrics`` scores runs by relevance labels, ``agreement`` compares label sets, ``pool`` lists documents to label."""
+"""Commands ``metrics``, ``agreement`` and ``pool``: score runs, compare relevance labels, list documents to label."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def metrics(
         list[str],
         typer.Option(
             metavar="FILE|irds:NAME",
-            help="file of labels: TREC qrels, or a table qid, did, label; others are compared with the first",
+            help="file of labels: TREC qrels, or a table qid, did, label; if repeated, all are compared with the first",
         ),
     ],
     measure: Annotated[
@@ -41,16 +41,19 @@ def metrics(
     ] = None,
     per_query: Annotated[bool, typer.Option("--per-query", help="also show the scores of each query")] = False,
     baseline: Annotated[
-        str | None, typer.Option(help="compare the other runs only with this run, instead of all pairs")
+        str | None,
+        typer.Option(help="name of a run to compare all others with, instead of comparing all pairs of runs"),
     ] = None,
     table: Annotated[
         Literal["scores", "differences", "rankings", "scores-by-query"] | None,
-        typer.Option(help="table that the formats md, html and latex write; default: the first"),
+        typer.Option(help="table to write in the formats md, html and latex; default: the first"),
     ] = None,
     digits: Annotated[
         int | None,
         typer.Option(
-            min=1, max=6, help="decimal places of LaTeX scores; default: 3. With --baseline, * marks differences"
+            min=1,
+            max=6,
+            help="decimal places of the table 'scores'; default: 3. In it, * marks differences from --baseline",
         ),
     ] = None,
     skip_faulty: SkipFaulty = False,
@@ -89,20 +92,22 @@ def metrics(
 
 def _show_table(board: RunMetrics, name: str, digits: int | None, form: str) -> None:
     if form not in {"md", "html", "latex"}:
-        raise InputError("--table and --digits: are only for --format md, html or latex")
+        raise InputError("--table and --digits: apply only to --format md, html or latex; add one of these formats")
     blocks = [block for section in board.sections() for block in section.blocks if isinstance(block, Table)]
     tables = {block.name: block for block in blocks} | {"scores": board.for_paper(3 if digits is None else digits)}
     if digits is not None and name != "scores":
         raise InputError(f"--digits: applies only to the table 'scores'; leave it out with --table {name}")
     if name not in tables:
-        raise InputError(f"--table {name}: these runs and labels give no such table{nearest(name, tables)}")
+        raise InputError(
+            f"--table {name}: the output for these runs and labels has no such table{nearest(name, tables)}"
+        )
     show_parts([tables[name]], form)
     for note in tables[name].notes:
         sys.stdout.write(sentence(note, form))
 
 
 def read_label_sets(sources: list[str], faulty: Faulty) -> dict[str, Qrels]:
-    """Read sets of labels, by file name, or by path if two files have the same name."""
+    """Read files of relevance labels; a set's key is its file's name, or its path if two files have the same name."""
     label_sets = [(source, read_qrels(source, faulty=faulty)) for source in sources]
     stems = [labels.name for _, labels in label_sets]
     by_name = {source if stems.count(labels.name) > 1 else labels.name: labels for source, labels in label_sets}
@@ -114,18 +119,21 @@ def read_label_sets(sources: list[str], faulty: Faulty) -> dict[str, Qrels]:
 def agreement(
     files: Annotated[
         list[str],
-        typer.Argument(metavar="FILE|irds:NAME...", help="files of labels: TREC qrels, or tables qid, did, label"),
+        typer.Argument(
+            metavar="FILE|irds:NAME...",
+            help="files of labels to compare with people's: TREC qrels, or tables qid, did, label",
+        ),
     ],
     people: Annotated[
-        str, typer.Option(metavar="FILE|irds:NAME", help="file of people's labels, with which the others are compared")
+        str, typer.Option(metavar="FILE|irds:NAME", help="file of people's labels to compare the others with")
     ],
     queries: OfQueries = None,
     form: Form = "table",
 ) -> None:
     """Compare sets of relevance labels with people's.
 
-    Shows kappa, alpha, the confusion matrix, and agreement at each threshold. Faulty lines are skipped and listed; the
-    exit status is then 3.
+    Shows kappa, alpha, the confusion matrix, and the agreement on what is relevant at each threshold. Faulty lines are
+    skipped and listed; the exit status is then 3.
     """
     clusters = clusters_in(queries)
     labels = read_label_sets([people, *files], "skip")
@@ -143,21 +151,26 @@ def agreement(
 
 def pool(
     run: RunFiles,
-    depth: Annotated[int, typer.Option(min=1, metavar="DEPTH", help="pool the first DEPTH documents of each run")],
+    depth: Annotated[
+        int, typer.Option(min=1, metavar="DEPTH", help="number of documents to pool from the top of each run")
+    ],
     qrels: Annotated[
         str | None,
-        typer.Option(metavar="FILE|irds:NAME", help="file of the labels that exist already: TREC qrels, or a table"),
+        typer.Option(metavar="FILE|irds:NAME", help="file of existing labels: TREC qrels, or a table qid, did, label"),
     ] = None,
     skip_faulty: SkipFaulty = False,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="write the pooled documents to this table: qid, did, label, rank, runs"),
+        typer.Option(
+            metavar="FILE", help="file to write the pooled documents into, a table: qid, did, label, rank, runs"
+        ),
     ] = None,
     form: Form = "table",
 ) -> None:
     """Pool runs: which documents are left to judge.
 
-    Shows what each run adds to the pool, the pool's size per query and, with --qrels, what is left to judge.
+    Shows how many documents each run adds to the pool, the pool's size per query and, with --qrels, how many documents
+    of the pool have no label.
     """
     faulty: Faulty = "skip" if skip_faulty else "refuse"
     runs = read_runs(run, faulty=faulty)

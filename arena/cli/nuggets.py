@@ -1,4 +1,4 @@
-"""``nuggets``: score runs by the nuggets that they state, compare two rankings of the runs, and record edits."""
+"""Commands ``nuggets``, to score runs by the nuggets they state, compare two rankings of the runs, and record edits."""
 
 from __future__ import annotations
 
@@ -24,45 +24,59 @@ from retrieval_eval.scores.citations import citation_scores
 
 Topics = Annotated[
     Path | None,
-    typer.Option("--topics", help="file of topics, with their conversations; default: every topic that a run answered"),
+    typer.Option(
+        "--topics",
+        help="file of topics to score, with their conversations if known; default: all that a run answered",
+    ),
 ]
 
 
 def nuggets_score(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="files of assignments, as nuggetizer or NIST write them")
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="files of assignments (which nuggets each answer states), as nuggetizer or NIST write them",
+        ),
     ],
     topics: Topics = None,
     answers: Annotated[
         list[Path] | None,
         typer.Option(
-            metavar="FILE", help="file of the answers with their citations, for citation precision; needs --qrels"
+            metavar="FILE",
+            help="file of the answers with their citations, to compute citation precision; needs --qrels",
         ),
     ] = None,
     qrels: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="file of relevance labels of the cited documents; needs --answers"),
     ] = None,
-    min_label: Annotated[int, typer.Option(help="lowest label that counts as relevant")] = 1,
+    min_label: Annotated[int, typer.Option(help="lowest relevance label in --qrels that counts as relevant")] = 1,
     form: Annotated[
         Literal["table", "json", "csv", "md", "html", "latex", "jsonl"],
-        typer.Option("--format", help="output format, as in other commands; jsonl: nuggetizer's metrics by topic"),
+        typer.Option(
+            "--format",
+            help="output format, as in other commands; jsonl: scores by topic, in nuggetizer's format for metrics",
+        ),
     ] = "table",
 ) -> None:
     """Score runs by the nuggets they state.
 
-    Six scores: vital, weighted and all nuggets, strict or with half credit for partial support. A run's score is the
-    mean over the topics; a topic that it did not answer counts 0. Topics with failed labels are left out of the means,
-    and their number is shown. --answers and --qrels add the share of cited documents that are relevant.
+    Nuggets are facts that a good answer states. There are six scores: for vital nuggets, for all nuggets, and for all
+    with okay ones at half weight; each strict, or with half credit for partial support. A run's score is the mean over
+    the topics; a topic that the run did not answer counts 0. Topics with failed labels are left out of the means, and
+    their number is shown. With --answers and --qrels it also shows which share of the cited documents is relevant.
     """
     queries, clusters = queries_in(topics), clusters_in(topics)
     table = score_table(read_assignments(list(files)), None if queries is None else list(queries), clusters)
     if topics is not None and not table.answered.any():
         raise InputError(
-            f"{topics}: none of its topics is in {', '.join(map(str, files))}; check that the ids are the same"
+            f"{topics}: none of its topics is in {', '.join(map(str, files))}; check that both use the same topic ids"
         )
     if (qrels is None) is not (not answers):
-        raise InputError("--answers and --qrels go together: the labels say which cited documents are relevant")
+        raise InputError(
+            "--answers and --qrels go together: give both, since the labels say which cited documents are relevant"
+        )
     cited = {}
     if qrels is not None:
         documents, labels = read_cited(answers or [], qrels, table)
@@ -81,7 +95,7 @@ def nuggets_correlate(
         Path, typer.Argument(metavar="B", help="file of scores or assignments of the same runs in another condition")
     ],
     topics: Topics = None,
-    score: Annotated[str, typer.Option(help="name of the score to compare")] = "v_strict",
+    score: Annotated[str, typer.Option(help="name of the score by which to rank the runs")] = "v_strict",
     plot: Annotated[Path | None, typer.Option(help="also write scatter plots to this .svg, .png or .html file")] = None,
     samples: Samples = 1000,
     seed: Seed = 0,
@@ -89,8 +103,9 @@ def nuggets_correlate(
 ) -> None:
     """Compare how two conditions rank the runs.
 
-    Such as automatic and manual nuggets. A and B may be assignments, output of 'nuggets score', or a table with columns
-    run and the score; with a column qid it is by topic.
+    Conditions are, for example, automatic and manual nuggets. A and B may be files of assignments, the output of
+    'nuggets score', or tables with a column 'run' and a column named as the score; with a column 'qid' the scores are
+    by topic.
     """
     a, b = (read_condition(path, score) for path in (first, second))
     comparison = compare_conditions(a, b, samples, seed, queries_in(topics))
@@ -101,19 +116,20 @@ def nuggets_correlate(
 
 
 def nuggets_edit(
-    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="file of nuggets, before the edit")],
-    after: Annotated[Path, typer.Argument(metavar="AFTER", help="file of the nuggets that a person has edited")],
+    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="file of the nuggets before the edit")],
+    after: Annotated[Path, typer.Argument(metavar="AFTER", help="file of the nuggets after a person has edited them")],
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="file to write the edited nuggets into, with their history")
     ],
-    editor: Annotated[str, typer.Option(help="name of the person who edited them")] = "",
+    editor: Annotated[str, typer.Option(help="name of the person who edited the nuggets")] = "",
     force: Force = False,
     form: Form = "table",
 ) -> None:
     """Record what a person changed in nuggets.
 
-    The new file records what was added, removed, merged, split or given another weight. A nugget in AFTER may list
-    under "from" the texts of BEFORE that it comes from; queries that are not in AFTER stay unchanged.
+    The new file records which nuggets were added, removed, merged, split or given another importance. A nugget in AFTER
+    may list under "from" the texts of the nuggets in BEFORE that it comes from. Queries that are not in AFTER stay
+    unchanged.
     """
     require_free(out, force)
     old, new = ({bank.query_id: bank for bank in read_banks(path)} for path in (before, after))

@@ -1,4 +1,4 @@
-"""What a run prints on standard error, progress and summaries, and the lines of ``--log-json``."""
+"""Progress bars and summaries that a run prints on standard error, and the log file of ``--log-json``."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ if TYPE_CHECKING:
 
 Trace = Callable[[CallTrace], None]
 _LISTED_FILES: Final = 3
-"""Maximum number of unreadable files that are listed."""
+"""Maximum number of unreadable documents that a summary lists by name."""
 _DRAWN_S = 0.05
-"""Minimum seconds between two redraws: a hundred thousand cached judgments are counted in less than a second."""
+"""Minimum number of seconds between two redraws of the bars. Cached judgments are counted too fast to redraw for each:
+a hundred thousand in less than a second."""
 
 
 class _Lines(logging.Handler):
@@ -50,7 +51,7 @@ class _NoProgress:
 
 @contextmanager
 def watching(*, shown: bool = True) -> Iterator[Progress]:
-    """Show progress on standard error while the block runs: bars on a terminal, and messages of the libraries."""
+    """Show progress on standard error while the block runs: bars on a terminal, and the messages that a run logs."""
     lines = _Lines()
     PROGRESS.addHandler(lines)
     PROGRESS.setLevel(logging.INFO)
@@ -67,7 +68,7 @@ def watching(*, shown: bool = True) -> Iterator[Progress]:
 
 @contextmanager
 def traced_to(path: Path | None) -> Iterator[Trace | None]:
-    """Open a log file; yields a function that appends a line per call to the file, or ``None`` without a file."""
+    """Open the log file for the block; yields a function that logs one call of a model, or ``None`` without a path."""
     if path is None:
         yield None
         return
@@ -75,7 +76,7 @@ def traced_to(path: Path | None) -> Iterator[Trace | None]:
         existing = path.open("rb") if path.is_file() else io.BytesIO()
         with existing:
             if existing.read(1) not in {b"", b"{"}:
-                raise DataError(path, "is not a JSON log, and would be damaged; name another file, or a new one")
+                raise DataError(path, "is not a log in JSON lines, and appending would damage it; name a new file")
     with _write_errors_of(path):
         file = os.fdopen(_open_for_append(path), "ab", buffering=0)
 
@@ -94,7 +95,7 @@ def asking(log: Path | None = None) -> Iterator[tuple[Progress, Trace | None]]:
 
 
 def _open_for_append(path: Path) -> int:
-    """Open a file for appending, without waiting for a reader: a pipe without a reader is an error."""
+    """Open a file for appending. For a named pipe without a reader it fails at once instead of waiting for one."""
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0), 0o666)
     os.set_blocking(descriptor, True)
     return descriptor
@@ -141,9 +142,9 @@ def print_part(part: RunPart) -> None:
 
 
 def print_summary(summary: RunSummary, option: str = "") -> None:
-    """Print one line per stage, per judge that was called, and per judge that stopped.
+    """Print a line for each stage, each judge that was called, and each judge that stopped.
 
-    The last line suggests a command to run again; ``option`` is added to this command.
+    If the run is incomplete, the last line suggests the command to run next, with ``option`` added.
     """
     for note in summary.notes:
         say(f"note: {note}", errors)
@@ -222,14 +223,14 @@ def quota_lines(report: SynthReport) -> list[str]:
 
 
 class _Rate(rich_progress.ProgressColumn):
-    """Judgments settled per second; computed only when the bar is drawn."""
+    """Column of a progress bar with the finished judgments per second."""
 
     def render(self, task: rich_progress.Task) -> Text:
         return Text("-/s" if task.speed is None else f"{task.speed:.1f}/s")
 
 
 class _Cost(rich_progress.ProgressColumn):
-    """Dollars spent so far; formatted only when the bar is drawn."""
+    """Column of a progress bar with the dollars spent so far."""
 
     def render(self, task: rich_progress.Task) -> Text:
         cost, unknown = task.fields["cost"], task.fields["unknown"]

@@ -1,4 +1,4 @@
-"""``queries``: show which queries separate the agents, and on which queries each agent fails."""
+"""Command ``queries``, to show which queries separate the agents, and on which queries each agent fails."""
 
 from __future__ import annotations
 
@@ -18,19 +18,29 @@ from judges.sections import nearest
 def queries(
     source: Source,
     tournament: Tournament = None,
-    agent: Annotated[str | None, typer.Option(help="show the queries on which this agent does worst")] = None,
+    agent: Annotated[
+        str | None, typer.Option(help="name of an agent, to show the queries on which it does worst")
+    ] = None,
     by: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="score each agent by the values of a column of the queries")
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="column of the queries, to show each agent's score by its values, such as by kind of query",
+        ),
     ] = None,
     labels: Annotated[
-        bool, typer.Option("--labels", help="show the relevance labels of each query's documents, worst first")
+        bool,
+        typer.Option(
+            "--labels",
+            help="show the relevance labels of each query's documents, the queries with the lowest labels first",
+        ),
     ] = False,
     most: Annotated[int, typer.Option(min=1, help="maximum number of rows to show")] = 20,
     form: Form = "table",
 ) -> None:
     """Which queries tell the agents apart, and where each agent fails."""
     if (agent is not None) + (by is not None) + labels > 1:
-        raise InputError("--agent, --by and --labels: each shows a separate table; give one of them")
+        raise InputError("--agent, --by and --labels: each shows a table of its own; give only one of them")
     with open_tournament(source, tournament) as (store, name):
         board = query_board(store, name)
     _check(board, agent, by, labels=labels)
@@ -46,7 +56,9 @@ def queries(
 
 def _check(board: QueryBoard, agent: str | None, by: str | None, *, labels: bool) -> None:
     if labels and not board.labels:
-        raise InputError("--labels: the configuration has no section 'retrieval', so no document has a label; add it")
+        raise InputError(
+            "--labels: no document has a relevance label; add a section 'retrieval' to the configuration and run it"
+        )
 
     for option, name, known in (("--agent", agent, board.standings.agents), ("--by", by, board.all_columns)):
         if name is not None and name not in known:

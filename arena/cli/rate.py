@@ -1,4 +1,4 @@
-"""``rate``: rate agents from a table of verdicts."""
+"""Command ``rate``, to rate agents from a table of verdicts without a tournament."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from arena.ratings.results import Ratings
 from judges.errors import InputError
 
 RatingMethod: TypeAlias = Literal["elo", "bt"]
-"""The rating by which the agents in the table are ordered."""
+"""Rating that orders the agents in the output: Elo, or Bradley-Terry (``bt``)."""
 
 
 def rate(
@@ -29,9 +29,13 @@ def rate(
     method: Annotated[
         RatingMethod, typer.Option(help="rating that orders the agents; ranks are always those of Bradley-Terry")
     ] = "bt",
-    covariate: Annotated[list[str] | None, typer.Option(help="numeric column to control for; may be repeated")] = None,
+    covariate: Annotated[
+        list[str] | None,
+        typer.Option(help="quality to control for: 'length' for numeric columns length_a, length_b; may be repeated"),
+    ] = None,
     by: Annotated[
-        str | None, typer.Option(metavar="judge", help="'judge': show also the ratings by each judge alone")
+        str | None,
+        typer.Option(metavar="judge", help="'judge': also show the ratings from each judge's verdicts alone"),
     ] = None,
     column: Columns = None,
     value: Values = None,
@@ -46,21 +50,24 @@ def rate(
         bool | None,
         reading_option(
             "--as-games/--reconcile",
-            help="count every row as one game, or reconcile both orders; default: depends on the columns",
+            help="count every row as one game, or combine both orders of a game; default: depends on the columns",
         ),
     ] = None,
     queries: Annotated[
-        int | None, reading_option(min=1, help="number of games behind each cell of a win matrix")
+        int | None, reading_option(min=1, help="number of games behind each cell of a matrix of win percentages")
     ] = None,
     cluster: Annotated[
         str,
         typer.Option(
             metavar="COLUMN|none",
-            help="column whose values the bootstrap resamples, or none: games; auto: conversation or qid",
+            help="column by whose values the bootstrap resamples; none: single games; auto: conversation or qid",
         ),
     ] = "auto",
     samples: Samples = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="random seed of Elo's orders and the bootstrap samples")] = 0,
+    seed: Annotated[
+        int,
+        typer.Option(min=0, help="random seed of the orders of games that Elo averages, and of the bootstrap samples"),
+    ] = 0,
     set_entries: Set = None,
     form: Form = "table",
 ) -> None:
@@ -100,7 +107,9 @@ def rate(
         }
         if misplaced := [option for option, value in table_options.items() if value]:
             listing = ", ".join(misplaced)
-            raise InputError(f"{file}: is a matrix of win percentages; only for a table of verdicts: {listing}")
+            raise InputError(
+                f"{file}: is a matrix of win percentages; leave out {listing}, which is only for a table of verdicts"
+            )
     elif queries is not None:
         raise InputError(
             f"{file}: is a table of verdicts; leave out --queries, which is only for a matrix of win percentages"
@@ -130,6 +139,6 @@ def _in_order(ratings: Ratings, method: RatingMethod) -> Ratings:
     elos = {row.agent: row.elo for row in ratings.agents if row.elo is not None}
     if len(elos) < len(ratings.agents):
         raise InputError(
-            "--method elo: these games have no Elo ratings (fractions of games, or tournaments=0); leave --method out"
+            "--method elo: there are no Elo ratings, since games are fractions or tournaments=0; leave --method out"
         )
     return replace(ratings, agents=tuple(sorted(ratings.agents, key=lambda row: (-elos[row.agent], row.agent))))

@@ -167,8 +167,12 @@ LINE = ("q1", "ann", "bob", "A", "d", "ab", 5, 9, "t1")
 @pytest.mark.parametrize(
     ("line", "options", "said"),
     [
-        (LINE, {"covariates": ("length",)}, ": no other column 'length_a'; there are: topic, words_a, words_b"),
-        (LINE, {"cluster": "theme"}, ": no other column 'theme'; there are: topic, words_a, words_b"),
+        (
+            LINE,
+            {"covariates": ("length",)},
+            ": has no further column 'length_a'; its further columns: topic, words_a, words_b",
+        ),
+        (LINE, {"cluster": "theme"}, ": has no further column 'theme'; its further columns: topic, words_a, words_b"),
         (
             ("q2", *LINE[1:6], "many", 9, "t1"),
             {"covariates": ("words",)},
@@ -206,7 +210,9 @@ def test_what_the_whole_table_lacks_is_refused(write: Callable[..., Path]) -> No
     bare = write([LINE[1:4]], HEADER[1:4])
     assert "--by judge needs a judge" in refusal(bare, by_judge=True)
     assert "--column qid=COLUMN" in refusal(write([LINE[1:]], HEADER[1:]), cluster="topic")
-    assert "no row has a verdict to rate" in refusal(write([(*LINE[:3], "", *LINE[4:])]), skip_empty=True)
+    assert "no row has a verdict, so there is nothing to rate" in refusal(
+        write([(*LINE[:3], "", *LINE[4:])]), skip_empty=True
+    )
     same = write([(*LINE[:6], 7, 7, "t1")])
     assert "the same for both answers" in refusal(same, covariates=("words",))
 

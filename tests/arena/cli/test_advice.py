@@ -260,7 +260,10 @@ def test_doctor_reaches_addresses_and_lists_what_cannot_be_read(tmp_path: Path, 
         up = cli("doctor", config, "--reach")
     assert "was reached (HTTP 200) and lists 'gpt'" in up.out
     assert [call.path for call in asked] == ["/v1/models"]
-    assert cli("doctor", "--reach").err == "error: --reach: name the configuration with the addresses to check\n"
+    assert (
+        cli("doctor", "--reach").err
+        == "error: --reach: checks the addresses in a configuration; name its YAML file too\n"
+    )
 
 
 def test_a_column_with_many_values_makes_groups_where_it_is_named(tmp_path: Path, cli: CLI) -> None:
@@ -302,7 +305,7 @@ def test_tables_for_papers_are_chosen_rounded_and_marked(tmp_path: Path, cli: CL
     assert "* differs from bad (sign-flip test, p below 0.05" in paper
     chosen = cli(*given, "--measure", "nDCG@3", "--table", "differences", "--format", "latex").out
     assert r"good & bad & +0.50" in chosen
-    assert cli(*given, "--digits", "2").err.startswith("error: --table and --digits: are only for --format")
+    assert cli(*given, "--digits", "2").err.startswith("error: --table and --digits: apply only to --format")
 
 
 def test_several_runs_follow_one_option_of_exam(tmp_path: Path, cli: CLI) -> None:

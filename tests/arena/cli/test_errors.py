@@ -183,7 +183,7 @@ def test_what_a_tournament_is_made_of_is_not_written_over(cli: Any, folder: Path
     config = folder / "tournament.yaml"
     before = config.read_bytes()
     line = refused(cli, "run", config, "--log-json", config)
-    assert line == f"error: {config}: is not a JSON log, and would be damaged; name another file, or a new one"
+    assert line == f"error: {config}: is not a log in JSON lines, and appending would damage it; name a new file"
     assert config.read_bytes() == before
     assert cli("run", config, "--log-json", folder / "log.jsonl").status == 0
     assert cli("run", config, "--log-json", folder / "log.jsonl").status == 0

@@ -61,7 +61,7 @@ def test_grades_are_added_onto_a_workbench_file(cli: CLI, graded: Path, tmp_path
         (("exam", "score", "table.csv", "--llm", "gpt"), "no grader has this model and prompt"),
         (("exam", "score", "table.csv", "--bank", "other.csv"), "none of the grades matches an item of other.csv"),
         (("exam", "score", "table.csv", "--run", "bad.run"), "bad.run:1: a line must have 6 fields, 'query Q0"),
-        (("exam", "agreement", "table.csv"), "has no labels by people"),
+        (("exam", "agreement", "table.csv"), "has no relevance labels by people"),
         (
             ("exam", "agreement", "table.csv", "--qrels", "bad.run"),
             "bad.run:1: a line must have 4 fields",

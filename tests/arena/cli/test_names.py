@@ -86,7 +86,7 @@ def test_the_help_of_a_group_imports_no_command() -> None:
         ("make bank", "make bank: CONFIG is missing: YAML file with the configuration"),
         ("make bank t.yaml --out", "--out: a value is missing; write it after the option"),
         ("make bank t.yaml --out=b.csv --force=yes", "--force: takes no value; leave out what follows '='"),
-        ("make bank t.yaml b.csv c.csv --out b", "make bank: unexpected 'b.csv c.csv'; give only CONFIG"),
+        ("make bank t.yaml b.csv c.csv --out b", "make bank: unexpected 'b.csv c.csv'; this command takes CONFIG"),
         ("rate v.csv --as-games --reconcile", "--reconcile: says the opposite of --as-games; give one of them"),
         ("exam labels g --out a --out b", "--out: is given twice; give it once"),
         ("exam labels g --out a --by most", "--by: must be highest or count, not 'most'"),

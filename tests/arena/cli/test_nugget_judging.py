@@ -129,7 +129,7 @@ def test_lists_for_people_come_back_edited_and_are_assigned_to_any_answers(
             "no answer to a query of n.jsonl",
         ),
         (("assignments", "t.yaml", "--nuggets", "none.jsonl", "--answers", "answers.csv"), "none.jsonl"),
-        (("nuggets", "bank.yaml"), "nuggets.bank names existing nuggets"),
+        (("nuggets", "bank.yaml"), "nuggets.bank names a file of existing nuggets"),
         (("nuggets", "without.yaml"), "the configuration has no section 'nuggets'"),
         (("assignments", "bank.yaml"), "absent.jsonl"),
     ],
