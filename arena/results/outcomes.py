@@ -166,7 +166,7 @@ class Shortfall(Struct, frozen=True):
 
     @property
     def remedy(self) -> str:
-        """Advice on how to get the missing verdicts and, if any game has a verdict, on how to see ratings without them."""
+        """Advice on how to get the missing verdicts, and on how to see ratings from the verdicts so far, if any."""
         see = ", or see them with 'ragleague leaderboard --below-coverage'"
         return f"{self.again}{see}" if self.rated else self.again
 

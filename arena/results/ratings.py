@@ -59,7 +59,7 @@ class Leaderboard(Struct, frozen=True):
         exam: exam scores of the agents, ``None`` without an exam or a grade.
         nuggets: nugget scores of the agents, ``None`` if the tournament has no section ``nuggets``.
         retrieval: scores of the documents that agents retrieved, ``None`` without labels.
-        citations: share of each agent's cited documents that are relevant, ``None`` if no answer cites a labelled document.
+        citations: share of relevant documents among those cited, ``None`` if no answer cites a labelled document.
         costs: costs of answers, and which agents have not answered every query.
         controlled: ratings adjusted for properties of the answers, such as length; ``None`` if the configuration does
             not ask for them or they cannot be computed.
@@ -165,7 +165,9 @@ def leaderboard_of(
     """Compute the leaderboard from a dataset and games that the caller has read already; see ``leaderboard``."""
     settings = store.settings(name)
     if name not in store.rated_tournaments():
-        raise InputError(f"tournament {name!r} only has synthetic queries; there is nothing to rate, name another tournament")
+        raise InputError(
+            f"tournament {name!r} only has synthetic queries; there is nothing to rate, name another tournament"
+        )
     shortage = _shortage(games, settings)
     rated = games.played.any() and (shortage is None or below_coverage)
     ratings, by_judge, controlled = _rated(store, data, games, settings) if rated else (None, {}, None)
@@ -318,7 +320,7 @@ def _owed(store: Store, data: Dataset, settings: StoredSettings) -> Mapping[str,
 
 
 def _gaps(key: str, scores: Sequence[Scores]) -> dict[str, Gaps]:
-    """The missing judgments of a stage's first score, with ``key`` as their key; empty if the stage does not count them."""
+    """The missing judgments of a stage's first score, under the given key; empty if the stage does not count them."""
     return {key: scores[0].gaps} if scores and scores[0].gaps is not None else {}
 
 

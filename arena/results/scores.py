@@ -66,9 +66,10 @@ def means_of(store: Store, tournament: str, data: Callable[[], Dataset], *, ever
 
 
 def people_methods(people: Opinions) -> list[Method]:
-    """Agents' scores from people's opinions: Bradley-Terry ratings on verdicts, with a tie as half a win, and mean grades.
+    """Agents' scores from people's opinions: Bradley-Terry ratings on verdicts, and mean grades.
 
-    An answer's grade by a criterion is the mean over people; its overall grade is the mean over criteria.
+    A tie is half a win for each agent. An answer's grade by a criterion is the mean over people; its overall grade is
+    the mean over criteria.
     """
     methods: list[Method] = []
     if verdicts := settled(people.get(("verdicts", ""), ()), verdicts=True):

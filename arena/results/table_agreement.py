@@ -108,9 +108,7 @@ def calibrate_tables(
     people_opinions, people_notes, people_clusters = _gathered(of_people)
     if judges.paths and not any(key in judge_opinions for key in people_opinions):
         kinds = f"{_kinds(judges.paths, judge_opinions)}; {_kinds(people.paths, people_opinions)}"
-        raise InputError(
-            f"{kinds}: judges and people gave different kinds of opinions; name files of the same kind"
-        )
+        raise InputError(f"{kinds}: judges and people gave different kinds of opinions; name files of the same kind")
     clusters = {**judge_clusters, **people_clusters, **({} if data is None else conversations(data.queries.values()))}
     require_one_spelling(clusters.values())
     comparisons = compare_opinions(
@@ -120,7 +118,8 @@ def calibrate_tables(
     if not judges.paths:
         if not tests:
             raise InputError(
-                f"{_kinds(people.paths, people_opinions)}: no grades of two agents to compare; name what judges said"
+                f"{_kinds(people.paths, people_opinions)}: no grades of two agents to compare; "
+                "name the files of judges' opinions too"
             )
         return Calibration(settings=settings, notes=tuple(people_notes), grade_tests=tests)
     sides = [key for key in judge_opinions if key not in people_opinions] + [

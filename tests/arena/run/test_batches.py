@@ -170,7 +170,7 @@ def test_batches_are_left_and_shown_and_fetched_by_a_later_run(tmp_path: Path, s
     direct.write_text(path.read_text().replace('"mode":"batch"', '"mode":"direct"'))
     refused = cli("run", direct)
     assert refused.status == 2
-    assert "judges.judge: 8 requests of it wait in batches that are paid for" in refused.err
+    assert "judges.judge: 8 of its requests are in batches that are paid for" in refused.err
 
     server.batches.held = False
     assert cli("run", path).status == 0
