@@ -175,9 +175,9 @@ class RelevanceLabels:
     def shown(
         self, query_id: str, agents: Collection[str] | None, section: ReferencesSection
     ) -> list[AnnotatedDocument] | None:
-        """The documents that these agents (all if ``None``) retrieved, each with its label; without those whose label failed.
+        """The documents that these agents (all if ``None``) retrieved, with their labels.
 
-        Returns ``None`` if this run or the next may still add a label.
+        Documents whose label failed are left out. Returns ``None`` if this run or the next may still add a label.
         """
         if not section.include:
             return []
@@ -196,7 +196,7 @@ class RelevanceLabels:
         return annotated
 
     def ranked(self, query_id: str, agent: str | None = None) -> list[str]:
-        """Ids of the query's documents down to the configured depth, by best rank among all agents, or by one agent's."""
+        """Ids of the query's documents down to the configured depth, by best rank over all agents or by one agent's."""
         best: dict[str, int] = {}
         for entry in self._retrieved(query_id):
             if agent is not None and entry.agent not in (agent, SHARED):

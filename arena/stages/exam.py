@@ -270,7 +270,7 @@ def _require_gold(section: ExamSection, items: Iterable[Item]) -> None:
 
 
 def subtopics(section: GenerateSection, data: Dataset) -> dict[tuple[str, str | None], str]:
-    """The subtopics to write items for, by query and facet; without subtopics, a query has facet ``None`` and an empty text.
+    """The subtopics to write items for, by query and facet; a query without any has facet ``None`` and an empty text.
 
     Raises:
         DataError: the table of subtopics cannot be used.

@@ -142,7 +142,7 @@ class NuggetStage(TournamentStage):
         return [Task.NUGGETS, Task.IMPORTANCE, *self._assigned_texts]
 
     def first(self, query_id: str) -> Release:
-        """The turns of making nuggets, once all the query's documents have labels; empty while a label may still come."""
+        """The turns of making nuggets, once all the query's documents have labels; empty while labels may come."""
         if query_id not in self._turns:
             if (read := self._windows(query_id)) is None:
                 return Release()

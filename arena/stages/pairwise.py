@@ -82,7 +82,7 @@ class PairwiseStage(TournamentStage):
         yield Task.PAIRWISE, "none", _TIE_OF_EQUALS
 
     def check(self) -> None:
-        """Also check that labels can reach the threshold for documents, and that the configured ratings are possible."""
+        """Also check that labels can reach the threshold for documents, and that the games can be rated."""
         self.labels.check_threshold("pairwise", self._section.documents)
         check_ratings(self.config, self.data, self._planned())
         self._try_prompt(self._planned())
@@ -154,7 +154,7 @@ def pairwise_stage(section: PairwiseSection, config: Config, data: Dataset, labe
 
 
 def games(section: PairwiseSection, agents: Mapping[str, Sequence[str]]) -> Iterator[Wanted]:
-    """All games of a schedule that is known from the start, query by query; ``agents`` are those that answered each query.
+    """All games of a schedule that is known from the start, query by query; ``agents`` lists who answered each query.
 
     Raises:
         ConfigError: the baseline agent of the schedule answered no query.

@@ -315,7 +315,7 @@ def _are_topics(path: Path) -> bool:
 
 
 def read_examples(path: Path | None) -> list[str]:
-    """Read experts' example queries: column ``query`` of a table, the texts of TREC topics, or the lines of a text file.
+    """Read experts' example queries: column ``query`` of a table, the texts of TREC topics, or lines of a text file.
 
     Raises:
         DataError: the file cannot be read, or has no query.
