@@ -105,7 +105,7 @@ def _without(
     *,
     rated: bool = True,
 ) -> dict[str, str]:
-    """By id of each query without finished nuggets, the reason; if ``rated`` is false, nuggets need no importance."""
+    """By id of each query without finished nuggets, the reason; without ``rated``, nuggets need no importance."""
     labels = outcomes(Task.RELEVANCE) if section.create is not None else ()
     unlabelled = {want.query_id for want, result in labels if to_be_asked(result)}
     none_wanted = NOT_IN_BANK if section.create is None else NO_DOCUMENT
@@ -126,7 +126,7 @@ def _bank(query: Query, nuggets: Sequence[tuple[str, Importance | None]]) -> Nug
 
 
 def unedited_banks(store: Store, tournament: str) -> tuple[list[NuggetBank], dict[str, str]]:
-    """Nugget banks for people to edit, without importance; for each query without nuggets, the reason."""
+    """Nuggets by query, without importance, for people to edit; and by query without nuggets, the reason."""
     section, queries = nuggets_section(store, tournament), store.queries(tournament)
     outcomes = outcomes_of(store, tournament)
     made = replayed(section, outcomes)

@@ -24,7 +24,7 @@ from retrieval_eval.stats.bootstrap import Clusters
 
 PROBABILITY: Final = "probability"
 _MAX_DISTINCT: Final = 50
-"""A column with more different values is never taken to tell items apart, as a turn or a dimension would."""
+"""Maximum number of different values in a column that may tell items apart, such as turns; see ``telling_apart``."""
 
 OPINIONS: Final = TableSpec(
     ("qid", "did", "agent", "annotator", "score", "label", "nugget"),
@@ -191,7 +191,7 @@ def _verdicts(path: Path, options: TableReading) -> OpinionTable:
 
 
 def telling_apart(items: Sequence[Hashable], further: Mapping[str, Sequence[str]]) -> frozenset[str]:
-    """Columns that may tell apart rows which are counted as the same item: their values differ in such rows.
+    """Columns that differ between rows of the same item and rater, so that the rows may be about different items.
 
     Columns with a different value in nearly every row, such as reasons, times and row numbers, are ignored: they do not
     describe what was judged.

@@ -179,7 +179,7 @@ def coverage(outcomes: Sequence[tuple[Wanted, Result | None]]) -> Coverage:
 
 
 def shortfall(judged_of: Mapping[str, Mapping[str, tuple[int, int]]], min_coverage: float) -> Shortfall | None:
-    """The judge with the lowest share of its verdicts, if below ``min_coverage``; else such an agent; else ``None``.
+    """The judge, or else the agent, with the lowest share of its planned verdicts, if below ``min_coverage``.
 
     If every judge has enough verdicts, so does the tournament: the share over all games is a weighted mean of the
     judges' shares. But that overall share can hide a judge that stopped early, or an agent whose answers a judge

@@ -57,7 +57,7 @@ class Calibration(Struct, frozen=True):
         texts: texts to show with disagreements: queries by ``(query_id, "")``; answers, documents and nuggets by
             ``(query_id, name)``.
         tournament: the tournament's name. This and the attributes below are empty for tables of opinions.
-        spent, orders: by judge that compares answers, its cost and its position bias.
+        spent, orders: cost and position bias of each judge of answers, by the judge's name.
     """
 
     comparisons: tuple[Comparison, ...] = ()
@@ -219,7 +219,7 @@ def data_of(queries: Path | None, documents: Sequence[Path], answers: Sequence[P
 
 
 def dataset_texts(data: Dataset) -> dict[tuple[str, str], str]:
-    """Texts by ``(query_id, name)``: name an agent for its answer, a document, or ``""`` for the query itself."""
+    """Texts by ``(query_id, name)``; the name is an agent's, a document's, or ``""`` for the query itself."""
     texts = {(query_id, ""): query.text for query_id, query in data.queries.items()}
     texts |= {key: answer.text for key, answer in data.answers.items()}
     for query_id, entries in data.retrieved.items():
@@ -228,7 +228,7 @@ def dataset_texts(data: Dataset) -> dict[tuple[str, str], str]:
 
 
 def read_tables(tables: OpinionFiles) -> tuple[dict[tuple[Level, str], list[Opinion]], list[str], dict[str, str]]:
-    """Read files of opinions: the opinions by level and group, notes on oddities, and the conversations of queries."""
+    """Read files of opinions: the opinions by kind and group, notes on oddities, and the conversations of queries."""
     return _gathered([(path, read_opinions(path, tables.reading)) for path in tables.paths])
 
 

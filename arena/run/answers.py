@@ -372,7 +372,7 @@ class Answers:
         return [(each, _outcome(outcomes.get(each.request.asked))) for each in keyed]
 
     def claimed(self, wants: Sequence[Wanted], most: int, tried: Callable[[str], bool]) -> Claimed:
-        """Look up these queries, and claim the ones that need a call for this process; see ``QueueSource``."""
+        """Look up these replies; claim for this process the ones that need a call. See ``QueueSource``."""
         keyed = self._keyed(wants[:most])
         outcomes, elsewhere = self._replies.claim(
             [each.judgment_id for each in keyed], self.runner, lambda known: self.to_be_asked(_outcome(known)), tried

@@ -1,4 +1,4 @@
-"""Functions behind the commands of an exam: generate items, grade passages, and exchange files with the workbench."""
+"""The commands of an exam: generate test items, grade passages, exchange files with the Rubric-Grading Workbench."""
 
 from __future__ import annotations
 
@@ -152,7 +152,10 @@ def export_workbench(
     documents: Path | None,
     min_grade: int | None,
 ) -> tuple[int, int]:
-    """Write grades in the workbench format; returns the number of queries, and of grades left out as secret."""
+    """Write grades in the Rubric-Grading Workbench's format.
+
+    Returns the number of queries, and the number of grades left out because their items are secret.
+    """
     if bank is None and not secret:
         raise InputError(
             "name the test bank with --bank to leave out the grades of its secret items, or add --secret to write them"

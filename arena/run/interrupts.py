@@ -119,7 +119,7 @@ _INTERRUPTION: Final[ContextVar[Interruption | None]] = ContextVar("interruption
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """Yield the ``Interruption`` that the enclosing block created, or a new one in the outermost block."""
+    """Yield the ``Interruption`` of the enclosing ``interruptible`` block; the outermost block creates it."""
     if (outer := _INTERRUPTION.get()) is not None:
         yield outer
         return

@@ -28,7 +28,7 @@ class Progress(Protocol):
     """Interface of a progress display, which receives the events of a run."""
 
     def begin(self, stage: str, wanted: int, /) -> None:
-        """Show a new stage, such as judging a task or asking an agent; ``wanted`` is its number of results."""
+        """Show a new stage: a judging task, or the queries to one agent; ``wanted`` is its number of results."""
 
     def more(self, stage: str, wanted: int, /) -> None:
         """Raise a stage's total by ``wanted``: results led to further judgments."""
@@ -182,7 +182,7 @@ class Ledger:
         self._settled(want, result)
 
     def is_first(self, want: Wanted, ident: str) -> bool:
-        """Whether no other planned judgment with this id is in progress; if one is, both get the same result."""
+        """Whether this planned judgment is the first with its id; if not, it gets the result of the first."""
         if ident in self._recent:  # judged during the lookup in the store
             self._count_again(want, self._recent[ident])
             return False
@@ -243,7 +243,7 @@ def _percentiles(latencies_s: Sequence[float]) -> tuple[float, float, float] | N
 
 
 def _why(spec: JudgeSpec, stopped: JudgeStoppedError) -> str:
-    """A line with the error that stopped a judge, shortened to fit ``_ROOM``, and advice."""
+    """The error that stopped a judge, shortened to fit ``_ROOM``, and what to do about it."""
     if spec.in_batches:
         return str(stopped)
     cause = "exception" if spec.provider == "python" else stopped.cause

@@ -24,21 +24,21 @@ from judges.judge import Judge, Request, Respondent, judge_all, read_again
 from judges.types import JudgeFailure, Judgment, Task
 
 _FEWEST, _USUAL = 16, 64
-"""Bounds on the minimum number of judgments looked up at once, which else equals the judge's concurrency."""
+"""The least number of judgments looked up at once is the judge's concurrency, but within these two bounds."""
 _ASKED = (32, _USUAL)
 """Number of judgments looked up in the store at once: 1/32 of the remaining ones, at most 64.
 Larger lookups hold Python's lock and delay calls. The number shrinks towards the end, so that processes share the last
 judgments: guided self-scheduling, Polychronopoulos and Kuck (1987).
 """
 _KNOWN = (4, 256)
-"""The same after a lookup that found every result: 1/4 of the remaining judgments, at most 256; no call waits."""
+"""Number of judgments looked up after a lookup that found all results: 1/4 of the remaining ones, at most 256."""
 _JUDGED_AT_ONCE = 1024
 """Number of planned judgments looked up at once, as long as all results were in the store."""
 _POLL_S = 0.5
 """Seconds between lookups of judgments that other processes are asking for."""
 _LOOKED_UP_AT_ONCE = 256
 _AHEAD = 1024
-"""Maximum concurrency that the queue assumes of a judge, so that it renders few prompts in advance for batches."""
+"""Upper limit on a judge's concurrency, by which the queue renders prompts in advance; batches allow far more."""
 _LEAST_OPEN = 16
 """Maximum number of unsaved results at low concurrency: local judges are fast, and must not wait for the store."""
 
@@ -196,7 +196,7 @@ def _without_request(judged: Mapping[Wanted, tuple[str, Judgment]]) -> Iterator[
 
 
 def _with_failure(entry: KeyedWant, known: Result | None) -> KeyedWant:
-    """The entry with its stored failure in its request, if the failed judgment is to be retried."""
+    """The entry with its stored failure in its request, if only ``retry_failed`` lets a run retry this failure."""
     if entry.request is None or not isinstance(known, JudgeFailure) or to_be_asked(known):
         return entry
     return replace(entry, request=replace(entry.request, before=known))

@@ -250,7 +250,7 @@ def _of_this_process(opened: OpenedProvider) -> Mapping[str, str | int | float |
 
 
 ANSWER_S: Final = 20.0
-"""Seconds to wait for a server at a cluster's address; Ray itself tries for five minutes."""
+"""Seconds to wait until a server answers at the cluster's address; Ray itself tries for five minutes."""
 _PAUSE_S: Final = 0.5
 _HELLO: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 """First bytes that an HTTP/2 client sends, as to Ray: the preface and empty settings (RFC 9113, section 3.4)."""

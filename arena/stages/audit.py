@@ -72,7 +72,7 @@ class AuditStage(TournamentStage):
         )
 
     def prompt(self, want: Wanted) -> Prompt | None:
-        """The prompt of a game between agents, with a cheat as one of them; shows the documents of the other agent."""
+        """The prompt for comparing a cheat with an agent's answer, as in a game; shows the agent's documents."""
         documents = self.labels.shown(want.query_id, {want.other}, self._rules.documents)
         if documents is None:
             return None

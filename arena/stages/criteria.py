@@ -104,7 +104,7 @@ class CriteriaStage(TournamentStage):
         if prompt is not None and reference not in prompt.system + prompt.user:
             name = self.templates[Task.CRITERIA].name
             raise ConfigError(
-                f"criteria.prompt: {name!r} lacks {{{{ query.reference }}}}, which {criterion.name!r} needs"
+                f"criteria.prompt: {name!r} lacks {{{{ query.reference }}}}, which {criterion.name!r} needs; add it"
             )
 
     def assumptions(self) -> Iterator[str]:

@@ -460,7 +460,7 @@ CHANGED: Final = "left as it is, since people changed it; move it away to have i
 NONE: Final = "not written, since there is no query"
 """Outcome of writing a file, as shown to the user, if there is no query to write."""
 _UNREADABLE: Final = "unreadable"
-"""Stands for the digest of a file that cannot be read; it differs from the digest of any file the tool wrote."""
+"""Used as the digest of a file that cannot be read; no file that the tool wrote has this digest."""
 
 
 class WrittenFiles:
@@ -474,8 +474,8 @@ class WrittenFiles:
     ) -> str:
         """Write a table over its previous version; returns the outcome as a phrase.
 
-        The tool does not change a file that someone else wrote or changed, or that would become empty. Only a table
-        with ``reviewed`` set replaces another one, since people's decisions made that table.
+        The tool does not change a file that someone else wrote or changed, or that would become empty. A table with
+        ``reviewed`` set contains people's decisions, so that only another such table replaces it.
         """
         present = _content(path)
         if present and not rows:

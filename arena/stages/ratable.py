@@ -35,7 +35,7 @@ def check_ratings(config: Config, data: Dataset, wanted: Iterable[Wanted]) -> No
     planned = dict.fromkeys((want.query_id, want.item, want.other) for want in wanted)
     if not planned:
         raise ConfigError(
-            f"{config.at(_SECTION)}: 'anchor' and 'covariates' need games; remove them, or add 'pairwise'"
+            f"{config.at(_SECTION)}: 'anchor' and 'covariates' need games; remove them, or add a section 'pairwise'"
         )
     games, queries = _games(list(planned))
     if section.anchor is not None and section.anchor not in games.agents:
