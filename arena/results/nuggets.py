@@ -1,4 +1,4 @@
-"""Nuggets of a tournament from its store: banks, assignments to answers and documents, and scores."""
+"""Reads a tournament's nuggets from its store: nugget banks, their assignments to answers and documents, and scores."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ NOT_IN_BANK = "no nuggets in the bank"
 
 
 class NuggetResults(Struct, frozen=True):
-    """Nuggets and assignments made so far.
+    """The nuggets of a tournament and their assignments to texts, as far as judges have made them.
 
     Attributes:
-        banks: finished banks by query, in the order of the data.
-        without: for each query without a bank, the reason.
-        assignments: the assignment of every answer to a query with a bank, if answers are assigned; a label that failed
-            or does not exist yet is ``None``.
-        passages: assignments by query and document, if documents are assigned.
-        retrieved: assignments to the first documents of each agent, all of a query together.
-        depth: number of documents of each agent that count.
+        banks: finished nugget banks by query id, in the order of the queries in the data.
+        without: by id of each query without a finished bank, the reason why it has none.
+        assignments: the nuggets assigned to each answer to a query with a bank; empty if answers are not assigned. A
+            label that failed or does not exist yet is ``None``.
+        passages: the nuggets assigned to each document, by (query_id, doc_id); empty if documents are not assigned.
+        retrieved: for each query and agent, the nuggets assigned to the agent's top documents, combined: each nugget
+            has its best label over these documents.
+        depth: number of top documents of each agent that nuggets are assigned to.
     """
 
     banks: Mapping[str, NuggetBank]
@@ -50,7 +51,7 @@ class NuggetResults(Struct, frozen=True):
 
 
 def nugget_results(store: Store, tournament: str, outcomes: OutcomesOf | None = None) -> NuggetResults | None:
-    """Replay the nuggets of a tournament; ``None`` if it has no section ``nuggets``."""
+    """Rebuild the nuggets of a tournament from stored judgments; ``None`` if it has no section ``nuggets``."""
     section = store.settings(tournament).nuggets
     if section is None:
         return None
@@ -88,7 +89,7 @@ def nugget_results(store: Store, tournament: str, outcomes: OutcomesOf | None = 
 
 
 def replayed(section: NuggetsSection, outcomes: OutcomesOf) -> dict[str, QueryNuggets]:
-    """The nuggets that the stage made, by query, from its stored results."""
+    """The nuggets of each query with their importance and assignments, by query id, rebuilt from stored judgments."""
     made: dict[str, QueryNuggets] = {}
     for task in NUGGET_TASKS:
         for want, result in outcomes(task):
@@ -104,7 +105,7 @@ def _without(
     *,
     rated: bool = True,
 ) -> dict[str, str]:
-    """For each query without finished nuggets, the reason; without ``rated``, they need no importance."""
+    """By id of each query without finished nuggets, the reason; without ``rated``, nuggets need no importance."""
     labels = outcomes(Task.RELEVANCE) if section.create is not None else ()
     unlabelled = {want.query_id for want, result in labels if to_be_asked(result)}
     none_wanted = NOT_IN_BANK if section.create is None else NO_DOCUMENT
@@ -125,7 +126,7 @@ def _bank(query: Query, nuggets: Sequence[tuple[str, Importance | None]]) -> Nug
 
 
 def unedited_banks(store: Store, tournament: str) -> tuple[list[NuggetBank], dict[str, str]]:
-    """Nuggets after the last turn, without importance, for people to edit; for other queries, why they have none."""
+    """Nuggets by query, without importance, for people to edit; and by query without nuggets, the reason."""
     section, queries = nuggets_section(store, tournament), store.queries(tournament)
     outcomes = outcomes_of(store, tournament)
     made = replayed(section, outcomes)
@@ -153,7 +154,7 @@ def _recalled(
     banks: Mapping[str, NuggetBank],
     passages: Mapping[tuple[str, str], Assignment],
 ) -> list[Assignment]:
-    """Combine the assignments of an agent's top documents: each nugget gets its best label over the documents."""
+    """Combine the assignments of each agent's top documents: a nugget gets its best label over these documents."""
     recalls = []
     for (query_id, agent), ranking in data.rankings.items():
         if query_id in banks:
@@ -175,13 +176,13 @@ def _highest(labels: Sequence[Support | None]) -> Support | None:
 
 
 class NuggetBoard(Struct, frozen=True):
-    """Nugget scores over the queries that have nuggets.
+    """Nugget scores of all agents over the queries that have nuggets.
 
     Attributes:
-        answers: scores of answers; it has no runs if answers are not assigned.
-        documents: nugget recall: scores of the first documents of each ranking, all of a query together.
-        depth: number of documents of each ranking that count.
-        without: for each query without nuggets, the reason; the means leave these queries out.
+        answers: scores of the agents' answers; without agents if nuggets are not assigned to answers.
+        documents: nugget recall of each agent's top documents, taken together for each query.
+        depth: number of top documents of each agent that nuggets are assigned to.
+        without: by id of each query without nuggets, the reason; the mean scores leave these queries out.
     """
 
     answers: ScoreTable
@@ -191,7 +192,7 @@ class NuggetBoard(Struct, frozen=True):
 
 
 def nugget_board(results: NuggetResults) -> NuggetBoard:
-    """Score the answers and the documents of every agent."""
+    """Compute the nugget scores of each agent, for its answers and for its top documents."""
     answers, documents = (
         score_table(assignments, list(results.banks), results.clusters, prefix)
         for assignments, prefix in ((results.assignments, "nuggets"), (results.retrieved, "nuggets_documents"))
@@ -200,14 +201,14 @@ def nugget_board(results: NuggetResults) -> NuggetBoard:
 
 
 def carried(assignments: Iterable[Assignment], banks: Mapping[str, NuggetBank]) -> list[Assignment]:
-    """Transfer assignments to edited nuggets.
+    """Reuse labels that nuggets had before people edited them.
 
-    A label is kept for a nugget with the same text, whatever its importance or position. Other nuggets get ``None``
-    until they are assigned; for an empty answer they get no support.
+    A nugget keeps its label if its text is unchanged, whatever its importance or position. New and changed nuggets have
+    the label ``None`` until a judge assigns them; if the answer is empty, they count as not supported.
 
     Args:
         assignments: assignments of the nuggets before editing.
-        banks: the edited nuggets by query; assignments of other queries stay unchanged.
+        banks: the edited nugget banks by query; assignments of other queries stay unchanged.
     """
     return [
         _carried(assignment, banks[assignment.query_id]) if assignment.query_id in banks else assignment
@@ -216,9 +217,9 @@ def carried(assignments: Iterable[Assignment], banks: Mapping[str, NuggetBank]) 
 
 
 def preview(assignments: Sequence[Assignment], banks: Mapping[str, NuggetBank]) -> tuple[ScoreTable, ScoreTable]:
-    """Scores of every agent before and after editing; see ``carried``.
+    """Nugget scores of every agent before and after people edited the nuggets; see ``carried``.
 
-    Where labels are missing after editing, the bounds allow for every possible label.
+    After editing, the bounds of each score allow for every possible value of the labels that are missing.
     """
     return score_table(assignments), score_table(carried(assignments, banks))
 

@@ -1,4 +1,4 @@
-"""Reads tables of opinions of judges or people: verdicts, relevance labels, grades by criterion, nuggets in answers."""
+"""Reads files with opinions of judges or people: verdicts, relevance labels, grades by criterion, or nugget labels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from retrieval_eval.stats.bootstrap import Clusters
 
 PROBABILITY: Final = "probability"
 _MAX_DISTINCT: Final = 50
-"""Maximum number of values in a column that distinguishes items, such as the turn or the dimension."""
+"""Maximum number of different values in a column that may tell items apart, such as turns; see ``telling_apart``."""
 
 OPINIONS: Final = TableSpec(
     ("qid", "did", "agent", "annotator", "score", "label", "nugget"),
@@ -40,11 +40,11 @@ class TableReading(Struct, frozen=True):
     """Options for reading a table of opinions.
 
     Attributes:
-        item: further columns that distinguish items of one query, such as the turn of a conversation.
-        by: a column whose values are compared separately, such as the dimension that was judged.
-        columns: the file's name for each of our columns.
+        item: columns that tell apart items of the same query, besides the usual columns; such as the conversation turn.
+        by: a column whose values are compared separately, such as the quality dimension that was judged.
+        columns: the file's own column names, by the standard column name.
         values: the meaning of words or numbers in the verdict column, see ``read_verdicts``.
-        skip_empty: whether to skip and count rows without a value.
+        skip_empty: whether to skip and count rows without an opinion, instead of raising an error.
     """
 
     item: tuple[str, ...] = ()
@@ -58,11 +58,11 @@ class OpinionTable(Struct, frozen=True):
     """The opinions in one file.
 
     Attributes:
-        groups: opinions by the value of column ``TableReading.by``; without that column, all are under ``""``.
-        notes: remarks on oddities in the file.
-        clusters: the conversation of each query, from a column of that name.
-        further: columns of the file that are not read.
-        apart: the columns in ``further`` whose values differ between rows of the same item and rater.
+        groups: opinions by the value of the column ``TableReading.by``; without that column, all are under ``""``.
+        notes: remarks for the user on oddities in the file, such as repeated rows.
+        clusters: the conversation of each query, from the column ``conversation``.
+        further: columns of the file that are not used.
+        apart: unused columns with different values in rows of the same item and rater.
     """
 
     level: Level
@@ -74,7 +74,7 @@ class OpinionTable(Struct, frozen=True):
 
 
 def read_opinions(path: Path, reading: TableReading | None = None) -> OpinionTable:
-    """Read a table of opinions; its columns determine the level.
+    """Read a table of opinions; its columns determine the kind of opinion.
 
     - ``agent_a, agent_b, verdict`` with their aliases: verdicts, see ``read_verdicts``;
     - ``did, label``: relevance labels, whole numbers;
@@ -82,7 +82,7 @@ def read_opinions(path: Path, reading: TableReading | None = None) -> OpinionTab
     - ``agent, nugget, assignment``: ``support``, ``partial_support`` or ``not_support``, which become 2, 1 and 0;
     - the columns of a kind of annotation that a stage defines, see ``JudgedKind``.
 
-    A column ``probability`` holds the chance with which each item was drawn, for corrected estimates.
+    A column ``probability`` holds the probability with which each item was sampled; corrected estimates need it.
 
     Column ``judge`` or ``annotator`` (``worker``) names the rater; if it is empty, the rater gets the file's name.
     Qrels (``.qrels``) are read as labels.
@@ -123,7 +123,7 @@ def _qrels(path: Path) -> OpinionTable:
 
 
 def _below_zero(opinions: Sequence[Opinion]) -> Iterator[str]:
-    """A note on negative labels, which some qrels use for unjudged or junk pairs; nothing if there are none."""
+    """Yield a note on negative labels, if there are any; some qrels use them for unjudged or junk documents."""
     counts = Counter(opinion.value for opinion in opinions if opinion.value < 0)
     if counts:
         labels = ", ".join(f"{value:g} ({count:,})" for value, count in sorted(counts.items()))
@@ -191,10 +191,10 @@ def _verdicts(path: Path, options: TableReading) -> OpinionTable:
 
 
 def telling_apart(items: Sequence[Hashable], further: Mapping[str, Sequence[str]]) -> frozenset[str]:
-    """Columns with few values in which rows of the same item and rater differ.
+    """Columns that differ between rows of the same item and rater, so that the rows may be about different items.
 
-    Columns with a value for nearly each row, such as reasons, times and row numbers, are ignored: they do not describe
-    what was judged.
+    Columns with a different value in nearly every row, such as reasons, times and row numbers, are ignored: they do not
+    describe what was judged.
     """
     if len(set(items)) == len(items):
         return frozenset()
@@ -219,9 +219,9 @@ def _as_chance(text: str) -> float | None:
 
 
 def _places_known(imported: ImportedVerdicts) -> bool:
-    """Whether the table says which answer was shown first.
+    """Whether a table of verdicts says which answer was shown first.
 
-    It says so by a column ``order``, by columns named after places, or by listing some game in both orders.
+    It does if it has a column ``order``, names its columns after left and right, or has some game in both orders.
     """
     column_of = {name: column for column, name in imported.called.items()}
     if "order" in column_of or column_of.keys() >= set(BOTH_ORDERS):
@@ -244,7 +244,7 @@ def _graded(path: Path, kind: JudgedKind, options: TableReading) -> OpinionTable
 
 
 def _wide(path: Path, options: TableReading) -> OpinionTable:
-    """Read grades from a table with a column per criterion; every column without another meaning is a criterion."""
+    """Read grades from a table with a column for each criterion; any column without a known meaning is a criterion."""
     columns = read_columns(path)
     canonical = WIDE.named(columns, options.columns)
     known = {folded(name) for column in WIDE.columns for name in (column, *WIDE.spellings(column)) if name != "number"}
@@ -263,7 +263,7 @@ def _wide(path: Path, options: TableReading) -> OpinionTable:
 
 
 def _is_text(rows: Iterable[Row], column: str) -> bool:
-    """Whether a column has the name of a text shown to people and contains texts, not numbers."""
+    """Whether a column has the name of a text, such as a query or an answer, and a value that is not a number."""
     texts = (row.text(column).strip() for row in rows) if folded(column) in _TEXTS else iter(())
     return any(text and as_number(text) is None for text in texts)
 

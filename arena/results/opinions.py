@@ -1,4 +1,4 @@
-"""Opinions of judges and of people on a tournament, read from its store."""
+"""Reads the opinions of a tournament's judges and of its human annotators from the store."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from judges.types import Judgment
 from retrieval_eval.stats.arrays import Bools
 
 _QRELS = "qrels"
-"""The rater's name for labels from a file that names no rater."""
+"""Name of the rater for labels from qrels, which name no rater."""
 
 
 def peoples_opinions(
     store: Store, tournament: str, data: Callable[[], Dataset] | None = None
 ) -> tuple[dict[tuple[Level, str], list[Opinion]], int]:
-    """All opinions of people by level, without items that they skipped.
+    """All opinions of human annotators by kind, such as verdicts or grades; items that they skipped are left out.
 
     ``data`` returns the tournament's dataset; by default it is read from the store.
 
     Returns:
-        The opinions, and the number of annotations left out because their texts have changed or are gone.
+        The opinions, and the number of annotations left out because an annotated text has changed or is gone.
     """
     annotations, outdated = current_annotations(store, tournament, data=data)
     by_level: dict[tuple[Level, str], list[Opinion]] = {}
@@ -56,13 +56,13 @@ def peoples_opinions(
 def current_annotations(
     store: Store, tournament: str, kind: str | None = None, *, data: Callable[[], Dataset] | None = None
 ) -> tuple[list[Annotation], int]:
-    """Each annotator's latest annotations whose texts have not changed, without skipped items.
+    """The latest annotation of each item by each annotator, if its texts are unchanged; skipped items are left out.
 
-    If ``kind`` is ``None``, annotations of all kinds except flags, which judge nothing. ``data`` returns the
+    If ``kind`` is ``None``, annotations of all kinds except flags, which are no judgments. ``data`` returns the
     tournament's dataset; by default it is read from the store.
 
     Returns:
-        The annotations, and the number of those left out because their texts have changed or are gone.
+        The annotations, and the number of those left out because an annotated text has changed or is gone.
     """
     latest = Annotations(store, tournament).latest(kind)
     annotations = [
@@ -87,9 +87,9 @@ def current_annotations(
 def agreement_with_judges(
     store: Store, tournament: str, annotations: Sequence[Annotation], games: GameTable
 ) -> dict[str, VoteAgreement]:
-    """How often one annotator and each judge agree on the same item, by judge.
+    """By judge, how often one annotator and the judge agree on the items that both judged.
 
-    ``annotations`` are the annotator's and must all be of one kind.
+    ``annotations`` must come from this one annotator and be of one kind, such as verdicts.
     """
     answered = [annotation for annotation in annotations if annotation.value is not None]
     if not answered:
@@ -128,7 +128,10 @@ def labels_with_data(data: Dataset) -> list[Opinion]:
 def judges_opinions(
     store: Store, tournament: str, games: GameTable, levels: Collection[Level], of: Bools | None = None
 ) -> dict[tuple[Level, str], list[Opinion]]:
-    """All opinions of judges at some levels, without failures; ``of`` selects games, by default all."""
+    """The judges' opinions of the kinds in ``levels``, without failed judgments.
+
+    ``of`` is a mask that selects the games whose verdicts count; by default all games.
+    """
     opinions = {level: list(_opinions_on(store, tournament, games, kind_of(level), of)) for level in sorted(levels)}
     return {(level, ""): level_opinions for level, level_opinions in opinions.items() if level_opinions}
 
@@ -144,7 +147,7 @@ def _opinions_on(
 
 
 def judgments_of(store: Store, tournament: str, name: str) -> list[Annotation]:
-    """Each judge's value for each item of a kind, as a person would give it; without failures."""
+    """The judges' successful judgments of one kind, as annotations like those of people."""
     settings, kind = store.settings(tournament), KINDS[name]
     return [
         Annotation(name, want.judge, want.query_id, want.item, want.other, "", value)
@@ -155,9 +158,9 @@ def judgments_of(store: Store, tournament: str, name: str) -> list[Annotation]:
 
 
 def verdict_opinions(games: GameTable, of: Bools | None = None) -> list[Opinion]:
-    """One opinion for each verdict on the games that ``of`` selects, by default on all games.
+    """One opinion for each judge's verdict on the games that the mask ``of`` selects; by default on all games.
 
-    The item is the pair of agents in the order of their names.
+    An opinion's item is the pair of agents, sorted by name.
     """
     rows, second = np.nonzero(games.judged if of is None else games.judged & of[:, None])
     queries, agents, judges = games.queries, games.agents, games.judges

@@ -1,4 +1,4 @@
-"""Outcomes of a tournament's stages from its store, samples and judges combined, and how many of them are there."""
+"""Reads the results of a tournament's judgments from its store, combines samples and judges, and counts them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from judges.types import JudgeFailure, Judgment, Task
 from retrieval_eval.stats.scores import Scores
 
 OutcomesOf: TypeAlias = Callable[[Task], Sequence[tuple[Wanted, Result | None]]]
-"""Returns a task's judgments to make, each with its result, or ``None`` if it is not judged yet."""
+"""A function from a task to its planned judgments, each with its result; ``None`` if it is not judged yet."""
 
 
 def outcomes(
     store: Store, tournament: str, task: Task, query_id: str | None = None, among: Collection[str] | None = None
 ) -> list[tuple[Wanted, Result | None]]:
-    """All judgments to make for a task, with their results; samples are combined. Arguments as for ``Store.outcomes``.
+    """The planned judgments of a task with their results; samples are combined. Arguments as for ``Store.outcomes``.
 
     A result is ``None`` while a sample is missing, and a failure if most samples failed.
     """
@@ -32,19 +32,19 @@ def outcomes(
 
 
 def outcomes_of(store: Store, tournament: str) -> OutcomesOf:
-    """A function from a task to its judgments to make, with their results, samples not combined."""
+    """A function that reads a task's planned judgments and results from this store; samples are not combined."""
     return partial(store.outcomes, tournament)
 
 
 def each_outcome(store: Store, tournament: str, task: Task) -> Iterator[tuple[Wanted, Result | None]]:
-    """Yield the items of ``outcomes`` for all queries, with only a few results in memory at a time."""
+    """Yield what ``outcomes`` returns for all queries, with only a few results in memory at a time."""
     return each_combined(store.each_outcome(tournament, task), store.settings(tournament).combinations)
 
 
 def labels_of(store: Store, tournament: str, query_id: str | None = None) -> LabelResults:
-    """Relevance labels of all documents to judge, or only of one query's, by (query_id, doc_id).
+    """Relevance labels by (query_id, doc_id), of all queries or of one.
 
-    The samples and judges of each document are combined into one label.
+    All samples and judges of a document are combined into one label.
     """
     settings = store.settings(tournament)
     labelled = store.outcomes(tournament, Task.RELEVANCE, query_id)
@@ -52,15 +52,15 @@ def labels_of(store: Store, tournament: str, query_id: str | None = None) -> Lab
 
 
 def labels_by_judge(store: Store, tournament: str, query_id: str | None = None) -> dict[str, LabelResults]:
-    """Relevance labels of each judge by (query_id, doc_id), on all queries or one; samples are combined."""
+    """Relevance labels by judge, then by (query_id, doc_id), of all queries or of one; samples are combined."""
     return of_each_judge(outcomes(store, tournament, Task.RELEVANCE, query_id))
 
 
 class StageResults(Struct, frozen=True, eq=False):
-    """Results of a stage; subclasses add the figures that only this stage's board shows.
+    """Results of one stage of judging; a stage with further figures defines a subclass.
 
     Attributes:
-        scores: the stage's scores of the agents, its main score first.
+        scores: the agents' scores by this stage, its main score first.
     """
 
     scores: tuple[Scores, ...] = ()
@@ -69,7 +69,9 @@ class StageResults(Struct, frozen=True, eq=False):
 def further_results(
     store: Store, tournament: str, settings: StoredSettings, *, scored: bool = False
 ) -> dict[str, StageResults]:
-    """Results of the stages with a separate section, by section; ``scored`` skips stages without scores.
+    """Results of the stages that define their configuration section themselves, by section name.
+
+    With ``scored``, stages that give agents no scores are skipped.
 
     Raises:
         InputError: a stage that made judgments in this tournament is not installed.
@@ -101,16 +103,19 @@ _WORDS: Final[Mapping[Task, str]] = {
 }
 
 AGENTS_ASKED: Final = "Agents asked"
-"""Name of the step in which agents answer the queries; it comes before all stages of judging."""
+"""Heading of the step in which agents answer the queries; it comes before all stages of judging."""
 
 
 def stage_words() -> dict[Task, str]:
-    """The heading of each task's judgments."""
+    """By task, the heading of its counts of judgments, such as "Documents labelled"."""
     return {task: stage.words for stage in further_stages().values() for task in stage.tasks} | dict(_WORDS)
 
 
 class Coverage(Struct, frozen=True):
-    """Number of judgments to make in one stage, by their state; ``judged`` includes ``identical`` games."""
+    """Number of planned judgments in one stage, by state.
+
+    ``judged`` includes the ``identical`` games: both answers are equal, so they are ties without a call.
+    """
 
     wanted: int
     judged: int
@@ -128,10 +133,10 @@ class Shortfall(Struct, frozen=True):
 
     Attributes:
         kind: ``judge`` or ``agent``.
-        judged: number of its verdicts that exist; each order of a game counts as one verdict.
-        wanted: number of its verdicts to make.
+        judged: number of verdicts so far by this judge, or on this agent's games; each order of a game counts.
+        wanted: number of planned verdicts by this judge, or on this agent's games.
         rated: whether any game has a verdict, so that ratings can be shown on request.
-        again: a phrase that says how to get the missing verdicts.
+        again: advice on how to get the missing verdicts.
     """
 
     kind: str
@@ -161,7 +166,7 @@ class Shortfall(Struct, frozen=True):
 
     @property
     def remedy(self) -> str:
-        """How to get the missing verdicts, and how to see the ratings before that if any game has a verdict."""
+        """Advice on how to get the missing verdicts, and on how to see ratings from the verdicts so far, if any."""
         see = ", or see them with 'ragleague leaderboard --below-coverage'"
         return f"{self.again}{see}" if self.rated else self.again
 
@@ -174,15 +179,15 @@ def coverage(outcomes: Sequence[tuple[Wanted, Result | None]]) -> Coverage:
 
 
 def shortfall(judged_of: Mapping[str, Mapping[str, tuple[int, int]]], min_coverage: float) -> Shortfall | None:
-    """The judge furthest below ``min_coverage``, else the agent furthest below it; ``None`` if all have enough.
+    """The judge, or else the agent, with the lowest share of its planned verdicts, if below ``min_coverage``.
 
     If every judge has enough verdicts, so does the tournament: the share over all games is a weighted mean of the
     judges' shares. But that overall share can hide a judge that stopped early, or an agent whose answers a judge
     refused. The missing games are then no random sample, and ratings from the other games would measure something else.
 
     Args:
-        judged_of: by kind (``judge`` or ``agent``) and name, the number of verdicts that exist and the number to make.
-            With an adaptive schedule, only verdicts on games already chosen are to be made.
+        judged_of: by kind (``judge`` or ``agent``) and name, the number of verdicts so far and of planned verdicts. An
+            adaptive schedule plans only verdicts on the games that it has chosen so far.
     """
     for kind, by_name in judged_of.items():
         for name, (judged, wanted) in sorted(by_name.items(), key=lambda entry: entry[1][0] / entry[1][1]):

@@ -41,7 +41,7 @@ from arena.store.store import StoreSubset
 
 Made = TypeVar("Made")
 Group: TypeAlias = tuple[str, str]
-"""A column and a value of the queries' metadata; selects the queries that have this value."""
+"""A metadata column and a value; the group contains the queries that have this value."""
 
 
 class Leaderboard(Struct, frozen=True):
@@ -51,23 +51,24 @@ class Leaderboard(Struct, frozen=True):
         ratings: ratings over all judges' games; ``None`` if no game has a verdict, or if coverage is too low and
             ``below_coverage`` was not set.
         by_judge: ratings by each judge's games, if there are several judges.
-        criteria: the mean of each answer's grades, then its grade by each criterion; empty without any.
+        criteria: the agents' mean grades over all criteria, then those by each criterion; empty without grades.
         ungraded: a sentence for each criterion that skips answers without the documents or reference it needs.
         adaptive: progress of an adaptive schedule, ``None`` with another schedule.
         shortfall: the judge or agent with too few verdicts to rate on, ``None`` if there is none.
-        consistency: agreement between samples, by stage and judge that was asked several times.
-        exam: cover of the test bank by agent, ``None`` without an exam or a grade.
-        nuggets: nugget scores by agent, ``None`` if the tournament has no section ``nuggets``.
+        consistency: agreement between samples, by task and judge; only for judges that were asked several times.
+        exam: exam scores of the agents, ``None`` without an exam or a grade.
+        nuggets: nugget scores of the agents, ``None`` if the tournament has no section ``nuggets``.
         retrieval: scores of the documents that agents retrieved, ``None`` without labels.
-        citations: share of cited documents that are relevant, ``None`` if no answer cites a labelled document.
+        citations: share of relevant documents among those cited, ``None`` if no answer cites a labelled document.
         costs: costs of answers, and which agents have not answered every query.
-        controlled: ratings controlled for qualities of answers, ``None`` if not configured or not computable.
-        further: results of the stages with a separate configuration section, by section.
+        controlled: ratings adjusted for properties of the answers, such as length; ``None`` if the configuration does
+            not ask for them or they cannot be computed.
+        further: results of the stages that define their configuration section themselves, by section name.
         group: the group of queries to which the results are restricted; ``None`` for all queries.
         judges: judges of the games, including those of imported verdicts.
-        missing: number of missing judgments and of judgments to make, by score and agent.
+        missing: number of missing judgments and of all planned judgments, by score and agent.
         uneven: for scores with missing judgments, each agent's share of them and the share of all other agents.
-        models: number of judgments by judge and model, for judges that servers run.
+        models: number of judgments by judge and by the model that replied, for judges on a provider's server.
     """
 
     tournament: str
@@ -109,7 +110,7 @@ _NO_COLUMN: Final = "the queries' table has no column that makes groups"
 
 
 def of_group(store: Store, tournament: str, group: Group) -> StoreSubset:
-    """The store restricted to a group of queries.
+    """A view of the store with only the queries of a group.
 
     Raises:
         InputError: no query belongs to the group.
@@ -142,8 +143,8 @@ def leaderboard(
 
     Args:
         tournament: the tournament's name; optional if the store has only one tournament.
-        below_coverage: also rate if fewer verdicts exist than ``ratings.min_coverage`` requires.
-        group: restrict everything to this group of queries.
+        below_coverage: whether to compute ratings even from fewer verdicts than ``ratings.min_coverage`` requires.
+        group: the group of queries to which all results are restricted; ``None`` for all queries.
 
     Raises:
         InputError: there is no such tournament or group, the store has several tournaments and none is named, or the
@@ -161,10 +162,12 @@ def leaderboard(
 def leaderboard_of(
     store: Store, name: str, data: Dataset, games: GameTable, *, below_coverage: bool = False
 ) -> Leaderboard:
-    """Compute the leaderboard from data and games that have been read already; see ``leaderboard``."""
+    """Compute the leaderboard from a dataset and games that the caller has read already; see ``leaderboard``."""
     settings = store.settings(name)
     if name not in store.rated_tournaments():
-        raise InputError(f"tournament {name!r} only has synthetic queries; there is nothing to rate")
+        raise InputError(
+            f"tournament {name!r} only has synthetic queries; there is nothing to rate, name another tournament"
+        )
     shortage = _shortage(games, settings)
     rated = games.played.any() and (shortage is None or below_coverage)
     ratings, by_judge, controlled = _rated(store, data, games, settings) if rated else (None, {}, None)
@@ -269,7 +272,10 @@ def _nuggets(store: Store, tournament: str, settings: StoredSettings, outcomes: 
 def _controlled(
     names: Sequence[str], verdicts: VerdictTable, data: Dataset, options: RatingSettings
 ) -> tuple[Controlled | None, Sequence[str]]:
-    """Ratings controlled for the named ``QUALITIES`` of answers; every verdict counts as a game."""
+    """Ratings adjusted for the named ``QUALITIES`` of answers; if there are none, a note that says why.
+
+    Every verdict counts as a game.
+    """
     if not names:
         return None, []
     from arena.ratings.covariates import controlled_ratings
@@ -296,7 +302,7 @@ def _documents(
 
 
 def _unjudged(store: Store, data: Dataset, games: GameTable, settings: StoredSettings) -> int:
-    """Number of queries with two or more agents and no judged game, plus the queries that ``data.limit`` left out."""
+    """Number of queries without a judged game although two agents answer them, plus those that ``data.limit`` cut."""
     judged = {games.queries[place] for place in set(games.query[games.played].tolist())}
     answering: dict[str, set[str]] = {query_id: {agent.name for agent in settings.agents} for query_id in data.queries}
     for query_id, agent in data.answers:
@@ -314,7 +320,7 @@ def _owed(store: Store, data: Dataset, settings: StoredSettings) -> Mapping[str,
 
 
 def _gaps(key: str, scores: Sequence[Scores]) -> dict[str, Gaps]:
-    """Missing judgments of a stage's scores, under the stage's name ``key``; empty if the stage does not count them."""
+    """The missing judgments of a stage's first score, under the given key; empty if the stage does not count them."""
     return {key: scores[0].gaps} if scores and scores[0].gaps is not None else {}
 
 

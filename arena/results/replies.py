@@ -1,4 +1,4 @@
-"""Adds agents' replies to a tournament's dataset, and finds the answers that are still missing."""
+"""Adds the agents' stored replies to a tournament's dataset, and finds queries that agents have not answered."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from judges.types import Answer, Document, Query, Retrieved
 from retrieval_eval.agents.types import CITATIONS, AgentFailure, AgentReply
 
 NOT_ASKED = "not asked"
-"""Used as a cause if the agent has not been asked yet, or if its answer came after the tournament's last run."""
+"""Cause of a missing answer: the agent has not been asked yet, or it answered after the tournament's last run."""
 
 
 def with_replies(data: Dataset, agents: Sequence[StoredAgent], location: str) -> Dataset:
-    """The dataset from files, with the agents' replies from the store added.
+    """Add the agents' stored replies, with their answers and documents, to a dataset from files.
 
-    A document keeps its id unless another text already has it; then a hash of the text is appended.
+    A retrieved document keeps its id unless another text already has that id; then a hash of its text is appended.
 
     Args:
-        data: queries, and answers and documents from files.
+        data: the dataset from files: queries, and perhaps answers and documents.
         location: the store's path or URL; the store may not exist yet.
 
     Raises:
@@ -63,7 +63,7 @@ def unanswered(data: Dataset, settings: StoredSettings) -> dict[str, list[str]]:
 
 
 def owed(store: Store, data: Dataset, settings: StoredSettings) -> dict[str, Causes]:
-    """Number of missing answers of each agent that the tournament asks, by cause."""
+    """By agent and cause, the number of queries that the agent has not answered."""
     causes_by_agent: dict[str, Causes] = {}
     unanswered_ids = unanswered(data, settings)
     for agent in settings.agents:
@@ -77,7 +77,7 @@ def owed(store: Store, data: Dataset, settings: StoredSettings) -> dict[str, Cau
 
 
 def failures(store: Store, data: Dataset, settings: StoredSettings) -> list[tuple[str, str, AgentFailure]]:
-    """Agent, query_id and failure for every answer that an agent failed to give; arguments as for ``owed``."""
+    """The agent's name, the query_id and the failure for every query that an agent failed to answer."""
     entries = []
     for agent in settings.agents:
         asked = {query_id: AgentQuery.of(agent, query) for query_id, query in data.queries.items()}
@@ -89,22 +89,22 @@ def failures(store: Store, data: Dataset, settings: StoredSettings) -> list[tupl
 
 
 def require_fit(data: Dataset, agents: Iterable[StoredAgent]) -> None:
-    """Check that agents and files do not conflict.
+    """Check that the agents to ask do not conflict with the answers and documents in files.
 
     Raises:
-        InputError: an agent is in the files too, or the files' documents name no agent.
+        InputError: an agent's name occurs in the files too, or the files do not say which agent retrieved a document.
     """
     retrieving = {entry.agent for entries in data.retrieved.values() for entry in entries}
     if SHARED in retrieving:
         raise InputError(
-            "agents: they retrieve documents of their own, so the table of documents needs a column 'agent' "
-            "that says whose each is"
+            "agents: each agent retrieves its own documents; add a column 'agent' to the table of documents that "
+            "names the agent that retrieved each one"
         )
     in_files = retrieving | {agent for _, agent in data.answers}
     for agent in agents:
         if agent.name in in_files:
             raise InputError(
-                f"agents.{agent.name}: the data has answers or documents of an agent of this name already; "
+                f"agents.{agent.name}: the data already has answers or documents of an agent with this name; "
                 "rename one of the two"
             )
 
@@ -136,7 +136,7 @@ def _answer(query: Query, agent: StoredAgent, reply: AgentReply, names: Mapping[
 def _retrieved(
     query: Query, agent: StoredAgent, reply: AgentReply, documents: dict[str, Document]
 ) -> tuple[list[Retrieved], dict[str, str]]:
-    """The retrieved documents, and for each id in the reply, the document's id in the dataset.
+    """The documents that a reply retrieved for its query; and by their id in the reply, their id in the dataset.
 
     New documents are added to ``documents``; a repeated one counts once. Documents without a text are left out, because
     they cannot be labelled; in a reply, either all have a text or none has.

@@ -1,4 +1,4 @@
-"""A tournament's ways of scoring its agents, from its store, each as one ``Method``."""
+"""Collects all scores by which a tournament compares its agents, from its store, each as a ``Method``."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ RATING: Final = "bradley_terry"
 
 
 def stored_methods(store: Store, tournament: str, games: GameTable, data: Callable[[], Dataset]) -> list[Method]:
-    """Every way in which a tournament scores its agents.
+    """All scores of a tournament's agents.
 
-    These are Elo and Bradley-Terry on all judges' games, mean criteria grades, EXAM-Cover, V_strict, and the first
-    measure of the retrieved documents, by judges and by people.
+    These are Elo and Bradley-Terry ratings on all judges' games, mean criteria grades, EXAM-Cover, V_strict, scores of
+    further stages, and the first retrieval measure, both with judges' labels and with people's.
     """
     return [*played_methods(games, store.settings(tournament)), *means_of(store, tournament, data)]
 
 
 def answer_scores(store: Store, tournament: str, *, every: bool = False) -> Iterator[Scores]:
-    """Yield the scores of answers: grades, EXAM-Cover and V_strict; ``every`` adds the grades by each criterion."""
+    """Yield scores of answers: mean grade, EXAM-Cover and V_strict; with ``every``, also the grades by criterion."""
     settings = store.settings(tournament)
     if settings.criteria is not None:
         grades = criteria_scores(outcomes(store, tournament, Task.CRITERIA), settings)
@@ -55,7 +55,7 @@ def answer_scores(store: Store, tournament: str, *, every: bool = False) -> Iter
 
 
 def means_of(store: Store, tournament: str, data: Callable[[], Dataset], *, every: bool = False) -> list[Scores]:
-    """The scores that average over queries; ``every`` adds the grades by each criterion and all other measures."""
+    """Scores that are means over queries; with ``every``, also the grades by criterion and all retrieval measures."""
     settings, methods = store.settings(tournament), [*answer_scores(store, tournament, every=every)]
     for stage_results in further_results(store, tournament, settings, scored=True).values():
         methods += stage_results.scores
@@ -66,9 +66,10 @@ def means_of(store: Store, tournament: str, data: Callable[[], Dataset], *, ever
 
 
 def people_methods(people: Opinions) -> list[Method]:
-    """People's verdicts as Bradley-Terry ratings, with a tie as half a win for each, and people's mean grades.
+    """Agents' scores from people's opinions: Bradley-Terry ratings on verdicts, and mean grades.
 
-    A criterion's grade is the mean over people, an answer's grade the mean over criteria.
+    A tie is half a win for each agent. An answer's grade by a criterion is the mean over people; its overall grade is
+    the mean over criteria.
     """
     methods: list[Method] = []
     if verdicts := settled(people.get(("verdicts", ""), ()), verdicts=True):

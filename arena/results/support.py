@@ -1,4 +1,4 @@
-"""Support of citations, from the store: the judges' labels of each citation, and the agents' scores."""
+"""Reads citation support from the store: the judges' label of each citation, and the agents' scores from the labels."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class SupportResults(StageResults, frozen=True, eq=False, kw_only=True):
     """Citation support of a tournament's agents: precision and recall.
 
     Attributes:
-        which: the citations of a sentence that judges check.
-        answers: support of each answer, by query and agent.
-        unread: by agent, the number of answers whose citations per sentence are not known.
-        marks: by agent, marks that look like citations but are not read as citations.
+        which: which citations of a sentence judges check, the first or all.
+        answers: support of each answer's citations, by (query_id, agent).
+        unread: by agent, the number of answers that do not say which sentence cites what.
+        marks: by agent, marks in answers that look like citations but are not read as such.
     """
 
     which: CitationsChecked

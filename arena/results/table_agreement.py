@@ -1,4 +1,4 @@
-"""Compares judges with people from tables of their opinions; comparisons from a store use the same functions."""
+"""Compares judges with people from tables of their opinions; the comparison from a store uses the same functions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NAMED: Final = 4
 
 
 class Spending(Struct, frozen=True):
-    """The games and costs of one judge.
+    """Number of games of one judge, and their cost.
 
     Attributes:
         games: number of pairs of answers with a verdict in at least one order.
@@ -53,11 +53,11 @@ class Calibration(Struct, frozen=True):
 
     Attributes:
         comparisons: comparisons of judges with people; empty if there are no opinions of people.
-        notes: sentences about oddities in the input and about opinions that were left out.
-        texts: texts to show with disagreements: queries by ``(query_id, "")``; answers, documents and nuggets by query
-            and name.
+        notes: sentences for the user about oddities in the input and opinions that were left out.
+        texts: texts to show with disagreements: queries by ``(query_id, "")``; answers, documents and nuggets by
+            ``(query_id, name)``.
         tournament: the tournament's name. This and the attributes below are empty for tables of opinions.
-        spent, orders: cost and position bias of each answer judge.
+        spent, orders: cost and position bias of each judge of answers, by the judge's name.
     """
 
     comparisons: tuple[Comparison, ...] = ()
@@ -92,9 +92,10 @@ def calibrate_tables(
     Args:
         judges: files of judges' opinions; without any, agents are compared by people's grades only.
         people: files of people's opinions.
-        data: texts for disagreements, and the conversations of the queries.
-        most: how many disagreements to list for each judge.
-        label_next: number of items to suggest for labelling, per judge; ``None`` computes no corrected estimates.
+        data: dataset with the texts to show with disagreements and the conversations of the queries.
+        most: maximum number of disagreements to list for each judge.
+        label_next: number of items to suggest to people for labelling, per judge; ``None`` to skip the suggestions and
+            the corrected estimates.
 
     Raises:
         InputError: a file cannot be read, or judges and people have no item in common.
@@ -107,9 +108,7 @@ def calibrate_tables(
     people_opinions, people_notes, people_clusters = _gathered(of_people)
     if judges.paths and not any(key in judge_opinions for key in people_opinions):
         kinds = f"{_kinds(judges.paths, judge_opinions)}; {_kinds(people.paths, people_opinions)}"
-        raise InputError(
-            f"{kinds}: judges and people gave different kinds of opinions, so nothing in common to compare"
-        )
+        raise InputError(f"{kinds}: judges and people gave different kinds of opinions; name files of the same kind")
     clusters = {**judge_clusters, **people_clusters, **({} if data is None else conversations(data.queries.values()))}
     require_one_spelling(clusters.values())
     comparisons = compare_opinions(
@@ -119,7 +118,8 @@ def calibrate_tables(
     if not judges.paths:
         if not tests:
             raise InputError(
-                f"{_kinds(people.paths, people_opinions)}: no grades of two agents to compare; name what judges said"
+                f"{_kinds(people.paths, people_opinions)}: no grades of two agents to compare; "
+                "name the files of judges' opinions too"
             )
         return Calibration(settings=settings, notes=tuple(people_notes), grade_tests=tests)
     sides = [key for key in judge_opinions if key not in people_opinions] + [
@@ -145,7 +145,7 @@ def compare_opinions(
     boards: bool = True,
     clusters: Clusters = ALONE,
 ) -> tuple[Comparison, ...]:
-    """Compare opinions at each level and group that both have; arguments as in ``calibrate_tables`` and ``compare``.
+    """Compare opinions of each kind and group that both have; arguments as in ``calibrate_tables`` and ``compare``.
 
     Raises:
         InputError: judges and people have no item in common.
@@ -178,7 +178,7 @@ def compare_opinions(
 
 
 def _apart(level: Level, judges: Sequence[Opinion], people: Sequence[Opinion]) -> str:
-    """For an error message: how the opinions of judges and people differ if they have no item in common."""
+    """Say for an error message why the opinions of judges and people have no item in common."""
     names_by_kind: dict[str, list[set[str]]] = {
         "queries": [{opinion.query_id for opinion in side} for side in (judges, people)],
         "agents": [{opinion.item[-2] for opinion in side} for side in (judges, people)] if level == "criteria" else [],
@@ -204,14 +204,14 @@ def by_name(opinions: Iterable[Opinion]) -> dict[str, list[Opinion]]:
 
 
 def data_of(queries: Path | None, documents: Sequence[Path], answers: Sequence[Path]) -> Dataset | None:
-    """Read the dataset that has the texts of disagreements; ``None`` without a file.
+    """Read the queries, documents and answers to show with disagreements; ``None`` if no file is named.
 
     Raises:
-        InputError: a file cannot be read, or there are answers or documents without queries.
+        InputError: a file cannot be read, or answers or documents are named without the queries.
     """
     if queries is None:
         if documents or answers:
-            raise InputError("--answers and --documents need --queries")
+            raise InputError("--answers and --documents need the table of queries; name it with --queries")
         return None
     from arena.data.files import load_dataset
 
@@ -219,7 +219,7 @@ def data_of(queries: Path | None, documents: Sequence[Path], answers: Sequence[P
 
 
 def dataset_texts(data: Dataset) -> dict[tuple[str, str], str]:
-    """Texts of queries by ``(query_id, "")``, and of answers and documents by query and name."""
+    """Texts by ``(query_id, name)``; the name is an agent's, a document's, or ``""`` for the query itself."""
     texts = {(query_id, ""): query.text for query_id, query in data.queries.items()}
     texts |= {key: answer.text for key, answer in data.answers.items()}
     for query_id, entries in data.retrieved.items():
@@ -228,7 +228,7 @@ def dataset_texts(data: Dataset) -> dict[tuple[str, str], str]:
 
 
 def read_tables(tables: OpinionFiles) -> tuple[dict[tuple[Level, str], list[Opinion]], list[str], dict[str, str]]:
-    """Read files of opinions: the opinions by level and group, notes on oddities, and the conversations of queries."""
+    """Read files of opinions: the opinions by kind and group, notes on oddities, and the conversations of queries."""
     return _gathered([(path, read_opinions(path, tables.reading)) for path in tables.paths])
 
 
@@ -251,7 +251,7 @@ def _gathered(
 def _require_told_apart(
     of_judges: Iterable[tuple[Path, OpinionTable]], of_people: Iterable[tuple[Path, OpinionTable]]
 ) -> None:
-    """Check that no column in both tables distinguishes items that would be counted as one."""
+    """Raise an error if rows counted as the same item differ in a column that both tables have."""
     for judge_path, judge_table in of_judges:
         for people_path, people_table in of_people:
             shared = (judge_table.apart | people_table.apart) & judge_table.further & people_table.further

@@ -1,1 +1,1 @@
-"""Runs a tournament: the queue of judgments to make, the planner, the counters, and the writer to the store."""
+"""Runs a tournament: plans the judgments, queues and counts them, asks the judges, and writes results to the store."""

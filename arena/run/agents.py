@@ -1,4 +1,4 @@
-"""Opens the judges and agents that a configuration declares, in this process or on Ray workers."""
+"""Opens the judges and agents of a configuration, in this process or on Ray workers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class OpenedAgents(Struct, frozen=True):
 
     Attributes:
         judges: the models that generate the agents' answers, by name.
-        corpus: the documents that agents search or name; ``None`` if no agent uses any.
+        corpus: the document collection that agents search or cite from; ``None`` if no agent uses one.
         declared: each agent's name, identity and settings, as the store records them.
     """
 
@@ -49,7 +49,7 @@ def open_agents(
 ) -> OpenedAgents:
     """Open the agents that a configuration declares, without sending a request.
 
-    Agents that will be asked need the run's ``stop`` signal: their models then open where the executor runs.
+    Pass the run's ``stop`` signal if the agents will be asked: the executor then decides where their models run.
     """
     specs = config.agents
     named = judges_of_agents(specs.values())
@@ -75,7 +75,7 @@ def _stored(agent: Agent, spec: AgentSpec) -> StoredAgent:
 
 
 def _cache(config: Config) -> Path | None:
-    """Path of the embedding cache beside the store; ``None`` without a SQLite file."""
+    """Path of the embedding cache, a file beside the store; ``None`` if the store is no SQLite file."""
     path = sqlite_path(config.store)
     return None if path is None else path.with_name(f"{path.name}.embeddings")
 
@@ -85,7 +85,8 @@ def open_judges(
 ) -> dict[str, Judge]:
     """Open the judges with these names; by default all judges that a stage uses.
 
-    With every executor, limits, retries, parsing and costs stay in this process; only the provider runs elsewhere.
+    Limits, retries, parsing and costs are always handled in this process. Ray workers only run the provider, which
+    sends the requests to a model.
     """
     executor = config.executor
     if executor.kind == "ray" and find_spec("ray") is None:
@@ -98,7 +99,7 @@ def open_judges(
             for secret in {spec.api_key_env, *spec.headers_env.values()} & variables.keys():
                 raise InputError(
                     f"executor.runtime_env: {secret} is the key of judge {name!r}, and Ray shows runtime_env "
-                    "in its logs: set it on the machines, from a secret"
+                    "in its logs; remove it here, and set it in the environment of Ray's machines"
                 )
             # Ray reads this on import: it stops Ray from printing lines on dead nodes, which ragleague reports itself.
             os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")
@@ -114,12 +115,12 @@ def open_judges(
 
 
 def runs_on_workers(executor: ExecutorSection, spec: JudgeSpec) -> bool:
-    """Whether Ray workers make a judge's calls; recorded and batched replies are always read in this process."""
+    """Whether Ray workers make a judge's calls; recorded replies and batches are always read in this process."""
     return executor.kind == "ray" and spec.provider != "replay" and not spec.in_batches
 
 
 def with_all_workers(executor: ExecutorSection, spec: JudgeSpec) -> JudgeSpec:
-    """A copy of the judge's spec with the total concurrency of all its Ray workers."""
+    """A copy of a judge's settings whose concurrency is the sum over all its Ray workers."""
     if not runs_on_workers(executor, spec):
         return spec
     return spec.model_copy(update={"concurrency": spec.concurrency * executor.workers})

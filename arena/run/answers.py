@@ -1,4 +1,4 @@
-"""Asks agents the queries they have not answered, through the judges' queue, and stores every reply."""
+"""Asks agents the queries that they have not answered, through the same queue as judges, and stores every reply."""
 
 from __future__ import annotations
 
@@ -38,32 +38,32 @@ from retrieval_eval.agents.spec import AgentSpec
 from retrieval_eval.agents.types import Agent, AgentFailure, ReplyOrFailure
 
 ASKED_AGAIN = RETRIED_NEXT_RUN | {"empty", "contract", "exception"}
-"""Causes of failure that the next run retries; other failures depend on the query and need ``--retry-failed``."""
+"""Causes of failure for which the next run asks the agent again; others need ``--retry-failed``."""
 
 _HOPELESS = frozenset({"authentication", "quota", "unknown_model"})
-"""Causes of failure that would affect every other query too."""
+"""Causes of failure that would make every further query fail too, so that the agent is stopped."""
 _NOT_ASKED = frozenset({"stopped", "budget"})
-"""Causes of failure that mean, if no call was made, that the agent was not asked."""
+"""Causes of failure that mean that the agent was not asked, if it made no call."""
 
 
 def needs_call(outcome: str | None, *, retry_failed: bool) -> bool:
-    """Whether to ask an agent a query, given the stored outcome; ``None`` means no outcome."""
+    """Whether to ask an agent a query, given the stored outcome of that query; ``None`` if there is none."""
     if outcome is None or outcome == ANSWERED:
         return outcome is None
     return retry_failed or outcome in ASKED_AGAIN
 
 
 class AgentSummary(Struct):
-    """Outcomes of the queries to one agent.
+    """Counts of one agent's replies in a run.
 
     Attributes:
         answered: number of queries answered in this run.
         known: number of queries answered without a call: earlier, by another process, or by an identical agent.
-        causes: number of failures by cause, including failures of earlier runs that are not retried.
+        causes: number of failed queries by cause, including failures of earlier runs that are not retried.
         calls: number of requests sent in this run, retries included.
         cost_unknown: number of replies and failures of this run whose cost is unknown.
-        seconds: time from the first question to the last reply.
-        stopped: why the agent stopped early; empty if it did not.
+        seconds: time from the start of the run to the agent's last reply.
+        stopped: reason why the agent was stopped early; empty if it was not.
         problem: message of the first failure in this run.
     """
 
@@ -84,7 +84,7 @@ class AgentSummary(Struct):
 
     @property
     def left(self) -> int:
-        """Number of queries that were not sent, because the agent, its model or the run stopped early."""
+        """Number of queries never sent to the agent, because the agent, its model or the run stopped early."""
         return self.wanted - self.answered - self.known - self.failed
 
     @property
@@ -93,11 +93,11 @@ class AgentSummary(Struct):
 
 
 class AgentsRun(Struct, frozen=True):
-    """Outcomes of asking the agents.
+    """Outcomes of asking all agents.
 
     Attributes:
         declared: each agent's name, identity and settings, as the store records them.
-        corpus: the documents that the agents search; ``None`` if no agent uses any.
+        corpus: the document collection that agents search; ``None`` if no agent uses one.
         interrupted: whether the run was stopped early.
         retried: whether the run retried all failures.
     """
@@ -138,7 +138,7 @@ class AgentsRun(Struct, frozen=True):
 
     @property
     def silent(self) -> list[str]:
-        """A line for each agent without any answer, with the message of its first failure."""
+        """A line for each agent that answered no query, with the message of its first failure."""
         without = [
             (name, summary)
             for name, summary in self.agents.items()
@@ -148,7 +148,7 @@ class AgentsRun(Struct, frozen=True):
 
     @property
     def answers(self) -> int:
-        """Number of answers so far, including answers of earlier runs."""
+        """Number of answers by all agents, including those of earlier runs."""
         return sum(summary.answered + summary.known for summary in self.agents.values())
 
 
@@ -164,10 +164,11 @@ def run_agents(
     """Ask every declared agent each query that it has not answered.
 
     The first Ctrl-C finishes the calls in flight, the second stops at once; the store stays consistent either way.
-    ``data`` replaces the files in the configuration. ``part_of`` is the enclosing run; without it a new run starts.
+    ``data`` replaces the dataset from the configured files. ``part_of`` records the enclosing run; without it a new
+    run starts.
     """
     if not config.agents:
-        raise InputError("the configuration has no section 'agents'; add it")
+        raise InputError("the configuration has no section 'agents'; add it to name the agents that answer the queries")
     files = load_files(config) if data is None else data
     if files.has_messages:
         require_messages(config.agents)
@@ -238,7 +239,7 @@ async def _ask(source: Answers, progress: Progress, stop: Stop) -> AgentsRun:
 
 
 class AnswerOutcome(NamedTuple):
-    """The stored outcome of a query to an agent; ``cause`` is ``None`` if the agent answered."""
+    """The stored outcome of asking an agent a query: the cause of its failure, or ``None`` if it answered."""
 
     cause: str | None
 
@@ -250,21 +251,21 @@ class _Request(Struct, frozen=True):
 
 
 _REPLY: Final[ContextVar[str]] = ContextVar("_REPLY")
-"""Id of the reply that an agent is working on."""
+"""Id of the reply for which the agent is called in this context, in order to check the claim on it."""
 
 
 class AskedAgent:
-    """Wraps an agent for the queue: limits its concurrency, and stops when it or its model cannot go on.
+    """Lets the queue ask an agent like a judge: limits concurrency, and stops when the agent or its model cannot go on.
 
     Args:
         judge: the model that generates the agent's answers, if it has one.
         at_once: maximum number of concurrent replies.
-        turns: semaphore shared by local agents, so that they do not slow each other down.
+        turns: semaphore that limits concurrency; shared by local agents, so that they do not slow each other down.
 
     Attributes:
-        halted: event that is set when no further query will be sent to the agent.
-        stopped: why the agent was stopped; empty if the whole run was stopped.
-        may_ask: function that checks before each query whether this process still holds its claim.
+        halted: event that is set when the agent will be asked no further query.
+        stopped: reason why the agent was stopped; empty if it was not, or if the whole run was.
+        may_ask: function that checks before each call whether this process still holds its claim on the reply.
     """
 
     may_ask: MayAsk | None = None
@@ -277,7 +278,7 @@ class AskedAgent:
             judge.may_ask = self._may_generate
 
     async def judge(self, request: _Request) -> ReplyOrFailure | None:
-        """Ask the agent; returns its reply, or ``None`` if the agent was not asked."""
+        """Ask the agent a query; returns its reply, or ``None`` if the agent was not asked."""
         async with self._turns:
             _REPLY.set(request.judgment_id)
             if self.halted.is_set() or not await self._may_generate():
@@ -299,7 +300,7 @@ class AskedAgent:
         return reply
 
     async def _may_generate(self, _judgment_id: str = "") -> bool:
-        """Whether this process still holds the claim on the reply; the agent's model checks this before each call."""
+        """Whether this process still holds its claim on the reply; the agent's model checks this before each call."""
         return self.may_ask is None or await self.may_ask(_REPLY.get())
 
     def halt(self, reason: str = "") -> None:
@@ -308,10 +309,10 @@ class AskedAgent:
 
 
 class Answers:
-    """The queue's source of answers: each agent's reply to each query, identified by everything that affects it.
+    """Tells the queue which replies of agents are missing, claims them in the store, and saves them.
 
-    If several agents are identical, only the first one is asked. With ``retry_failed``, queries that an agent declined
-    to answer are repeated too.
+    A reply is identified by everything that affects it; of several identical agents, only the first is asked. With
+    ``retry_failed``, queries on which an agent failed for good are repeated too.
     """
 
     def __init__(
@@ -340,7 +341,7 @@ class Answers:
         return AskedAgent(agent, judge, at_once, asyncio.Semaphore(at_once))
 
     def wants(self) -> list[Wanted]:
-        """The replies to obtain: one for each agent and query. Identical agents share the name of the first."""
+        """One planned reply for each agent and query; of identical agents, only the first one will be asked."""
         first: dict[str, str] = {}
         for agent in self.opened.agents:
             first.setdefault(agent.identity, agent.name)
@@ -351,7 +352,7 @@ class Answers:
         ]
 
     def before(self) -> StageSummary:
-        """The counts before any call: queries to answer, and queries with a stored answer."""
+        """Counts at the start of a run: all queries to agents, and those with a stored answer."""
         outcomes = self.known(self.wants())
         return StageSummary(
             len(outcomes), known=sum(known is not None and known.cause is None for _, known in outcomes)
@@ -371,7 +372,7 @@ class Answers:
         return [(each, _outcome(outcomes.get(each.request.asked))) for each in keyed]
 
     def claimed(self, wants: Sequence[Wanted], most: int, tried: Callable[[str], bool]) -> Claimed:
-        """Look up these queries, and claim the ones that need a call for this process; see ``QueueSource``."""
+        """Look up these replies; claim for this process the ones that need a call. See ``QueueSource``."""
         keyed = self._keyed(wants[:most])
         outcomes, elsewhere = self._replies.claim(
             [each.judgment_id for each in keyed], self.runner, lambda known: self.to_be_asked(_outcome(known)), tried

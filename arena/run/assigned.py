@@ -1,4 +1,4 @@
-"""Finds judgments by stored ids instead of rendering prompts, as long as nothing has changed."""
+"""Finds stored judgments by the ids that an earlier run recorded, instead of rendering every prompt again."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _UNREAD: Final = Judgment("", "", "", "", "")
 
 
 class Assigned:
-    """Finds stored judgments by the ids that an earlier run assigned, while these ids are still valid.
+    """Finds stored judgments by the ids that an earlier run recorded for them, while these ids are still valid.
 
     The ids are valid if the earlier run recorded the same ``made_from`` digest and the store has not changed since: any
-    new judgment may appear in another prompt and so change that prompt's id. ``is_read`` says whether the outcomes of a
-    task's judgments are needed.
+    new judgment may appear in another prompt and so change that prompt's id. ``is_read`` says for which tasks the
+    outcomes of judgments are needed.
     """
 
     def __init__(self, store: Store, tournament: str, made_from: str, is_read: Callable[[Task], bool]) -> None:
@@ -32,10 +32,10 @@ class Assigned:
         self._is_valid = True
 
     def judged(self, wants: Sequence[Wanted]) -> dict[Wanted, tuple[str, Judgment]]:
-        """Look up which of these judgments are stored; finds none if the stored ids are no longer valid. Thread-safe.
+        """Look up which of these judgments are stored; finds none if the recorded ids are no longer valid. Thread-safe.
 
-        Returns each found judgment with its id and its stored judgment, a placeholder if ``is_read`` is false for its
-        task.
+        Returns:
+            Each stored judgment with its id; a placeholder stands for a judgment if ``is_read`` is false for its task.
         """
         ids = self._store.judged_ids(self._tournament, self._made_from, wants) if self._is_valid else None
         self._is_valid = ids is not None
@@ -45,16 +45,16 @@ class Assigned:
         return {want: (ident, judgment) for want, (ident, judgment) in known.items() if isinstance(judgment, Judgment)}
 
     def keep(self, run_id: str) -> None:
-        """Record ``made_from`` if this run assigned the ids anew and no other run was active meanwhile."""
+        """Record that the ids are valid for ``made_from``, if this run assigned them anew and no other was active."""
         seen, _ = self._store.judged(self._tournament)
         if not self._is_valid and Runs(self._store, self._tournament).was_alone(run_id):
             self._store.keep_assigned(self._tournament, self._made_from, seen=seen)
 
 
 def made_from(config: Config, settings: Mapping[str, Any], digest: str, providers: Mapping[str, Provider]) -> str:
-    """Digest of everything that determines prompts, and therefore judgment ids; ``digest`` is that of the data.
+    """Digest of everything that determines prompts and so judgment ids; ``digest`` is the digest of the dataset.
 
-    It covers the files named in the configuration's sections, since the settings lack a bank's secret texts.
+    It covers the content of all files named in the configuration, since secret items of a bank are not in ``settings``.
     """
     asked = {name: [dict(each.identity), each.judges_names] for name, each in providers.items()}
     sections = config.model_dump(exclude={"data", "store", "judges", "agents", "synth"})

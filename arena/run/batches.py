@@ -1,4 +1,4 @@
-"""Sets up judges that send their requests in batches, and reports open batches."""
+"""Sets up judges that send their requests in provider batches, and reports which batches are still open."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 class BatchesWaiting(Struct, frozen=True):
-    """The open batches of one judge.
+    """Summary of one judge's batches with missing replies.
 
     Attributes:
-        handed_in: whether the server has confirmed the batches.
+        handed_in: whether the provider's server has confirmed the batches.
         requests: number of requests in these batches that have no judgment yet.
-        since: when the oldest batch was created, in seconds since 1970.
+        since: when the oldest of these batches was created, in seconds since 1970.
     """
 
     judge: str
@@ -40,7 +40,7 @@ class BatchesWaiting(Struct, frozen=True):
 
 
 def ask_in_batches(judges: Mapping[str, Judge], store: Store, stop: Stop, *, wait: bool) -> None:
-    """Give judges declared with ``mode: batch`` a batch provider that records its batches in this store."""
+    """Make judges declared with ``mode: batch`` send their requests in batches, which this store records."""
     _refuse_twice(judges, store)
     for judge in judges.values():
         if not judge.spec.in_batches:
@@ -56,24 +56,25 @@ def ask_in_batches(judges: Mapping[str, Judge], store: Store, stop: Stop, *, wai
 
 
 def open_server(spec: JudgeSpec, provider: HostedProvider) -> BatchServer:
-    """The batch API of a judge's provider."""
+    """Open the batch API of a judge's provider."""
     from judges.batch_servers import AnthropicBatches, OpenAIBatches
 
     return (AnthropicBatches if spec.provider == "anthropic" else OpenAIBatches)(spec, provider)
 
 
 async def cancel(batches: Iterable[OpenBatch], judges: Mapping[str, JudgeSpec]) -> AsyncIterator[tuple[str, str]]:
-    """Cancel batches on their servers; a later run still collects the replies that exist.
+    """Cancel batches on the provider's server; a later run still collects the replies that exist.
 
-    Yields the server's name for each batch (our marker if the server gave none), and the problem; empty if cancelled.
+    Yields for each batch the server's name for it (our own marker if the server gave none) and the problem with
+    cancelling it, empty if there was none.
     """
     chosen: list[tuple[Batch, JudgeSpec]] = []
     for each in batches:
         spec = judges.get(each.judge)
         if spec is None or not spec.in_batches or (spec.provider, spec.model) != (each.provider, each.model):
             raise InputError(
-                f"--cancel: judges.{each.judge} must be declared with provider {each.provider!r}, model {each.model!r} "
-                "and 'mode: batch', as it was when the batch was handed in"
+                f"--cancel: declare judges.{each.judge} with provider {each.provider!r}, model {each.model!r} "
+                "and 'mode: batch', as it was when the batch was sent"
             )
         chosen.append((each.batch, spec))
     for batch, spec in chosen:
@@ -98,17 +99,19 @@ def _refuse_twice(judges: Mapping[str, Judge], store: Store) -> None:
         judge = judges.get(each.judge)
         if judge is not None and not judge.spec.in_batches:
             where = (
-                f"{each.requests} requests of it wait in batches that are paid for; keep 'mode: batch' until they are "
-                "fetched"
+                f"{each.requests} of its requests are in batches that are paid for; keep 'mode: batch' until a run "
+                "has fetched the replies"
                 if each.handed_in
-                else f"it is not known whether the server has a batch of {each.requests} requests of it; keep "
-                "'mode: batch', with which a run looks for it"
+                else f"the server may have a batch of {each.requests} of its requests; keep 'mode: batch', "
+                "so that the next run looks for it"
             )
-            raise InputError(f"judges.{each.judge}: {where}, or give them up with 'ragleague batches CONFIG --forget'")
+            raise InputError(
+                f"judges.{each.judge}: {where}, or discard these batches with 'ragleague batches CONFIG --forget'"
+            )
 
 
 def waiting(batches: Iterable[OpenBatch]) -> list[BatchesWaiting]:
-    """The open batches of each judge; batches that the server has confirmed come first."""
+    """Summarise the open batches of each judge; those that the server has confirmed come first."""
     by_judge: defaultdict[tuple[bool, str], list[OpenBatch]] = defaultdict(list)
     for each in batches:
         by_judge[each.batch.remote_id is None, each.judge].append(each)
@@ -125,7 +128,7 @@ def waiting(batches: Iterable[OpenBatch]) -> list[BatchesWaiting]:
 
 
 def waiting_lines(waits: Iterable[BatchesWaiting]) -> list[str]:
-    """A line of text for each judge with open batches."""
+    """A line for the user about the open batches of each judge."""
     lines = []
     for each in waits:
         batches, since = counted(each.batches, "batch", "batches"), moment(each.since)
@@ -139,5 +142,5 @@ def waiting_lines(waits: Iterable[BatchesWaiting]) -> list[str]:
 
 
 def moment(seconds: float) -> str:
-    """A time in seconds since 1970 as text, to the minute, in UTC."""
+    """Format a time in seconds since 1970 to the minute, in UTC."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -1,4 +1,4 @@
-"""The commands of an exam: generate items, grade passages, and import and export graded workbench files."""
+"""The commands of an exam: generate test items, grade passages, exchange files with the Rubric-Grading Workbench."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ from retrieval_eval.exam.items import Bank
 
 
 class GradedExam(Struct, frozen=True):
-    """A run's summary, all stored grades, and the scores; ``None`` if the exam extracts answers without grading."""
+    """The summary of a grading run, all stored grades, and the scores.
+
+    The scores are ``None`` if the exam extracts answers without grading.
+    """
 
     summary: RunSummary
     study: Study
@@ -50,9 +53,7 @@ def generate(
     config: Config, progress: Progress, *, retry_failed: bool = False, trace: Callable[[CallTrace], None] | None = None
 ) -> tuple[RunSummary, Bank]:
     if config.exam is None or config.exam.generate is None:
-        raise ConfigError(
-            "exam.generate: the configuration has no such section, which says how to write a test bank; add it"
-        )
+        raise ConfigError("exam.generate: the configuration lacks this section; add it to say how to write a test bank")
     summary = judging.run(config, progress, only=[Task.QUESTIONS], retry_failed=retry_failed, trace=trace)
     with closing(Store.open(config.store)) as store:
         return summary, stored_bank(store, config.name)
@@ -61,9 +62,9 @@ def generate(
 def grade(
     config: Config, progress: Progress, *, retry_failed: bool = False, trace: Callable[[CallTrace], None] | None = None
 ) -> GradedExam:
-    """Grade each passage of an answer, or each document, by each item whose grade is not stored yet."""
+    """Grade each passage of an answer, or each document, by each test item for which the store has no grade yet."""
     if config.exam is None:
-        raise ConfigError("exam: the configuration has no such section; add it")
+        raise ConfigError("exam: the configuration lacks this section; add it")
     data = judging.load_data(config)
     unit = config.exam.texts
     if not (data.retrieved if unit == "documents" else data.answers):
@@ -74,9 +75,9 @@ def grade(
 
 
 def save_grades(path: Path, study: Study, *, secret: bool = False) -> int:
-    """Write grades as a workbench file with passages and rankings (``.jsonl.gz``), or else as a table.
+    """Write grades to a file: a workbench file with passages and rankings if it ends in ``.jsonl.gz``, else a table.
 
-    Returns the number of grades of secret items that were left out.
+    Returns the number of grades left out because their items are secret.
     """
     known = study.bank.secret_ids if study.bank is not None else ()
     graded, left_out = study.source.without(() if secret else known)
@@ -92,11 +93,11 @@ PASSAGES: Final = TableSpec(
     ("qid", "did", "document"),
     {"did": GRADES.words["did"], "agent": ("system", "method")},
 )
-"""Columns of the table of graded passages: their texts, and the agents that retrieved them."""
+"""Columns of a table with the texts of graded passages and the agents that retrieved them."""
 
 
 class WrittenTable(Struct, frozen=True):
-    """A table that was written; ``left_out`` counts the omitted rows of secret items."""
+    """A table that was written; ``left_out`` is the number of rows left out because their items are secret."""
 
     path: Path
     rows: int
@@ -104,12 +105,12 @@ class WrittenTable(Struct, frozen=True):
 
 
 def import_workbench(file: Path, folder: Path, bank: Path | None, *, secret: bool = False) -> Iterator[WrittenTable]:
-    """Convert a graded workbench file to tables in a new folder; yields each table once it is written.
+    """Convert a graded file of the Rubric-Grading Workbench to tables in a new folder; yields each written table.
 
-    The test bank marks items as secret; without ``secret`` they and their grades are left out.
+    Unless ``secret`` is true, items that the test bank marks as secret are left out with their grades.
     """
     if not is_workbench(file):
-        raise DataError(file, "is not a graded file of the workbench; name one, .jsonl.gz")
+        raise DataError(file, "is not a graded file of the Rubric-Grading Workbench; name one that ends in .jsonl.gz")
     graded = read_graded(file)
     known = read_bank(bank) if bank is not None else None
     graded, left_out = graded.without(() if known is None or secret else known.secret_ids)
@@ -151,9 +152,14 @@ def export_workbench(
     documents: Path | None,
     min_grade: int | None,
 ) -> tuple[int, int]:
-    """Write grades in the workbench format; returns the number of queries written and the number of grades left out."""
+    """Write grades in the Rubric-Grading Workbench's format.
+
+    Returns the number of queries, and the number of grades left out because their items are secret.
+    """
     if bank is None and not secret:
-        raise InputError("name the bank with --bank, so that grades of its secret items stay out, or add --secret")
+        raise InputError(
+            "name the test bank with --bank to leave out the grades of its secret items, or add --secret to write them"
+        )
     graded = read_graded(file)
     known = read_bank(bank) if bank is not None else Bank(())
     nuggets = graded.nuggets | {item.item_id for item in known.items if item.item_type == "nugget"}
@@ -164,7 +170,9 @@ def export_workbench(
     if documents is not None:
         graded = _with_documents(graded, documents)
     if not graded.passages:
-        raise InputError(f"{file}: has no texts of passages; give them with --documents, or a file with --onto")
+        raise InputError(
+            f"{file}: has no passage texts; name a table of texts with --documents, or a workbench file with --onto"
+        )
     return write_workbench(out, to_workbench(graded, tau=level)), left_out
 
 
@@ -195,7 +203,9 @@ def _added(graded: Graded, onto: Path, level: int) -> Iterator[GradedQuery]:
                 extended = extended.with_grades(workbench_entries(graded, grader, grades, tau=level))
         yield extended
     if by_query:
-        raise DataError(onto, "lacks a query that has grades", value=next(iter(by_query))[0])
+        raise DataError(
+            onto, "lacks a query that has grades; name the file that was graded", value=next(iter(by_query))[0]
+        )
 
 
 def _with_documents(graded: Graded, documents: Path) -> Graded:

@@ -1,4 +1,4 @@
-"""Imports recorded verdicts into a store, as a tournament for the leaderboard and the web page."""
+"""Imports recorded verdicts into a store as a tournament, for the leaderboard and the web pages."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from judges.errors import DataError, InputError
 from judges.types import WITHOUT_TEXT, Answer, Judgment, Query, Task
 
 UNNAMED_JUDGE = "recorded"
-"""Name of the judge if the table has no judge column."""
+"""Name given to the judge if the table of verdicts has no judge column."""
 _SOURCE = "imported verdicts"
 _PART = 10_000
-"""Number of verdicts in one transaction."""
+"""Number of verdicts saved in one transaction."""
 
 
 class ImportedTable(Struct, frozen=True):
-    """Counts of an import.
+    """Counts of verdicts after an import.
 
     Attributes:
-        verdicts: number of different verdicts that the store now has.
-        repeated: number of rows that repeat an earlier row.
+        verdicts: number of different verdicts that the tournament now has.
+        repeated: number of rows that repeat the verdict of an earlier row.
         replaced: number of verdicts of an earlier import that this table lacks; they are no longer shown.
     """
 
@@ -52,11 +52,11 @@ def import_table(
     values: Mapping[str, str] | None = None,
     item: Sequence[str] = (),
 ) -> ImportedTable:
-    """Import a table of verdicts into a store as a tournament. Texts are optional; without them, ids are shown.
+    """Import a table of verdicts into a store as a tournament. Texts are optional; without them, pages show ids.
 
-    For ``columns`` and ``values`` see ``read_verdicts``. A column ``conversation`` groups queries into conversations,
-    whatever ``queries`` says. Columns in ``item`` distinguish rows of one query, such as turns: query ``81`` becomes
-    ``81/1`` and ``81/2``, which count as one conversation.
+    For ``columns`` and ``values`` see ``read_verdicts``. If the table has a column ``conversation``, it decides which
+    queries belong to one conversation, whatever the file ``queries`` says. Columns in ``item`` tell apart rows of one
+    query, such as turns: query ``81`` becomes ``81/1`` and ``81/2``, which count as one conversation.
     """
     table = read_verdicts(file, columns=columns, values=values)
     table.say(item)
@@ -70,7 +70,7 @@ def import_table(
         want = _want(file, verdict)
         if unique.setdefault(want, (verdict, reason))[0].verdict != verdict.verdict:
             problem = f"verdict {number} contradicts verdict {first[want]} by the same judge"
-            advice = "annotators need a column 'judge', and turns --item COLUMN"
+            advice = "tell annotators apart by a column 'judge', and turns by --item COLUMN"
             raise DataError(file, f"{problem}; {advice}", value=f"{want.query_id}: {want.item}, {want.other}")
         first.setdefault(want, number)
     data = _data((verdict for verdict, _ in unique.values()), queries, documents, answers)
@@ -82,7 +82,8 @@ def import_table(
     store = Store.create(location)
     if tournament in store.tournaments() and not store.settings(tournament).imported:
         raise InputError(
-            f"{store.location}: a run made the tournament {tournament!r}; name the verdicts otherwise with --tournament"
+            f"{store.location}: a run made the tournament {tournament!r}; "
+            "give the imported one another name with --tournament"
         )
     before = {ident for _, ident in store.wanted(tournament)} if tournament in store.tournaments() else set()
     settings = {"ratings": RatingsSection().model_dump(mode="json"), "judges": {}, "source": _SOURCE}
@@ -127,13 +128,15 @@ def _with_conversations(data: Dataset, named: Mapping[str, str]) -> Dataset:
 
 def _want(file: Path, verdict: GameVerdict) -> Wanted:
     if verdict.query_id is None:
-        raise DataError(file, "has no 'qid' column; a store needs one ('ragleague rate' does not)")
+        raise DataError(
+            file, "has no column 'qid', which an import needs; add it, or use 'ragleague rate', which needs none"
+        )
     agents, swapped = sorted((verdict.agent_a, verdict.agent_b)), verdict.agent_b < verdict.agent_a
     return Wanted.game(verdict.judge or UNNAMED_JUDGE, verdict.query_id, *agents, swapped=swapped)
 
 
 def _judgment(tournament: str, want: Wanted, verdict: GameVerdict, reason: str) -> Judgment:
-    """A recorded verdict as a judgment; its id is made from names, since the texts may be unknown."""
+    """Turn a recorded verdict into a judgment; its id is made from names and ids, since texts may be unknown."""
     content = "\x00".join(
         ("imported", tournament, *map(str, (want.judge, want.query_id, want.item, want.other, want.order)))
     )
@@ -150,13 +153,15 @@ def _data(
     textless = {key: Answer(*key, "", WITHOUT_TEXT) for key in answered}
     if queries is None:
         if documents is not None or answers is not None:
-            raise InputError("--documents and --answers: name the table of queries too, with --queries")
+            raise InputError("--documents and --answers need the table of queries; name it with --queries")
         return Dataset({query_id: Query(query_id, query_id, WITHOUT_TEXT) for query_id in asked}, answers=textless)
     data = load_dataset(queries, documents or (), answers or ())
     if missing := [query_id for query_id in asked if query_id not in data.queries]:
-        raise InputError(f"{queries}: lacks the query {missing[0]!r}, which has verdicts")
+        raise InputError(f"{queries}: lacks the query {missing[0]!r}, which has verdicts; add it")
     if answers is None:
         return Dataset(data.queries, data.documents, textless, data.retrieved)
     if unknown := [key for key in answered if key not in data.answers]:
-        raise InputError(f"{answers}: lacks the answer of {unknown[0][1]!r} to {unknown[0][0]!r}, which has verdicts")
+        raise InputError(
+            f"{answers}: lacks the answer of {unknown[0][1]!r} to {unknown[0][0]!r}, which has verdicts; add it"
+        )
     return data

@@ -1,4 +1,4 @@
-"""Runs asynchronous work, and ends it early on Ctrl-C, SIGTERM, SIGHUP or cancellation."""
+"""Runs asynchronous work that Ctrl-C, SIGTERM, SIGHUP or cancellation can end early."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from judges.judge import Stop
 
 Result = TypeVar("Result")
 _HANGUP: Final = getattr(signal, "SIGHUP", None)
-"""The signal of a closing terminal; ``None`` on Windows."""
+"""The signal that a closing terminal sends; ``None`` on Windows, which has none."""
 
 
 def run_to_end(work: Coroutine[Any, Any, Result]) -> Result:
@@ -33,10 +33,10 @@ def _first(problem: BaseException) -> BaseException:
 
 @contextlib.contextmanager
 def signals_wait() -> Iterator[None]:
-    """Defer Ctrl-C, SIGTERM and SIGHUP to the end of the ``with`` block.
+    """Delay the handling of Ctrl-C, SIGTERM and SIGHUP to the end of the ``with`` block.
 
-    Use it around code that would leave processes behind when interrupted. Processes started in the block never
-    receive SIGHUP: a closing terminal sends it to all of them, and they must live while this process finishes.
+    Use it around code that would leave processes behind if interrupted. Processes started in the block never receive
+    SIGHUP: a closing terminal sends it to all of them, and they must live while this process finishes.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -49,10 +49,10 @@ def signals_wait() -> Iterator[None]:
 
 
 class Interruption:
-    """The state of a run's interruption, shared by all parts of the run.
+    """Whether and how a run was interrupted; shared by all parts of the run, such as asking agents and judging.
 
     Attributes:
-        requested: whether the run is to stop, so that this part and later ones start no new call.
+        requested: whether the run is to stop; no part then starts a new call.
         signal: the signal that interrupted the run; ``None`` if no signal did.
     """
 
@@ -63,7 +63,7 @@ class Interruption:
         self._part: tuple[asyncio.AbstractEventLoop, asyncio.Task[Any], Stop] | None = None
 
     def request(self, number: signal.Signals | None = None) -> None:
-        """Finish the calls in flight and start no new one; a second request stops the run at once. Thread-safe."""
+        """Let calls in flight finish and start no new one; a second request cancels the run at once. Thread-safe."""
         with self._lock:
             again = self.requested and number != _HANGUP
             self.requested, self.signal = True, self.signal or number
@@ -73,7 +73,7 @@ class Interruption:
 
     @contextlib.contextmanager
     def stops(self, stop: Stop) -> Iterator[None]:
-        """Let this interruption stop the current task, at once if the run is already interrupted."""
+        """While the block executes, let this interruption stop the current task; at once if it was requested before."""
         task = asyncio.current_task()
         assert task is not None
         with self._lock:
@@ -89,7 +89,7 @@ class Interruption:
 
     @contextlib.contextmanager
     def on_signals(self) -> Iterator[None]:
-        """Let signals interrupt the run while the main thread waits for it in another thread."""
+        """While the block executes, let signals interrupt a run that works in another thread."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -119,7 +119,7 @@ _INTERRUPTION: Final[ContextVar[Interruption | None]] = ContextVar("interruption
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """Yield the ``Interruption`` of the enclosing run; the outermost block creates it."""
+    """Yield the ``Interruption`` of the enclosing ``interruptible`` block; the outermost block creates it."""
     if (outer := _INTERRUPTION.get()) is not None:
         yield outer
         return
@@ -133,7 +133,7 @@ def interruptible() -> Iterator[Interruption]:
 
 @contextlib.contextmanager
 def stopping_early(stop: Stop) -> Iterator[None]:
-    """Stop a run on the first Ctrl-C or SIGTERM; the second ends it at once.
+    """While the block executes, let the first Ctrl-C or SIGTERM stop the run, and the second end it at once.
 
     SIGHUP never counts as the second signal: when a terminal closes, both the system and the shell send one.
     """
@@ -191,14 +191,14 @@ def _handled_by(handler: Callable[[int, Any], object]) -> Iterator[None]:
 
 
 def _ends() -> list[signal.Signals]:
-    """The signals that end this process; without SIGHUP if the process ignores it, as under ``nohup``."""
+    """The signals that end this process; SIGHUP is not among them if the process ignores it, as under ``nohup``."""
     heeded = hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
     return [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if heeded else [])]
 
 
 @contextlib.contextmanager
 def _sighup_blocked() -> Iterator[None]:
-    """Block SIGHUP for processes started in the block; this process receives a pending SIGHUP after the block."""
+    """Keep SIGHUP from processes started in the block; this process handles a SIGHUP after the block."""
     if not hasattr(signal, "SIGHUP"):
         yield
         return

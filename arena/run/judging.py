@@ -1,4 +1,4 @@
-"""The main job of a run: judge what is missing, store every result, and report what is left."""
+"""The main part of a run: makes the missing judgments, stores every result, and reports what is left."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ if TYPE_CHECKING:
 
 
 def load_data(config: Config, agents: Sequence[StoredAgent] | None = None, files: Dataset | None = None) -> Dataset:
-    """The data of a tournament: its files and the stored replies of its agents; read here unless given."""
+    """The dataset of a tournament: queries and documents from files, and the stored replies of its agents.
+
+    ``agents`` and ``files`` can be passed if the caller has them; otherwise they are read here.
+    """
     section = config.data
     data = load_files(config) if files is None else files
     if config.agents:
@@ -56,7 +59,7 @@ def load_data(config: Config, agents: Sequence[StoredAgent] | None = None, files
 
 
 def _run_depth(config: Config) -> int | None:
-    """Number of documents per query that stages use from a run file; ``None`` if a stage has no limit."""
+    """Number of top documents per query that stages use from run files; ``None`` if a stage has no limit."""
     if config.retrieval is None or config.retrieval.depth is None:
         return None
     depths = [config.retrieval.depth]
@@ -68,7 +71,7 @@ def _run_depth(config: Config) -> int | None:
 
 
 def declared_agents(config: Config) -> list[StoredAgent]:
-    """Each agent's name, identity and settings, as the store records them; opens the agents to find out."""
+    """Each agent's name, identity and settings, as the store records them; opens the agents to read these."""
     if not config.agents:
         return []
     return open_agents(config).declared
@@ -76,7 +79,7 @@ def declared_agents(config: Config) -> list[StoredAgent]:
 
 @contextmanager
 def _settled_memory() -> Iterator[None]:
-    """Exempt the objects that are loaded now from garbage collection until the block ends.
+    """Exempt objects that exist now from garbage collection until the block ends.
 
     Scanning them took a quarter of a run's start, delayed every call in flight, and cost a tenth of the throughput at
     64 concurrent calls.
@@ -101,21 +104,21 @@ def run(
     wait: bool = True,
     part_of: Recorder | None = None,
 ) -> RunSummary:
-    """Judge what is missing and store every result.
+    """Make all judgments of a tournament that are missing, and store every result.
 
     The first Ctrl-C finishes the calls in flight, the second stops at once; the store stays consistent either way.
 
     Args:
-        config: the tournament.
-        progress: notified of every judgment.
+        config: the configuration of the tournament.
+        progress: a display that is notified of every judgment.
         data: use this dataset instead of the configured files and stored replies.
         agents: the tournament's agents, if they are open already.
-        only: the tasks to judge, all by default. Stored results of the other tasks stay in use.
+        only: the tasks whose judgments are made, all by default; for other tasks, stored results are used.
         retry_failed: retry all failures, including refused or unusable replies.
         trace: called with every call to a model.
-        wait: whether to stay until batches have ended; otherwise hand batches in, collect the replies that have
-            arrived, and return.
-        part_of: the enclosing run; by default a new run starts.
+        wait: whether to wait until the provider has processed all batches; if not, send batches, collect the
+            replies that exist, and return.
+        part_of: the recorder of the enclosing run; by default a new run starts.
     """
     agents = declared_agents(config) if agents is None else agents
     data = load_data(config, agents) if data is None else data

@@ -1,4 +1,4 @@
-"""Counts a run's outcomes by stage and judge: judged, known, failed, or not yet asked."""
+"""Counts a run's judgments by stage and judge: made, already known, failed, or not asked for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from judges.spec import JudgeSpec
 from judges.types import Judgment, Task
 
 _REMEMBERED = 1_000
-"""Number of results kept in memory: far more than arrive during one lookup in the store."""
+"""Number of recent results kept in memory: far more than arrive while one lookup in the store takes place."""
 
 _LISTING = (Task.QUESTIONS, Task.NUGGETS)
 
@@ -25,20 +25,20 @@ SettledKind: TypeAlias = Literal["judged", "known", "failed"]
 
 
 class Progress(Protocol):
-    """Receives the events of a run, to display them."""
+    """Interface of a progress display, which receives the events of a run."""
 
     def begin(self, stage: str, wanted: int, /) -> None:
-        """Begin a task, or the queries to an agent; ``wanted`` is the number of results needed."""
+        """Show a new stage: a judging task, or the queries to one agent; ``wanted`` is its number of results."""
 
     def more(self, stage: str, wanted: int, /) -> None:
-        """Raise the stage's total by ``wanted``: results led to further judgments."""
+        """Raise a stage's total by ``wanted``: results led to further judgments."""
 
     def count(self, stage: str, kind: SettledKind, cost_usd: float | None, /) -> None:
         """Count one judgment: ``judged`` by a call, ``known`` without a call, or ``failed``."""
 
 
 class StageSummary(Struct):
-    """Outcomes of one stage.
+    """Counts of one stage's judgments in a run.
 
     Attributes:
         judged: number of judgments made by a call of this run.
@@ -48,7 +48,8 @@ class StageSummary(Struct):
         cost_usd: cost of this run's calls, where prices and tokens are known.
         cost_unknown: number of results of this run whose cost is unknown.
         lasting: number of failures that only ``retry_failed`` retries.
-        changed_lists: number of lists of questions or nuggets shorter than requested, or that lost texts in cleaning.
+        changed_lists: number of generated lists of questions or nuggets that are shorter than requested, or that lost
+            texts in cleaning.
     """
 
     wanted: int
@@ -63,12 +64,12 @@ class StageSummary(Struct):
 
     @property
     def left(self) -> int:
-        """Number of judgments not asked for: a judge or the run stopped, no budget is left, or labels are missing."""
+        """Number of judgments not asked for: a judge or the run stopped, the budget is spent, or labels are missing."""
         return self.wanted - self.judged - self.known - self.failed
 
 
 class JudgeSummary(Struct, frozen=True):
-    """One judge's calls in a run.
+    """Counts and latency of one judge's calls in a run.
 
     Attributes:
         calls: number of requests sent, retries included.
@@ -89,14 +90,14 @@ class JudgeSummary(Struct, frozen=True):
 
 
 class RunSummary(Struct):
-    """Outcomes of a run.
+    """Outcomes of the judging in a run.
 
     Attributes:
-        stopped: a line for each judge that stopped early.
+        stopped: a line for each judge that stopped early, with the reason.
         awaits: name of a stage that this run leaves out although other stages wait for it; empty if there is none.
         waiting: a line for each judge with open batches.
-        on_server: whether the server has confirmed at least one of these batches.
-        notes: a line for each remark on the data.
+        on_server: whether a provider's server has confirmed at least one of these batches.
+        notes: remarks on the data for the user, one line each.
         retried: whether the run retried all failures.
     """
 
@@ -115,7 +116,7 @@ class RunSummary(Struct):
         return all(stage.failed + stage.left == 0 for stage in self.stages.values())
 
     def next_step(self, option: str = "") -> str:
-        """Advice on how to complete an incomplete run; ``option`` is one that the command must repeat."""
+        """Advice for the user on how to complete an incomplete run; ``option`` must be repeated in the command."""
         again = f"run again with {option}" if option else "run again"
         if self.on_server:
             return f"the server goes on with the batches; {again} to fetch their replies"
@@ -137,11 +138,11 @@ class RunSummary(Struct):
 
 
 class Ledger:
-    """Counts the outcomes of wanted judgments; several of them may share one stored judgment.
+    """Counts planned judgments by outcome; several planned judgments may share one stored judgment.
 
     Args:
-        settled: called with every wanted judgment that is done, and its result.
-        stage_of: function that returns the stage in which a wanted judgment is counted.
+        settled: called with every planned judgment that has a result, and with the result.
+        stage_of: function that returns the stage in which a planned judgment is counted.
     """
 
     def __init__(
@@ -163,7 +164,7 @@ class Ledger:
         self._progress.begin(stage, shown)
 
     def want(self, stage: str, number: int) -> None:
-        """Add to a stage's total, and raise the displayed total if it is exceeded."""
+        """Add planned judgments to a stage's total, and raise the displayed total if it is now too small."""
         self.stages[stage].wanted += number
         if (more := self.stages[stage].wanted - self._expected[stage]) > 0:
             self._expected[stage] += more
@@ -181,7 +182,7 @@ class Ledger:
         self._settled(want, result)
 
     def is_first(self, want: Wanted, ident: str) -> bool:
-        """Whether this is the first wanted judgment with this id; if not, it is counted together with the first."""
+        """Whether this planned judgment is the first with its id; if not, it gets the result of the first."""
         if ident in self._recent:  # judged during the lookup in the store
             self._count_again(want, self._recent[ident])
             return False
@@ -190,11 +191,11 @@ class Ledger:
         return len(waiting) == 1
 
     def unsettled(self) -> Collection[str]:
-        """Ids of the judgments in flight, or about to be sent, in this run."""
+        """Ids of the judgments that this run is asking for, or is about to."""
         return self._waiting.keys()
 
     def withdraw(self, ident: str) -> list[Wanted]:
-        """Drop a judgment from this run, and return the wanted judgments that waited for it."""
+        """Stop asking for the judgment with this id; returns the planned judgments that waited for it."""
         return self._waiting.pop(ident, [])
 
     def has_asked(self, ident: str) -> bool:
@@ -202,7 +203,7 @@ class Ledger:
         return ident in self._waiting or ident in self._recent
 
     def settle(self, ident: str, result: Any) -> None:
-        """Count a stored result for every wanted judgment that waits for it."""
+        """Count a judgment's new result for every planned judgment that waits for it."""
         self._recent[ident] = result
         if len(self._recent) > _REMEMBERED:
             self._recent.popitem(last=False)
@@ -224,7 +225,7 @@ def failed(result: Any) -> bool:
 
 
 def summary_of(ledger: Ledger, judges: Mapping[str, Judge], seconds: float, *, retried: bool) -> RunSummary:
-    """Summary of a run that took ``seconds``."""
+    """Summarise a run: the counts by stage, each judge's calls in ``seconds`` seconds, and why judges stopped."""
     summaries = {
         name: JudgeSummary(
             judge.calls, len(judge.latencies_s), _percentiles(judge.latencies_s), seconds, judge.spent_usd
@@ -242,7 +243,7 @@ def _percentiles(latencies_s: Sequence[float]) -> tuple[float, float, float] | N
 
 
 def _why(spec: JudgeSpec, stopped: JudgeStoppedError) -> str:
-    """The error that stopped a judge, cut to ``_ROOM`` characters, and what to do about it."""
+    """The error that stopped a judge, shortened to fit ``_ROOM``, and what to do about it."""
     if spec.in_batches:
         return str(stopped)
     cause = "exception" if spec.provider == "python" else stopped.cause
@@ -255,11 +256,11 @@ def _why(spec: JudgeSpec, stopped: JudgeStoppedError) -> str:
 
 _LEAST_ROOM: Final = 76
 _ROOM: Final = 135
-"""Maximum number of characters for cause and advice: two lines of 80, less the judge's name."""
+"""Maximum number of characters of an error and its advice: two lines of 80, less the judge's name."""
 
 
 def _stopped_lines(judges: Mapping[str, Judge]) -> list[str]:
-    """One line for each judge that could not go on."""
+    """A line for each judge that stopped early, with the reason."""
     reasons = {
         name: _why(judge.spec, judge.stopped)
         if judge.stopped

@@ -1,4 +1,4 @@
-"""Runs a whole tournament: makes queries, asks agents, judges what is missing, and stores the leaderboard."""
+"""Runs a whole tournament: writes queries, asks agents, makes the missing judgments, and stores the leaderboard."""
 
 from __future__ import annotations
 
@@ -31,16 +31,19 @@ if TYPE_CHECKING:
 
 
 def stage_tasks() -> dict[str, Sequence[Task]]:
-    """The stages of a tournament in order, each with its judging tasks."""
+    """The judging tasks of each stage of a tournament, by stage name, in the order in which stages run."""
     return {"synth": (), "agents": (), **{stage.name or stage.key: stage.tasks for stage in listed_stages()}}
 
 
 RunPart: TypeAlias = "SynthReport | AgentsRun | RunSummary"
-"""The outcome of one part of a run: making queries, asking agents, or judging."""
+"""The outcome of one part of a run: of writing queries, of asking agents, or of judging."""
 
 
 class PipelineResult(Struct, frozen=True):
-    """Whether a run has all requested results, and its leaderboard; ``None`` if no judge was asked."""
+    """The result of a run: whether it is complete, and the leaderboard.
+
+    The leaderboard is ``None`` if the run ended before judging.
+    """
 
     complete: bool
     board: Leaderboard | None
@@ -57,17 +60,17 @@ def play(
     trace: Callable[[CallTrace], None] | None = None,
     data: Dataset | None = None,
 ) -> PipelineResult:
-    """Run the parts of a tournament in order; each part makes only the results that the store lacks.
+    """Run the parts of a tournament in order: write queries, ask agents, judge. Stored results are used again.
 
     The first Ctrl-C finishes the calls in flight, the second stops at once; the store stays consistent either way.
 
     Args:
-        config: the tournament.
+        config: the configuration of the tournament.
         progress: opens a progress display for one part.
-        say: called with the outcome of each part as soon as it ends.
+        say: called with the outcome of each part when the part ends.
         stages: names from ``stage_tasks`` to run, all by default.
         retry_failed: retry all failures, including refused or unusable replies.
-        wait: whether to stay until batches have ended.
+        wait: whether to wait until the provider has processed all batches.
         trace: called with every call to a model.
         data: use this dataset instead of the files in the configuration.
     """
@@ -104,7 +107,7 @@ def _ask(
     trace: Callable[[CallTrace], None] | None,
     data: Dataset | None,
 ) -> tuple[bool, RunSummary | None]:
-    """Run all parts; returns whether the parts before judging are complete, and the summary of judging, if any."""
+    """Run all parts; returns whether queries and answers are complete, and the summary of judging, if there was any."""
     complete, agents_run = True, None
     if config.synth is not None and (not stages or "synth" in stages):
         from arena.run.queries import synthesise  # late, like the agents: most runs have neither

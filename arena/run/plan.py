@@ -1,4 +1,4 @@
-"""Plans a run: its calls, tokens and cost, without sending a request; placeholders stand for texts to come."""
+"""Plans a run: counts its calls, tokens and cost without sending a request; placeholders replace texts to come."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from retrieval_eval.agents.spec import EXTRACTIVE, AgentSpec, judges_of_agents
 from retrieval_eval.agents.types import CITATIONS
 
 ANSWER: Final = 4_000
-"""Assumed length in characters of an answer without a limit."""
+"""Assumed length in characters of an answer whose agent declares no limit on it."""
 DOCUMENTS: Final = 10
-"""Assumed number of documents of an agent that declares no depth."""
+"""Assumed number of retrieved documents per query of an agent that declares no depth."""
 _QUERY: Final = "a query of as many words as people need to ask for what they want to know, and some more"
 _SENTENCE: Final = 200
 _ASSUMED = (
@@ -55,11 +55,11 @@ _OF_ANSWERS = frozenset({Task.PAIRWISE, Task.CRITERIA})
 
 
 class Plan(Struct, frozen=True):
-    """The planned calls of judges and agents on the present data and queries.
+    """The planned calls of judges and agents, from the queries and answers that exist now.
 
     Attributes:
-        notes: assumptions behind the figures.
-        most: upper bound on the calls once all queries and answers exist; ``None`` if nothing is missing.
+        notes: sentences about what the figures assume.
+        most: a plan with the maximum number of calls once all queries and answers exist; ``None`` if all exist.
     """
 
     rows: list[PlannedCalls]
@@ -69,12 +69,12 @@ class Plan(Struct, frozen=True):
 
     @property
     def calls(self) -> int:
-        """Number of calls, without agents whose number of calls is unknown."""
+        """Total number of calls; agents whose number of calls is unknown are left out."""
         return sum(row.calls for row in self.rows) + sum(row.calls or 0 for row in self.agents)
 
     @property
     def cost_usd(self) -> float | None:
-        """Total cost; ``None`` if any price is unknown."""
+        """Total cost in dollars; ``None`` if any price is unknown."""
         costs = [row.cost_usd for row in self.rows if row.calls]
         costs += [row.cost_usd for row in self.agents if row.calls != 0]
         return None if None in costs else sum(cost for cost in costs if cost is not None)
@@ -83,7 +83,7 @@ class Plan(Struct, frozen=True):
 def plan(config: Config, opened: OpenedAgents | None = None) -> Plan:
     """Render every prompt that a run would send, and count calls, tokens and cost.
 
-    ``opened`` are the tournament's agents, if they are open already: opening them may mean reading a corpus.
+    Pass the agents as ``opened`` if they are open already, since opening them may mean reading a corpus.
     """
     if config.synth is None:
         return _plan_tournament(config, opened)
@@ -110,9 +110,9 @@ def plan_queries(config: SynthConfig) -> Plan:
 
 
 def _at_most(config: Config, opened: OpenedAgents | None, queries: Mapping[str, Query] | None = None) -> Plan:
-    """Upper bound: the calls of a run after all agents have given answers of maximum length.
+    """Plan the maximum number of calls: as if each missing answer of an agent had maximum length.
 
-    ``queries`` replace the queries in the data.
+    ``queries`` replace the queries in the dataset.
     """
     if opened is None and config.agents:
         opened = open_agents(config)
@@ -168,13 +168,13 @@ def _plan_tournament(config: Config, opened: OpenedAgents | None) -> Plan:
 
 @contextmanager
 def _stored(location: str) -> Iterator[Store | None]:
-    """Open the store; ``None`` if there is none yet."""
+    """Open the store for the block; yields ``None`` if the store does not exist yet."""
     with nullcontext() if missing(location) else closing(Store.open(location)) as store:
         yield store
 
 
 def _to_come(config: Config, data: Dataset) -> tuple[int, int] | None:
-    """Number of missing answers, and of judgments that they will need; ``None`` if no answer is missing."""
+    """Number of missing answers, and of games and grades that need them; ``None`` if no answer is missing."""
     owed = {
         (query_id, agent): Answer(query_id, agent, "")
         for query_id in data.queries
@@ -191,7 +191,7 @@ def _to_come(config: Config, data: Dataset) -> tuple[int, int] | None:
 
 
 def _addresses(config: Config) -> list[str]:
-    """A note that lists the addresses of judges, each with its source unless that is ``base_url``."""
+    """A note with the server address of each judge, and which setting it comes from if not from ``base_url``."""
     asked = [*config.judges_in_use(), *judges_of_agents(config.agents.values())]
     specs = {name: config.judges[name] for name in asked if config.judges[name].address}
     addresses = [
@@ -202,7 +202,7 @@ def _addresses(config: Config) -> list[str]:
 
 
 def _spread(config: Config) -> list[str]:
-    """A note on the number of concurrent calls by Ray workers; empty if no workers are configured."""
+    """A note with each judge's number of concurrent calls on all Ray workers; empty if no workers are configured."""
     executor = config.executor
     calls = [f"{name} {spec.concurrency}" for name, spec in _specs(config).items() if runs_on_workers(executor, spec)]
     if not calls:
@@ -211,7 +211,7 @@ def _spread(config: Config) -> list[str]:
 
 
 def _specs(config: Config) -> dict[str, JudgeSpec]:
-    """The judges in use, each with the total concurrency of all its workers."""
+    """The settings of the judges in use; each one's concurrency is the sum over all its Ray workers."""
     return {name: with_all_workers(config.executor, config.judges[name]) for name in config.judges_in_use()}
 
 
@@ -220,7 +220,7 @@ def queries_to_come(number: int) -> dict[str, Query]:
 
 
 def with_all_answers(config: Config, data: Dataset, opened: OpenedAgents | None) -> Dataset:
-    """Add placeholders for all missing answers: each has maximum length and separate retrieved documents."""
+    """Add a placeholder for each missing answer: an answer of maximum length, with retrieved documents of its own."""
     corpus = () if opened is None or opened.corpus is None else opened.corpus.documents
     most = max((_documents_of(config, spec) for spec in config.agents.values()), default=0)
     longest = sorted((document.text for document in corpus), key=len, reverse=True)[:most]
@@ -271,11 +271,11 @@ def _answer(config: Config, spec: AgentSpec, query_id: str, agent: str, document
 
 
 class PlannedAgent(Struct, frozen=True):
-    """One agent's planned calls; figures that cannot be known are ``None``.
+    """One agent's planned calls; figures that the tool cannot know are ``None``.
 
     Attributes:
-        wanted: number of queries.
-        known: number of queries that are already answered, or failed and are not retried.
+        wanted: number of queries to the agent.
+        known: number of these queries that are answered already, or that failed and are not retried.
         calls: number of calls to models or to the agent's address, without retries.
         input_tokens: number of tokens in the passages and queries that the agent's model reads.
         output_tokens: maximum number of output tokens, from the model's ``max_tokens``.
@@ -295,10 +295,10 @@ class PlannedAgent(Struct, frozen=True):
 def plan_agents(
     config: Config, opened: OpenedAgents | None = None, data: Dataset | None = None, *, longest: bool = False
 ) -> tuple[list[PlannedAgent], OpenedAgents]:
-    """Count the calls that the agents would make in a run; returns a row per agent, and the opened agents.
+    """Count the calls that the agents would make in a run; returns a row for each agent, and the opened agents.
 
-    ``data`` replaces the queries in the configuration's files. With ``longest``, passages have maximum instead of mean
-    length.
+    ``data`` replaces the dataset from the configured files. With ``longest``, each passage that an agent's model reads
+    counts with maximum length, else with mean length.
     """
     data = load_files(config) if data is None else data
     if data.has_messages:
@@ -319,7 +319,7 @@ def plan_agents(
 
 
 def agent_notes(config: Config, rows: Sequence[PlannedAgent]) -> list[str]:
-    """Notes that say what the planned figures of agents assume and leave out."""
+    """Notes for the user on what the planned figures of agents assume and leave out."""
     asked = [row for row in rows if row.calls != 0]
     notes = []
     if unknown := [row.agent for row in asked if row.cost_usd is None]:
@@ -362,7 +362,7 @@ def _planned(name: str, config: Config, wanted: int, todo: int, *, passage: floa
 
 
 def _calls_each(spec: AgentSpec) -> int | None:
-    """Number of calls to a model or address for one query; ``None`` if the agent's Python code decides it."""
+    """Number of calls to a model or server for each query; ``None`` if the agent's Python code decides it."""
     if spec.kind == "python":
         return None
     if spec.kind == "file" or (spec.kind in {"rag", "fusion"} and spec.generator in {None, EXTRACTIVE}):
@@ -371,13 +371,13 @@ def _calls_each(spec: AgentSpec) -> int | None:
 
 
 class PlannedQueries(Struct, frozen=True):
-    """The planned calls of the models that write queries and the judge that checks them.
+    """The planned calls for synthetic queries: models write queries, and a judge checks them.
 
     Attributes:
-        rows: the calls if every query is usable.
-        notes: assumptions behind the figures.
-        queries: maximum number of queries written.
-        most: the calls if every query must be checked to fill the quotas; ``None`` if ``rows`` already says so.
+        rows: the calls if every written query is usable.
+        notes: sentences about what the figures assume.
+        queries: maximum number of queries written to the file.
+        most: the calls if the judge must check every query to fill the quotas; ``None`` if these are the same.
     """
 
     rows: list[PlannedCalls]
@@ -407,7 +407,7 @@ def plan_synth(config: SynthConfig) -> PlannedQueries:
 
 
 def _checking_all(rows: Sequence[PlannedCalls], candidates: int) -> list[PlannedCalls] | None:
-    """The planned calls if every candidate query is checked, at the mean cost of the planned checks."""
+    """The planned calls if the judge checks every candidate query, at the mean cost of the planned checks."""
     checks = [row for row in rows if row.task is Task.ANSWERABLE and row.calls]
     if not any(row.wanted < candidates for row in checks):
         return None

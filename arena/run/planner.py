@@ -1,4 +1,4 @@
-"""Counts the calls of a run: goes through the stages as a run does, with placeholders for unknown results."""
+"""Counts the calls of a run before it starts: goes through its stages, with placeholders for unknown results."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from judges.writing import estimated_tokens
 from retrieval_eval.data.trec import read_recordings
 
 SECONDS_PER_CALL = 2.0
-"""Assumed latency of one call, to turn calls into time."""
+"""Assumed latency of one call in seconds, for estimates of a run's duration."""
 
 _CHUNK = 256
 
 
 class PlannedCalls(Struct):
-    """One judge's calls in one stage.
+    """The planned calls of one judge in one stage.
 
     Attributes:
-        known: number of judgments that are in the store, or identical to another planned judgment.
-        waiting: number of judgments in open batches, which are already paid for.
+        known: number of judgments that are in the store already, or identical to another planned judgment.
+        waiting: number of judgments requested in open batches, which are paid for already.
         identical: number of games between equal answers, which are ties without a call.
         calls: number of calls, without retries.
         input_tokens: number of tokens in the rendered prompts, see ``estimated_tokens``.
@@ -53,11 +53,11 @@ class PlannedCalls(Struct):
 
 
 class Planner:
-    """Counts the calls of one plan; counts each judgment once. Without a store, no result is known.
+    """Counts the calls that a run would make, each judgment once; without a store, all judgments count as missing.
 
     Attributes:
         notes: sentences on what the figures assume or leave out.
-        assigned: finds judgments by the ids that an earlier run assigned; optional.
+        assigned: finds stored judgments by recorded ids, which saves rendering their prompts; optional.
     """
 
     def __init__(self, stages: Stage, judges: Mapping[str, JudgeSpec], store: Store | None) -> None:
@@ -70,9 +70,9 @@ class Planner:
         self.assigned: Assigned | None = None
 
     def walk(self, wants: Iterable[Wanted]) -> None:
-        """Count these judgments, and the judgments that their results lead to.
+        """Count these planned judgments, and the judgments that their results lead to.
 
-        Where a call would be needed, the stage's placeholder serves as the result.
+        A judgment that is not stored yet gets the stage's placeholder as its result.
         """
         queue = deque(wants)
         while queue:
@@ -84,7 +84,7 @@ class Planner:
                     queue.extend(self._stages.after(want, result).ready if result is not None else ())
 
     def count(self, wants: Iterable[Wanted]) -> list[tuple[Wanted, Prompt | None, Result | None]]:
-        """Count these judgments; returns each with its prompt and its stored result, where it has them."""
+        """Count these planned judgments; returns each with its prompt and its stored result, as far as they exist."""
         wants = list(wants)
         judged = {} if self.assigned is None else self.assigned.judged(wants)
         prepared = list(self._prepared(want for want in wants if want not in judged))
@@ -123,12 +123,12 @@ class Planner:
             self._planned.update([] if ident is None else [ident])
 
     def opened(self) -> Mapping[str, Provider] | None:
-        """Providers by judge; ``None`` if any judge cannot be opened."""
+        """The opened provider of each judge; ``None`` if any judge cannot be opened."""
         opened = {name: provider for name, provider in self._providers.items() if provider is not None}
         return opened if len(opened) == len(self._providers) else None
 
     def rows(self) -> list[PlannedCalls]:
-        """The counts, completed with time and cost; adds notes on unknown prices to ``notes``."""
+        """The counts of each stage and judge, with time and cost; adds notes on unknown prices to ``notes``."""
         for row in self._rows.values():
             self._price(row)
         return list(self._rows.values())

@@ -1,4 +1,4 @@
-"""Checks without any call, shared by ``plan``, ``doctor`` and ``run``."""
+"""Checks that need no call to a model, shared by the commands ``plan``, ``doctor`` and ``run``."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from retrieval_eval.data.trec import read_recordings
 
 
 class Preflight(Struct):
-    """Results of the checks.
+    """Results of the checks before a run.
 
     Attributes:
-        faults: the errors by checked object, such as ``judge strong``; errors in stage settings or data have the key
+        faults: errors by what was checked, such as ``judge strong``; errors in data or settings of stages have the key
             ``data``.
-        data: the data before agents are asked and queries made; ``None`` if it cannot be read.
-        stages: the stages set up with that data, as a plan uses them.
+        data: the dataset as it is now, before agents are asked and queries are written; ``None`` if it cannot be read.
+        stages: the tournament's stages, set up with that dataset.
         opened: the opened agents; ``None`` if the configuration has none.
     """
 
@@ -43,7 +43,7 @@ class Preflight(Struct):
 
     @property
     def only_judges(self) -> bool:
-        """Whether all errors concern judges, such as a missing key: a run can be planned then."""
+        """Whether only judges have errors, such as a missing key: the run can still be planned."""
         return all(at.startswith("judge ") for at in self.faults)
 
     def require(self) -> None:
@@ -58,7 +58,7 @@ class Preflight(Struct):
 
 
 def _placed(config: Config, fault: InputError) -> InputError:
-    """Add the file and line of the YAML key to an error that names a key or a prompt."""
+    """Add the configuration file and line to the message of an error that names a YAML key or a prompt."""
     message = str(fault)
     message = f"data.{message}" if message.startswith("columns: ") else message
     key, _, words = message.partition(": ")
@@ -76,9 +76,9 @@ def _placed(config: Config, fault: InputError) -> InputError:
 
 
 def preflight(config: Config, data: Dataset | None = None) -> Preflight:
-    """Check everything that a configuration names: outputs, judges, agents, data, prompts and settings.
+    """Check everything that a configuration names: store and other outputs, judges, agents, data, prompts and settings.
 
-    ``data`` replaces the files in the configuration.
+    ``data`` replaces the dataset from the configured files.
     """
     report = Preflight(data=data)
     report.check("store", lambda: _check_store(config))

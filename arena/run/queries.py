@@ -1,4 +1,4 @@
-"""The function behind ``make queries``: reads documents, lets models write queries, and writes a file and a report."""
+"""Writes synthetic queries: reads documents, lets models write queries about them, and writes a file and a report."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Spread(Struct, frozen=True):
 
 
 class SynthReport(Struct, frozen=True):
-    """Figures on synthetic queries.
+    """Counts and statistics on synthetic queries.
 
     Attributes:
         summary: calls and costs; ``None`` if the queries come from a reviewed file.
@@ -65,19 +65,19 @@ class SynthReport(Struct, frozen=True):
         passages: number of passages, without near-duplicates.
         sampled: number of passages that models wrote queries about.
         twins: passages left out as near-duplicates.
-        generated: number of written queries, by model.
+        generated: number of queries that each model wrote.
         dropped: number of dropped queries, by reason and model.
-        kept: number of queries drawn for the file, by model.
-        wanted: quota of each model.
-        by_source: number of queries written to the file, by document.
-        lengths: number of words per query in the file; ``None`` if the file has no query.
-        example_lengths: number of words per expert query.
-        similarity: similarity of each query in the file to its most similar expert query, as Jaccard index of
-            word stems without function words.
-        example_similarity: similarity of each expert query to its most similar other expert query.
+        kept: number of queries selected for the file, by model.
+        wanted: quota of each model, the number of its queries that the file should have.
+        by_source: number of queries in the file, by the document they are about.
+        lengths: number of words of the queries in the file; ``None`` if the file has no query.
+        example_lengths: number of words of the experts' example queries.
+        similarity: similarity of each query in the file to its most similar example query, as Jaccard index of word
+            stems without function words.
+        example_similarity: similarity of each example query to its most similar other example query.
         left_alone: a line for each file that was not written, with the reason.
-        review: a phrase about the review file; empty if none was requested.
-        undecided: number of rows of the reviewed file that have no decision.
+        review: the outcome of writing or reading the review file; empty if none was requested.
+        undecided: number of rows of the reviewed file for which people entered no decision.
     """
 
     summary: RunSummary | None
@@ -103,7 +103,7 @@ class SynthReport(Struct, frozen=True):
 
     @property
     def short(self) -> dict[str, tuple[int, int]]:
-        """Models below their quota, each with its number of queries and its quota."""
+        """Models with fewer queries than their quota, each with the number of its queries and its quota."""
         return {
             model: (self.kept.get(model, 0), quota)
             for model, quota in self.wanted.items()
@@ -112,7 +112,7 @@ class SynthReport(Struct, frozen=True):
 
     @property
     def asked_all(self) -> bool:
-        """Whether no judgment is missing; if so, only more passages can fill a quota."""
+        """Whether all judgments exist; only further passages can then fill a quota."""
         return self.summary is None or self.summary.complete
 
     @property
@@ -132,7 +132,7 @@ def synthesise(
 
     Stored replies are reused: an interrupted run continues, and the same configuration writes the same file. If
     ``config.synth.reviewed`` names a file, the queries are drawn from the accepted rows of that file; no model is
-    called and no document is read. ``part_of`` is the enclosing run of a tournament, if there is one.
+    called and no document is read. ``part_of`` records the enclosing run of a tournament, if there is one.
     """
     section = config.synth
     if section.reviewed is not None:
@@ -206,7 +206,7 @@ def _ask(
 
 
 class _Rounds:
-    """Lets models write all queries, then checks the queries in rounds until the quotas are filled."""
+    """Lets models write all queries, then lets a judge check as many, round by round, as the quotas need."""
 
     def __init__(self, stage: QueriesStage, lookup: Lookup, progress: Progress) -> None:
         self._stage, self._lookup = stage, lookup
@@ -283,7 +283,7 @@ def report_on(
     summary: RunSummary | None = None,
     **counted: Any,
 ) -> SynthReport:
-    """Make the report on written queries; ``counted`` sets further fields of the report."""
+    """Make the report on the queries in the file; ``counted`` sets further fields of the report."""
     read = reading or CorpusReading()
     texts = [query.text for query in queries]
     stems, example_stems = _stems(texts), _stems(examples)

@@ -1,4 +1,4 @@
-"""The queue of wanted judgments of all stages: looks each one up in the store, and asks a judge if it is missing."""
+"""The queue of all stages' planned judgments: looks each up in the store, and asks a judge if it is missing."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ from judges.judge import Judge, Request, Respondent, judge_all, read_again
 from judges.types import JudgeFailure, Judgment, Task
 
 _FEWEST, _USUAL = 16, 64
-"""Minimum lookup size, in wanted judgments: the judge's concurrency, but between ``_FEWEST`` and ``_USUAL``."""
+"""The least number of judgments looked up at once is the judge's concurrency, but within these two bounds."""
 _ASKED = (32, _USUAL)
-"""Lookup size: 1/32 of the remaining judgments, at most 64; larger lookups hold Python's lock and delay calls.
-It shrinks towards the end, so that processes share the last judgments: guided self-scheduling, Polychronopoulos and
-Kuck (1987).
+"""Number of judgments looked up in the store at once: 1/32 of the remaining ones, at most 64.
+Larger lookups hold Python's lock and delay calls. The number shrinks towards the end, so that processes share the last
+judgments: guided self-scheduling, Polychronopoulos and Kuck (1987).
 """
 _KNOWN = (4, 256)
-"""Lookup size after a lookup that found every result: 1/4 of the remaining judgments, at most 256; no call waits."""
+"""Number of judgments looked up after a lookup that found all results: 1/4 of the remaining ones, at most 256."""
 _JUDGED_AT_ONCE = 1024
-"""Number of wanted judgments that are checked together, as long as all were in the store."""
+"""Number of planned judgments looked up at once, as long as all results were in the store."""
 _POLL_S = 0.5
-"""Interval in seconds at which judgments that other processes ask for are looked up again."""
+"""Seconds between lookups of judgments that other processes are asking for."""
 _LOOKED_UP_AT_ONCE = 256
 _AHEAD = 1024
-"""Maximum number of requests rendered in advance, even if a judge's concurrency is larger, as with batches."""
+"""Upper limit on a judge's concurrency, by which the queue renders prompts in advance; batches allow far more."""
 _LEAST_OPEN = 16
-"""Minimum number of unsaved results, even at low concurrency: local judges are fast."""
+"""Maximum number of unsaved results at low concurrency: local judges are fast, and must not wait for the store."""
 
 _Judged: TypeAlias = tuple[Any, Any]
 
 
 class KeyedWant(Struct, frozen=True):
-    """A wanted judgment with its id; ``request`` is ``None`` if no call is needed."""
+    """A planned judgment with its id; ``request`` is ``None`` if no call is needed."""
 
     want: Wanted
     judgment_id: str
@@ -54,7 +54,7 @@ class KeyedWant(Struct, frozen=True):
 
 
 class Claimed(NamedTuple):
-    """Wanted judgments after a lookup, grouped by the process that may ask for them.
+    """Planned judgments after a lookup in the store, by which process may ask for them.
 
     Attributes:
         here: judgments that have a stored result, or that this process has claimed.
@@ -68,7 +68,7 @@ class Claimed(NamedTuple):
 
 
 class QueueSource(Protocol):
-    """The interface of a queue to whom it asks: judges for judgments, or agents for answers.
+    """What a queue needs to ask for results: either judges for judgments, or agents for replies.
 
     Results have ``calls`` and ``cost_usd``, and a ``cause`` if they are failures; requests have a ``judgment_id``.
     """
@@ -81,18 +81,18 @@ class QueueSource(Protocol):
 
     @property
     def runner(self) -> Runner:
-        """This process's entry in the store."""
+        """The entry in the store for this process, under which it claims judgments."""
         ...
 
     def known(self, wants: Sequence[Wanted]) -> list[tuple[KeyedWant, Any]]:
-        """The stored results of these wanted judgments; claims nothing. Thread-safe."""
+        """The stored results of these planned judgments; claims nothing. Thread-safe."""
         ...
 
     def claimed(self, wants: Sequence[Wanted], most: int, tried: Callable[[str], bool]) -> Claimed:
-        """Look up these wanted judgments, and claim the ones that need a call for this process.
+        """Look up these planned judgments; claim for this process the ones that need a call.
 
         Args:
-            wants: the wanted judgments to look up.
+            wants: the planned judgments to look up.
             most: maximum number of judgments that may be claimed; the others are returned as ``later``.
             tried: function that says whether this run has already tried a judgment, which is then not claimed again.
         """
@@ -101,14 +101,14 @@ class QueueSource(Protocol):
     def to_be_asked(self, known: Any) -> bool: ...
 
     def is_final(self, known: Any) -> bool:
-        """Whether a stored failure is final, that is, not retried by default."""
+        """Whether a stored failure is final: by default, a run does not retry it."""
         ...
 
     def save(self, results: Sequence[tuple[Any, Any]]) -> None: ...
 
 
 class Lookup(Struct, frozen=True):
-    """Looks up judgments of one tournament, and claims them, for a queue. Thread-safe."""
+    """Finds the stored judgments of one tournament for a queue, and claims missing ones. Thread-safe."""
 
     tournament: str
     stages: Stage
@@ -119,7 +119,7 @@ class Lookup(Struct, frozen=True):
     assigned: Assigned | None = None
 
     def identified(self, wants: Iterable[Wanted]) -> list[KeyedWant]:
-        """The wanted judgments with their ids; skips judgments whose prompt still needs labels."""
+        """These planned judgments with their ids; skips those whose prompt needs labels that do not exist yet."""
         entries: list[KeyedWant] = []
         for want in wants:
             if (ident := self.stages.free(want)) is not None:
@@ -131,7 +131,7 @@ class Lookup(Struct, frozen=True):
         return entries
 
     def known(self, wants: Sequence[Wanted]) -> list[tuple[KeyedWant, Result | None]]:
-        """The stored results of these wanted judgments; stores the judgments' ids, but claims nothing."""
+        """The stored results of these planned judgments; records the judgments' ids, but claims nothing."""
         judged = self._judged(wants)
         entries = self.identified(want for want in wants if want not in judged)
         self.store.assign(self.tournament, [(entry.want, entry.judgment_id) for entry in entries])
@@ -140,7 +140,7 @@ class Lookup(Struct, frozen=True):
         return [*_without_request(judged), *rest]
 
     def claimed(self, wants: Sequence[Wanted], most: int, tried: Callable[[str], bool]) -> Claimed:
-        """Look up these wanted judgments, and claim the ones that need a call for this process; see ``QueueSource``."""
+        """Look up these planned judgments; claim for this process the ones that need a call. See ``QueueSource``."""
         judged = self._judged(wants)
         rest = [want for want in wants if want not in judged]
         entries = self.identified(rest[:most])
@@ -165,7 +165,7 @@ class Lookup(Struct, frozen=True):
         return not to_be_asked(known)
 
     def _parsed_anew(self, entry: KeyedWant, known: Result | None) -> Result | None:
-        """Parse a rejected reply again: if it is valid by today's rules, it becomes a judgment without a call."""
+        """Parse a stored reply again that was rejected: if it is valid now, it becomes a judgment without a call."""
         if not isinstance(known, JudgeFailure) or known.cause != "contract" or entry.request is None:
             return known
         try:
@@ -196,19 +196,19 @@ def _without_request(judged: Mapping[Wanted, tuple[str, Judgment]]) -> Iterator[
 
 
 def _with_failure(entry: KeyedWant, known: Result | None) -> KeyedWant:
-    """The entry with its stored failure attached to the request, if the request will be sent again."""
+    """The entry with its stored failure in its request, if only ``retry_failed`` lets a run retry this failure."""
     if entry.request is None or not isinstance(known, JudgeFailure) or to_be_asked(known):
         return entry
     return replace(entry, request=replace(entry.request, before=known))
 
 
 def _labelled(request: Request, result: Result) -> tuple[Task, str, Result]:
-    """A result as stored: with its task and its prompt's label."""
+    """A result with the task and the label of its prompt, as the store saves it."""
     return request.prompt.task, f"{request.prompt.name}@{request.prompt.version}", result
 
 
 class _JudgeQueue:
-    """One judge's queue: takes wanted judgments, and returns requests with rendered prompts.
+    """One judge's queue: takes planned judgments, and returns requests with rendered prompts for the missing ones.
 
     It counts judgments that already have a stored result. It renders only a few requests in advance, so that memory
     need not hold a hundred thousand prompts. If another process is asking for a judgment, the queue looks that judgment
@@ -255,7 +255,7 @@ class _JudgeQueue:
         self._changed.set()
 
     def take(self) -> Any:
-        """The next request; ``None`` if none is ready."""
+        """The next request to send; ``None`` if none is rendered yet. Starts the next lookup when few are left."""
         if self._wants and self._is_short() and (self._filling is None or self._filling.done()):
             self._raise_problem()
             self._filling = asyncio.create_task(self._fill())
@@ -268,7 +268,7 @@ class _JudgeQueue:
         return None
 
     async def more(self) -> bool:
-        """Wait for another request; returns false once there can be none."""
+        """Wait until another request may be ready; returns false if no request can follow."""
         while not self._ready:
             self._raise_problem()
             filling = self._filling is not None and not self._filling.done()
@@ -286,20 +286,20 @@ class _JudgeQueue:
         return True
 
     def put_back(self, request: Any) -> None:
-        """Return a request that was not sent."""
+        """Return a request to the queue that was taken but not sent."""
         if self._claims.is_lost(request.judgment_id):
             self._want_again(request)
         else:
             self._ready.append(request)
 
     def _want_again(self, request: Any) -> None:
-        """Look up a judgment again after its claim was lost: another process may have asked for it."""
+        """Look up a judgment again because this process lost its claim: another process may have asked for it."""
         self._claims.reclaim(request.judgment_id)
         self._wants.extend(self._ledger.withdraw(request.judgment_id))
         self._changed.set()
 
     def end(self) -> None:
-        """Stop taking requests, and release the claims on requests that were not sent."""
+        """Give out no more requests, and release the claims on requests that were not sent."""
         self.over = True
         self._give_back()
         self._ended()
@@ -311,7 +311,7 @@ class _JudgeQueue:
         self._ready.clear()
 
     async def rest(self) -> list[Wanted]:
-        """The wanted judgments that were not sent, after the judge has halted."""
+        """The planned judgments for which no request was sent, once the judge has stopped."""
         if self._filling is not None:
             await asyncio.wait([self._filling])
             self._raise_problem()
@@ -328,7 +328,7 @@ class _JudgeQueue:
         return max(self._least, min(most, len(self._wants) // share))
 
     def _is_short(self) -> bool:
-        """Whether the queue may soon run out of ready requests."""
+        """Whether so few requests are ready that the next lookup must start."""
         return len(self._ready) < max(self._lookup_size(), self._concurrency)
 
     async def _fill(self) -> None:
@@ -368,7 +368,7 @@ class _JudgeQueue:
         self._changed.set()
 
     def _tried(self, ident: str) -> bool:
-        """Whether this run has asked for a judgment, or waited for another process that asked."""
+        """Whether this run has asked for a judgment, or has waited while another process asked for it."""
         return ident in self._awaited or self._ledger.has_asked(ident)
 
 
@@ -379,17 +379,17 @@ def _retrieve_exception(task: asyncio.Task[None]) -> None:
 
 
 class Queue:
-    """Gets every wanted judgment: finds it in the store, or asks a judge exactly once.
+    """Gets every planned judgment: finds it in the store, or asks a judge exactly once.
 
-    Results may lead to further wanted judgments until ``close`` is called. The caller must call ``close`` at the end;
+    Results may lead to further planned judgments until ``close`` is called. The caller must call ``close`` at the end;
     otherwise the queue never finishes, unless all judges halt.
 
     Args:
         lookup: renders prompts, and gives access to the store and the judges.
-        settled: called with every wanted judgment that is done, and its result.
+        settled: called with every planned judgment that has a result, and with the result.
         ended: called with the name of each judge that stops taking requests: it halted, or its work is done.
         left_out: called with judgments that cannot be made in this run because their prompts need missing labels.
-        stage_of: function that returns the stage in which a wanted judgment is counted.
+        stage_of: function that returns the stage in which a planned judgment is counted.
     """
 
     def __init__(
@@ -414,7 +414,7 @@ class Queue:
             )
 
     def begin(self, stage: str, wanted: int, shown: int | None = None) -> None:
-        """Begin a stage with this many wanted judgments; ``shown`` is the total to display if results may add more."""
+        """Begin a stage of ``wanted`` planned judgments; ``shown`` is the total to display if results may add more."""
         self.ledger.begin(stage, wanted if shown is None else shown)
         self.ledger.want(stage, wanted)
 
@@ -427,9 +427,9 @@ class Queue:
             each.close()
 
     async def run(self, beside: Coroutine[None, None, None] | None = None) -> None:
-        """Judge until ``close`` was called and all wanted judgments are done, or until all judges have halted.
+        """Get results until ``close`` was called and no planned judgment is left, or until all judges have halted.
 
-        The coroutine ``beside`` runs at the same time and may add judgments; it must end when no judge is left.
+        The coroutine ``beside`` runs at the same time and may add judgments; it must end when all judges have.
         """
         in_flight = sum(judge.at_once for judge in self.lookup.judges.values())
         writer: Writer[_Judged] = Writer(
@@ -451,7 +451,7 @@ class Queue:
             await writer.finish()
 
     async def count_rest(self, *, halted: bool = False) -> None:
-        """Count the stored results of judgments that were not sent; with ``halted``, only for judges that halted."""
+        """Count stored results of judgments that were not sent; with ``halted``, only those of judges that halted."""
         queues = [each for each in self._queues.values() if each.over or not halted]
         await self.count_known([want for each in queues for want in await each.rest()])
 
@@ -463,16 +463,16 @@ class Queue:
                 self.ledger.count(want, "failed", known)
 
     async def known(self, wants: Sequence[Wanted]) -> list[tuple[Wanted, Any]]:
-        """The stored results of these wanted judgments, in the given order; sends no request."""
+        """The stored results of these planned judgments, in the given order; sends no request."""
         results: dict[Wanted, Any] = dict.fromkeys(wants)
         async for want, known in self._looked_up(wants):
             results[want] = known
         return list(results.items())
 
     async def _looked_up(self, wants: Sequence[Wanted]) -> AsyncIterator[tuple[Wanted, Any]]:
-        """Yield the stored result of each wanted judgment whose prompt can be rendered.
+        """Yield the stored result of each planned judgment whose prompt can be rendered.
 
-        It looks up chunks, since there may be a hundred thousand; between chunks the event loop can handle Ctrl-C.
+        There may be a hundred thousand, so it looks them up in chunks; between chunks the event loop can handle Ctrl-C.
         """
         for chunk in chunks(wants, _LOOKED_UP_AT_ONCE):
             for entry, known in await asyncio.to_thread(self.lookup.known, chunk):

@@ -1,4 +1,4 @@
-"""A Ray worker process: it runs one judge's provider, and exchanges prompts and replies in batches."""
+"""A Ray worker process: sends prompts to one judge's provider, and exchanges prompts and replies in batches."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from judges.types import Completion, Prompt
 from retrieval_eval.data.trec import read_recordings
 
 _GATHERED_S = 0.005
-"""How long a worker collects replies before it sends them: each message costs Ray about a millisecond."""
+"""Seconds for which a worker collects replies into one message: each message costs Ray about a millisecond."""
 
 WorkerReply: TypeAlias = Completion | Exception
 
 
 class OpenedProvider(Struct, frozen=True):
-    """A worker's provider, as reported to the run; ``problem`` says why it cannot be used, ``None`` if it can."""
+    """What a worker reports about its provider; ``problem`` says why it cannot be opened, ``None`` if it can."""
 
     judges_names: bool = False
     identity: Mapping[str, str | int | float | None] | None = None
@@ -31,7 +31,7 @@ class OpenedProvider(Struct, frozen=True):
 
 
 class Worker:
-    """Takes prompts and returns replies in batches; each reply is available as soon as it arrives.
+    """Receives prompts and returns replies in batches; each reply can be fetched as soon as it arrives.
 
     The worker reads the key from its own machine's environment and never logs texts. ``provider`` is ``None`` if it
     could not be opened.
@@ -58,20 +58,20 @@ class Worker:
         return self._opened
 
     async def node(self) -> str:
-        """Address of the worker's machine in the cluster."""
+        """Address of the machine in the cluster on which the worker runs."""
         from ray.util import get_node_ip_address
 
         return str(get_node_ip_address())
 
     async def take(self, prompts: Sequence[tuple[int, Prompt]]) -> None:
-        """Send these prompts to the provider; each has a number chosen by the caller."""
+        """Send these prompts to the provider; each has a number from the caller, which its reply will have too."""
         for number, prompt in prompts:
             task = asyncio.create_task(self._ask(number, prompt))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
     async def replies(self, turn: int) -> list[tuple[int, WorkerReply]]:
-        """Return the replies since the last call; waits until there is at least one.
+        """Return the replies that arrived since the last call; waits until there is at least one.
 
         Args:
             turn: number of this call. An abandoned call must not take the replies meant for a later call.

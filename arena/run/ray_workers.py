@@ -1,7 +1,7 @@
 """A judge's provider on Ray: sends prompts to workers anywhere in a cluster and receives their replies.
 
-Prompts and replies are sent in batches, collected over a few milliseconds. One Ray task per prompt would cost this
-process, which serves all workers, a millisecond each.
+Prompts and replies are sent in batches, collected over a few milliseconds. One Ray task for each prompt would cost
+this process, which serves all workers, a millisecond each.
 """
 
 from __future__ import annotations
@@ -35,18 +35,19 @@ from judges.types import Completion, Prompt
 
 _GATHERED_S = 0.002
 _AGAIN_S = 0.5
-"""Interval in seconds between checks of a lost worker or of missing GPUs."""
+"""Seconds between checks whether a lost worker is back, or whether missing GPUs are there."""
 _MEMORY = 2**20
 _SOON_S = 10.0
-"""Time in seconds after which a message says that the run waits for workers."""
+"""Seconds after which a message tells the user that the run waits for workers."""
 
 
 class RayProvider:
-    """One judge's workers; sends each prompt to the worker with the fewest prompts in flight.
+    """The Ray workers of one judge; sends each prompt to the worker with the fewest prompts in flight.
 
     When a worker or its machine dies, its prompts go to the other workers. A dying worker may still report that it is
     alive with nothing in flight, so the same prompt is never sent to it again. If all workers are lost, the call fails
-    as a lost connection and the judge retries. Ray restarts workers where it can. ``spec`` is that of a single worker.
+    as a lost connection and the judge retries. Ray restarts workers where it can. ``spec`` has the settings of a single
+    worker.
     """
 
     def __init__(self, name: str, spec: JudgeSpec, executor: ExecutorSection) -> None:
@@ -70,7 +71,7 @@ class RayProvider:
         self.identity: Mapping[str, str | int | float | None] = opened.identity or {}
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Ask a worker, and the next one if that dies; the judge does not count this as a retry."""
+        """Send a prompt to a worker, and to another one if that worker dies; the judge counts this as one call."""
         lost: list[_Mailbox] = []
         while untried := [worker for worker in await self._alive() if worker not in lost]:
             worker = min(untried, key=lambda worker: worker.in_flight)
@@ -81,7 +82,7 @@ class RayProvider:
         raise TransientError("connection", "every worker of this judge was lost while it was asked")
 
     async def _alive(self) -> list[_Mailbox]:
-        """The live workers; waits until there is at least one."""
+        """The workers that are alive; waits until there is at least one."""
         try:
             async with asyncio.timeout(self._wait_s):
                 while not (alive := [worker for worker in self._workers if worker.alive]):
@@ -96,11 +97,11 @@ class RayProvider:
 
 
 class _WorkerLostError(TransientError):
-    """The worker that was asked has died; another worker may take the prompt."""
+    """The worker that had the prompt died; the prompt can be sent to another one."""
 
 
 class _Mailbox:
-    """This process's side of one Ray actor, which runs on the machine with the address ``node``."""
+    """Exchanges prompts and replies with one worker, which runs on the machine with the address ``node``."""
 
     def __init__(self, worker: Any, judge: str) -> None:
         self.worker, self.node, self._judge = worker, "", judge
@@ -140,7 +141,7 @@ class _Mailbox:
                 self._lost(error)
 
     async def _read(self) -> None:
-        """Deliver the worker's replies until the mailbox is closed."""
+        """Hand the worker's replies to the calls that wait for them, until the mailbox is closed."""
         while True:
             try:
                 if not self.alive:
@@ -164,7 +165,7 @@ class _Mailbox:
             future.set_result(reply)
 
     def _lost(self, error: RayError) -> None:
-        """Fail the waiting prompts: with the worker's own error, or as a lost connection if it died."""
+        """Make all waiting calls fail: with the worker's own error, or as a lost connection if the worker died."""
         mistake = isinstance(error, RayTaskError)
         if self.alive and not (mistake or self._closed):
             waiting = sum(not future.done() for future in self._awaited.values())
@@ -194,7 +195,7 @@ class _Mailbox:
 
 
 def _wait_for_gpus(name: str, needed: float, wait_s: float) -> None:
-    """Wait until the cluster has enough GPUs; it may start machines when workers ask for them."""
+    """Wait until the cluster has enough GPUs for the workers; a cluster may start machines when they are needed."""
     began, is_announced = time.monotonic(), False
     while needed > (there := float(ray.cluster_resources().get("GPU", 0))):
         lacking = f"executor: the workers of judge {name!r} need {needed:g} GPUs, the cluster has {there:g}"
@@ -207,7 +208,7 @@ def _wait_for_gpus(name: str, needed: float, wait_s: float) -> None:
 
 
 def _opened(name: str, workers: list[_Mailbox], wait_s: float) -> OpenedProvider:
-    """Wait for the workers to open their provider; raises an error if one fails, or if their models differ."""
+    """Wait until all workers have opened their provider; raises an error if one cannot, or if their models differ."""
     asked = [each.worker.opened.remote() for each in workers]
     try:
         started, waiting = ray.wait(asked, num_returns=len(asked), timeout=_SOON_S)
@@ -224,7 +225,7 @@ def _opened(name: str, workers: list[_Mailbox], wait_s: float) -> OpenedProvider
     except GetTimeoutError as error:
         raise InputError(
             f"executor: the workers of judge {name!r} did not start within {wait_s:g} s; raise executor.wait_s, or "
-            "look into Ray's logs on the machines (of 'runtime_env': runtime_env_setup-*.log)"
+            "read Ray's logs on the machines (problems with 'runtime_env' are in runtime_env_setup-*.log)"
         ) from error
     except RayError as error:
         raise InputError(f"executor: the workers of judge {name!r} do not start: {cause_line(error)}") from error
@@ -243,22 +244,22 @@ def _opened(name: str, workers: list[_Mailbox], wait_s: float) -> OpenedProvider
 
 
 def _of_this_process(opened: OpenedProvider) -> Mapping[str, str | int | float | None]:
-    """The identity of a worker's provider, with its objects marked as belonging to this process."""
+    """The identity of a worker's provider; Python objects in it count as objects of this process."""
     identity = opened.identity or {}
     return {**identity, "objects": PROCESS} if "objects" in identity else identity
 
 
 ANSWER_S: Final = 20.0
-"""How many seconds to wait for an address to answer; Ray itself tries for five minutes."""
+"""Seconds to wait until a server answers at the cluster's address; Ray itself tries for five minutes."""
 _PAUSE_S: Final = 0.5
 _HELLO: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-"""First bytes of an HTTP/2 client (RFC 9113, section 3.4): the preface and empty settings; Ray speaks HTTP/2."""
+"""First bytes that an HTTP/2 client sends, as to Ray: the preface and empty settings (RFC 9113, section 3.4)."""
 _HEAD, _SETTINGS = 9, 4
-"""Length of a frame's header in bytes, and the type of the frame that a server sends first."""
+"""Length of an HTTP/2 frame's header in bytes, and the type of the frame that an HTTP/2 server sends first."""
 
 
 def connect(executor: ExecutorSection) -> None:
-    """Connect this process to the cluster in the configuration or ``RAY_ADDRESS``, or start a local one."""
+    """Connect this process to the Ray cluster in the configuration or ``RAY_ADDRESS``, or start a local cluster."""
     if ray.is_initialized():
         return
     address, named = executor.address, "executor.address"
@@ -297,7 +298,7 @@ def first_line(error: BaseException) -> str:
 
 
 def cause_line(error: RayError) -> str:
-    """The line of a Ray error that gives the cause: a failed installer's line, else the traceback's last line."""
+    """The line of a Ray error that names the cause: an installer's ``error:`` line, else the traceback's last line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     return one_line([*lines[-1:], *(line for line in lines if line.lower().startswith("error: "))][-1])
 
@@ -305,11 +306,11 @@ def cause_line(error: RayError) -> str:
 def _require_answer(address: str, named: str) -> None:
     client = address.startswith("ray://")
     if client and find_spec("grpc") is None:
-        raise InputError(f"executor: {address} ({named}) needs Ray's client: install 'ray[client]'")
+        raise InputError(f"executor: {address} ({named}) needs Ray's client; install 'ray[client]'")
     if address.startswith(("http://", "https://")):
         raise InputError(
-            f"executor: {address} ({named}) is an address for jobs: hand the run in with 'ray job submit', or name "
-            "HOST:6379 or ray://HOST:10001"
+            f"executor: {address} ({named}) is an address for jobs; submit the run with 'ray job submit', or set "
+            "the address to HOST:6379 or ray://HOST:10001"
         )
     if address == "auto":
         return
@@ -326,14 +327,14 @@ def _require_answer(address: str, named: str) -> None:
     while not _answers(host, port, deadline):
         if time.monotonic() + _PAUSE_S > deadline:
             raise InputError(
-                f"executor: no Ray cluster can be reached at {address} ({named}): none answered within "
+                f"executor: no Ray cluster can be reached at {address} ({named}): no server answered within "
                 f"{ANSWER_S:.0f} s; start it, or fix the address"
             )
         time.sleep(_PAUSE_S)
 
 
 def _require_cluster(address: str, named: str) -> None:
-    """Check the cluster in a subprocess: if another server answers, Ray waits forever and ignores Ctrl-C."""
+    """Raise an error if no Ray cluster answers; a subprocess asks, because Ray waits for any other server forever."""
     asking = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
     try:
         asked = subprocess.run(asking, capture_output=True, text=True, timeout=ANSWER_S, check=False)  # noqa: S603 - a fixed command

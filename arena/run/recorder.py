@@ -1,4 +1,4 @@
-"""Records a run in the store, and compares a configuration with the run that the store has of it."""
+"""Records runs in the store, and says how a configuration differs from its last recorded run."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 
 _STANDING_COLUMNS = ("agent", "rank", "rank_low", "rank_high", "group", "bt", "bt_low", "bt_high", "games")
 _DRAWS: Final = 200
-"""Number of resampled ratings stored for a run."""
+"""Maximum number of ratings on resampled queries that are stored with a run."""
 _NAMED = 5
-"""Maximum number of agents named in a message."""
+"""Maximum number of agents, judges or changes that a message names."""
 
 
 class Recorder:
-    """Records one run over all its stages; the record begins with the first stage that sends a request.
+    """Records one run in the store, with all its stages; the record begins with the first stage that sends a request.
 
     Attributes:
-        runner: this process's entry in the store, for all stages.
-        run_id: id of the run; empty until it begins.
-        ending: how the run ends, according to the stages so far.
-        stages: the outcomes of each stage, by name.
+        runner: this process's entry in the store, which all stages use.
+        run_id: id of the run; empty until the record begins.
+        ending: how the run has ended if no further stage follows, such as ``complete``.
+        stages: the counts of each stage, by name.
     """
 
     def __init__(self, location: str, tournament: str) -> None:
@@ -54,7 +54,7 @@ class Recorder:
         self._location, self._tournament = location, tournament
 
     def begin(self, store: Store) -> None:
-        """Begin the run in the store, unless an earlier stage did."""
+        """Begin the record of the run, unless an earlier stage began it."""
         if not self.run_id:
             store.announce(self._tournament)
             self.run_id = Runs(store, self._tournament).begin(self.runner)
@@ -63,18 +63,18 @@ class Recorder:
         Runs(store, self._tournament).describe(self.run_id, subject)
 
     def update(self, store: Store, stages: Mapping[str, StageSummary]) -> None:
-        """Record the current counts of stages in progress."""
+        """Store the current counts of stages that are in progress."""
         self.stages |= {name: asdict(stage) for name, stage in stages.items()}
         Runs(store, self._tournament).update_stages(self.run_id, self.stages)
 
     def finish_stages(self, stages: Mapping[Any, StageSummary], *, complete: bool, stopped: bool) -> None:
-        """Record the outcomes of some stages, by name or task; the run is complete if all stages are."""
+        """Note the final counts of some stages, by name or task; the run is complete if all stages are."""
         if self.ending == "complete":
             self.ending = "complete" if complete else "stopped" if stopped else "incomplete"
         self.stages |= {str(name): asdict(stage) for name, stage in stages.items()}
 
     def end(self, ending: Ending) -> None:
-        """Record how the run ended, if it began."""
+        """Store how the run ended, if its record began."""
         if self.run_id:
             with closing(Store.open(self._location)) as store:
                 Runs(store, self._tournament).end(self.run_id, ending, self.stages)
@@ -82,7 +82,7 @@ class Recorder:
 
 @contextmanager
 def recorded(location: str, tournament: str, part_of: Recorder | None = None) -> Iterator[Recorder]:
-    """Record the run in the store while the block executes; does nothing inside another run, ``part_of``."""
+    """Record a run in the store while the block executes; inside the run that ``part_of`` records, does nothing."""
     if part_of is not None:
         yield part_of
         return
@@ -97,7 +97,7 @@ def recorded(location: str, tournament: str, part_of: Recorder | None = None) ->
 
 
 def subject_of(settings: StoredSettings, data: Dataset) -> dict[str, Any]:
-    """A run's settings and agents, with digests of queries and answers; contains no text."""
+    """What a run judged: settings, agents, and digests of queries and answers; contains no text."""
     digests = query_digests(data)
     subject = {"settings": settings.raw, "agents": sorted(data.agents), "queries": digests}
     if clusters := conversations(data.queries.values()):
@@ -106,7 +106,7 @@ def subject_of(settings: StoredSettings, data: Dataset) -> dict[str, Any]:
 
 
 def origin_of(config: Config) -> dict[str, str]:
-    """Digests of the configuration file's path and content; the store never holds the path itself."""
+    """Digests of the configuration file's path and content; the path itself is never stored."""
     if config.file is None or not config.file.is_file():
         return {}
     path = str(config.file.resolve()).encode("utf-8", "surrogateescape")
@@ -115,7 +115,7 @@ def origin_of(config: Config) -> dict[str, str]:
 
 
 def query_digests(data: Dataset) -> dict[str, str]:
-    """Digest of each query with the conversation before it, by query id."""
+    """By query id, a digest of the query with the conversation before it."""
     return {
         query_id: hashlib.sha256(query.thread.encode("utf-8", "replace")).hexdigest()[:8]
         for query_id, query in data.queries.items()
@@ -123,7 +123,7 @@ def query_digests(data: Dataset) -> dict[str, str]:
 
 
 def answer_digests(data: Dataset, query_ids: Container[str]) -> dict[str, str]:
-    """Digest of each agent's answers to these queries; equal digests mean equal texts."""
+    """By agent, a digest of its answers to these queries; equal digests mean equal texts."""
     digests = {agent: hashlib.sha256() for agent in sorted(data.agents)}
     for query_id, agent in sorted(data.answers):
         if query_id in query_ids:
@@ -133,11 +133,11 @@ def answer_digests(data: Dataset, query_ids: Container[str]) -> dict[str, str]:
 
 
 def standings_of(board: Leaderboard, drawn: Drawn | None = None) -> list[dict[str, Any]]:
-    """The rows of a leaderboard, best first; empty without ratings.
+    """The rows of a leaderboard as stored with a run, best agent first; empty without ratings.
 
-    ``se`` of a row lists the standard errors of its difference to each agent below it, where known: with these,
+    ``se`` of a row lists the standard errors of the agent's difference to each agent below it, where known: with these,
     intervals around the difference to any group of agents can be computed later. ``draws`` lists the agent's ratings on
-    resampled queries, if given: they can be paired with the draws of another run on the same queries.
+    resampled queries, if given: they can be paired with those of another run on the same queries.
     """
     if board.ratings is None:
         return []
@@ -154,7 +154,7 @@ def standings_of(board: Leaderboard, drawn: Drawn | None = None) -> list[dict[st
 
 
 def _rounded(rating: float) -> float | None:
-    """A rating rounded to 0.1 points; ``None`` if some agent had no game in this draw."""
+    """A rating rounded to 0.1 points; ``None`` if it is missing because an agent had no game in this resample."""
     return None if math.isnan(rating) else round(rating, 1)
 
 
@@ -200,7 +200,7 @@ def _another(config: Config, subject: Mapping[str, Any], problem: str) -> InputE
 
 
 def _described(config: Config, data: Dataset, query_ids: Collection[str]) -> dict[str, Any]:
-    """Digests of the data in the files, as a run records them; does not ask agents or read a corpus."""
+    """Digests of the queries and answers in the files, as a run records them; asks no agent and reads no corpus."""
     queries = query_digests(data)
     runs: set[str] = set()
     if config.data.runs:
@@ -216,7 +216,7 @@ def _described(config: Config, data: Dataset, query_ids: Collection[str]) -> dic
 def _differences(
     config: Config, described: Mapping[str, Any], subject: Mapping[str, Any]
 ) -> tuple[list[str], list[str]]:
-    """Lists what is missing or changed in the files since the last run, and what is only in the files."""
+    """What has changed or is missing in the files since the last run, and what only the files have."""
     stored, known = subject["queries"], {*described["agents"], *described["runs"]}
     gone = [f"agent {agent!r}" for agent in subject["agents"] if agent not in known]
     gone += [

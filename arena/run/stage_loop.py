@@ -1,4 +1,4 @@
-"""Runs the stages of a tournament: queues the judgments that they need, and the judgments that results lead to."""
+"""Runs the judging stages of a tournament: queues their judgments, and the judgments that results lead to."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from arena.store.runs import Runs
 from judges.types import Task
 
 _BLOCK = 256
-"""Number of wanted judgments in a block; a runner shuffles blocks, but keeps the order within each."""
+"""Number of planned judgments in a block; several runners shuffle the blocks, but not the judgments in them."""
 
 Begun: TypeAlias = Mapping[TournamentStage, Mapping[str, Release]]
-"""The judgments wanted from the start, by stage and query."""
+"""The judgments planned from the start, by stage and query id."""
 
 
 class Engine:
     """Makes all judgments that a tournament's stages need and the store lacks.
 
     Documents are labelled first. A query's other judgments follow as soon as all its documents have labels, so that no
-    query waits for the slowest one. Judgments that a result leads to are queued at once. For tasks that are not in
-    ``asked``, the engine only uses stored results.
+    query waits for another query's labels. Judgments that a result leads to are queued at once. For tasks that are not
+    in ``asked``, the engine only uses stored results.
     """
 
     def __init__(self, lookup: Lookup, stages: TournamentStages, asked: Collection[Task], progress: Progress) -> None:
@@ -48,7 +48,7 @@ class Engine:
         return self._queue.ledger
 
     async def run(self, begun: Begun) -> None:
-        """Make the judgments that stages need from the start, and the judgments that results lead to."""
+        """Make the judgments that the stages plan from the start, and those that their results lead to."""
         wanted = Counter(want.task for releases in begun.values() for each in releases.values() for want in each.wanted)
         for task in self._stages.tasks:
             if task in self._asked:
@@ -61,7 +61,7 @@ class Engine:
         await self._queue.known(self._not_asked)
 
     async def _begin(self, stage: TournamentStage, releases: Mapping[str, Release]) -> None:
-        """Queue a stage's first judgments, or hold them until their query's documents have labels."""
+        """Queue the first judgments of a stage, or hold those of a query back until its documents have labels."""
         ready: list[Wanted] = []
         for query_id, release in releases.items():
             if stage.waits_for_labels and (self._stages.labels.is_open(query_id) or not release.ready):
@@ -77,7 +77,7 @@ class Engine:
             self._stages.labels.complete = True
 
     def _in_runner_order(self, wants: list[Wanted]) -> list[Wanted]:
-        """The wanted judgments in the plan's order, or in shuffled blocks if other runners work on this tournament.
+        """The planned judgments in order, or in shuffled blocks if other runners work on this tournament.
 
         If all runners used the same order, each would mostly look up judgments that others have just claimed.
         """
@@ -94,7 +94,7 @@ class Engine:
         self._queue.put(wants)
 
     async def _follow_stored(self, wants: Sequence[Wanted]) -> None:
-        """Apply stored results of judgments that this run does not ask for."""
+        """Look up judgments that this run does not ask for, and pass stored results on to their stages."""
         for want, known in await self._queue.known(wants):
             if known is not None:
                 self._settled(want, known)
@@ -105,20 +105,20 @@ class Engine:
             self._changed.set()
 
     def _judge_ended(self, judge: str) -> None:
-        """Stop waiting for the open judgments of a judge that has stopped."""
+        """Wait no longer for the unfinished judgments of a judge that has stopped."""
         self._ended.add(judge)
         for task, wants in self._open.items():
             self._open[task] = {want for want in wants if want.judge != judge}
         self._changed.set()
 
     def _left_out(self, wants: Collection[Wanted]) -> None:
-        """Drop judgments that cannot be made in this run, such as games with an unlabelled document."""
+        """Wait no longer for judgments that this run cannot make, such as games with an unlabelled document."""
         for task in self._open:
             self._open[task].difference_update(wants)
         self._changed.set()
 
     async def _drive(self) -> None:
-        """Queue the judgments that results lead to, and close the queue when no more can follow."""
+        """Queue judgments as results lead to them, and close the queue when none can follow."""
         labels = self._stages.labels
         while True:
             await self._follow()
@@ -136,7 +136,7 @@ class Engine:
                 return
 
     async def _follow(self) -> None:
-        """Queue the judgments that results lead to, until no results are left."""
+        """Queue the judgments that new results lead to, until there is no new result."""
         while self._results or self._released:
             results, self._results = self._results, []
             released, self._released = self._released, []
@@ -146,7 +146,10 @@ class Engine:
             await self._put_releases(released)
 
     def _after(self, results: Sequence[tuple[Wanted, Result]]) -> list[Release]:
-        """The releases that these results lead to, and the held releases of queries that are now fully labelled."""
+        """The judgments that these results lead to, and those held back until now.
+
+        Judgments on a query are held back until all its documents have labels.
+        """
         released = [self._stages.after(want, result) for want, result in results]
         labelled = dict.fromkeys(want.query_id for want, _ in results if want.task is Task.RELEVANCE)
         complete = [query_id for query_id in labelled if not self._stages.labels.is_open(query_id)]

@@ -1,4 +1,4 @@
-"""Writes results into the store soon after they arrive, and keeps this process's claims on judgments alive."""
+"""Saves results in the store soon after they arrive, and keeps this process's claims on judgments alive."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from arena.store.runners import Runner
 from judges.errors import StoreError
 
 _GATHERED_S = 0.04
-"""How many seconds results are collected for one commit: one commit per result would cost more than its call."""
+"""Seconds for which results are collected for one commit: a commit for each would cost more than its call."""
 MOST_OPEN = 256
-"""Maximum number of uncommitted results; ``put`` waits when it is reached."""
+"""Maximum number of results not yet committed; ``put`` waits while there are more."""
 
 Entry = TypeVar("Entry")
 
 
 class Writer(Generic[Entry]):
-    """Commits results in small batches, every few hundredths of a second or once ``most_open / 2`` are waiting.
+    """Commits results in small batches: every few hundredths of a second, or once ``most_open / 2`` are waiting.
 
-    Calls continue meanwhile unless the store falls behind. A killed process loses only the calls in flight and the
+    Calls continue meanwhile unless the store is too slow. A killed process loses only the calls in flight and the
     replies of the last few milliseconds.
 
     Args:
-        save: function that stores results; runs in a thread.
+        save: function that saves results in the store; runs in a thread.
         settled: called with each result once it is committed.
         calls: function that returns the number of calls made for a result.
         most_open: maximum number of results not yet committed.
@@ -49,7 +49,7 @@ class Writer(Generic[Entry]):
         self._enough = asyncio.Event()
 
     async def put(self, entry: Entry) -> None:
-        """Accept a result; waits while the store is behind."""
+        """Accept a result to save; waits while too many results are not yet committed."""
         self._unsaved += self._calls(entry) > 0
         await self._room.acquire()
         self._arrived.put_nowait(entry)
@@ -74,7 +74,7 @@ class Writer(Generic[Entry]):
             self._writing = []
 
     def rescue(self) -> int:
-        """Try once more to save pending results after a failure; returns the number of lost replies."""
+        """Try once more to save results after a failure; returns the number of replies that are lost."""
         rest = list(self._writing)
         while not self._arrived.empty():
             rest.append(self._arrived.get_nowait())
@@ -119,19 +119,19 @@ async def _write_while(claims: Claims, writer: Writer[Any], work: Coroutine[None
 
 
 def _store_error(problem: BaseException) -> StoreError | None:
-    """The first ``StoreError`` in an exception group, or the exception itself if it is one."""
+    """The first ``StoreError`` in a possibly nested group of exceptions, or the exception itself if it is one."""
     if isinstance(problem, BaseExceptionGroup):
         return next(filter(None, map(_store_error, problem.exceptions)), None)
     return problem if isinstance(problem, StoreError) else None
 
 
 class Claims:
-    """Checks before each call whether this process still holds its claim.
+    """Checks before each call whether this process still holds its claim on the judgment.
 
     Other runners release the claims of a runner that sent no heartbeat for ``SILENT_S``: the laptop was closed, the
-    process was suspended, or the store was unreachable. A runner that sent none for half that time counts its claims as
-    lost and claims again. ``unsettled`` returns the claimed ids without a stored result; ``losses`` counts the times
-    that all claims were lost.
+    process was suspended, or the store was unreachable. A runner that sent none for half that time counts its claims
+    as lost and claims again. ``unsettled`` returns the claimed ids without a stored result; ``losses`` counts how often
+    all claims were lost.
     """
 
     def __init__(self, store: Store, runner: Runner, unsettled: Callable[[], Iterable[str]]) -> None:
@@ -152,7 +152,7 @@ class Claims:
             await self.beat()
 
     async def beat(self) -> None:
-        """Send a heartbeat; if it is late, or other runners declared this one dead, all claims count as lost."""
+        """Send a heartbeat; if it is late, or other runners have declared this one dead, its claims count as lost."""
         async with self._beating:
             await self._beat()
 
@@ -167,7 +167,7 @@ class Claims:
         return ident in self._lost
 
     def reclaim(self, ident: str) -> None:
-        """Drop a lost claim: the id is claimed again before any call."""
+        """Forget that the claim on this id was lost, because the caller will claim the id again before any call."""
         self._lost.discard(ident)
 
     def release(self) -> None:
@@ -186,5 +186,5 @@ class Claims:
 
 
 def _clocks() -> tuple[float, float]:
-    """Seconds on two clocks: the monotonic one may stand still during sleep, the other may be set back."""
+    """The seconds of two clocks: the monotonic clock may stop during sleep, the other may be set back."""
     return time.monotonic(), time.time()

@@ -1,1 +1,1 @@
-"""The stages of a tournament: the judgments that each stage needs, and the further judgments that results lead to."""
+"""The judging stages of a tournament: which judgments each stage needs, and which further ones results lead to."""

@@ -1,4 +1,4 @@
-"""Chooses the games of an adaptive schedule batch by batch, from the verdicts so far."""
+"""Chooses the games of an adaptive schedule, batch by batch, from the verdicts so far."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class AdaptiveState(Struct, frozen=True):
     """Progress of an adaptive schedule.
 
     Attributes:
-        decide: the question of the schedule, ``order`` or ``top``.
-        confidence: probability that all claims are right, however often the verdicts were examined.
+        decide: what the schedule is to decide: the ``order`` of the agents, or the ``top`` agent.
+        confidence: probability that all decisions are right, however often the verdicts were examined.
         games: number of judged games, counting each pair of agents on each query once.
         possible: number of possible games: all pairs of agents on all queries that both answered.
-        ended: whether no further games will be chosen, decided or not.
+        ended: whether no further game will be chosen, even if nothing is decided.
     """
 
     decide: str
@@ -42,11 +42,11 @@ class AdaptiveState(Struct, frozen=True):
 class AdaptiveGames(Struct, dict=True):
     """Chooses the games of an adaptive schedule.
 
-    Each run starts from the stored verdicts and repeats the earlier choices.
+    Each run starts from the stored verdicts and so repeats the choices of earlier runs.
 
     Attributes:
-        data: the tournament's data; its answers determine which agents can meet on a query.
-        asked: all pairings chosen so far, each of two agents on a query.
+        data: the tournament's dataset; its answers determine which agents can play on a query.
+        asked: all games chosen so far, each between two agents on a query.
     """
 
     section: PairwiseSection
@@ -70,13 +70,13 @@ class AdaptiveGames(Struct, dict=True):
         self._verdicts.extend(verdicts)
 
     def choose(self) -> list[Wanted]:
-        """The next batch of games, in the configured orders of answers; empty if no game is left to choose."""
+        """The next batch of games, with answers in the configured orders; empty if no further game is needed."""
         batch = next_games(self._fixtures, self.asked, self._outcomes(), self.settings)
         self.asked += batch
         return [game for meeting in batch for game in self._orders(meeting)]
 
     def at_most(self) -> list[Wanted]:
-        """The maximum number of games, spread evenly over all pairs, for an upper bound in plans."""
+        """As many games as the schedule may choose at most, spread evenly over all pairs; for plans."""
         available = self._fixtures.available
         turns = range(int(available.max(initial=0)))
         every = ((pair, nth) for nth in turns for pair in np.flatnonzero(available > nth).tolist())

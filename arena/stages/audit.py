@@ -1,6 +1,6 @@
-"""Audit stage: known cheats play against the agents' answers, to test whether a judge falls for them.
+"""Audit stage: known cheats play games against the agents' answers, to test whether a judge falls for them.
 
-Their games are a separate task and affect no agent's rating: each cheat is compared with the agents' own ratings.
+These games are a separate task and affect no agent's rating: each cheat is compared with the agents' own ratings.
 On each query all cheats play against the same agent, in both orders; the agents take turns over the queries.
 """
 
@@ -32,19 +32,19 @@ def _known(names: list[str]) -> list[str]:
 
 
 class AuditSection(ConfigSection):
-    """[Known cheats play](judge-card.md#cheats) under the rules of ``pairwise``, and are never rated."""
+    """[Known cheats play](judge-card.md#cheats) against answers by the rules of ``pairwise``; they get no rating."""
 
     judge: Annotated[list[str], BeforeValidator(as_list), Field(min_length=1)]
-    """One judge, or a list."""
+    """The judge to test with cheats, or a list of judges."""
     canaries: Annotated[list[str], BeforeValidator(as_list), AfterValidator(_known), Field(min_length=1)] = [*CANARIES]
-    """The cheats, all by default."""
+    """Names of the cheats that play, all by default."""
 
 
 SECTION: Final = AuditSection
 
 
 class AuditStage(TournamentStage):
-    """Makes judges compare cheats with answers.
+    """Makes judges compare the answers of cheats with the answers of agents.
 
     In a ``Wanted``, ``item`` is the cheat and ``other`` the agent; order "ba" shows the agent's answer first.
     """
@@ -54,7 +54,7 @@ class AuditStage(TournamentStage):
     def __init__(self, section: AuditSection, config: Config, data: Dataset, labels: RelevanceLabels) -> None:
         super().__init__(config, data, labels)
         if config.pairwise is None:
-            raise ConfigError("audit: cheats play under the rules of 'pairwise', which the configuration lacks; add it")
+            raise ConfigError("audit: the cheats play by the rules of the section 'pairwise', which is missing; add it")
         self._section, self._rules = section, config.pairwise
         self.templates = {AUDIT: load_prompt(self._rules.prompt, Task.PAIRWISE)}
         self.waits_for_labels = labels.are_shown(self._rules.documents)
@@ -72,7 +72,7 @@ class AuditStage(TournamentStage):
         )
 
     def prompt(self, want: Wanted) -> Prompt | None:
-        """The prompt of a game between agents, with the documents of the only agent in this game."""
+        """The prompt for comparing a cheat with an agent's answer, as in a game; shows the agent's documents."""
         documents = self.labels.shown(want.query_id, {want.other}, self._rules.documents)
         if documents is None:
             return None

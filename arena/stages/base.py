@@ -1,4 +1,4 @@
-"""What all stages share: what to judge, how to ask, which judgments follow from a result, and relevance labels."""
+"""What all stages share: planning judgments, rendering prompts, following results; and the relevance labels."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def answering(data: Dataset) -> dict[str, list[str]]:
 
 
 class Release(Struct, frozen=True):
-    """Judgments that a stage needs at the start, or because of a result.
+    """Judgments that a stage plans at the start, or because of a result.
 
     Attributes:
-        wanted: judgments now known to be needed.
+        wanted: judgments that are planned from now on.
         ready: judgments from this or an earlier release that can be made now.
     """
 
@@ -42,18 +42,18 @@ class Release(Struct, frozen=True):
 
     @classmethod
     def all(cls, wants: Iterable[Wanted]) -> Release:
-        """A release of judgments that can all be made now."""
+        """A release of newly planned judgments that can all be made at once."""
         wants = tuple(wants)
         return cls(wants, wants)
 
 
 class Stage:
-    """One way of judging. A stage never uses the store or a judge; runs and plans call its methods.
+    """One way of judging. Runs and plans call a stage's methods; a stage itself never uses the store or a judge.
 
     Attributes:
         templates: the stage's prompts, by task, or by a more specific name if a task has several prompts.
         waits_for_labels: whether a query's judgments are made only after its documents have relevance labels.
-        leading: the tasks whose results are passed to ``after``.
+        leading: the tasks whose results may lead to further judgments, and are passed to ``after``.
         written_once: tasks that write texts; they are done once even if the judge takes several samples.
     """
 
@@ -70,26 +70,26 @@ class Stage:
         return task in self.leading
 
     def first(self, query_id: str) -> Release:
-        """The judgments of a query that are needed from the start.
+        """The judgments on a query that are planned from the start.
 
-        Empty if they depend on relevance labels that are missing; a run calls again once the labels are there.
+        Empty if they depend on relevance labels that are missing; a run calls again once the labels exist.
         """
         raise NotImplementedError
 
     def after(self, want: Wanted, result: Result) -> Release:  # noqa: ARG002 - for stages that lead on
-        """The judgments needed because of this result, which may be a failure."""
+        """The further judgments that this result leads to; the result may be a failure."""
         return Release()
 
     def prompt(self, want: Wanted) -> Prompt | None:
-        """The prompt for a wanted judgment; ``None`` as long as judgments that it shows are missing."""
+        """The prompt for a planned judgment; ``None`` as long as results that it shows are missing."""
         raise NotImplementedError
 
     def free(self, want: Wanted) -> str | None:  # noqa: ARG002
-        """Id of a stored judgment that needs no call; ``None`` if a call is needed."""
+        """The id of this judgment if its result is fixed and needs no call; ``None`` if a judge must be asked."""
         return None
 
     def free_judgments(self) -> Iterable[tuple[Task, str, Judgment]]:
-        """The judgments that ``free`` refers to, each with its task and a label instead of a prompt name."""
+        """The judgments with the ids that ``free`` returns, each with its task and a label instead of a prompt name."""
         return ()
 
     def prompt_names(self) -> dict[str, str]:
@@ -97,28 +97,28 @@ class Stage:
         return {name: f"{template.name}@{template.version}" for name, template in self.templates.items()}
 
     def most(self) -> Mapping[Task, int]:
-        """Maximum number of judgments, samples included, by task; only for tasks whose number depends on results."""
+        """Maximum number of judgments by task, samples included; only for tasks whose number depends on results."""
         return {}
 
     def typical_tokens(self, want: Wanted) -> int:
-        """Length of a typical reply in tokens, for plans."""
+        """Number of tokens of a typical reply, for plans."""
         return self.templates[want.task].reply.typical_tokens
 
     def stand_in(self, want: Wanted, prompt: Prompt) -> Result | None:  # noqa: ARG002
-        """A plausible result, so that plans can count the judgments it leads to; ``None`` if there are none."""
+        """A typical result, so that plans can count the judgments that it leads to; ``None`` if it leads to none."""
         return None
 
 
 def file_digest(path: Path) -> str:
-    """Digest of a file's content, stored in the settings instead of the file."""
+    """Digest of a file's content, which stored settings contain instead of the file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
 
 
 class RelevanceLabels:
-    """The relevance labels made so far; selects the documents that judges see by these labels.
+    """The documents' relevance labels so far; by these labels, it selects the documents that judges see.
 
     Args:
-        config: the tournament; its section ``retrieval`` names the judges and the depth.
+        config: the tournament's configuration; its section ``retrieval`` names the judges and the depth.
         assume: for plans: whether to show documents without a label as relevant.
 
     Attributes:
@@ -138,7 +138,7 @@ class RelevanceLabels:
         self.template = load_prompt(self._section.prompt, Task.RELEVANCE) if self._section is not None else None
 
     def take(self, want: Wanted, result: Result) -> None:
-        """Add the result of one judge's sample.
+        """Add a judge's result for a document; each sample is a separate result.
 
         Once a document has all its results, they are combined in a fixed order, so that its label and reason do not
         depend on which reply arrived first.
@@ -156,15 +156,15 @@ class RelevanceLabels:
             self._labelled[want.query_id] += 1
 
     def are_shown(self, section: ReferencesSection) -> bool:
-        """Whether the judges of a section see documents with labels."""
+        """Whether the prompts of a configuration section show documents that were selected by their labels."""
         return self._section is not None and section.include
 
     def is_open(self, query_id: str) -> bool:
-        """Whether a document of the query may still get its label in this run."""
+        """Whether this run may still add the label of a document of this query."""
         return not self.complete and self._labelled[query_id] < len(self.pool(query_id))
 
     def of(self, query_id: str) -> dict[str, int] | None:
-        """The query's labels by document, without failed labels; ``None`` if this run or the next may still add one."""
+        """The query's labels by document, without failed ones; ``None`` if this or the next run may still add one."""
         results = {doc_id: self.results.get((query_id, doc_id)) for doc_id in self.pool(query_id)}
         if self._section is None:
             return {}
@@ -175,9 +175,9 @@ class RelevanceLabels:
     def shown(
         self, query_id: str, agents: Collection[str] | None, section: ReferencesSection
     ) -> list[AnnotatedDocument] | None:
-        """The documents of these agents (all agents if ``None``) with their labels; leaves out failed labels.
+        """The documents that these agents (all if ``None``) retrieved, with their labels.
 
-        Returns ``None`` if this run or the next may still add a label.
+        Documents whose label failed are left out. Returns ``None`` if this run or the next may still add a label.
         """
         if not section.include:
             return []
@@ -196,7 +196,7 @@ class RelevanceLabels:
         return annotated
 
     def ranked(self, query_id: str, agent: str | None = None) -> list[str]:
-        """Ids of the query's documents down to the depth, by best rank over all agents, or by one agent's rank."""
+        """Ids of the query's documents down to the configured depth, by best rank over all agents or by one agent's."""
         best: dict[str, int] = {}
         for entry in self._retrieved(query_id):
             if agent is not None and entry.agent not in (agent, SHARED):
@@ -205,7 +205,7 @@ class RelevanceLabels:
         return sorted(best, key=lambda doc_id: (best[doc_id], doc_id))
 
     def pool(self, query_id: str, agents: Collection[str] | None = None) -> list[str]:
-        """Ids of the documents that these agents (all agents if ``None``) retrieved down to the depth, each once."""
+        """Ids of the documents that these agents (all if ``None``) retrieved down to the configured depth."""
         return sorted(
             {
                 entry.doc_id
@@ -215,13 +215,13 @@ class RelevanceLabels:
         )
 
     def _retrieved(self, query_id: str) -> list[Retrieved]:
-        """Retrieved documents down to the depth of ``retrieval``; other stages may use a greater depth."""
+        """Documents retrieved for the query, down to the depth of the section ``retrieval``."""
         depth = self._section.depth if self._section else None
         entries = self._data.retrieved.get(query_id, ())
         return [entry for entry in entries if depth is None or entry.rank <= depth]
 
     def check_threshold(self, key: str, section: ReferencesSection) -> None:
-        """Refuse a threshold above every label: judges would silently see no documents."""
+        """Raise an error if the threshold is above every label, since judges would then see no documents."""
         if self.template is None or not section.include:
             return
         if section.threshold > (highest := self.template.reply.highest_label()):
@@ -232,7 +232,7 @@ class RelevanceLabels:
 
 
 class TournamentStage(Stage):
-    """Base class of stages that have a section in the configuration of a tournament.
+    """Base class of stages that have a section in a tournament's configuration.
 
     Attributes:
         key: name of the stage's section in the configuration and in stored settings.
@@ -244,17 +244,17 @@ class TournamentStage(Stage):
         self.config, self.data, self.labels = config, data, labels
 
     def check(self) -> None:
-        """Render one prompt if the user wrote a template, so that errors in it appear before any call."""
+        """Find errors in the stage's settings and prompts before any call."""
         self._try_prompt(want for query_id in self.data.queries for want in self.first(query_id).ready)
 
     def _try_prompt(self, wants: Iterable[Wanted]) -> None:
-        """Render the first prompt if the user wrote a template; packaged templates have tests."""
+        """Render the first prompt if the user wrote a template, to find errors in it; packaged templates have tests."""
         if not all(template.is_packaged for template in self.templates.values()):
             for want in islice(wants, 1):
                 self.prompt(want)
 
     def settings(self) -> dict[str, Any]:
-        """The settings that determine results, as stored; without paths or secret texts."""
+        """The stage's settings that determine results, as the store keeps them: no paths, no secret texts."""
         section = self.config.section(self.key)
         assert section is not None
         settings = section.model_dump(mode="json")
@@ -263,8 +263,8 @@ class TournamentStage(Stage):
         return settings
 
     def resume(self, store: Store, tournament: str) -> None:
-        """Read choices of an earlier run that results do not contain, such as which items one call graded together."""
+        """Read from the store choices of an earlier run, such as which items it put into the same call."""
 
     def assumptions(self) -> Iterable[str]:
-        """Sentences that tell readers of a plan what its figures assume about future judgments."""
+        """Sentences for the user on what a plan's figures assume about future judgments of this stage."""
         return ()

@@ -1,4 +1,4 @@
-"""Criteria stage: a judge grades each answer separately."""
+"""Criteria stage: a judge grades each answer by itself, by one or several criteria."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _LACKING: dict[Need, str] = {
 
 
 class CriteriaStage(TournamentStage):
-    """Asks for one grade for each criterion and answer; prompts also show the query's relevant documents.
+    """Asks a judge to grade each answer by each criterion; prompts also show the query's relevant documents.
 
     For criteria that need documents, prompts show the documents that the answer's agent retrieved, in that order: the
-    judge sees what the agent could use, and numbered citations point to the right documents. If an answer lacks
-    something that a criterion needs, only the other criteria grade it.
+    judge sees what the agent could use, and numbered citations refer to the right documents. If an answer lacks
+    something that a criterion needs, such as a reference, it is graded by the other criteria only.
     """
 
     key = "criteria"
@@ -56,7 +56,7 @@ class CriteriaStage(TournamentStage):
         return {"documents": documents, "reference": self.data.queries[query_id].reference is not None}
 
     def prompt(self, want: Wanted) -> Prompt | None:
-        """The prompt, with the answer and the documents of all agents or, if the criterion needs them, of one agent."""
+        """The prompt with the answer and the documents of all agents or, if a criterion needs them, of its agent."""
         graded = GradedSubject.of(want)
         documents, options = self._shown(want.query_id, want.item)
         if documents is None:
@@ -89,7 +89,7 @@ class CriteriaStage(TournamentStage):
         super().check()
 
     def _check_need(self, criterion: Criterion, need: Need) -> None:
-        """Check that data and prompt meet a criterion's need; agents that are still to be asked may meet it later."""
+        """Check that data and prompt have what a criterion needs; agents that will be asked may still supply it."""
         first = next((key for key in self.data.answers if self._available(*key)[need]), None)
         if first is None:
             referred = any(query.reference is not None for query in self.data.queries.values())
@@ -104,7 +104,7 @@ class CriteriaStage(TournamentStage):
         if prompt is not None and reference not in prompt.system + prompt.user:
             name = self.templates[Task.CRITERIA].name
             raise ConfigError(
-                f"criteria.prompt: {name!r} lacks {{{{ query.reference }}}}, which {criterion.name!r} needs"
+                f"criteria.prompt: {name!r} lacks {{{{ query.reference }}}}, which {criterion.name!r} needs; add it"
             )
 
     def assumptions(self) -> Iterator[str]:

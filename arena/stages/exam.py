@@ -1,4 +1,4 @@
-"""Exam stage: judges write items, unless a bank has them, and grade passages of answers or documents against them."""
+"""Exam stage: grades passages of answers or documents by test items, from a bank or written by a judge."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from retrieval_eval.exam.items import Bank, Item, ItemType, QueryInfo
 _UNWRITTEN = "Item {} that nobody wrote yet, about as long as an item usually is?"
 _EXTRACTION: Mapping[ItemType, str] = {"question": "extraction", "nugget": "extraction_nugget"}
 _TOKENS_OF_A_RATING = 8
-"""Number of tokens of one rating, with its name, in a reply that contains several."""
+"""Number of tokens that one rating and its name take in a reply with several ratings."""
 
 
 def grouped(
     items: Sequence[Item], size: int, earlier: Iterable[tuple[str, ...]], known: Mapping[str, Item]
 ) -> list[tuple[str, ...]]:
-    """Group item ids for grading in one call; each item is in one group, and all items of a group have the same type.
+    """Divide items into groups to be graded in one call each; all items of a group have the same type.
 
     Groups of an earlier run are kept as long as the bank has all their items and at least one is not retired. Their
     stored grades then stay valid, and an edit of the bank costs calls for new items only.
@@ -58,7 +58,7 @@ def grouped(
 
 
 class ExamStage(TournamentStage):
-    """Writes items if the configuration asks for it, then grades every passage against its query's items."""
+    """Writes test items if the configuration asks for it, then grades every passage by the items of its query."""
 
     key = "exam"
     written_once = (Task.QUESTIONS, Task.EXTRACTION)
@@ -108,7 +108,7 @@ class ExamStage(TournamentStage):
         return [*writes, self._grading, *checks]
 
     def resume(self, store: Store, tournament: str) -> None:
-        """Read from the store how the last run grouped items into calls, if ``items_per_call`` is unchanged."""
+        """Read from the store which items the last run graded in one call, if ``items_per_call`` is unchanged."""
         size = self.section.items_per_call
         before = store.settings(tournament).exam if size > 1 else None
         if before is not None and before.items_per_call == size:
@@ -146,7 +146,7 @@ class ExamStage(TournamentStage):
         return Release.all([replace(want, task=Task.ANSWER_CHECK, judge=self.section.check_judge or want.judge)])
 
     def prompt(self, want: Wanted) -> Prompt | None:
-        """The prompt; ``None`` for the check of an answer that is not yet extracted."""
+        """The prompt; ``None`` for checking an answer that no judge has extracted from the passage yet."""
         query = self.data.queries[want.query_id]
         template = self._template(want)
         if want.task is Task.QUESTIONS:
@@ -184,7 +184,7 @@ class ExamStage(TournamentStage):
         return Judgment("", f"{answers[0][0]}, as {graded.item} has it", "", "", "")
 
     def most(self) -> dict[Task, int]:
-        """Number of gradings if the judge writes all items, or of checks if every passage has an answer."""
+        """Maximum number of gradings if the judge writes the items; or of checks, if every passage has an answer."""
         passages = {query_id: len(texts) for query_id, texts in self._material.passages.items()}
         if self.section.grading == "extraction_llm":
             assert self.bank is not None
@@ -202,7 +202,7 @@ class ExamStage(TournamentStage):
             yield "exam items not written yet are assumed to be of usual number and length, and all answers checked"
 
     def settings(self) -> dict[str, Any]:
-        """The stage's settings, without texts of secret items."""
+        """The stage's settings as the store keeps them, without the texts of secret items."""
         settings: dict[str, Any] = self.section.model_dump(
             mode="json",
             exclude={"bank": True, "prompt": True, "check_prompt": True, "generate": {"subtopics", "prompt"}},
@@ -238,7 +238,7 @@ _DEFAULTS = asdict(Item("q", "t"))
 
 
 def load_bank(section: ExamSection, data: Dataset) -> Bank:
-    """The configured bank, limited to the queries of the data.
+    """Read the configured test bank, and keep only items for queries in the dataset.
 
     Raises:
         DataError: the file cannot be used, or has no item for any of the queries.
@@ -251,9 +251,11 @@ def load_bank(section: ExamSection, data: Dataset) -> Bank:
 
 
 def require_usable(section: ExamSection, bank: Bank) -> None:
-    """Raise the same errors as ``load_bank`` if the bank cannot be used for grading."""
+    """Raise the errors of ``load_bank`` if a bank that is already read cannot be used for grading."""
     if not any(bank.active.values()):
-        raise DataError(str(section.bank), "has no item for any of the queries; use the ids of data.queries")
+        raise DataError(
+            str(section.bank), "has no item for any of the queries; use the query ids of the file in data.queries"
+        )
     if section.grading in ("extraction_words", "extraction_llm"):
         _require_gold(section, bank.items)
 
@@ -263,7 +265,7 @@ def _require_gold(section: ExamSection, items: Iterable[Item]) -> None:
         if not item.answers and not item.retired:
             which = "a secret item" if item.secret else f"item {item.item_id!r}"
             raise ConfigError(
-                f"exam.grading: {section.grading!r} checks against gold answers, and {which} of {section.bank} has none"
+                f"exam.grading: {section.grading!r} needs gold answers; {which} of {section.bank} has none, add one"
             )
 
 
@@ -289,9 +291,10 @@ def subtopics(section: GenerateSection, data: Dataset) -> dict[tuple[str, str | 
 def written_items(
     section: GenerateSection, want: Wanted, result: Result | None, origin: Mapping[str, Any] | None = None
 ) -> tuple[Item, ...]:
-    """The items in a reply, each with ``origin`` and the model as metadata if given; none without a judgment.
+    """The items in a judge's reply; empty if the judgment is missing or failed.
 
-    Some items are marked as secret at random; the seed depends on section, query and facet.
+    Each gets ``origin`` and the model's name as metadata, if ``origin`` is given. Some items are marked as secret at
+    random; the seed depends on section, query and facet.
     """
     if not isinstance(result, Judgment) or not isinstance(result.outcome, tuple):
         return ()
@@ -307,7 +310,7 @@ def written_items(
 
 
 def shorter_than_asked(section: GenerateSection, bank: Bank) -> dict[str, int]:
-    """Queries or subtopics (as ``query/facet``) with fewer items than requested, with their number of items."""
+    """Number of written items by query or subtopic (``query/facet``), where it is below the configured number."""
     counts = Counter("/".join(filter(None, (item.query_id, item.facet_id))) for item in bank.items)
     return {name: number for name, number in counts.items() if number < section.per_query}
 
@@ -315,13 +318,13 @@ def shorter_than_asked(section: GenerateSection, bank: Bank) -> dict[str, int]:
 def generated_bank(
     queries: Mapping[str, Query], facets: Iterable[tuple[str, str | None]], items: Iterable[Item]
 ) -> Bank:
-    """A bank of written items; if two subtopics have the same text, each keeps it under a separate id."""
+    """A bank of the items that judges wrote; items with the same text in two subtopics keep separate ids."""
     named = {(query_id, facet): QueryInfo(queries[query_id].text) for query_id, facet in facets}
     return Bank(tuple({item.item_id: item for item in items}.values()), named)
 
 
 def kept_bank(bank: Bank, *, gold: bool) -> dict[str, Any]:
-    """A bank's active items as stored: everything that scores need, but no text of a secret question.
+    """A bank's active items as the store keeps them: everything that scores need, but no text of a secret question.
 
     Args:
         gold: whether scores use gold answers; if not, the answers and choices of secret items are left out.
@@ -345,11 +348,11 @@ def bank_kept(kept: Mapping[str, Any]) -> Bank:
 
 
 class Material(Struct, frozen=True):
-    """The passages to grade.
+    """The passages to grade, and which agent's response has them.
 
     Attributes:
         passages: the passages by query_id; a passage of several agents occurs once.
-        rankings: each agent's response: the passages of its answer in order, or its ranked documents.
+        rankings: each agent's response to each query: the passages of its answer in order, or its ranked documents.
     """
 
     passages: Mapping[str, tuple[Document, ...]]
@@ -379,7 +382,7 @@ def material(data: Dataset, section: ExamSection) -> Material:
 
 
 def _answers(data: Dataset, section: ExamSection) -> Material:
-    """Cut answers into passages; an empty answer has none, but counts as a response."""
+    """Cut each answer into passages; an empty answer has no passage, but counts as a response."""
     by_query: dict[str, list[Document]] = {}
     rankings = {}
     for (query_id, agent), answer in data.answers.items():
@@ -390,7 +393,7 @@ def _answers(data: Dataset, section: ExamSection) -> Material:
 
 
 def _documents(data: Dataset, section: ExamSection) -> Material:
-    """Cut documents into passages; documents without text are left out of the rankings."""
+    """Cut each ranked document into passages; documents without text are left out of the rankings."""
     pieces: dict[str, dict[str, tuple[Document, ...]]] = {query_id: {} for query_id in data.retrieved}
     ranked: dict[tuple[str, str], list[str]] = {key: [] for key in data.rankings}
     for key, ranking in data.rankings.items():
@@ -419,29 +422,31 @@ def _pieces(document: Document, most_words: int) -> tuple[Document, ...]:
 def save_bank(
     path: Path, bank: Bank, *, folder: Path | None = None, seen: str | None = None, by: str = "", what: str = ""
 ) -> Path | None:
-    """Write a bank, including its secret items.
+    """Write a bank to a file, including its secret items.
 
     Args:
-        bank: the bank; items are never deleted from it, only retired.
-        folder: the folder that must contain the file; ``None`` to allow any.
+        bank: the bank to write; items are never deleted from a bank, only retired.
+        folder: the folder in which the file must be; ``None`` to allow any.
         seen: ``safe_files.digest`` of the version that was edited; ``None`` for a new file.
 
     Returns:
         Path of the previous version in the file's history, if there is one.
 
     Raises:
-        InputError: the file has changed since, exists already, is outside the folder, or cannot be written.
+        InputError: the file has changed since it was read, exists already, is outside the folder, or cannot be written.
     """
     inside = path.parent if folder is None else folder
     return safe_files.save(path, lambda draft: _write(draft, path, bank), folder=inside, seen=seen, by=by, what=what)
 
 
 def _write(draft: Path, path: Path, bank: Bank) -> None:
-    """Write the draft and read it back, since a file format may be unable to hold some text."""
+    """Write the bank to the draft and read it back, since a file format may be unable to hold some text."""
     try:
         write_bank(draft, bank, secret=True)
         again = read_bank(draft)
     except DataError as error:
         raise DataError(path, error.problem, line=error.line, value=error.value) from error
     if again.by_id != {item.item_id: replace(item, text=item.text.strip()) for item in bank.items}:
-        raise DataError(path, "cannot hold this bank; nothing was saved. Convert it with 'ragleague convert bank'")
+        raise DataError(
+            path, "the file's format cannot hold this bank; nothing was saved. Convert it with 'ragleague convert bank'"
+        )

@@ -1,4 +1,4 @@
-"""Nugget stage: nuggets come from relevant documents or a file, and are assigned to answers and documents."""
+"""Nugget stage: makes nuggets from relevant documents or reads them, and assigns them to answers and documents."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from retrieval_eval.nuggets.types import BATCH, Importance, NuggetBank, Support,
 from retrieval_eval.scores.citations import Cited, cited_documents
 
 _TWELVE_WORDS = "a fact of the greatest length that the prompt allows a nugget"
-"""A nugget of twelve words for plans, which put a number before it so that all nuggets differ."""
+"""Placeholder nugget of twelve words for plans, which put a number before it so that all nuggets differ."""
 
 
 class QueryNuggets(Struct, dict=True):
-    """One query's nuggets, as far as judges have made, rated and assigned them.
+    """One query's nuggets and their assignments, as far as judges have made them.
 
-    A run gives it every result as it comes; readers of a store give it the stored results in the order of the plan.
+    During a run, ``take`` gets every result when it arrives; when a store is read, it gets the stored results in order.
 
     Attributes:
-        importances: importances by the places of their nuggets in ``texts``.
-        labels: labels by the task and the name of an answer or document, then by the nugget's place among ``settled``.
+        importances: the importance of nuggets, by the range of their positions in ``texts``.
+        labels: assignment labels by task and name of an answer or document, then by position in ``settled``.
         repetitions: the judge's reasons for leaving out nuggets that repeat another.
     """
 
@@ -77,7 +77,7 @@ class QueryNuggets(Struct, dict=True):
 
     @cached_property
     def settled(self) -> list[tuple[str, Importance | None]]:
-        """The final nuggets, once they are rated: all of a file's, or the first of a judge's list."""
+        """The final nuggets with their importance: all nuggets of a file, or the first ones of a judge's list."""
         spans_in_order = sorted(self.importances, key=lambda span: span.start)
         labels = [label for span in spans_in_order for label in self.importances[span]]
         known = [label for label in labels if label is not None]
@@ -86,7 +86,7 @@ class QueryNuggets(Struct, dict=True):
         return [(text, label) for text, label in kept_nuggets(self.texts, known, keep=self.section.keep)]
 
     def lacking(self, *, rated: bool = True) -> str | None:
-        """The reason why the nuggets, or only their importance, are not there; ``None`` if they are."""
+        """Reason why the nuggets are not final; ``None`` if they are. Without ``rated``, they need no importance."""
         if Task.NUGGETS in self.failed:
             return "a turn of making its nuggets failed"
         if Task.NUGGETS in self.waiting:
@@ -97,7 +97,7 @@ class QueryNuggets(Struct, dict=True):
 
 
 class NuggetStage(TournamentStage):
-    """Creates nuggets in several turns, then rates their importance and assigns them to texts, ten in a call.
+    """Makes nuggets in several turns, rates their importance, and assigns them to texts, several nuggets in a call.
 
     A failure ends the work on its query, since nuggets from only some documents, or without importance, are not what
     the configuration requests. Nuggets from a file are stored as judgments without a call, and no turns are needed.
@@ -142,7 +142,7 @@ class NuggetStage(TournamentStage):
         return [Task.NUGGETS, Task.IMPORTANCE, *self._assigned_texts]
 
     def first(self, query_id: str) -> Release:
-        """The first turn, once all documents of the query have labels; empty while this run may still add a label."""
+        """The turns of making nuggets, once all the query's documents have labels; empty while labels may come."""
         if query_id not in self._turns:
             if (read := self._windows(query_id)) is None:
                 return Release()
@@ -154,7 +154,7 @@ class NuggetStage(TournamentStage):
         return Wanted(Task.NUGGETS, self._section.judge, query_id, str(number))
 
     def _windows(self, query_id: str) -> Sequence[Sequence[str]] | None:
-        """The documents of each turn; nuggets from a file have one turn without documents."""
+        """The documents that each turn of making nuggets shows; nuggets from a file need one turn without documents."""
         if self._banks is not None:
             return [()] if query_id in self._banks else []
         create, ranked, labels = self._section.create, self.labels.ranked(query_id), self.labels.of(query_id)
@@ -164,7 +164,7 @@ class NuggetStage(TournamentStage):
         return None if labels is None else windows(ranked, labels, from_label=create.from_label, size=create.window)
 
     def after(self, want: Wanted, result: Result) -> Release:
-        """The next turn, the ratings of importance, or the assignments; nothing after a failure."""
+        """The next turn of making nuggets, the ratings of importance, or the assignments; nothing after a failure."""
         made, query_id, judge = self._made[want.query_id], want.query_id, self._section.judge
         made.take(want, result)
         if made.failed:
@@ -203,7 +203,7 @@ class NuggetStage(TournamentStage):
         return assignment_prompt(template, query, self.data.answers[want.query_id, subject.target], nuggets)
 
     def free(self, want: Wanted) -> str | None:
-        """Id of a judgment without a call: nuggets from a file, or the assignment of an empty answer."""
+        """Id of a judgment that needs no call: nuggets from a file, or the assignment of nuggets to an empty answer."""
         if want.task is Task.PASSAGE_ASSIGNMENT:
             return None
         if want.task is Task.ASSIGNMENT:
@@ -215,7 +215,7 @@ class NuggetStage(TournamentStage):
         )
 
     def stand_in(self, want: Wanted, prompt: Prompt) -> Judgment:
-        """A placeholder result: the maximum number of nuggets, all of maximum length and vital."""
+        """A placeholder result for plans: the maximum number of nuggets, all of maximum length and vital."""
         if want.task is Task.NUGGETS:
             assert self._section.create is not None
             outcome = tuple(f"{number} {_TWELVE_WORDS}" for number in range(self._section.create.most))
@@ -254,7 +254,7 @@ class NuggetStage(TournamentStage):
             assignment_prompt(template, query, next(iter(self.data.documents.values())), ["a fact"])
 
     def free_judgments(self) -> Iterator[tuple[Task, str, Judgment]]:
-        """The judgments without a call: nuggets and importances from a file, and assignments of empty answers."""
+        """The judgments that need no call: nuggets and importances from a file, and assignments to empty answers."""
         reason = "The answer is empty."
         for length in range(1, self._section.assign.batch + 1):
             labels = (Support.NONE.value,) * length
@@ -284,7 +284,7 @@ def _free(ident: str, outcome: tuple[str, ...], reason: str) -> Judgment:
 
 
 def read_bank(section: NuggetsSection, data: Dataset) -> dict[str, NuggetBank] | None:
-    """The nugget banks in the configured file, by query of the data; ``None`` if no file is configured.
+    """The nuggets in the configured file, by id of the queries in the dataset; ``None`` if no file is configured.
 
     Raises:
         DataError: the file cannot be read, or has nuggets for none of the queries.
@@ -293,12 +293,14 @@ def read_bank(section: NuggetsSection, data: Dataset) -> dict[str, NuggetBank] |
         return None
     banks = {bank.query_id: bank for bank in read_banks(section.bank) if bank.query_id in data.queries}
     if not banks:
-        raise DataError(section.bank, "has nuggets for none of the queries; check that the ids are the same")
+        raise DataError(
+            section.bank, "has nuggets for none of the queries; check that it uses the query ids of the data"
+        )
     return banks
 
 
 def spans(number: int, size: int) -> list[range]:
-    """Ranges of at most ``size`` numbers that cover 1 to ``number``."""
+    """Divide the numbers 1 to ``number`` into consecutive ranges of at most ``size``."""
     return [range(start, min(start + size, number + 1)) for start in range(1, number + 1, size)]
 
 
@@ -310,15 +312,15 @@ def depth_of(section: NuggetAssignmentSection) -> int:
 
 
 def retrieved_documents(data: Dataset, section: NuggetAssignmentSection) -> dict[str, list[str]]:
-    """Ids of the documents that agents retrieved within the depth, by query; each document occurs once."""
+    """Ids of the documents that agents retrieved down to the configured depth, by query; each document once."""
     documents = {query_id: list[str]() for query_id in data.queries}
     for (query_id, _), ranking in data.rankings.items():
         first = ranking[: depth_of(section)]
         documents[query_id] += [doc_id for doc_id in first if doc_id not in documents[query_id]]
     if not any(documents.values()):
         raise ConfigError(
-            "nuggets.assign.texts: nuggets are to be assigned to 'documents', and 'data' has none; "
-            "name some, or write 'answers'"
+            "nuggets.assign.texts: nuggets are to be assigned to 'documents', and 'data' names none; "
+            "add files of documents, or write 'answers' here"
         )
     return documents
 
@@ -327,22 +329,22 @@ _NOT_IN_NAMES = re.compile(r"[^\w .-]+")
 
 
 def nuggets_of(config: Config) -> NuggetsSection:
-    """The section ``nuggets`` of the configuration, with the judge and its settings.
+    """The section ``nuggets`` of the configuration, which names the judge.
 
     Raises:
         ConfigError: the configuration has no section ``nuggets``.
     """
     if config.nuggets is None:
-        raise ConfigError("the configuration has no section 'nuggets'; add it, with the judge")
+        raise ConfigError("the configuration has no section 'nuggets'; add it, and name the judge in it")
     return config.nuggets
 
 
 def assignment_of_files(config: Config, nuggets: Path, answers: Sequence[Path]) -> tuple[Config, Dataset]:
-    """Set up a separate tournament with the same store and judge that assigns nuggets to answers from files.
+    """Make configuration and dataset of a separate tournament that assigns nuggets to answers, both read from files.
 
     Args:
-        config: the tournament that supplies judge, store and settings; its data and other stages are not used.
-        nuggets: a file of nuggets; only its queries are judged.
+        config: the configuration that supplies judge, store and settings; its data and other stages are not used.
+        nuggets: a file of nuggets; only answers to its queries are judged.
         answers: tables of answers, or answers in the format of the TREC RAG track.
 
     Raises:
@@ -353,7 +355,7 @@ def assignment_of_files(config: Config, nuggets: Path, answers: Sequence[Path]) 
     data = _dataset(banks, answers)
     if not data.answers:
         raise InputError(
-            f"{', '.join(map(str, answers))}: no answer to a query of {nuggets}; check that the ids are the same"
+            f"{', '.join(map(str, answers))}: no answer to a query of {nuggets}; check that both use the same query ids"
         )
     name = _NOT_IN_NAMES.sub("-", f"{config.name} {nuggets.name}")[:80]
     to_answers = section.assign.model_copy(update={"texts": ["answers"], "depth": None, "passage_prompt": None})
@@ -365,12 +367,12 @@ def assignment_of_files(config: Config, nuggets: Path, answers: Sequence[Path]) 
 def read_cited(
     paths: Sequence[Path], qrels: Path, table: ScoreTable
 ) -> tuple[dict[tuple[str, str], Cited], Mapping[str, Mapping[str, int]]]:
-    """Read the citations of each topic and run, and the labels of each topic's documents.
+    """Read the documents that each run's answer to each topic cites, and the relevance labels of documents by topic.
 
     Args:
         paths: answers as tables or in the format of the TREC RAG track.
-        qrels: labels of documents.
-        table: a table of scores; only its runs and topics are read.
+        qrels: file of relevance labels.
+        table: a table of scores; only answers of its runs to its topics are read.
 
     Raises:
         InputError: a file cannot be read, or has no answer of these runs to these topics.
@@ -380,7 +382,7 @@ def read_cited(
     answers = [answer for answer in file_answers if answer.agent in runs and answer.query_id in topics]
     if not answers:
         raise InputError(
-            f"{', '.join(map(str, paths))}: no answer of a scored run to a scored topic; check runs and ids"
+            f"{', '.join(map(str, paths))}: no answer of a scored run to a scored topic; check names of runs and ids"
         )
     labels = read_qrels(qrels).labels
     return cited_documents(answers, {}, labels), labels

@@ -28,7 +28,7 @@ _TIE_OF_EQUALS = Judgment(
 
 
 class PairwiseStage(TournamentStage):
-    """Has judges decide the games of a schedule that is known from the start."""
+    """Makes judges decide games between answers, by a schedule that lists all games at the start."""
 
     key = "pairwise"
 
@@ -44,7 +44,7 @@ class PairwiseStage(TournamentStage):
 
     @cached_property
     def _games(self) -> Mapping[str, list[Wanted]]:
-        """All games by query."""
+        """The games of the schedule, by query id."""
         by_query: dict[str, list[Wanted]] = {}
         for game in self._scheduled():
             by_query.setdefault(game.query_id, []).append(game)
@@ -68,7 +68,7 @@ class PairwiseStage(TournamentStage):
         return pairwise_prompt(self.templates[Task.PAIRWISE], query, answers, documents, self._options)
 
     def free(self, want: Wanted) -> str | None:
-        """Id of the stored tie if both texts are equal and, where citations are checked, cite the same documents."""
+        """Id of the stored tie if both answers have equal texts and, if citations count, cite the same documents."""
         first, second = self.shown(want)
         if first.text == second.text and self._options.checks_citations:
             doc_ids = [*dict.fromkeys(doc_id for answer in (first, second) for doc_id in self._given(answer))]
@@ -82,7 +82,7 @@ class PairwiseStage(TournamentStage):
         yield Task.PAIRWISE, "none", _TIE_OF_EQUALS
 
     def check(self) -> None:
-        """Also check that labels can reach the threshold, and that ``ratings`` can rate the games."""
+        """Also check that labels can reach the threshold for documents, and that the games can be rated."""
         self.labels.check_threshold("pairwise", self._section.documents)
         check_ratings(self.config, self.data, self._planned())
         self._try_prompt(self._planned())
@@ -92,7 +92,7 @@ class PairwiseStage(TournamentStage):
 
 
 class AdaptiveStage(PairwiseStage):
-    """Chooses games batch by batch, until the verdicts decide the question of the schedule.
+    """Chooses games batch by batch, until the verdicts decide the order of the agents, or which one is best.
 
     The choice depends only on the store: a new run chooses the same games from the same verdicts and continues. If a
     verdict of a batch is missing because a judge or the run stopped, no further batch follows.
@@ -113,7 +113,7 @@ class AdaptiveStage(PairwiseStage):
         return self._schedule.at_most()
 
     def first(self, query_id: str) -> Release:
-        """The query's part of the first batch, once all queries have labels; in plans, the maximum number of games."""
+        """The query's games of the first batch, once all queries have labels; in plans, the maximum number of games."""
         if self.labels.assume:
             return super().first(query_id)
         if self.waits_for_labels and self.labels.is_open(query_id):
@@ -154,10 +154,10 @@ def pairwise_stage(section: PairwiseSection, config: Config, data: Dataset, labe
 
 
 def games(section: PairwiseSection, agents: Mapping[str, Sequence[str]]) -> Iterator[Wanted]:
-    """All games of a schedule that is known from the start, query by query; ``agents`` answered each query.
+    """All games of a schedule that is known from the start, query by query; ``agents`` lists who answered each query.
 
     Raises:
-        ConfigError: the baseline answered no query.
+        ConfigError: the baseline agent of the schedule answered no query.
     """
     schedule = section.schedule
     assert schedule.kind != "adaptive"

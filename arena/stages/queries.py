@@ -1,7 +1,7 @@
 """Synthetic queries: models write queries about passages; filters, quotas and a review select some of them.
 
-Items are drawn in the order of a hash of the seed and the item's id. So draws are without replacement and independent
-of input order, and adding or removing an item leaves the order of the other items unchanged.
+A random sample takes the first items in the order of a hash of seed and item id. So it has no repetitions and does
+not depend on the input's order, and adding or removing an item leaves the order of the other items unchanged.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ from retrieval_eval.data.tables import read_rows, write_rows
 from retrieval_eval.documents.passages import NearDuplicates
 
 _TO_COME = "a query of as many words as people need to ask for what they want to know"
-"""Placeholder query for plans; a model's name and a number are put before it so that all queries differ."""
+"""Placeholder query for plans, which put a model's name and a number before it so that all queries differ."""
 
 
 class QueriesStage(Stage):
-    """Writes queries about passages, and checks whether the passages answer them.
+    """Makes models write queries about passages, and a judge check whether the passages answer them.
 
     ``after`` only records results. Which queries to check depends on all results together, so the caller calls
-    ``next_checks`` once no judgment is open.
+    ``next_checks`` once no judgment is in progress.
 
     Args:
         reading: receives counts of the documents read.
 
     Attributes:
         passages: the sampled passages, by id.
-        candidates: the written queries in random order; complete only after all are written.
+        candidates: the written queries in random order; empty until all are written.
 
     Raises:
         InputError: documents, examples or prompts cannot be used, or no document has text.
@@ -87,7 +87,7 @@ class QueriesStage(Stage):
         return queries_prompt(self.templates[want.task], passage, section.per_passage, shown)
 
     def after(self, want: Wanted, result: Result) -> Release:
-        """Record the result; leads to nothing, see ``next_checks``."""
+        """Record the result; leads to no further judgment, see ``next_checks``."""
         if want.task is Task.QUERIES:
             self._written[want] = result
         else:
@@ -95,7 +95,7 @@ class QueriesStage(Stage):
         return Release()
 
     def next_checks(self) -> list[Wanted]:
-        """The next checks to make, to be called when no judgment is open; empty if no check is left."""
+        """The next queries to check, once no judgment is in progress; empty if no check is needed any more."""
         section = self.config.synth
         if not self.candidates:
             self.candidates = self._drawn()
@@ -138,7 +138,7 @@ class QueriesStage(Stage):
         return Judgment("", outcome, "", "", "", calls=0)
 
     def settings(self) -> dict[str, Any]:
-        """The settings that determine replies, as stored; without paths or secrets."""
+        """The settings that determine the models' replies, as the store keeps them: no paths, no secrets."""
         include = {"models", "per_passage", "shots", "sample", "passages"}
         kept = self.config.synth.model_dump(mode="json", include=include)
         return {"synth": {**kept, "prompts": {each.name: each.digest for each in self.templates.values()}}}
@@ -175,11 +175,11 @@ REASONS: Mapping[str, str] = {
     "unchecked": "whether the passage answers it is not known: a judgment failed or is missing",
     "rejected": "rejected by a person",
 }
-"""Reasons for dropping a query, each with the phrase shown in reports and review files."""
+"""Reasons for dropping a written query, each with the phrase in reports and review files."""
 
 
 class Candidate(Struct, frozen=True):
-    """A query that a model wrote.
+    """A query that a model wrote, which may be selected or dropped.
 
     Attributes:
         query_id: a hash of model, passage and text.
@@ -209,7 +209,7 @@ def candidate(text: str, passage: Document, generator: str, model: str, prompt: 
 def filtered(
     candidates: Iterable[Candidate], examples: Sequence[str], seed: int, filters: FiltersSection
 ) -> list[Candidate]:
-    """All candidates in random order; unusable candidates are marked with a reason.
+    """All candidate queries in random order; unusable ones are marked with the reason for dropping them.
 
     Of several equal queries, the first is kept. As the order is random, no model is favoured, and the order in which
     replies arrived makes no difference.
@@ -253,11 +253,11 @@ def _letters(text: str) -> str:
 def to_be_checked(
     candidates: Sequence[Candidate], quotas: Mapping[str, int], checked: Mapping[str, bool | None]
 ) -> Iterator[Candidate]:
-    """The candidates that must be checked next to fill the quotas.
+    """The candidate queries that a judge must check next to fill the quotas.
 
     Args:
-        quotas: number of queries for each generator; if empty, all candidates are checked.
-        checked: whether the passage answers the query, by query_id; ``None`` if the check failed.
+        quotas: number of queries to select from each model; if empty, all candidates are checked.
+        checked: by query_id, whether the passage answers the query; ``None`` if the check failed.
     """
     places = dict(quotas)
     for each in candidates:
@@ -271,7 +271,7 @@ def to_be_checked(
 
 
 def drawn(items: Iterable[Item], seed: int, ident: Callable[[Item], str]) -> list[Item]:
-    """All items in seeded random order."""
+    """All items in a random order that depends only on the seed and the items' ids."""
 
     def place(item: Item) -> tuple[str, str]:
         return hashlib.sha256(f"{seed}\0{ident(item)}".encode()).hexdigest(), ident(item)
@@ -280,9 +280,9 @@ def drawn(items: Iterable[Item], seed: int, ident: Callable[[Item], str]) -> lis
 
 
 def by_quota(items: Iterable[Item], quotas: Mapping[str, int], group: Callable[[Item], str]) -> list[Item]:
-    """The first items of each group up to its quota, in input order; all items if there are no quotas.
+    """The first items of each group, as many as its quota, in input order; all items if there are no quotas.
 
-    A group smaller than its quota is returned whole; the caller reports what is missing.
+    A group smaller than its quota is returned complete; the caller reports what is missing.
     """
     if not quotas:
         return list(items)
@@ -296,7 +296,7 @@ def by_quota(items: Iterable[Item], quotas: Mapping[str, int], group: Callable[[
 
 
 def sampled_passages(passages: Iterable[Document], number: int | None, seed: int) -> list[Document]:
-    """``number`` passages, or all of them, in random order."""
+    """A random sample of ``number`` passages in random order; all of them if ``number`` is ``None``."""
     ordered = drawn(passages, seed, lambda passage: passage.doc_id)
     if not ordered:
         raise InputError("no document has any text; 'ragleague documents' lists what was skipped and why")
@@ -315,7 +315,7 @@ def _are_topics(path: Path) -> bool:
 
 
 def read_examples(path: Path | None) -> list[str]:
-    """The experts' queries: column ``query`` of a table, the texts of topics, or the lines of a text file.
+    """Read experts' example queries: column ``query`` of a table, the texts of TREC topics, or lines of a text file.
 
     Raises:
         DataError: the file cannot be read, or has no query.
@@ -328,7 +328,7 @@ def read_examples(path: Path | None) -> list[str]:
     else:
         texts = [row.text("query").strip() for row in topic_rows(path, ids=False)]
     if not any(texts):
-        raise DataError(path, "has no query with text")
+        raise DataError(path, "has no query with text; add example queries, or name another file")
     return list(dict.fromkeys(filter(None, texts)))
 
 
@@ -353,7 +353,7 @@ def write_queries(files: WrittenFiles, path: Path, queries: Sequence[WrittenQuer
     """Write a file of queries, without columns that would be empty.
 
     Returns:
-        ``written``, or a phrase that says why the file was left alone.
+        ``written``, or a phrase that says why the file was not changed.
     """
     rows: list[dict[str, Cell]] = []
     for query in queries:
@@ -366,10 +366,10 @@ def write_queries(files: WrittenFiles, path: Path, queries: Sequence[WrittenQuer
 def write_review(
     files: WrittenFiles, path: Path, candidates: Sequence[Candidate], chosen: Collection[str], seed: int
 ) -> str:
-    """Write all candidates for review: first the chosen candidates, then the others in the order of the draw.
+    """Write all candidate queries for people to review: first the selected ones, then the others in random order.
 
     Returns:
-        ``written``, or a phrase that says why the file was left alone.
+        ``written``, or a phrase that says why the file was not changed.
 
     Raises:
         DataError: the file cannot be written, or its present version cannot be read.
@@ -401,7 +401,7 @@ class Reviewed(Struct, frozen=True):
 
 
 def read_reviewed(path: Path) -> Reviewed:
-    """Read a reviewed file; an accepted query is used even if a filter had dropped it.
+    """Read a file of queries that people have reviewed; an accepted query is used even if a filter had dropped it.
 
     Raises:
         DataError: a decision is unknown or contradicts a change of the text, a query occurs twice, or none is accepted.
@@ -425,7 +425,7 @@ def read_reviewed(path: Path) -> Reviewed:
                 places[key] = row.place
             queries.append(query)
     if not queries:
-        raise DataError(path, "accepts no query; write accept, edit or reject into the column 'decision'")
+        raise DataError(path, "accepts no query; write accept or edit into the column 'decision' of the queries to use")
     return Reviewed(queries, rejected, undecided, generated)
 
 
@@ -458,13 +458,13 @@ _REVIEWED: Final = "reviewed"
 WRITTEN: Final = "written"
 CHANGED: Final = "left as it is, since people changed it; move it away to have it written anew"
 NONE: Final = "not written, since there is no query"
-"""An outcome of writing a file, as shown to the user."""
+"""Outcome of writing a file, as shown to the user, if there is no query to write."""
 _UNREADABLE: Final = "unreadable"
-"""Value used instead of a digest for a file that cannot be read; the tool did not write such a file."""
+"""Used as the digest of a file that cannot be read; no file that the tool wrote has this digest."""
 
 
 class WrittenFiles:
-    """Writes the tables of a tournament, and records a digest of each in its store."""
+    """Writes tables of queries for a tournament, and records a digest of each in the store."""
 
     def __init__(self, store: Store, tournament: str) -> None:
         self._store, self._tournament = store, tournament
@@ -474,8 +474,8 @@ class WrittenFiles:
     ) -> str:
         """Write a table over its previous version; returns the outcome as a phrase.
 
-        The tool leaves a file alone if someone else wrote or changed it, or if it would become empty. Only a
-        ``reviewed`` table replaces a ``reviewed`` table, since people made its decisions.
+        The tool does not change a file that someone else wrote or changed, or that would become empty. A table with
+        ``reviewed`` set contains people's decisions, so that only another such table replaces it.
         """
         present = _content(path)
         if present and not rows:

@@ -1,4 +1,4 @@
-"""Configuration files of ``ragleague make queries``: a store, judges, and how to make queries from documents."""
+"""Configuration files of ``ragleague make queries``: a store, judges, and how to write queries about documents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from judges.spec import JudgeSpec
 
 
 class SynthConfig(Section):
-    """A configuration that only makes queries; ``of_tournament`` builds one from a tournament's configuration."""
+    """A configuration that only writes synthetic queries; ``of_tournament`` takes it from a tournament's."""
 
     name: TournamentName
     store: StoreName
@@ -34,30 +34,32 @@ class SynthConfig(Section):
 
     @property
     def tournament(self) -> str:
-        """Name under which the store keeps judgments about queries; it differs from the tournament's name."""
+        """Name under which the store keeps judgments on synthetic queries; it differs from the tournament's name."""
         return f"{self.name[:74]} synth"
 
 
 def of_tournament(config: Config) -> SynthConfig:
-    """The part of a tournament's configuration that makes queries.
+    """The part of a tournament's configuration that says how to write synthetic queries.
 
     Raises:
         ConfigError: the configuration has no section ``synth``.
     """
     if config.synth is None:
-        raise ConfigError(f"{config.name}: the configuration has no section 'synth'; add it")
+        raise ConfigError(
+            f"{config.name}: the configuration has no section 'synth'; add it to say how to write queries"
+        )
     return SynthConfig(name=config.name, store=config.store, judges=config.judges, synth=config.synth)
 
 
 class _Peek(BaseModel):
-    """The keys that distinguish a tournament's configuration file from a file that only makes queries."""
+    """The two keys of a configuration file that show whether it is a tournament's or only writes synthetic queries."""
 
     data: Any = None
     synth: Any = None
 
 
 def load_synth_config(path: Path) -> SynthConfig:
-    """Read and check a file that only makes queries, or the section ``synth`` of a tournament's file.
+    """Read and check a file that only writes synthetic queries, or the section ``synth`` of a tournament's file.
 
     Raises:
         ConfigError: names the file, the key and the problem in one line.
@@ -68,7 +70,7 @@ def load_synth_config(path: Path) -> SynthConfig:
 
 
 def load_either(path: Path) -> SynthConfig | Config:
-    """Read and check a file that only makes queries, or a tournament's file.
+    """Read and check a configuration file: one that only writes synthetic queries, or a tournament's.
 
     Raises:
         ConfigError: names the file, the key and the problem in one line.

@@ -1,4 +1,4 @@
-"""Checks that the planned games allow the ratings that the configuration asks for."""
+"""Checks before a run that the planned games allow the ratings that the configuration asks for."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def check_ratings(config: Config, data: Dataset, wanted: Iterable[Wanted]) -> No
     """Check that the planned games allow the ratings that the configuration asks for.
 
     Raises:
-        ConfigError: the anchor has no game, or the effects of covariates cannot be separated in these games.
+        ConfigError: the anchor agent has no game, or these games cannot tell the effects of two covariates apart.
     """
     section = config.ratings.bradley_terry
     if section.anchor is None and not section.covariates:
@@ -35,7 +35,7 @@ def check_ratings(config: Config, data: Dataset, wanted: Iterable[Wanted]) -> No
     planned = dict.fromkeys((want.query_id, want.item, want.other) for want in wanted)
     if not planned:
         raise ConfigError(
-            f"{config.at(_SECTION)}: 'anchor' and 'covariates' need games; remove them, or add 'pairwise'"
+            f"{config.at(_SECTION)}: 'anchor' and 'covariates' need games; remove them, or add a section 'pairwise'"
         )
     games, queries = _games(list(planned))
     if section.anchor is not None and section.anchor not in games.agents:
@@ -62,7 +62,7 @@ def _games(planned: Sequence[tuple[str, str, str]]) -> tuple[Games, Sequence[str
 
 
 def answer_differences(names: Sequence[str], games: Games, queries: Sequence[str], data: Dataset) -> dict[str, Floats]:
-    """By covariate, each game's difference between the first and the second answer, in standard deviations."""
+    """For each covariate, the difference between the first and second answer of each game, in standard deviations."""
     from arena.ratings.covariates import QUALITIES, standardised_difference
 
     assert games.cluster is not None

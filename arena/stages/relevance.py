@@ -1,4 +1,4 @@
-"""Relevance stage: judges label retrieved documents, and other stages' prompts select documents by these labels."""
+"""Relevance stage: judges label retrieved documents; prompts of other stages show documents with high labels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from retrieval_eval.scores.metrics import default_measures
 
 
 class RelevanceStage(TournamentStage):
-    """Has each judge of the section label each document that an agent retrieved for the query."""
+    """Makes each configured judge label each document that an agent retrieved for the query."""
 
     key = "retrieval"
     leading = (Task.RELEVANCE,)
@@ -35,7 +35,7 @@ class RelevanceStage(TournamentStage):
         )
 
     def after(self, want: Wanted, result: Result) -> Release:
-        """Record the label; leads to nothing, since other stages wait for all labels of a query."""
+        """Record the label; leads to no further judgment, since other stages wait for all labels of a query."""
         self.labels.take(want, result)
         return Release()
 

@@ -1,4 +1,4 @@
-"""Support stage: checks whether each cited document supports the sentence that cites it."""
+"""Support stage: judges check whether each cited document supports the sentence that cites it."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ class SupportSection(sections.Section):
     """Checks whether documents [support the sentences that cite them](nuggets.md#support-do-the-citations-hold)."""
 
     judge: str
-    """The judge."""
+    """The judge that checks citations."""
     prompt: sections.PromptName = "support"
-    """Its [prompt](prompts.md); its choice has the values 2, 1 and 0."""
+    """The judge's [prompt](prompts.md); its ``choice`` has the values 2, 1 and 0."""
     citations: CitationsChecked = "first"
-    """Which citations of a sentence are checked: the ``first``, as TREC did, or ``all``."""
+    """Which citations of a sentence the judge checks: only the ``first``, as TREC did, or ``all``."""
     review: sections.ForPeople = ""
-    """What people are told on the page [Review](web.md#people-vote-and-label): a line above each task."""
+    """Instructions for people on the page [Review](web.md#people-vote-and-label): a line above each task."""
 
 
 SECTION: Final = SupportSection
 
 
 class SupportSubject(NamedTuple):
-    """A sentence of an agent's answer, given by its index from 0, and a document that the sentence cites."""
+    """A citation to check: a sentence of an agent's answer, given by its index from 0, and a document that it cites."""
 
     query_id: str
     agent: str
@@ -52,7 +52,7 @@ class SupportSubject(NamedTuple):
 
     @property
     def other(self) -> str:
-        """Index of the sentence and id of the document as JSON, for the column ``other`` of the store."""
+        """The sentence's index and the document's id as JSON, for the column ``other`` of the store."""
         return json.dumps([self.place, self.doc_id])
 
     def want(self, judge: str) -> Wanted:
@@ -60,7 +60,7 @@ class SupportSubject(NamedTuple):
 
 
 class _Citations(JudgedKind, frozen=True):
-    """Judgments on a sentence and a document that it cites; the item is agent, sentence index and document."""
+    """Support labels of citations; an item consists of the agent, the sentence's index and the cited document."""
 
     def texts(self, annotation: Annotation, data: Dataset) -> list[str | None]:
         subject, query = SupportSubject.of(annotation), data.queries.get(annotation.query_id)
@@ -108,7 +108,7 @@ KIND: Final = _Citations(
 
 
 class SupportStage(TournamentStage):
-    """Makes one call for each sentence and each document that it cites; skips citations of unknown documents."""
+    """Makes one judgment for each sentence and each document that it cites; skips citations of unknown documents."""
 
     key = "support"
 
@@ -129,7 +129,7 @@ class SupportStage(TournamentStage):
                         yield SupportSubject(query_id, agent, place, doc_id)
 
     def prompt(self, want: Wanted) -> Prompt:
-        """The prompt, which shows the sentence and the document, but neither the query nor the agent."""
+        """The prompt for one citation; shows the sentence and the document, but neither the query nor the agent."""
         query_id, agent, place, doc_id = SupportSubject.of(want)
         sentences = self._sentences[query_id, agent]
         assert sentences is not None
@@ -141,11 +141,11 @@ class SupportStage(TournamentStage):
         ((_, words),) = self.templates[SUPPORT].reply.choices.items()
         if {*words.values()} != _LEVELS:
             raise ConfigError(
-                f"support.prompt: its 'choice' must map its words to 0, 1 and 2, not to {sorted(words.values())}"
+                f"support.prompt: the prompt's 'choice' must map words to 0, 1 and 2, not to {sorted(words.values())}"
             )
         if self.data.answers and not any(True for query_id in self.data.queries for _ in self._subjects(query_id)):
             raise ConfigError(
-                "support: no answer cites a document whose text is there; answers cite by [1] for the first document "
-                "that their agent retrieved, or by [document id]"
+                "support: no answer cites a document whose text is in the data; cite by [1] for the first document "
+                "that the answer's agent retrieved, or by [document id]"
             )
         super().check()

@@ -1,4 +1,4 @@
-"""Combines all stages of a tournament in one object, for runs and plans."""
+"""Combines all stages of a tournament in one object, which runs and plans use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from judges.types import Judgment, Prompt, Task
 
 
 class TournamentStages(Stage):
-    """The stages in a configuration, in the order in which they run.
+    """The stages that a configuration asks for, in the order in which they run.
 
     Args:
         assume: for plans: whether to count unlabelled documents as relevant and games as undecided.
@@ -47,7 +47,7 @@ class TournamentStages(Stage):
         return self._by_task[task]
 
     def wants(self) -> Iterator[Wanted]:
-        """All judgments needed from the start, stage by stage and query by query."""
+        """All judgments planned from the start, stage by stage and query by query."""
         return chain.from_iterable(
             self.begin(stage, query_id).wanted for stage in self.stages for query_id in self.data.queries
         )
@@ -66,7 +66,7 @@ class TournamentStages(Stage):
         return Release(wanted, wanted if release.ready is release.wanted else self._samples(release.ready))
 
     def _samples(self, wants: Sequence[Wanted]) -> Sequence[Wanted]:
-        """Repeat each wanted judgment for every sample of its judge, unless its task is ``written_once``."""
+        """Repeat each planned judgment for every sample of its judge, unless its task is ``written_once``."""
         judges = self.config.judges
         if all(judges[name].samples == 1 for name in {want.judge for want in wants}):
             return wants
@@ -96,10 +96,10 @@ class TournamentStages(Stage):
         return chain.from_iterable(stage.assumptions() for stage in self.stages)
 
     def check(self, *, complete: bool = True) -> None:
-        """Find errors in prompts and settings before anything is sent.
+        """Find errors in prompts, settings and data before any request is sent.
 
         Args:
-            complete: whether all answers exist, so that there must be something to judge.
+            complete: whether all answers exist; there must then be something to judge.
 
         Raises:
             PromptError: a prompt file cannot be used.
@@ -121,7 +121,7 @@ class TournamentStages(Stage):
             raise InputError(f"nothing to judge: {self._why_nothing()}")
 
     def _require_games(self, *, complete: bool) -> None:
-        """Refuse data without a possible game, since a run would only pay for the other stages."""
+        """Raise an error if no game can be played on this data, since a run would only pay for the other stages."""
         answered = queries_by_agent(self.data)
         agents = {*answered, *self.config.agents}
         if len(agents) == 1 and (complete or len(self.stages) == 1):

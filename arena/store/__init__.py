@@ -1,4 +1,4 @@
-"""The store: the data of tournaments, the judges' judgments and the agents' replies. No other package uses SQL."""
+"""The store keeps the data of tournaments, judges' judgments and agents' replies. No other package uses SQL."""
 
 from arena.store.bulk import chunks
 from arena.store.engine import missing, shown, sqlite_path

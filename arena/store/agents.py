@@ -1,4 +1,4 @@
-"""Replies of agents, keyed by content like judgments: the query's text and everything that affects the reply."""
+"""Stores agents' replies; like judgments, they are keyed by content: the query's text and all that affects a reply."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from arena.store.database import Database
 
 ANSWERED = "answered"
-"""The outcome of an answered query; a failed query has one of the ``AGENT_CAUSES`` instead."""
+"""Outcome of a query that the agent answered; if it failed, the outcome is one of the ``AGENT_CAUSES``."""
 
 
 _IF_THERE: Final = replacing(AGENT_REPLY, "reply_id", where="agent_reply.answer IS NULL")
 
 
 class AgentQuery(Struct, frozen=True):
-    """One query to one agent, identified by content rather than by names.
+    """One query to one agent, identified by content: neither the agent's name nor, usually, the query's id counts.
 
     Attributes:
         identity: the agent's identity, see ``retrieval_eval.agents.types.Agent``.
-        query: the query with the messages before it.
-        query_id: set only if the agent receives it, because its reply may then depend on it.
+        query: the query's text with the messages before it.
+        query_id: empty unless the agent receives the id, because its reply may then depend on it.
     """
 
     identity: str
@@ -57,7 +57,7 @@ class AgentQuery(Struct, frozen=True):
 
 
 class AgentReplies:
-    """The replies in a store, shared by all its tournaments."""
+    """The agents' replies in a store; all tournaments of the store share them."""
 
     def __init__(self, store: Database) -> None:
         self._store = store
@@ -73,7 +73,7 @@ class AgentReplies:
 
     @retrying
     def outcomes(self, asked: Sequence[AgentQuery]) -> dict[AgentQuery, str]:
-        """``ANSWERED`` or the cause of the failure, for each of these queries that the store holds."""
+        """By query, ``ANSWERED`` or the cause of the failure; queries without a stored reply are left out."""
         with self._store.reading() as connection:
             known = _outcomes(connection, [each.reply_id for each in asked])
             return {each: known[each.reply_id] for each in asked if each.reply_id in known}
@@ -86,10 +86,10 @@ class AgentReplies:
         to_be_asked: Callable[[str | None], bool],
         tried: Callable[[str], bool] = lambda _: False,
     ) -> tuple[dict[str, str], set[str]]:
-        """Claim for this runner the queries that need a call and that no other runner holds; see ``runners.claim``.
+        """Claim the replies that need a call and that no other runner has claimed; see ``runners.claim``.
 
         Returns:
-            The known outcomes, and the ids that another runner is asking for now.
+            The stored outcomes by id, and the ids of replies that another runner is asking for now.
         """
         idents = list(dict.fromkeys(reply_ids))
         with self._store.writing(judged=False) as connection:
@@ -97,10 +97,10 @@ class AgentReplies:
             return runners.claim(connection, runner, idents, look_up, to_be_asked=to_be_asked, tried=tried)
 
     def save(self, replies: Sequence[tuple[AgentQuery, ReplyOrFailure]], runner: Runner | None = None) -> None:
-        """Save replies and release their claims. A stored answer stays; a stored failure is replaced.
+        """Save replies and release the claims on them. A stored answer is kept; a stored failure is replaced.
 
         Args:
-            runner: the runner that sent the queries, whose spending grows by their cost; ``None`` to record none.
+            runner: the runner that asked; the replies' cost is added to its spending. ``None`` to record no spending.
         """
         rows: dict[str, dict[str, Any]] = {}
         for asked, reply in replies:
@@ -130,12 +130,12 @@ def _rows(connection: Connection, idents: Iterable[str], *columns: Any) -> Itera
 
 
 def _float(number: float | None) -> float | None:
-    """Convert a number to the type that the database returns, so that the checksums agree."""
+    """Convert a number to the type that the database returns, so that a row's checksum agrees after reading."""
     return None if number is None else float(number)
 
 
 def _values(asked: AgentQuery, reply: ReplyOrFailure) -> dict[str, Any]:
-    """The row of a reply, without the characters that a database cannot store."""
+    """A reply as a row of its table, without characters that a database cannot store."""
     answered = reply if isinstance(reply, AgentReply) else None
     failed = reply if isinstance(reply, AgentFailure) else None
     row = {

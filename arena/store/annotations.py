@@ -1,7 +1,8 @@
 """People's annotations of a tournament: verdicts, labels, grades, nuggets and flags, in the order they were made.
 
-Annotations are append-only. If an annotator changes a label, ``latest`` returns the new one and ``history`` both. An
-item is identified by its texts as well as its names, so a changed answer does not inherit the label of the old one.
+Annotations are append-only. If an annotator changes a label, ``latest`` returns the new one and ``history`` both.
+An item is identified by its texts as well as its names, so a changed answer does not inherit the label of the old
+one.
 """
 
 from __future__ import annotations
@@ -26,27 +27,27 @@ _LONGEST_NAME = 80
 
 
 _KEY = ("kind", "annotator", "query_id", "item", "other", "texts")
-"""Columns that identify an annotated item; ``latest`` returns only the last annotation with each key."""
+"""Columns that identify an annotator's item; ``latest`` returns the last annotation with each key."""
 
 
 class Annotations:
-    """The annotations of one tournament in an open store."""
+    """Reads and adds people's annotations of one tournament in an open store."""
 
     def __init__(self, store: Database, tournament: str) -> None:
         self._store, self._tournament = store, tournament
 
     def add(self, annotations: Iterable[Annotation], check: Callable[[list[Annotation]], None] | None = None) -> int:
-        """Add annotations in one transaction; skips those that repeat the annotator's latest value for the item.
+        """Add annotations in one transaction, except those that repeat the annotator's latest value for the item.
 
         Args:
-            check: called with the latest annotations of these annotators on these queries; if it raises, nothing is
+            check: called with the stored annotations of these annotators on these queries; if it raises, nothing is
                 added. The transaction holds the write lock, so that nobody else writes between check and addition.
 
         Returns:
             Number of annotations added.
 
         Raises:
-            InputError: no such tournament.
+            InputError: the store has no such tournament.
             StoreError: the store cannot be written.
         """
         # No change is counted here: Store.version reads the highest annotation_id.
@@ -70,24 +71,24 @@ class Annotations:
         return len(new)
 
     def latest(self, kind: str | None = None, annotator: str | None = None) -> list[Annotation]:
-        """The latest annotation of each item by each annotator, oldest first, skipped items included."""
+        """Each annotator's latest annotation of each item, oldest first; also of items that the annotator skipped."""
         with self._store.reading() as connection:
             return self._latest(connection, kind, annotator)
 
     def history(self, kind: str | None = None, annotator: str | None = None) -> list[Annotation]:
-        """All annotations, replaced ones included, oldest first."""
+        """All annotations, oldest first, with those that the annotator has replaced since."""
         with self._store.reading() as connection:
             return self._select(connection, self._filters(kind, annotator))
 
     def news(self, kind: str, annotator: str, seen: int = 0) -> tuple[list[Annotation], int]:
-        """An annotator's annotations with ids above ``seen``, oldest first, and the highest id, for the next call."""
+        """An annotator's annotations with ids above ``seen``, oldest first, and their highest id for the next call."""
         with self._store.reading() as connection:
             after = ANNOTATION.c.annotation_id > seen
             rows = self._rows(connection, [*self._filters(kind, annotator), after])
         return [_annotation(row) for row in rows], rows[-1].annotation_id if rows else seen
 
     def counts(self) -> dict[tuple[str, str], int]:
-        """Number of items that each annotator judged, by kind and annotator; skipped items and flags do not count."""
+        """By kind and annotator, the number of annotated items; skipped items and flags do not count."""
         counts: dict[tuple[str, str], int] = {}
         for annotation in self.latest():
             if annotation.value is not None and annotation.kind != FLAG.name:
@@ -108,7 +109,7 @@ class Annotations:
         return of_kind + ([] if annotator is None else [columns.annotator == annotator])
 
     def _earlier(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> dict[tuple[str, ...], Row[Any]]:
-        """The latest stored annotations by the annotators and on the queries in ``rows``, by ``_KEY``, oldest first."""
+        """The latest stored annotation with each ``_KEY``, by the annotators and on the queries in ``rows``."""
         columns, latest = ANNOTATION.c, dict[tuple[str, ...], Row[Any]]()
         by_annotators = columns.annotator.in_({row["annotator"] for row in rows})
         for query_ids in chunks(sorted({row["query_id"] for row in rows}), CHUNK):
@@ -138,7 +139,7 @@ def annotator_name(entry: str) -> str:
 
     name = storable(" ".join(entry.split()))
     if not name or len(name) > _LONGEST_NAME:
-        raise InputError(f"an annotator's name has 1 to {_LONGEST_NAME} characters, not {entry[:_LONGEST_NAME]!r}")
+        raise InputError(f"an annotator's name must have 1 to {_LONGEST_NAME} characters: {entry[:_LONGEST_NAME]!r}")
     return name
 
 

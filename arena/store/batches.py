@@ -1,4 +1,4 @@
-"""Provider batches of a store and the requests in each, so that no request is paid for twice."""
+"""Keeps the batches sent to providers and the requests in each, so that no request is paid for twice."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class OpenBatch(Struct, frozen=True):
-    """A batch with requests whose judgments are not in the store yet.
+    """A batch sent to a provider whose judgments are not all in the store yet.
 
     Attributes:
-        open: number of requests without a stored judgment.
+        open: number of its requests without a stored judgment.
     """
 
     batch: Batch
@@ -33,7 +33,7 @@ class OpenBatch(Struct, frozen=True):
 
 
 class StoredBook(Struct, frozen=True):
-    """The batches of one judge in a store: implements ``Book`` of ``judges.batch_servers``."""
+    """Keeps the batches of one judge in a store; implements ``Book`` of ``judges.batch_servers``."""
 
     store: Database
     judge: str
@@ -46,7 +46,7 @@ class StoredBook(Struct, frozen=True):
 
     @retrying
     def place(self, batch: Batch, lines: Mapping[str, str]) -> dict[str, Batch]:
-        """Store a batch and its requests, except requests that another batch has; returns the batch of each request."""
+        """Store a batch with its requests, except those that another batch has; returns each request's batch."""
         row = {"judge": self.judge, "provider": self.provider, "model": self.model, **asdict(batch)}
         with self.store.writing(judged=False) as connection:
             insert_rows(connection, BATCH, [row], "DO NOTHING")
@@ -84,7 +84,7 @@ class StoredBook(Struct, frozen=True):
 
 @retrying
 def open_batches(store: Database) -> list[OpenBatch]:
-    """The batches that still have requests without a stored judgment, oldest first."""
+    """All batches that still have requests without a stored judgment, oldest first."""
     batches, lines = BATCH, BATCH_LINE
     with store.reading() as connection:
         statement = (
@@ -100,7 +100,7 @@ def open_batches(store: Database) -> list[OpenBatch]:
 
 @retrying
 def waiting(store: Database, judgment_ids: Sequence[str]) -> set[str]:
-    """The subset of these judgment ids that have a request in an open batch."""
+    """Those of these judgment ids that are requested in an open batch."""
     ident = BATCH_LINE.c.judgment_id
     waiting_ids: set[str] = set()
     with store.reading() as connection:

@@ -1,4 +1,4 @@
-"""Bulk reads, inserts and deletes: many rows in one statement, because each statement costs a round trip."""
+"""Reads, inserts and deletes many rows in one statement, because each statement costs a round trip."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from sqlalchemy.exc import DatabaseError
 from retrieval_eval.data.columns import Texts
 
 CHUNK: Final = 500
-"""Rows per statement."""
+"""Number of rows or values in one statement."""
 _WORKING_MEMORY: Final = "64MB"
-"""``work_mem`` of PostgreSQL for large statements, per process and step; hash tables get twice as much."""
+"""PostgreSQL's ``work_mem`` for large statements: memory per process and step; hash tables get twice as much."""
 
 Item = TypeVar("Item")
 
@@ -46,10 +46,10 @@ def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
 
 
 def insert_rows(connection: Connection, kind: Table, rows: Sequence[Mapping[str, Any]], if_there: str = "") -> int:
-    """Insert rows into a table; all rows must have different keys.
+    """Insert rows with different keys into a table.
 
     Args:
-        if_there: SQL after ``ON CONFLICT``, for rows whose key exists already.
+        if_there: SQL after ``ON CONFLICT``, for rows whose key exists already in the table.
 
     Returns:
         Number of rows inserted or replaced.
@@ -62,15 +62,15 @@ def insert_rows(connection: Connection, kind: Table, rows: Sequence[Mapping[str,
 
 
 def execute_each(connection: Connection, statement: str, rows: Sequence[Mapping[str, Any]]) -> int:
-    """Run a statement for each row on SQLite, with the columns as named parameters; returns how many rows changed.
+    """Run a statement once for each row on SQLite; returns the number of changed rows.
 
-    It calls the driver directly, because SQLAlchemy would inspect the values of every row first.
+    The row's values are named parameters. The driver is called directly, because SQLAlchemy would inspect every value.
     """
     return connection.exec_driver_sql(statement, list(rows)).rowcount
 
 
 def delete_rows(connection: Connection, column: Any, values: Sequence[str], **others: str) -> int:
-    """Delete rows where ``column`` is one of ``values`` and each of ``others`` is equal; returns how many."""
+    """Delete rows with one of ``values`` in ``column`` and values ``others`` in other columns; returns how many."""
     if not values:
         return 0
     if connection.dialect.name == "sqlite":
@@ -83,7 +83,7 @@ def delete_rows(connection: Connection, column: Any, values: Sequence[str], **ot
 
 
 def load(connection: Connection, into: Table, rows: Iterable[Sequence[Any]]) -> None:
-    """Insert new rows as fast as the database can (``COPY`` on PostgreSQL); values are in the order of the columns."""
+    """Insert new rows as fast as possible (``COPY`` on PostgreSQL); the values of a row are in column order."""
     columns = ", ".join(f'"{column.name}"' for column in into.columns)
     if connection.dialect.name == "sqlite":
         places = ", ".join("?" * len(into.columns))
@@ -101,10 +101,10 @@ def load(connection: Connection, into: Table, rows: Iterable[Sequence[Any]]) -> 
 
 
 def stream(connection: Connection, statement: Select[Any], size: int) -> Iterator[list[tuple[Any, ...]]]:
-    """Stream the rows of a large statement in lists of ``size``.
+    """Yield the rows of a large query in lists of ``size``.
 
-    PostgreSQL reads through ``COPY``, because it parallelises ``COPY`` but not a cursor, and gets more memory than in
-    ordinary transactions.
+    On PostgreSQL it uses ``COPY``, which the server runs in parallel, unlike a cursor, and allows it more memory than
+    ordinary statements have.
     """
     written = statement.compile(dialect=connection.dialect, compile_kwargs={"literal_binds": True})
     if connection.dialect.name == "sqlite":
@@ -146,7 +146,7 @@ class RowColumns(NamedTuple):
 
 
 def among(connection: Connection, column: Any, values: Sequence[str]) -> ColumnElement[bool]:
-    """The SQL condition that a column is one of these values.
+    """The SQL condition that a column has one of these values.
 
     PostgreSQL gets one array, unnested into a table: for ``= ANY(array)`` it would compare every row with every value.
     """
@@ -160,13 +160,13 @@ def among(connection: Connection, column: Any, values: Sequence[str]) -> ColumnE
 
 
 def replacing(kind: Table, key: str, *, where: str) -> str:
-    """SQL for ``insert_rows(if_there=)``: replace an existing row if it meets the condition ``where``."""
+    """The argument ``if_there`` of ``insert_rows`` to replace existing rows that meet the condition ``where``."""
     changed = ", ".join(f'"{name}" = excluded."{name}"' for name in _names(kind) if name != key)
     return f"({key}) DO UPDATE SET {changed} WHERE {where}"
 
 
 def by_column(kind: Table, rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """The rows as one list per column, each of a single type: the parameters of a statement built with ``arrays``."""
+    """Rows as one list per column, each of a single type: the parameters of a statement with ``arrays``."""
     columns = {name: [row[name] for row in rows] for name in rows[0]}
     for name, values in columns.items():
         if isinstance(kind.columns[name].type, Float):  # some values may be integers, but an array has one type
@@ -175,7 +175,7 @@ def by_column(kind: Table, rows: Sequence[Mapping[str, Any]]) -> dict[str, list[
 
 
 def arrays(kind: Table, names: Sequence[str]) -> str:
-    """PostgreSQL ``unnest(...)`` that makes a table of some columns; each array parameter has its column's name."""
+    """SQL ``unnest(...)`` for PostgreSQL, which makes rows of arrays; each parameter has the name of its column."""
     from sqlalchemy.dialects import postgresql
 
     dialect: Any = postgresql.dialect()  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""A cache of figures that are slow to compute, valid until the store changes. It can be emptied at any time."""
+"""A cache of results that are slow to compute, valid until the store changes; it may be emptied at any time."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 _PATIENCE_S: Final = 0.5
-"""Lock timeout for storing figures; short, because a reader can simply compute them again."""
+"""Seconds to wait for a lock when storing results; short, because they can be computed again."""
 
 
 class FigureCache:
-    """The cached figures of one tournament, as bytes; callers serialise them.
+    """The cached results of one tournament, as bytes; callers serialise them.
 
     Args:
-        made_by: a key such as the program's version; figures stored under another key are ignored.
+        made_by: a key such as the program's version; results stored under another key are ignored.
     """
 
     def __init__(self, store: Database, tournament: str, made_by: str) -> None:
@@ -31,7 +31,7 @@ class FigureCache:
 
     @retrying
     def get(self, kind: str) -> bytes | None:
-        """The cached figures of a kind; ``None`` if there are none."""
+        """The cached results of a kind; ``None`` if there are none."""
         columns = FIGURES.c
         with self._store.reading() as connection:
             number = tournament_number(connection, self._tournament)
@@ -41,11 +41,11 @@ class FigureCache:
 
     @retrying
     def keep(self, figures: dict[str, bytes], *, seen: int) -> bool:
-        """Cache figures, replacing earlier ones of the same kinds; returns whether they were stored.
+        """Cache results by kind, replacing earlier ones of the same kinds; returns whether they were stored.
 
         Args:
-            seen: the store's change counter, read before the inputs of the figures. If the store has changed since, the
-                figures are stale and are not stored.
+            seen: the store's change counter, read before the results were computed. If the store has changed since, the
+                results are out of date and are not stored.
         """
         table = FIGURES
         with self._store.writing(alone=True, judged=False, patience_s=_PATIENCE_S) as connection:
@@ -61,7 +61,7 @@ class FigureCache:
 
 
 def number_of(connection: Connection, tournament: str, kind: str, made_by: str) -> int | None:
-    """The number of a tournament, if figures of this kind are cached for it; else ``None``."""
+    """The number of a tournament if results of this kind are cached for it, else ``None``."""
     figures, tournaments = FIGURES.c, TOURNAMENT.c
     key = tournaments.name == tournament, figures.kind == kind, figures.made_by == made_by
     statement = select(figures.tournament_id).where(figures.tournament_id == tournaments.tournament_id, *key)

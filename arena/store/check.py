@@ -1,6 +1,6 @@
-"""``store check``: finds rows that differ from their checksums, and references to missing rows; runs SQLite's check.
+"""``store check``: finds rows that differ from their checksums and references to missing rows, and runs SQLite's check.
 
-The data of a tournament are compared with the digest in its row. No other command looks for damage.
+The data of each tournament are compared with the digest in the tournament's row. No other command looks for damage.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from judges.errors import StoreError
 
 _FETCHED: Final = 5_000
 _DAMAGED: Final = "damaged"
-"""Stored as the digest of a damaged tournament's data, so that the next run writes all of it again."""
+"""Replaces the digest of a damaged tournament's data, so that the next run writes all these data again."""
 _DISCARDED: Final = (JUDGMENT, ANNOTATION, AGENT_REPLY, FIGURES)
-"""Tables whose damaged rows ``discard`` deletes. The next run rewrites damaged tournaments and planned judgments."""
+"""Tables whose damaged rows ``discard`` deletes; the next run rewrites the damaged rows of other tables."""
 _OF_TOURNAMENTS: Final = (WANTED, ANSWER, RETRIEVED, DOCUMENT, QUERY, LABEL)
 
 
 class Checked(Struct, frozen=True):
-    """The result of checking a whole store.
+    """The damage that a check of a store found.
 
     Attributes:
-        damaged: the keys of the rows that ``discard`` deletes, by table.
+        damaged: by table, the keys of the rows that ``discard`` deletes.
         tournaments: problems with a tournament's settings, data or planned judgments, by the tournament's number.
     """
 
@@ -60,7 +60,7 @@ class Checked(Struct, frozen=True):
 
 
 def check(store: Database) -> Checked:
-    """Check a whole store."""
+    """Look for damage in all rows of a store."""
     with store.reading() as connection:
         problems = [f"the database finds: {each}" for each in _database_problems(connection)]
         tournaments: defaultdict[int, list[str]] = defaultdict(list)
@@ -88,7 +88,7 @@ def check(store: Database) -> Checked:
 
 
 def damage_behind() -> StoreError | None:
-    """Check this process's stores after an unexpected error; returns the error to report instead if one is damaged.
+    """Look for damage in this process's stores after an unexpected error; returns an error that reports it, if any.
 
     Reading a row does not compare its checksum, so a damaged row may cause any error later.
     """
@@ -100,13 +100,13 @@ def damage_behind() -> StoreError | None:
         if problems:
             return StoreError(
                 f"{store.location}: damaged ({problems[0]}); 'ragleague store check' lists all damage; restore a copy, "
-                "or take the damaged parts out with its --discard"
+                "or delete the damaged rows with 'ragleague store check --discard'"
             )
     return None
 
 
 def discard(store: Database, checked: Checked) -> None:
-    """Delete damaged rows, so that the next run asks for their results again and rewrites damaged tournaments.
+    """Delete damaged rows, so that the next run asks for these results again and rewrites damaged tournaments.
 
     Damaged annotations are lost. Indexes are rebuilt. Nothing else changes.
     """
@@ -125,7 +125,7 @@ def discard(store: Database, checked: Checked) -> None:
 
 
 def _database_problems(connection: Connection) -> list[str]:
-    """Problems that SQLite's own check of its pages and indexes reports; none for PostgreSQL, which checks itself."""
+    """Problems that SQLite finds in its pages and indexes; none for PostgreSQL, which checks itself."""
     if connection.dialect.name != "sqlite":
         return []
     return [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check") if row[0] != "ok"]
@@ -165,7 +165,7 @@ def _described(connection: Connection, table: Table, key: Sequence[Any]) -> str:
 
 
 def _describe_want(connection: Connection, ident: str) -> str:
-    """One line about the planned judgment with this id; if several tournaments plan it, about one of them."""
+    """A line for the user about the planned judgment with this id, in one of the tournaments that plan it."""
     joined = select(WANTED, TOURNAMENT.c.name).join(TOURNAMENT, TOURNAMENT.c.tournament_id == WANTED.c.tournament_id)
     row = connection.execute(joined.where(WANTED.c.judgment_id == ident).limit(1)).first()
     if row is None:

@@ -15,13 +15,13 @@ from arena.store.tables import FIGURES, LEASE, METADATA, RUNNER, STATE
 from judges.errors import InputError, StoreError
 
 _NOT_COPIED: Final = {row.name for row in (RUNNER, LEASE, STATE, FIGURES)}
-"""Tables that are not copied: live runners and their claims, the store's state, and the cache."""
+"""Tables that are not copied: active runners and their claims, the store's state, and the cache."""
 _FETCHED: Final = 2_000
 _DIGITS: Final = 16
 
 
 class Content(Struct, frozen=True):
-    """The size and digest of a table.
+    """Number of rows of a table, and a digest of their content.
 
     Attributes:
         digest: 32 hexadecimal digits that do not depend on the order of the rows.
@@ -39,7 +39,7 @@ def copy(source: str, target: str) -> dict[str, Content]:
         target: a path or database URL; SQLite can be copied to PostgreSQL and back.
 
     Returns:
-        Rows and digest of each copied table.
+        Number of rows and digest of each copied table.
 
     Raises:
         InputError: the source is not a ragleague store, or the target is not empty.
@@ -66,7 +66,7 @@ def _copy(source: Store, target: Store, name: str) -> dict[str, Content]:
     with source.reading() as reader, target.writing(alone=True) as writer:
         if filled := [table.name for table in _tables() if writer.execute(select(table).limit(1)).first() is not None]:
             raise InputError(
-                f"{name}: is not empty: its table {filled[0]!r} has rows; name a new file or an empty database"
+                f"{name}: is not empty, its table {filled[0]!r} has rows; name a new file or an empty database"
             )
         contents = {}
         for table in _tables():
@@ -115,7 +115,7 @@ def _rows(connection: Connection, table: Table) -> Iterator[tuple[Any, ...]]:
 
 
 def _advance_sequence(connection: Connection, table: Table) -> None:
-    """Make PostgreSQL number new rows after the copied ones."""
+    """Make PostgreSQL's automatic numbers for new rows continue after those of the copied rows."""
     column: Column[Any] | None = table.autoincrement_column
     if column is not None and connection.dialect.name != "sqlite":
         last = connection.execute(select(func.max(column))).scalar()

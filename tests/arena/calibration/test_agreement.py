@@ -164,7 +164,7 @@ LABELS = "qid,did,label\nq1,d1,1\nq1,d2,0\nq2,d1,2\n"
         ("qid,did,label\nq1,d1,1.5\n", LABELS, "judge.csv:2: 'label' must be a whole number ('1.5')"),
         ("qid,did,label\nq1,d1,much\n", LABELS, "judge.csv:2: 'label' must be a whole number ('much')"),
         ("qid,did,label\nq9,d1,1\n", LABELS, "judges and people have no labels of the same things to compare"),
-        ("qid,agent_a,agent_b,verdict\nq1,x,y,A\n", LABELS, "nothing in common to compare"),
+        ("qid,agent_a,agent_b,verdict\nq1,x,y,A\n", LABELS, "name files of the same kind"),
         ("qid,agent,nugget,assignment\nq1,x,fact,maybe\n", LABELS, "'assignment' must be one of support"),
         ("agent_a,agent_b,verdict\nx,y,A\n", LABELS, "judge.csv: no column 'qid'"),
         ("qid,did\nq1,d1\n", LABELS, "judge.csv: no column 'agent_a'"),

@@ -62,7 +62,7 @@ def test_several_tournaments_want_one_named(cli: Any, tmp_path: Path) -> None:
 def test_an_import_does_not_take_the_place_of_a_run(cli: Any, played_demo: Path, tmp_path: Path) -> None:
     (tmp_path / "v.csv").write_text("qid,agent_a,agent_b,verdict\n1,x,y,A\n")
     where = ["--store", played_demo / "rag-handbook.db", "--tournament", "rag-handbook"]
-    assert "name the verdicts otherwise" in refused(cli, "import", "verdicts", tmp_path / "v.csv", *where)
+    assert "give the imported one another name" in refused(cli, "import", "verdicts", tmp_path / "v.csv", *where)
 
 
 def test_turns_of_one_query_are_never_folded_in_silence(cli: Any, tmp_path: Path) -> None:

@@ -72,9 +72,9 @@ def test_grades_are_added_onto_a_workbench_file(cli: CLI, graded: Path, tmp_path
         (("convert", "workbench", "table.csv", "folder"), "folder: name a .jsonl.gz file; the workbench"),
         (
             ("convert", "tables", "table.csv", "folder"),
-            "table.csv: is not a graded file of the workbench; name one, .jsonl.gz",
+            "table.csv: is not a graded file of the Rubric-Grading Workbench; name one that ends in .jsonl.gz",
         ),
-        (("convert", "workbench", "table.csv", "o.jsonl.gz"), "name the bank with --bank"),
+        (("convert", "workbench", "table.csv", "o.jsonl.gz"), "name the test bank with --bank"),
         (("bank", "show", "bad.run"), "bad.run: not a table"),
     ],
 )

@@ -170,7 +170,7 @@ def test_batches_are_left_and_shown_and_fetched_by_a_later_run(tmp_path: Path, s
     direct.write_text(path.read_text().replace('"mode":"batch"', '"mode":"direct"'))
     refused = cli("run", direct)
     assert refused.status == 2
-    assert "judges.judge: 8 requests of it wait in batches that are paid for" in refused.err
+    assert "judges.judge: 8 of its requests are in batches that are paid for" in refused.err
 
     server.batches.held = False
     assert cli("run", path).status == 0
@@ -405,7 +405,7 @@ def test_what_cannot_be_cancelled_is_said(tmp_path: Path, server: LLMServer, cli
     direct.write_text(path.read_text().replace('"mode":"batch"', '"mode":"direct"'))
     refused = cli("batches", direct, "--cancel", "all")
     assert refused.status == 2
-    assert "judges.judge must be declared with provider 'openai', model 'gpt-x' and 'mode: batch'" in refused.err
+    assert "declare judges.judge with provider 'openai', model 'gpt-x' and 'mode: batch'" in refused.err
     known_as(store, None)
     assert "could not be cancelled: the server did not confirm it" in cli("batches", path, "--cancel", "all").err
     known_as(store, "batch_1")
@@ -496,7 +496,7 @@ def test_of_a_hand_in_without_an_answer_it_is_said_that_nobody_knows(
         assert "goes on" not in failed.err
         refused = cli("run", directly(tmp_path, path))
         assert refused.status == 2
-        assert "it is not known whether the server has a batch of 8 requests of it" in refused.err
+        assert "the server may have a batch of 8 of its requests" in refused.err
         shown = cli("batches", path).out
         assert "not answered" in shown
         assert "metadata" in shown

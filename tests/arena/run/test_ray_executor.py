@@ -94,7 +94,7 @@ def test_an_address_that_nobody_answers_is_one_line_in_time(
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         monkeypatch.setenv("RAY_ADDRESS", "never-asked:1")
         ended = cli("run", config, "--executor", "ray", "--address", address)
-        said = f"error: executor: no Ray cluster can be reached at {address} (executor.address): none answered"
+        said = f"error: executor: no Ray cluster can be reached at {address} (executor.address): no server answered"
         assert (ended.status, ended.err) == (2, f"{said} within 1 s; start it, or fix the address\n")
         monkeypatch.setenv("RAY_ADDRESS", address)
         ended = cli("run", config, "--executor", "ray")

@@ -181,7 +181,7 @@ def test_an_agent_of_the_files_cannot_be_declared_as_well(cli: Any, tmp_path: Pa
         ended = cli("run", write_config(tmp_path, {"x": http_agent(url_of(server, "x"))}, data=data))
         assert not server.calls
     assert ended.status == 2
-    assert "asked.yaml:2: agents.x: the data has answers or documents of an agent of this name already;" in ended.err
+    assert "asked.yaml:2: agents.x: the data already has answers or documents of an agent with this name;" in ended.err
 
 
 def test_documents_of_two_agents_with_one_id_stay_apart(tmp_path: Path) -> None:

@@ -203,5 +203,5 @@ def test_the_commands_write_a_bank_and_grade_by_it(tmp_path: Path, cli: Any) -> 
         levels = [[(row["agent"], row["levels"]) for row in found["agents"]] for found in (scored, shown)]
         assert levels[0] == levels[1], "the ids of passages lead back to the answers"
     path.write_text(yaml)
-    assert cli("make", "grades", path).err == "error: exam: the configuration has no such section; add it\n"
+    assert cli("make", "grades", path).err == "error: exam: the configuration lacks this section; add it\n"
     assert "has no section 'exam'" in cli("run", path, "--stage", "exam").err

@@ -355,7 +355,7 @@ def test_people_check_the_same_pairs_blind_and_are_held_against_the_judge(tmp_pa
 
 
 def test_without_a_citation_that_can_be_checked_nothing_is_asked(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no answer cites a document whose text is there"):
+    with pytest.raises(ConfigError, match="no answer cites a document whose text is in the data"):
         run(tournament(tmp_path, {}))
 
 
