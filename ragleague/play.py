@@ -141,7 +141,7 @@ def load(
 
 
 def _tables(rows: Any, name: str) -> Any:
-    """Tables in the form that ``load_dataset`` takes."""
+    """Convert rows, or the path of a file, to tables in the form that ``load_dataset`` takes."""
     if isinstance(rows, str | Path):
         if not str(rows):
             raise InputError(f"{name}: the name of a file is empty; name a file")
@@ -168,7 +168,7 @@ def _tables(rows: Any, name: str) -> Any:
 
 
 def _by_agent(rows: Mapping[Any, Any], name: str) -> list[Any]:
-    """Tables keyed by agent, in the form that ``load_dataset`` takes."""
+    """Convert a mapping from agents to rows to tables in the form that ``load_dataset`` takes."""
     if not rows:
         raise InputError(f"{name}: the table has no rows; add at least one")
     if not all(str(agent).strip() for agent in rows):
@@ -351,7 +351,7 @@ class _Line:
         self._written_at = 0.0  # show each stage at least once, however short
 
     def more(self, task: str, wanted: int) -> None:
-        """Raise the stage's total: results led to further judgments."""
+        """Raise the stage's total by ``wanted``: results led to further judgments."""
         self._wanted[task] += wanted
 
     def count(self, task: str, kind: SettledKind, cost_usd: float | None) -> None:  # noqa: ARG002 - the interface's
