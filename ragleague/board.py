@@ -62,7 +62,7 @@ class Board:
     def conclusion(self) -> Conclusion:
         """The conclusion: ``headline``, ``sentence``, and ``standing``.
 
-        The standing is ``decided``; ``care`` if a trust check failed; ``none`` if there is no conclusion.
+        The standing is ``decided``, ``care`` if a trust check failed, or ``none`` if there is no conclusion.
 
         Example:
             >>> rl.open("demo/rag-handbook.db").conclusion.headline
@@ -82,7 +82,7 @@ class Board:
 
     @property
     def complete(self) -> bool:
-        """Whether the tournament has all the judgments that it plans.
+        """Whether the tournament has all answers and judgments that it plans.
 
         Example:
             >>> rl.open("demo/rag-handbook.db").complete

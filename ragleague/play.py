@@ -149,7 +149,7 @@ def _tables(rows: Any, name: str) -> Any:
     if hasattr(rows, "iterrows"):
         if not rows.columns.is_unique:
             repeated = rows.columns[rows.columns.duplicated()][0]
-            raise InputError(f"{name}: column {str(repeated)!r} stands twice; rename one")
+            raise InputError(f"{name}: column {str(repeated)!r} occurs twice; rename one")
         return Table(name, rows.to_dict("records"))
     if isinstance(rows, Mapping):
         return _by_agent(rows, name)
@@ -247,7 +247,7 @@ def run(
         loaded = loaded if limit is None else loaded.limited(limit)
     else:
         if not hasattr(config, "agents"):
-            raise InputError(f"run: give a YAML file, or what rl.load read, and not {type(config).__name__}")
+            raise InputError(f"run: give a YAML file or the result of rl.load, and not {type(config).__name__}")
         if judge is None:
             raise InputError("run: loaded data need a judge, such as judge='openai/gpt-4.1-mini'")
         if limit is not None:

@@ -57,7 +57,7 @@ _REQUIRED_ROLE: Final[Mapping[Action, ViewerRole]] = {
 
 _IN_LOWER_CASE: Final = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _NEVER_IN_ADDRESS: Final = frozenset('"(),:;<>[]\\')
-"""Characters that an e-mail address may have only in quotation marks, which mail servers read differently."""
+"""Characters that an e-mail address may have only in quotation marks; an address with one of them is refused."""
 
 
 def _address(entry: object) -> str | None:
@@ -163,7 +163,7 @@ def person_of(claims: Mapping[str, Any], access: Access, *, several: bool = Fals
 
 
 def _name(whole: str) -> str:
-    """The name stored with annotations; a long or partly invisible name is shortened and gets a digest of itself."""
+    """The name stored with annotations; a long or partly invisible name is shortened and a digest is appended."""
     with suppress(InputError):
         if whole.isprintable() and annotator_name(whole) == whole:
             return whole

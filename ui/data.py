@@ -166,7 +166,7 @@ _labelled = judged(labels_of, "Reading the labels …")
 labels_of_query = judged(labels_of, "Reading the labels …", _CACHED_DETAILS)
 """The relevance labels of one query's documents, combined over the judges; takes the query's id."""
 labels_by_judge = judged(read_labels_by_judge, "Reading the labels …", _CACHED_DETAILS)
-"""Each relevance judge's labels for the documents of one query; repeated samples are combined."""
+"""Each relevance judge's labels for the documents of one query, samples combined; takes the query's id."""
 nuggets = judged(nugget_results, "Reading the nuggets …")
 """The nuggets of each query and their assignments to answers; ``None`` if the tournament has no nuggets."""
 
@@ -190,7 +190,7 @@ def people(source: Source, *, boards: bool = False) -> tuple[tuple[Comparison, .
 
 
 spent = judged(spending, "Adding up what judges cost …")
-"""Spending on games, by answer judge."""
+"""Number of games, number of failures and cost of the verdicts, by judge."""
 
 
 def corrected(source: Source) -> tuple[Comparison, ...] | None:

@@ -234,7 +234,7 @@ def draft(
 
 
 def _draft_file(key: str, unsaved: Draft[Any]) -> Path | None:
-    """Path that stores the draft: one per person or, without sign-in, per browser; ``None`` if neither is known."""
+    """Path of the stored draft's file, per person or, without sign-in, per browser; ``None`` if neither is known."""
     if not (owned_by := owner()):
         return None
     name = hashlib.sha256(key.encode() + b" " + owned_by).hexdigest()[:32]

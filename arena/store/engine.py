@@ -369,7 +369,7 @@ Result = TypeVar("Result")
 
 _RECONNECT_S: Final = 0.25
 _awaited: dict[str, bool] = {}
-"""Stores that this process saves results to, by location; ``False`` once waiting for the server has timed out."""
+"""Whether transactions wait for a store's server, by location; ``False`` once waiting has timed out."""
 
 
 class WaitingStore(Protocol):

@@ -1,4 +1,4 @@
-"""Combines samples and judges: repeated samples of a judgment, several judges' labels; and reads games' verdicts."""
+"""Combines repeated samples of a judgment and the labels of several judges, and reads the verdicts of games."""
 
 from __future__ import annotations
 

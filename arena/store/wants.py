@@ -214,7 +214,7 @@ def _insert(connection: Connection, number: int, placed: Iterable[tuple[int, Wan
 
 
 def save(connection: Connection, results: Sequence[tuple[Task, str, Result]]) -> int:
-    """Save judgments and failures; a stored judgment stays, a stored failure is replaced. Returns the changed rows."""
+    """Save results; a stored failure is replaced, a stored judgment is not. Returns the number of changed rows."""
     rows: dict[str, dict[str, Any]] = {}
     for entry in results:
         row = judgment_values(*entry)
